@@ -1,0 +1,10 @@
+//! Columns in memory: vectors, selections, batches, the seekable encodings (one folder each) and
+//! the kernels that filter and aggregate. Knows no I/O and no transactions.
+
+mod batch;
+mod bitmap;
+mod vector;
+
+pub use batch::{Batch, Selection};
+pub use bitmap::Bitmap;
+pub use vector::{BytesColumn, Form, Values, Vector, VectorBuilder};

@@ -1,0 +1,392 @@
+//! A vector: up to a few thousand values of one data type, flat, constant or dictionary-coded.
+//!
+//! Kernels may ask for [`Vector::flat`] and ignore the other forms; those that are fast on codes
+//! or constants look at [`Vector::form`]. Values at null positions are unspecified but present.
+
+use crate::Bitmap;
+use nacre_types::{DataType, PhysicalType, Value, key, row};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Variable-length values: `offsets[i]..offsets[i + 1]` of `data`. `offsets` has one more entry than rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BytesColumn {
+    /// Starts at 0, ascending.
+    pub offsets: Vec<u32>,
+    /// The bytes of all values.
+    pub data: Vec<u8>,
+}
+
+impl Default for BytesColumn {
+    fn default() -> Self {
+        BytesColumn { offsets: vec![0], data: Vec::new() }
+    }
+}
+
+impl BytesColumn {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Value `i`.
+    #[inline]
+    pub fn get(&self, i: usize) -> &[u8] {
+        &self.data[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+    /// Appends a value.
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        self.data.extend_from_slice(value);
+        self.offsets.push(self.data.len() as u32);
+    }
+}
+
+/// Flat values of one physical type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// [`PhysicalType::Bool`]
+    Bool(Vec<bool>),
+    /// [`PhysicalType::I64`]
+    I64(Vec<i64>),
+    /// [`PhysicalType::I128`]
+    I128(Vec<i128>),
+    /// [`PhysicalType::F64`]
+    F64(Vec<f64>),
+    /// [`PhysicalType::Bytes`]
+    Bytes(BytesColumn),
+}
+
+impl Values {
+    /// No values.
+    pub fn empty(physical: PhysicalType) -> Values {
+        match physical {
+            PhysicalType::Bool => Values::Bool(Vec::new()),
+            PhysicalType::I64 => Values::I64(Vec::new()),
+            PhysicalType::I128 => Values::I128(Vec::new()),
+            PhysicalType::F64 => Values::F64(Vec::new()),
+            PhysicalType::Bytes => Values::Bytes(BytesColumn::default()),
+        }
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Bool(v) => v.len(),
+            Values::I64(v) => v.len(),
+            Values::I128(v) => v.len(),
+            Values::F64(v) => v.len(),
+            Values::Bytes(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The physical type.
+    pub fn physical(&self) -> PhysicalType {
+        match self {
+            Values::Bool(_) => PhysicalType::Bool,
+            Values::I64(_) => PhysicalType::I64,
+            Values::I128(_) => PhysicalType::I128,
+            Values::F64(_) => PhysicalType::F64,
+            Values::Bytes(_) => PhysicalType::Bytes,
+        }
+    }
+
+    /// Values at these positions, in this order.
+    pub fn take(&self, positions: impl ExactSizeIterator<Item = u32>) -> Values {
+        match self {
+            Values::Bool(v) => Values::Bool(positions.map(|i| v[i as usize]).collect()),
+            Values::I64(v) => Values::I64(positions.map(|i| v[i as usize]).collect()),
+            Values::I128(v) => Values::I128(positions.map(|i| v[i as usize]).collect()),
+            Values::F64(v) => Values::F64(positions.map(|i| v[i as usize]).collect()),
+            Values::Bytes(v) => {
+                let mut out = BytesColumn::default();
+                out.offsets.reserve(positions.len());
+                positions.for_each(|i| out.push(v.get(i as usize)));
+                Values::Bytes(out)
+            }
+        }
+    }
+}
+
+/// How the values of a vector are laid out.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// One value a row.
+    Flat(Values),
+    /// One value for every row (`Values` of length 1).
+    Constant(Values),
+    /// `codes[row]` indexes `values`, which holds distinct, non-null values. Codes at null rows are in range.
+    Dictionary {
+        /// One code a row.
+        codes: Vec<u32>,
+        /// The distinct values, shared between vectors of one segment.
+        values: Arc<Values>,
+    },
+}
+
+/// Values of one type, with validity.
+#[derive(Clone, Debug)]
+pub struct Vector {
+    data_type: DataType,
+    form: Form,
+    validity: Option<Bitmap>,
+    len: usize,
+}
+
+impl Vector {
+    /// Flat values; `validity` of the same length, or `None` when nothing is null.
+    pub fn new(data_type: DataType, values: Values, validity: Option<Bitmap>) -> Vector {
+        debug_assert_eq!(data_type.physical(), values.physical());
+        debug_assert!(validity.as_ref().is_none_or(|v| v.len() == values.len()));
+        let len = values.len();
+        Vector { data_type, form: Form::Flat(values), validity, len }
+    }
+
+    /// `len` times one value.
+    pub fn constant(data_type: DataType, value: &Value, len: usize) -> Vector {
+        let mut builder = VectorBuilder::new(data_type);
+        builder.push(value);
+        let one = builder.finish();
+        let Form::Flat(values) = one.form else { return one };
+        let validity = value.is_null().then(|| Bitmap::filled(len, false));
+        Vector { data_type, form: Form::Constant(values), validity, len }
+    }
+
+    /// Dictionary-coded values.
+    pub fn dictionary(data_type: DataType, codes: Vec<u32>, values: Arc<Values>, validity: Option<Bitmap>) -> Vector {
+        debug_assert_eq!(data_type.physical(), values.physical());
+        let len = codes.len();
+        Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
+    }
+
+    /// From single values, each of the type or null.
+    pub fn from_values<'a>(data_type: DataType, values: impl IntoIterator<Item = &'a Value>) -> Vector {
+        let mut builder = VectorBuilder::new(data_type);
+        values.into_iter().for_each(|v| builder.push(v));
+        builder.finish()
+    }
+
+    /// The data type.
+    pub fn data_type(&self) -> DataType {
+        self.data_type
+    }
+
+    /// The same values under another data type of the same physical type.
+    pub fn with_type(mut self, data_type: DataType) -> Vector {
+        debug_assert_eq!(self.data_type.physical(), data_type.physical());
+        self.data_type = data_type;
+        self
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The layout.
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// Validity; `None` when nothing is null.
+    pub fn validity(&self) -> Option<&Bitmap> {
+        self.validity.as_ref()
+    }
+
+    /// Whether a row is null.
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.validity.as_ref().is_some_and(|v| !v.get(row))
+    }
+
+    /// Number of nulls.
+    pub fn null_count(&self) -> usize {
+        self.validity.as_ref().map_or(0, |v| v.len() - v.count_ones())
+    }
+
+    /// One value a row: borrowed when flat already.
+    pub fn flat(&self) -> Cow<'_, Values> {
+        match &self.form {
+            Form::Flat(values) => Cow::Borrowed(values),
+            Form::Constant(one) => Cow::Owned(one.take(std::iter::repeat_n(0, self.len))),
+            Form::Dictionary { codes, values } => Cow::Owned(values.take(codes.iter().copied())),
+        }
+    }
+
+    /// Rows at these positions, in this order. Positions must be below the length.
+    pub fn take(&self, positions: &[u32]) -> Vector {
+        let validity = self.validity.as_ref().map(|v| {
+            let mut out = Bitmap::filled(positions.len(), true);
+            for (at, &p) in positions.iter().enumerate() {
+                if !v.get(p as usize) {
+                    out.set(at, false);
+                }
+            }
+            out
+        });
+        let form = match &self.form {
+            Form::Flat(values) => Form::Flat(values.take(positions.iter().copied())),
+            Form::Constant(one) => Form::Constant(one.clone()),
+            Form::Dictionary { codes, values } => Form::Dictionary {
+                codes: positions.iter().map(|&p| codes[p as usize]).collect(),
+                values: values.clone(),
+            },
+        };
+        Vector { data_type: self.data_type, form, validity, len: positions.len() }
+    }
+
+    /// One value; for edges and tests, not for kernels.
+    pub fn value(&self, row: usize) -> Value {
+        if self.is_null(row) || row >= self.len {
+            return Value::Null;
+        }
+        let (values, at) = match &self.form {
+            Form::Flat(values) => (values, row),
+            Form::Constant(values) => (values, 0),
+            Form::Dictionary { codes, values } => (&**values, codes[row] as usize),
+        };
+        match values {
+            Values::Bool(v) => Value::Boolean(v[at]),
+            Values::I64(v) => key::from_integer(self.data_type, v[at] as i128),
+            Values::I128(v) => key::from_integer(self.data_type, v[at]),
+            Values::F64(v) => Value::Float(v[at]),
+            Values::Bytes(v) => row::from_bytes(self.data_type, v.get(at)),
+        }
+    }
+
+    /// Estimated memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let values = |v: &Values| match v {
+            Values::Bool(v) => v.len(),
+            Values::I64(v) => v.len() * 8,
+            Values::I128(v) => v.len() * 16,
+            Values::F64(v) => v.len() * 8,
+            Values::Bytes(v) => v.data.len() + v.offsets.len() * 4,
+        };
+        let form = match &self.form {
+            Form::Flat(v) | Form::Constant(v) => values(v),
+            Form::Dictionary { codes, .. } => codes.len() * 4,
+        };
+        form + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)
+    }
+}
+
+/// Builds a flat vector value by value.
+pub struct VectorBuilder {
+    data_type: DataType,
+    values: Values,
+    validity: Option<Bitmap>,
+}
+
+impl VectorBuilder {
+    /// An empty builder.
+    pub fn new(data_type: DataType) -> VectorBuilder {
+        VectorBuilder { data_type, values: Values::empty(data_type.physical()), validity: None }
+    }
+
+    /// Number of rows so far.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether nothing was pushed.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Appends a null.
+    pub fn push_null(&mut self) {
+        let len = self.len();
+        self.validity.get_or_insert_with(|| Bitmap::filled(len, true)).push(false);
+        match &mut self.values {
+            Values::Bool(v) => v.push(false),
+            Values::I64(v) => v.push(0),
+            Values::I128(v) => v.push(0),
+            Values::F64(v) => v.push(0.0),
+            Values::Bytes(v) => v.push(&[]),
+        }
+    }
+
+    fn valid(&mut self) {
+        if let Some(validity) = &mut self.validity {
+            validity.push(true);
+        }
+    }
+
+    /// Appends a boolean. The builder's physical type must be `Bool`; likewise for the other typed pushes.
+    pub fn push_bool(&mut self, value: bool) {
+        self.valid();
+        if let Values::Bool(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+    }
+
+    /// Appends a 64-bit integer.
+    #[inline]
+    pub fn push_i64(&mut self, value: i64) {
+        self.valid();
+        if let Values::I64(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+    }
+
+    /// Appends a 128-bit integer.
+    pub fn push_i128(&mut self, value: i128) {
+        self.valid();
+        if let Values::I128(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+    }
+
+    /// Appends a float.
+    #[inline]
+    pub fn push_f64(&mut self, value: f64) {
+        self.valid();
+        if let Values::F64(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+    }
+
+    /// Appends text or binary.
+    #[inline]
+    pub fn push_bytes(&mut self, value: &[u8]) {
+        self.valid();
+        if let Values::Bytes(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+    }
+
+    /// Appends a value, which must be null or of the data type.
+    pub fn push(&mut self, value: &Value) {
+        match (self.data_type.physical(), value) {
+            (_, Value::Null) => self.push_null(),
+            (PhysicalType::Bool, Value::Boolean(v)) => self.push_bool(*v),
+            (PhysicalType::F64, Value::Float(v)) => self.push_f64(*v),
+            (PhysicalType::Bytes, Value::Text(v) | Value::Json(v)) => self.push_bytes(v.as_bytes()),
+            (PhysicalType::Bytes, Value::Binary(v)) => self.push_bytes(v),
+            (PhysicalType::I64, v) => match key::integer(v) {
+                Some(v) => self.push_i64(v as i64),
+                None => self.push_mismatch(),
+            },
+            (PhysicalType::I128, v) => match key::integer(v) {
+                Some(v) => self.push_i128(v),
+                None => self.push_mismatch(),
+            },
+            _ => self.push_mismatch(),
+        }
+    }
+
+    // A value of another type is a broken invariant of the caller, not bad input.
+    fn push_mismatch(&mut self) {
+        debug_assert!(false, "value does not have the vector's type {}", self.data_type);
+        self.push_null();
+    }
+
+    /// The vector.
+    pub fn finish(self) -> Vector {
+        Vector::new(self.data_type, self.values, self.validity)
+    }
+}

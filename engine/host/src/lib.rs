@@ -1,0 +1,100 @@
+//! The seams between the engine and the world. Nothing in `engine/` reaches a file, a clock,
+//! a random number or a thread but through a [`Host`]; there is no default implementation that
+//! quietly uses the real thing. `memory` is a complete host without a disk, for `memory://`.
+//!
+//! Contract: every implementation passes the suite in `tests/contract`.
+
+pub mod memory;
+
+use nacre_types::Result;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Everything a database needs from its surroundings.
+#[derive(Clone)]
+pub struct Host {
+    /// Files of this database, already locked for this process or tab.
+    pub store: Arc<dyn LocalStore>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Threads, where there are any.
+    pub parallelism: Arc<dyn Parallelism>,
+}
+
+/// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes.
+///
+/// All calls are synchronous. In a browser opening a file is asynchronous; that host keeps spare
+/// handles open ahead of need (see [`LocalStore::prepare`]).
+pub trait LocalStore: Send + Sync {
+    /// Names of all files, in no particular order. A file that was created and never synced may
+    /// be missing after a crash.
+    fn list(&self) -> Result<Vec<String>>;
+    /// Opens an existing file; `not_found` otherwise.
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
+    /// Makes an empty file; `already_exists` when there is one of that name. The name itself is
+    /// durable once the file is synced with [`LocalFile::sync`].
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
+    /// Removes a file; readers that hold it open may fail afterwards. Removing a missing file is `not_found`.
+    /// The removal may be undone by a crash.
+    fn remove(&self, name: &str) -> Result<()>;
+    /// Lets the host open handles ahead of need. Called between statements; must be quick when there is
+    /// nothing to do.
+    fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// One range of a batched read: `offset` in the file and the buffer to fill completely.
+pub struct ReadRange<'a> {
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Filled completely, or the read fails.
+    pub buffer: &'a mut [u8],
+}
+
+/// An open file. Shared between threads; calls on one file may run concurrently.
+pub trait LocalFile: Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Reads many ranges in one call. A range past the end is `corrupt` (the file is shorter than its
+    /// reader has reason to believe); a refused read is `io`.
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
+    /// Writes at an offset, extending the file if needed. Not durable until [`LocalFile::sync`].
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+    /// Shortens or extends (with zeroes) the file.
+    fn truncate(&self, len: u64) -> Result<()>;
+    /// Makes all completed writes, the length and the name durable. After a failed sync nothing may be
+    /// assumed about earlier writes.
+    fn sync(&self) -> Result<()>;
+}
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since some fixed moment; never goes back.
+    fn monotonic_ns(&self) -> u64;
+    /// Microseconds since 1970-01-01 UTC; may jump.
+    fn wall_us(&self) -> i64;
+    /// Completes at or after the monotonic moment.
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+}
+
+/// Randomness.
+pub trait Entropy: Send + Sync {
+    /// 64 random bits.
+    fn next_u64(&self) -> u64;
+}
+
+/// Threads, where there are any.
+pub trait Parallelism: Send + Sync {
+    /// How many tasks may run at once; 1 when there are no threads.
+    fn width(&self) -> usize;
+    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly at the same time, and returns when all have ended.
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
+}

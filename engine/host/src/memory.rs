@@ -1,0 +1,96 @@
+//! Files in memory: the local store of `memory://`. Nothing survives the process.
+
+use crate::{LocalFile, LocalStore, ReadRange};
+use nacre_types::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// A store whose files live as long as it does.
+#[derive(Default)]
+pub struct MemoryStore {
+    files: Mutex<BTreeMap<String, Arc<MemoryFile>>>,
+}
+
+#[derive(Default)]
+struct MemoryFile(RwLock<Vec<u8>>);
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemoryFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LocalStore for MemoryStore {
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.files().keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        match self.files().get(name) {
+            Some(file) => Ok(file.clone()),
+            None => Err(Error::not_found(format!("file {name}"))),
+        }
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        let mut files = self.files();
+        if files.contains_key(name) {
+            return Err(Error::already_exists(format!("file {name}")));
+        }
+        let file = Arc::new(MemoryFile::default());
+        files.insert(name.to_string(), file.clone());
+        Ok(file)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        match self.files().remove(name) {
+            Some(_) => Ok(()),
+            None => Err(Error::not_found(format!("file {name}"))),
+        }
+    }
+}
+
+impl LocalFile for MemoryFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.read().unwrap_or_else(PoisonError::into_inner).len() as u64)
+    }
+
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let bytes = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        for range in ranges {
+            let start = usize::try_from(range.offset).ok();
+            let end = start.and_then(|s| s.checked_add(range.buffer.len()));
+            match start.zip(end).and_then(|(s, e)| bytes.get(s..e)) {
+                Some(source) => range.buffer.copy_from_slice(source),
+                None => return Err(Error::corrupt(format!("read past the end at byte {}", range.offset))),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut file = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let start = usize::try_from(offset).map_err(|_| Error::limit("file too large for memory"))?;
+        let end = start.checked_add(bytes.len()).ok_or_else(|| Error::limit("file too large for memory"))?;
+        if file.len() < end {
+            file.resize(end, 0);
+        }
+        file[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        let len = usize::try_from(len).map_err(|_| Error::limit("file too large for memory"))?;
+        self.0.write().unwrap_or_else(PoisonError::into_inner).resize(len, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
+//! agree, and computed every result type; nobody downstream coerces anything.
+
+use nacre_types::{DataType, Value};
+
+/// An expression with its result type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it computes.
+    pub kind: ExprKind,
+    /// Result type.
+    pub data_type: DataType,
+}
+
+/// The forms of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// Column of the input row, by position.
+    Column(usize),
+    /// A constant of `data_type`.
+    Literal(Value),
+    /// Statement parameter, by position from zero. Its value is cast to `data_type` before execution.
+    Parameter(usize),
+    /// Converts to `data_type`; fails at run time when the value does not fit.
+    Cast(Box<Expr>),
+    /// Three-valued negation.
+    Not(Box<Expr>),
+    /// Arithmetic negation; overflow is an error.
+    Negate(Box<Expr>),
+    /// `IS NULL` (`negated`: `IS NOT NULL`); never null.
+    IsNull {
+        /// Argument.
+        arg: Box<Expr>,
+        /// `IS NOT NULL`.
+        negated: bool,
+    },
+    /// `IS [NOT] TRUE`, `IS [NOT] FALSE` on a boolean; never null.
+    IsBoolean {
+        /// Argument.
+        arg: Box<Expr>,
+        /// The truth value asked for.
+        value: bool,
+        /// `IS NOT …`.
+        negated: bool,
+    },
+    /// Both operands have the same type (decimals: the same physical type and, but for `*` and `/`, scale;
+    /// date/time plus interval excepted).
+    Binary {
+        /// Operator.
+        op: BinaryOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// Conjunction of two or more, three-valued.
+    And(Vec<Expr>),
+    /// Disjunction of two or more, three-valued.
+    Or(Vec<Expr>),
+    /// `CASE WHEN condition THEN result … ELSE otherwise END`; branches are tried in order and only as
+    /// far as needed: an error in a branch not taken must not surface.
+    Case {
+        /// `(condition, result)`.
+        branches: Vec<(Expr, Expr)>,
+        /// Null when absent.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// `arg [NOT] IN (list)`, three-valued; all of one type.
+    InList {
+        /// Argument.
+        arg: Box<Expr>,
+        /// Candidates.
+        list: Vec<Expr>,
+        /// `NOT IN`.
+        negated: bool,
+    },
+    /// `arg [NOT] LIKE pattern [ESCAPE escape]`: `%` any run, `_` any one character.
+    Like {
+        /// Text.
+        arg: Box<Expr>,
+        /// Pattern, text.
+        pattern: Box<Expr>,
+        /// Escape character; backslash when absent.
+        escape: Option<char>,
+        /// `NOT LIKE`.
+        negated: bool,
+        /// `ILIKE`: ASCII case is ignored.
+        case_insensitive: bool,
+    },
+    /// A scalar function.
+    Function {
+        /// Which.
+        function: ScalarFunction,
+        /// Arguments, already cast to the types the function wants.
+        args: Vec<Expr>,
+    },
+}
+
+/// Binary operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOp {
+    Add,
+    Subtract,
+    Multiply,
+    /// Integers and decimals divide to a decimal or double as the result type says; by zero is an error.
+    Divide,
+    /// `DIV` / `//`: integer quotient, truncated.
+    IntegerDivide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// `IS NOT DISTINCT FROM`, `<=>`: nulls are equal; never null.
+    NotDistinct,
+    /// `IS DISTINCT FROM`.
+    Distinct,
+    /// `||` on text.
+    Concat,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+impl BinaryOp {
+    /// Comparison operators, whose result is boolean.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual | NotDistinct | Distinct)
+    }
+
+    /// As it is written in SQL.
+    pub fn symbol(self) -> &'static str {
+        use BinaryOp::*;
+        match self {
+            Add => "+",
+            Subtract => "-",
+            Multiply => "*",
+            Divide => "/",
+            IntegerDivide => "DIV",
+            Modulo => "%",
+            Equal => "=",
+            NotEqual => "<>",
+            Less => "<",
+            LessOrEqual => "<=",
+            Greater => ">",
+            GreaterOrEqual => ">=",
+            NotDistinct => "IS NOT DISTINCT FROM",
+            Distinct => "IS DISTINCT FROM",
+            Concat => "||",
+            BitAnd => "&",
+            BitOr => "|",
+            BitXor => "^",
+            ShiftLeft => "<<",
+            ShiftRight => ">>",
+        }
+    }
+}
+
+/// Scalar functions. One variant a function; overloads differ by argument and result type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ScalarFunction {
+    Abs,
+    Ceil,
+    Floor,
+    Round,
+    Trunc,
+    Sign,
+    Sqrt,
+    Power,
+    Exp,
+    Ln,
+    Log10,
+    Mod,
+    Greatest,
+    Least,
+    Coalesce,
+    NullIf,
+    Length,
+    OctetLength,
+    Lower,
+    Upper,
+    Trim,
+    LeftTrim,
+    RightTrim,
+    Substring,
+    Replace,
+    Concat,
+    Position,
+    Left,
+    Right,
+    Reverse,
+    Repeat,
+    LeftPad,
+    RightPad,
+    StartsWith,
+    /// `EXTRACT(field FROM x)`.
+    Extract(DatePart),
+    /// `DATE_TRUNC('field', x)`.
+    DateTrunc(DatePart),
+    Year,
+    Month,
+    Day,
+    /// Type name of the argument as text.
+    TypeOf,
+    /// `NOW()`/`CURRENT_TIMESTAMP`: fixed for a statement.
+    CurrentTimestamp,
+    /// `CURRENT_DATE`: fixed for a statement.
+    CurrentDate,
+}
+
+/// Fields of a date or time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum DatePart {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    DayOfWeek,
+    DayOfYear,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+    Epoch,
+}
+
+/// An aggregate in an `Aggregate` plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Which function.
+    pub function: AggregateFunction,
+    /// Argument over the input row; none for `COUNT(*)`.
+    pub arg: Option<Expr>,
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// `FILTER (WHERE …)`.
+    pub filter: Option<Expr>,
+    /// Result type: `COUNT` is `BIGINT`; `SUM` of integers and of `DECIMAL(p,s)` is `DECIMAL(38,s)`;
+    /// `AVG` of those is `DECIMAL(38, min(s + 6, 38))` rounded half away from zero, of floats `DOUBLE`.
+    pub data_type: DataType,
+}
+
+/// Aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum AggregateFunction {
+    /// `COUNT(*)`
+    CountStar,
+    /// `COUNT(x)`
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+}
+
+impl Expr {
+    /// A literal of a type.
+    pub fn literal(value: Value, data_type: DataType) -> Expr {
+        Expr { kind: ExprKind::Literal(value), data_type }
+    }
+
+    /// A column reference.
+    pub fn column(index: usize, data_type: DataType) -> Expr {
+        Expr { kind: ExprKind::Column(index), data_type }
+    }
+
+    /// Calls `f` on each direct child.
+    pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        use ExprKind::*;
+        match &self.kind {
+            Column(_) | Literal(_) | Parameter(_) => {}
+            Cast(a) | Not(a) | Negate(a) => f(a),
+            IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
+            Binary { left, right, .. } => {
+                f(left);
+                f(right);
+            }
+            And(list) | Or(list) => list.iter().for_each(f),
+            Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    f(condition);
+                    f(result);
+                }
+                if let Some(e) = otherwise {
+                    f(e);
+                }
+            }
+            InList { arg, list, .. } => {
+                f(arg);
+                list.iter().for_each(f);
+            }
+            Like { arg, pattern, .. } => {
+                f(arg);
+                f(pattern);
+            }
+            Function { args, .. } => args.iter().for_each(f),
+        }
+    }
+
+    /// Calls `f` on each direct child, mutably.
+    pub fn for_each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        use ExprKind::*;
+        match &mut self.kind {
+            Column(_) | Literal(_) | Parameter(_) => {}
+            Cast(a) | Not(a) | Negate(a) => f(a),
+            IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
+            Binary { left, right, .. } => {
+                f(left);
+                f(right);
+            }
+            And(list) | Or(list) => list.iter_mut().for_each(f),
+            Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    f(condition);
+                    f(result);
+                }
+                if let Some(e) = otherwise {
+                    f(e);
+                }
+            }
+            InList { arg, list, .. } => {
+                f(arg);
+                list.iter_mut().for_each(f);
+            }
+            Like { arg, pattern, .. } => {
+                f(arg);
+                f(pattern);
+            }
+            Function { args, .. } => args.iter_mut().for_each(f),
+        }
+    }
+}

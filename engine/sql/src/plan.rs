@@ -1,0 +1,190 @@
+//! Logical plans: typed, resolved, position-based. Every node's output columns are known from the
+//! plan alone ([`Plan::schema`]).
+
+use crate::expr::{Aggregate, Expr};
+use nacre_types::{DataType, TableSchema};
+use std::sync::Arc;
+
+/// An output column of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Name shown to the user.
+    pub name: String,
+    /// Type.
+    pub data_type: DataType,
+    /// Whether it can be null.
+    pub nullable: bool,
+}
+
+/// Join kinds. The output is left columns then right columns, but for semi and anti joins: left only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    Semi,
+    Anti,
+}
+
+/// One sort key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SortKey {
+    /// Over the input row.
+    pub expr: Expr,
+    /// `DESC`.
+    pub descending: bool,
+    /// `NULLS FIRST`. The default is nulls first when ascending, last when descending (nulls are smallest).
+    pub nulls_first: bool,
+}
+
+/// A relational plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// Rows of a table.
+    Scan {
+        /// Table.
+        table: Arc<TableSchema>,
+        /// Columns read, as positions in the table; the output columns, in this order.
+        projection: Vec<usize>,
+        /// Conjuncts over the output columns, pushed into the scan.
+        filters: Vec<Expr>,
+    },
+    /// Constant rows; expressions see no columns. `rows` of no expressions make rows without columns.
+    Values {
+        /// Output columns.
+        fields: Vec<Field>,
+        /// Rows of expressions.
+        rows: Vec<Vec<Expr>>,
+    },
+    /// Rows for which the predicate is true.
+    Filter {
+        /// Input.
+        input: Box<Plan>,
+        /// Boolean.
+        predicate: Expr,
+    },
+    /// Computes output columns.
+    Project {
+        /// Input.
+        input: Box<Plan>,
+        /// One expression an output column.
+        exprs: Vec<Expr>,
+        /// Names.
+        fields: Vec<Field>,
+    },
+    /// Groups and aggregates. Output: group columns, then aggregates. Without groups exactly one row.
+    Aggregate {
+        /// Input.
+        input: Box<Plan>,
+        /// Group keys over the input.
+        groups: Vec<Expr>,
+        /// Aggregates over the input.
+        aggregates: Vec<Aggregate>,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
+    /// Joins.
+    Join {
+        /// Left input.
+        left: Box<Plan>,
+        /// Right input.
+        right: Box<Plan>,
+        /// Kind.
+        kind: JoinKind,
+        /// Equality keys: the first over the left row, the second over the right row, of one type.
+        keys: Vec<(Expr, Expr)>,
+        /// Further condition over left columns then right columns; part of the join, not a filter after it.
+        residual: Option<Expr>,
+    },
+    /// Sorts, stably. With `limit`, only the first rows are needed (top-k).
+    Sort {
+        /// Input.
+        input: Box<Plan>,
+        /// Keys, most significant first.
+        keys: Vec<SortKey>,
+        /// `offset + limit` rows are enough.
+        limit: Option<u64>,
+    },
+    /// Skips, then passes so many rows. Literals or parameters of `BIGINT`.
+    Limit {
+        /// Input.
+        input: Box<Plan>,
+        /// Rows skipped.
+        offset: Option<Expr>,
+        /// Rows passed.
+        limit: Option<Expr>,
+    },
+}
+
+/// A bound statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// Returns rows.
+    Query(Plan),
+    /// `INSERT`: `source` yields the table's columns in table order, already cast, with defaults filled in.
+    Insert {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to insert.
+        source: Plan,
+    },
+    /// `UPDATE`: `input` scans the target (all columns in table order); `assignments` are over that row.
+    Update {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to update.
+        input: Plan,
+        /// `(column position, new value)`.
+        assignments: Vec<(usize, Expr)>,
+    },
+    /// `DELETE`: `input` scans the target (all columns in table order).
+    Delete {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to delete.
+        input: Plan,
+    },
+    /// `CREATE TABLE`. The schema's id is zero; the catalog assigns it.
+    CreateTable {
+        /// New table.
+        schema: TableSchema,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+    },
+    /// `DROP TABLE`.
+    DropTable {
+        /// Names as written.
+        names: Vec<String>,
+        /// `IF EXISTS`.
+        if_exists: bool,
+    },
+    /// `BEGIN`.
+    Begin,
+    /// `COMMIT`.
+    Commit,
+    /// `ROLLBACK`.
+    Rollback,
+    /// `EXPLAIN`.
+    Explain(Box<Statement>),
+    /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.
+    Optimize {
+        /// Table.
+        table: Arc<TableSchema>,
+        /// `FULL`: also merge all segments into one sorted run.
+        full: bool,
+    },
+    /// `SHOW TABLES`, `DESCRIBE t` and the like are bound to `Query(Values …)` by the binder.
+    Nothing,
+}
+
+/// What the binder needs to know about the database: schemas, not storage.
+pub trait Catalog {
+    /// A table by name, without regard to ASCII case.
+    fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
+    /// Names of all tables, for suggestions and `SHOW TABLES`.
+    fn table_names(&self) -> Vec<String>;
+    /// About how many rows a table has, for join order and build sides.
+    fn row_count(&self, table: &TableSchema) -> u64;
+}

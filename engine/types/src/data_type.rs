@@ -1,0 +1,182 @@
+//! SQL data types and the few physical shapes they are computed in.
+//!
+//! A [`DataType`] is what a user declares; a [`PhysicalType`] is how kernels hold it.
+//! Many data types share one physical type so that the engine stays small.
+
+use std::fmt;
+
+/// A SQL data type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DataType {
+    /// The type of a bare `NULL`; coerces to anything.
+    Null,
+    /// `BOOLEAN`
+    Boolean,
+    /// `TINYINT`
+    Int8,
+    /// `SMALLINT`
+    Int16,
+    /// `INT`
+    Int32,
+    /// `BIGINT`
+    Int64,
+    /// `TINYINT UNSIGNED`
+    UInt8,
+    /// `SMALLINT UNSIGNED`
+    UInt16,
+    /// `INT UNSIGNED`
+    UInt32,
+    /// `BIGINT UNSIGNED`
+    UInt64,
+    /// `FLOAT` / `REAL`: 32-bit IEEE 754
+    Float32,
+    /// `DOUBLE`: 64-bit IEEE 754
+    Float64,
+    /// `DECIMAL(precision, scale)`, `1 <= precision <= 38`, `scale <= precision`
+    Decimal {
+        /// Total number of decimal digits.
+        precision: u8,
+        /// Digits after the point.
+        scale: u8,
+    },
+    /// `CHAR(n)`, `VARCHAR(n)`, `TEXT`; the limit is in characters. Never padded.
+    Text {
+        /// Longest allowed value in characters.
+        max_chars: Option<u32>,
+    },
+    /// `BINARY(n)`, `VARBINARY(n)`, `BLOB`; the limit is in bytes.
+    Binary {
+        /// Longest allowed value in bytes.
+        max_bytes: Option<u32>,
+    },
+    /// `DATE`: days since 1970-01-01
+    Date,
+    /// `TIME`: microseconds since midnight
+    Time,
+    /// `DATETIME` / `TIMESTAMP`: microseconds since 1970-01-01 00:00:00, no time zone
+    Timestamp,
+    /// `INTERVAL`: in expressions only, never stored
+    Interval,
+    /// `JSON`: stored as its text
+    Json,
+}
+
+/// How values of a data type are held in vectors and computed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PhysicalType {
+    /// One `bool` a value.
+    Bool,
+    /// 64-bit signed: integers up to 64 bits signed, dates, times, timestamps, decimals up to 18 digits.
+    I64,
+    /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, and intervals (see [`crate::Interval::pack`]).
+    I128,
+    /// 64-bit float; `FLOAT` is held widened.
+    F64,
+    /// UTF-8 text, JSON or binary.
+    Bytes,
+}
+
+/// Largest precision of a decimal held in an `i64`.
+pub const DECIMAL64_MAX_PRECISION: u8 = 18;
+/// Largest precision of a decimal at all.
+pub const DECIMAL_MAX_PRECISION: u8 = 38;
+
+impl DataType {
+    /// Unlimited text.
+    pub const TEXT: DataType = DataType::Text { max_chars: None };
+    /// Unlimited binary.
+    pub const BLOB: DataType = DataType::Binary { max_bytes: None };
+
+    /// The physical shape of this type. `Null` is held as booleans that are all null.
+    pub fn physical(self) -> PhysicalType {
+        use DataType::*;
+        match self {
+            Null | Boolean => PhysicalType::Bool,
+            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | Date | Time | Timestamp => PhysicalType::I64,
+            UInt64 | Interval => PhysicalType::I128,
+            Float32 | Float64 => PhysicalType::F64,
+            Decimal { precision, .. } if precision <= DECIMAL64_MAX_PRECISION => PhysicalType::I64,
+            Decimal { .. } => PhysicalType::I128,
+            Text { .. } | Binary { .. } | Json => PhysicalType::Bytes,
+        }
+    }
+
+    /// Signed or unsigned integers.
+    pub fn is_integer(self) -> bool {
+        self.integer_range().is_some()
+    }
+
+    /// Inclusive range of an integer type.
+    pub fn integer_range(self) -> Option<(i128, i128)> {
+        use DataType::*;
+        Some(match self {
+            Int8 => (i8::MIN as i128, i8::MAX as i128),
+            Int16 => (i16::MIN as i128, i16::MAX as i128),
+            Int32 => (i32::MIN as i128, i32::MAX as i128),
+            Int64 => (i64::MIN as i128, i64::MAX as i128),
+            UInt8 => (0, u8::MAX as i128),
+            UInt16 => (0, u16::MAX as i128),
+            UInt32 => (0, u32::MAX as i128),
+            UInt64 => (0, u64::MAX as i128),
+            _ => return None,
+        })
+    }
+
+    /// `FLOAT` or `DOUBLE`.
+    pub fn is_float(self) -> bool {
+        matches!(self, DataType::Float32 | DataType::Float64)
+    }
+
+    /// Any `DECIMAL`.
+    pub fn is_decimal(self) -> bool {
+        matches!(self, DataType::Decimal { .. })
+    }
+
+    /// Integers, decimals and floats.
+    pub fn is_numeric(self) -> bool {
+        self.is_integer() || self.is_float() || self.is_decimal()
+    }
+
+    /// Any text type (not JSON).
+    pub fn is_text(self) -> bool {
+        matches!(self, DataType::Text { .. })
+    }
+
+    /// The scale of a decimal, zero for every other type.
+    pub fn scale(self) -> u8 {
+        match self {
+            DataType::Decimal { scale, .. } => scale,
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use DataType::*;
+        match *self {
+            Null => f.write_str("NULL"),
+            Boolean => f.write_str("BOOLEAN"),
+            Int8 => f.write_str("TINYINT"),
+            Int16 => f.write_str("SMALLINT"),
+            Int32 => f.write_str("INT"),
+            Int64 => f.write_str("BIGINT"),
+            UInt8 => f.write_str("TINYINT UNSIGNED"),
+            UInt16 => f.write_str("SMALLINT UNSIGNED"),
+            UInt32 => f.write_str("INT UNSIGNED"),
+            UInt64 => f.write_str("BIGINT UNSIGNED"),
+            Float32 => f.write_str("FLOAT"),
+            Float64 => f.write_str("DOUBLE"),
+            Decimal { precision, scale } => write!(f, "DECIMAL({precision},{scale})"),
+            Text { max_chars: Some(n) } => write!(f, "VARCHAR({n})"),
+            Text { max_chars: None } => f.write_str("TEXT"),
+            Binary { max_bytes: Some(n) } => write!(f, "VARBINARY({n})"),
+            Binary { max_bytes: None } => f.write_str("BLOB"),
+            Date => f.write_str("DATE"),
+            Time => f.write_str("TIME"),
+            Timestamp => f.write_str("TIMESTAMP"),
+            Interval => f.write_str("INTERVAL"),
+            Json => f.write_str("JSON"),
+        }
+    }
+}

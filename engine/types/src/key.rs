@@ -1,0 +1,192 @@
+//! Order-preserving key encoding: comparing two encoded keys as bytes compares their values.
+//!
+//! Each value is a tag (`0` null, `1` not null, so nulls sort first), then:
+//! integers, dates and the like as big-endian with the sign bit flipped, at the width of the
+//! physical type; floats as their IEEE order; text and binary with `00` escaped as `00 ff` and
+//! closed by `00 00`. A key is the concatenation of its columns.
+
+use crate::bytes::Reader;
+use crate::{DataType, Error, PhysicalType, Result, Value, limits};
+
+/// Appends one value. The value must be of the type (see [`crate::Column::check`]).
+pub fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
+    if value.is_null() {
+        out.push(0);
+        return Ok(());
+    }
+    out.push(1);
+    match (data_type.physical(), value) {
+        (PhysicalType::Bool, Value::Boolean(v)) => out.push(*v as u8),
+        (PhysicalType::I64, v) => put_i64(out, integer(v).ok_or_else(|| mismatch(data_type, v))? as i64),
+        (PhysicalType::I128, v) => {
+            put_i128(out, integer(v).ok_or_else(|| mismatch(data_type, v))?);
+        }
+        (PhysicalType::F64, Value::Float(v)) => put_f64(out, *v),
+        (PhysicalType::Bytes, Value::Text(v) | Value::Json(v)) => put_escaped(out, v.as_bytes()),
+        (PhysicalType::Bytes, Value::Binary(v)) => put_escaped(out, v),
+        (_, v) => return Err(mismatch(data_type, v)),
+    }
+    if out.len() > limits::MAX_KEY_BYTES {
+        return Err(Error::limit(format!("key longer than {} bytes", limits::MAX_KEY_BYTES)));
+    }
+    Ok(())
+}
+
+/// An `i64` without its tag.
+#[inline]
+pub fn put_i64(out: &mut Vec<u8>, v: i64) {
+    out.extend_from_slice(&((v as u64) ^ (1 << 63)).to_be_bytes());
+}
+
+/// An `i128` without its tag.
+#[inline]
+pub fn put_i128(out: &mut Vec<u8>, v: i128) {
+    out.extend_from_slice(&((v as u128) ^ (1 << 127)).to_be_bytes());
+}
+
+/// A double without its tag. Negative zero equals zero; NaN sorts last.
+#[inline]
+pub fn put_f64(out: &mut Vec<u8>, v: f64) {
+    out.extend_from_slice(&order_f64(v).to_be_bytes());
+}
+
+/// Text or binary without its tag.
+pub fn put_escaped(out: &mut Vec<u8>, v: &[u8]) {
+    for &byte in v {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// Maps doubles to integers of the same order: the total order SQL sorts by.
+#[inline]
+pub fn order_f64(v: f64) -> u64 {
+    let v = if v.is_nan() { f64::NAN } else { v + 0.0 };
+    let bits = v.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | (1 << 63) }
+}
+
+fn mismatch(data_type: DataType, value: &Value) -> Error {
+    Error::type_error(format!("key column is {data_type}, value is {}", value.natural_type()))
+}
+
+/// The integer a value is held as physically, if it is.
+pub fn integer(value: &Value) -> Option<i128> {
+    Some(match value {
+        Value::Int(v) => *v as i128,
+        Value::UInt(v) => *v as i128,
+        Value::Decimal { unscaled, .. } => *unscaled,
+        Value::Date(v) => *v as i128,
+        Value::Time(v) | Value::Timestamp(v) => *v as i128,
+        Value::Interval(v) => v.pack(),
+        _ => return None,
+    })
+}
+
+/// The value a physical integer stands for.
+pub fn from_integer(data_type: DataType, v: i128) -> Value {
+    match data_type {
+        DataType::UInt64 => Value::UInt(v as u64),
+        DataType::Decimal { scale, .. } => Value::Decimal { unscaled: v, scale },
+        DataType::Date => Value::Date(v as i32),
+        DataType::Time => Value::Time(v as i64),
+        DataType::Timestamp => Value::Timestamp(v as i64),
+        DataType::Interval => Value::Interval(crate::Interval::unpack(v)),
+        _ => Value::Int(v as i64),
+    }
+}
+
+/// Decodes the values of a whole key.
+pub fn decode(bytes: &[u8], types: &[DataType]) -> Result<Vec<Value>> {
+    let mut reader = Reader::new(bytes, "key");
+    let values = types.iter().map(|t| decode_one(&mut reader, *t)).collect::<Result<Vec<_>>>()?;
+    reader.finish()?;
+    Ok(values)
+}
+
+fn decode_one(reader: &mut Reader<'_>, data_type: DataType) -> Result<Value> {
+    match reader.u8()? {
+        0 => return Ok(Value::Null),
+        1 => {}
+        _ => return Err(reader.corrupt("bad tag")),
+    }
+    let eight = |reader: &mut Reader<'_>| -> Result<u64> {
+        let mut raw = [0; 8];
+        raw.copy_from_slice(reader.take(8)?);
+        Ok(u64::from_be_bytes(raw))
+    };
+    Ok(match data_type.physical() {
+        PhysicalType::Bool => Value::Boolean(reader.u8()? != 0),
+        PhysicalType::I64 => from_integer(data_type, (eight(reader)? ^ (1 << 63)) as i64 as i128),
+        PhysicalType::I128 => {
+            let high = eight(reader)? as u128;
+            let low = eight(reader)? as u128;
+            from_integer(data_type, (((high << 64) | low) ^ (1 << 127)) as i128)
+        }
+        PhysicalType::F64 => {
+            let bits = eight(reader)?;
+            Value::Float(f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits }))
+        }
+        PhysicalType::Bytes => {
+            let mut out = Vec::new();
+            loop {
+                match (reader.u8()?, out.len()) {
+                    (0, _) => match reader.u8()? {
+                        0 => break,
+                        0xff => out.push(0),
+                        _ => return Err(reader.corrupt("bad escape")),
+                    },
+                    (byte, _) => out.push(byte),
+                }
+            }
+            match data_type {
+                DataType::Binary { .. } => Value::Binary(out),
+                _ => {
+                    let text = String::from_utf8(out).map_err(|_| reader.corrupt("not UTF-8"))?;
+                    if data_type == DataType::Json { Value::Json(text) } else { Value::Text(text) }
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(data_type: DataType, ascending: &[Value]) {
+        let keys: Vec<Vec<u8>> = ascending
+            .iter()
+            .map(|v| {
+                let mut out = Vec::new();
+                encode(&mut out, data_type, v).unwrap();
+                assert_eq!(decode(&out, &[data_type]).unwrap(), vec![v.clone()]);
+                out
+            })
+            .collect();
+        assert!(keys.windows(2).all(|w| w[0] < w[1]), "{data_type}: {keys:?}");
+    }
+
+    #[test]
+    fn order_is_kept() {
+        let ints = [i64::MIN, -5, 0, 7, i64::MAX].map(Value::Int);
+        check(DataType::Int64, &[&[Value::Null], &ints[..]].concat());
+        check(DataType::UInt64, &[Value::Null, Value::UInt(0), Value::UInt(u64::MAX)]);
+        check(DataType::Float64, &[f64::NEG_INFINITY, -1.5, 0.0, 1e-9, f64::INFINITY].map(Value::Float));
+        check(DataType::TEXT, &["", "\0", "\0a", "a", "a\0", "a\0b", "aa", "b"].map(|s| Value::Text(s.into())));
+        let wide = DataType::Decimal { precision: 38, scale: 2 };
+        check(wide, &[-3, 0, 9].map(|v| Value::Decimal { unscaled: v, scale: 2 }));
+    }
+
+    #[test]
+    fn damaged_keys_are_errors() {
+        let mut out = Vec::new();
+        encode(&mut out, DataType::TEXT, &Value::Text("abc".into())).unwrap();
+        for cut in 0..out.len() {
+            assert!(decode(&out[..cut], &[DataType::TEXT]).is_err());
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The vocabulary every other crate speaks: values, data types, schemas, errors,
+//! checksums and the byte codecs of keys and rows.
+//!
+//! Invariants: nothing here does I/O, knows a table's storage, or reads a clock.
+//! Everything that is decoded from bytes is checked and answers with
+//! [`ErrorKind::Corrupt`] when it does not hold.
+
+pub mod bytes;
+pub mod checksum;
+mod data_type;
+pub mod decimal;
+mod error;
+pub mod hash;
+pub mod key;
+pub mod limits;
+pub mod row;
+mod schema;
+pub mod temporal;
+mod value;
+
+pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
+pub use error::{Error, ErrorKind, Position, Result};
+pub use schema::{Column, KeyColumns, TableId, TableSchema};
+pub use value::{Interval, Value};
+
+/// Logical commit time. Zero is before every commit; each commit gets the next number.
+pub type Timestamp = u64;

@@ -1,0 +1,129 @@
+//! The shape of a table: columns and keys. Storage decisions (segments, partitions) are not here.
+
+use crate::{DataType, Error, Result, Value};
+
+/// Identifies a table for the life of a database; never reused.
+pub type TableId = u32;
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Stable identity inside the table; never reused, so that a dropped column's data is not mistaken.
+    pub id: u32,
+    /// Name as written; compared without regard to ASCII case.
+    pub name: String,
+    /// Type.
+    pub data_type: DataType,
+    /// Whether `NULL` is allowed.
+    pub nullable: bool,
+    /// Value for rows that do not name this column; `Null` when there is none.
+    pub default: Value,
+}
+
+/// Columns of a key, as positions in [`TableSchema::columns`], in key order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyColumns {
+    /// Name, for messages and `SHOW INDEXES`.
+    pub name: String,
+    /// Positions.
+    pub columns: Vec<usize>,
+}
+
+/// A table's schema. Immutable; DDL makes a new one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSchema {
+    /// Identity.
+    pub id: TableId,
+    /// Name as written; looked up without regard to ASCII case.
+    pub name: String,
+    /// Columns in order.
+    pub columns: Vec<Column>,
+    /// Primary key. Without one, rows are identified by a hidden row number.
+    pub primary_key: Option<KeyColumns>,
+}
+
+impl TableSchema {
+    /// Position of a column by name, without regard to ASCII case.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Column types in order.
+    pub fn types(&self) -> Vec<DataType> {
+        self.columns.iter().map(|c| c.data_type).collect()
+    }
+
+    /// Checks one row: width, nulls, and that each value is of the column's type and within its limits.
+    pub fn check_row(&self, row: &[Value]) -> Result<()> {
+        if row.len() != self.columns.len() {
+            return Err(Error::type_error(format!(
+                "table {} has {} columns, the row has {}",
+                self.name,
+                self.columns.len(),
+                row.len()
+            )));
+        }
+        for (column, value) in self.columns.iter().zip(row) {
+            column.check(value).map_err(|e| e.with_table(self.name.clone()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Column {
+    /// Checks one value: null only when allowed, of this type, and within its limits.
+    pub fn check(&self, value: &Value) -> Result<()> {
+        let fits = match (value, self.data_type) {
+            (Value::Null, _) if self.nullable => true,
+            (Value::Null, _) => {
+                return Err(Error::constraint(format!("column {} must not be null", self.name))
+                    .with_sqlstate("23502")
+                    .with_key(self.name.clone()));
+            }
+            (Value::Boolean(_), DataType::Boolean) => true,
+            (Value::Int(v), t) if t != DataType::UInt64 => {
+                t.integer_range().is_some_and(|(low, high)| (low..=high).contains(&(*v as i128)))
+            }
+            (Value::UInt(_), DataType::UInt64) => true,
+            (Value::Float(_), DataType::Float64) => true,
+            (Value::Float(v), DataType::Float32) => (*v as f32) as f64 == *v || v.is_nan(),
+            (Value::Decimal { unscaled, scale }, DataType::Decimal { precision, scale: s }) => {
+                *scale == s && crate::decimal::digits(*unscaled) <= precision
+            }
+            (Value::Text(v), DataType::Text { max_chars }) => {
+                if max_chars.is_some_and(|n| v.len() > n as usize && v.chars().count() > n as usize) {
+                    return Err(Error::type_error(format!(
+                        "value too long for column {} {}",
+                        self.name, self.data_type
+                    ))
+                    .with_sqlstate("22001"));
+                }
+                true
+            }
+            (Value::Binary(v), DataType::Binary { max_bytes }) => {
+                if max_bytes.is_some_and(|n| v.len() > n as usize) {
+                    return Err(Error::type_error(format!(
+                        "value too long for column {} {}",
+                        self.name, self.data_type
+                    ))
+                    .with_sqlstate("22001"));
+                }
+                true
+            }
+            (Value::Date(_), DataType::Date) => true,
+            (Value::Time(_), DataType::Time) => true,
+            (Value::Timestamp(_), DataType::Timestamp) => true,
+            (Value::Json(_), DataType::Json) => true,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::out_of_range(format!(
+            "value {value} of type {} does not fit column {} {}",
+            value.natural_type(),
+            self.name,
+            self.data_type
+        )))
+    }
+}

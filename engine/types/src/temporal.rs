@@ -1,0 +1,177 @@
+//! Dates, times and timestamps: the proleptic Gregorian calendar on integers, no time zones.
+
+use crate::Interval;
+
+/// Microseconds of a second.
+pub const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Microseconds of a day.
+pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+/// 0000-01-01, the first date that can be written.
+pub const MIN_DATE: i32 = -719_528;
+/// 9999-12-31, the last.
+pub const MAX_DATE: i32 = 2_932_896;
+
+/// Days since 1970-01-01 of a civil date (Howard Hinnant's `days_from_civil`). The date must be valid.
+pub fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
+    let y = year as i64 - i64::from(month <= 2);
+    let era = y.div_euclid(400);
+    let year_of_era = y.rem_euclid(400);
+    let day_of_year = (153 * ((month as i64 + 9) % 12) + 2) / 5 + day as i64 - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era - 719_468) as i32
+}
+
+/// `(year, month, day)` of days since 1970-01-01.
+pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
+    let z = days as i64 + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = (doy - (153 * mp + 2) / 5 + 1) as u32;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 } as u32;
+    ((yoe + era * 400 + i64::from(month <= 2)) as i32, month, day)
+}
+
+/// Days of a month.
+pub fn days_in_month(year: i32, month: u32) -> u32 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// A valid date from 0000-01-01 to 9999-12-31, or `None`.
+pub fn date_from_parts(year: i32, month: u32, day: u32) -> Option<i32> {
+    let valid =
+        (0..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
+    valid.then(|| days_from_civil(year, month, day))
+}
+
+/// `2026-11-21`
+pub fn format_date(days: i32) -> String {
+    let (year, month, day) = civil_from_days(days);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `13:05:07`, with six more digits when there are microseconds.
+pub fn format_time(micros: i64) -> String {
+    let seconds = micros.div_euclid(MICROS_PER_SECOND);
+    let fraction = micros.rem_euclid(MICROS_PER_SECOND);
+    let base = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction == 0 { base } else { format!("{base}.{fraction:06}") }
+}
+
+/// `2026-11-21 13:05:07`
+pub fn format_timestamp(micros: i64) -> String {
+    let days = micros.div_euclid(MICROS_PER_DAY) as i32;
+    format!("{} {}", format_date(days), format_time(micros.rem_euclid(MICROS_PER_DAY)))
+}
+
+/// `1 year 2 months 3 days 04:05:06`
+pub fn format_interval(interval: Interval) -> String {
+    let mut parts = Vec::new();
+    let mut push = |n: i64, unit: &str| {
+        if n != 0 {
+            parts.push(format!("{n} {unit}{}", if n.abs() == 1 { "" } else { "s" }));
+        }
+    };
+    push((interval.months / 12) as i64, "year");
+    push((interval.months % 12) as i64, "month");
+    push(interval.days as i64, "day");
+    if interval.micros != 0 || parts.is_empty() {
+        let sign = if interval.micros < 0 { "-" } else { "" };
+        parts.push(format!("{sign}{}", format_time(interval.micros.saturating_abs())));
+    }
+    parts.join(" ")
+}
+
+fn number(text: &str, max_digits: usize) -> Option<u32> {
+    if text.is_empty() || text.len() > max_digits || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// Parses `YYYY-MM-DD`.
+pub fn parse_date(text: &str) -> Option<i32> {
+    let mut parts = text.trim().split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() || year.len() != 4 {
+        return None;
+    }
+    date_from_parts(number(year, 4)? as i32, number(month, 2)?, number(day, 2)?)
+}
+
+/// Parses `HH:MM[:SS[.ffffff]]`; further digits are truncated.
+pub fn parse_time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut parts = clock.split(':');
+    let (hour, minute) = (number(parts.next()?, 2)?, number(parts.next()?, 2)?);
+    let second = parts.next().map_or(Some(0), |s| number(s, 2))?;
+    if parts.next().is_some() || hour > 23 || minute > 59 || second > 59 || fraction.is_empty() {
+        return None;
+    }
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = number(&format!("{:0<6.6}", fraction), 6)?;
+    Some(((hour * 3600 + minute * 60 + second) as i64) * MICROS_PER_SECOND + fraction as i64)
+}
+
+/// Parses a date, optionally followed by a space or `T` and a time, optionally by `Z`.
+pub fn parse_timestamp(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, time) = match text.find(['T', ' ']) {
+        Some(at) => (text.get(..at)?, parse_time(text.get(at + 1..)?)?),
+        None => (text, 0),
+    };
+    Some(parse_date(date)? as i64 * MICROS_PER_DAY + time)
+}
+
+/// Adds whole months to a date, clamping the day to the month's last; `None` outside the calendar.
+pub fn add_months(days: i32, months: i32) -> Option<i32> {
+    let (year, month, day) = civil_from_days(days);
+    let total = (year as i64) * 12 + month as i64 - 1 + months as i64;
+    let year = i32::try_from(total.div_euclid(12)).ok()?;
+    let month = total.rem_euclid(12) as u32 + 1;
+    date_from_parts(year, month, day.min(days_in_month(year, month)))
+}
+
+/// Timestamp plus interval; `None` outside the calendar.
+pub fn add_interval(micros: i64, interval: Interval) -> Option<i64> {
+    let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
+    let moved = if interval.months == 0 { days } else { add_months(days, interval.months)? };
+    let moved = moved.checked_add(interval.days)?;
+    let total = (moved as i64) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY);
+    let total = total.checked_add(interval.micros)?;
+    let day = total.div_euclid(MICROS_PER_DAY);
+    (MIN_DATE as i64..=MAX_DATE as i64).contains(&day).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendar_round_trips() {
+        for days in (MIN_DATE..=MAX_DATE).step_by(97) {
+            let (y, m, d) = civil_from_days(days);
+            assert_eq!(days_from_civil(y, m, d), days);
+            assert_eq!(parse_date(&format_date(days)), Some(days));
+        }
+        assert_eq!(format_date(MIN_DATE), "0000-01-01");
+        assert_eq!(format_date(MAX_DATE), "9999-12-31");
+        assert_eq!(parse_date("2026-02-29"), None);
+        assert_eq!(parse_date("2024-02-29").map(format_date).as_deref(), Some("2024-02-29"));
+        assert_eq!(parse_timestamp("1970-01-01T00:00:01.5Z"), Some(1_500_000));
+        assert_eq!(parse_time("24:00"), None);
+        assert_eq!(add_months(days_from_civil(2024, 1, 31), 1).map(format_date).as_deref(), Some("2024-02-29"));
+        assert_eq!(format_interval(Interval { months: 14, days: 3, micros: 0 }), "1 year 2 months 3 days");
+    }
+}
