@@ -3,6 +3,7 @@
 
 mod batch;
 mod bitmap;
+pub mod kernel;
 mod vector;
 
 pub use batch::{Batch, Selection};
