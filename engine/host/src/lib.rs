@@ -6,7 +6,8 @@
 
 pub mod memory;
 
-use nacre_types::Result;
+/// What every seam answers with; here so that an implementation needs no other crate.
+pub use nacre_types::{Error, ErrorKind, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,0 +1,202 @@
+//! The bytes of log chunks and snapshots: file names, the 64-byte file header, the 24-byte record
+//! header. `docs/FORMAT.md`, chapters "Log" and "Snapshot", is the same in words.
+//!
+//! Invariant: a header is only ever believed when its own checksum holds, and a record header's
+//! checksum covers the log position and the database, so that a record that is stale, misplaced or
+//! from another database does not validate. Does no I/O.
+
+use crate::Lsn;
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::checksum::checksum;
+use nacre_types::{Error, Result};
+
+/// The version this build writes, and the newest it reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Bytes of the header of a chunk or snapshot file. The same in every version, as are the places of
+/// magic, version and header checksum: a newer version can be told from damage.
+pub(crate) const FILE_HEADER_BYTES: usize = 64;
+/// Bytes of the header of a record.
+pub(crate) const RECORD_HEADER_BYTES: usize = 24;
+/// Bytes of one record's payload at most.
+pub const MAX_RECORD_BYTES: usize = 256 << 20;
+
+/// Set in a record's length field when the log itself wrote the record.
+const MARK_BIT: u32 = 1 << 31;
+
+/// What a file is; decides name and magic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Chunk,
+    Snapshot,
+}
+
+impl FileKind {
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            FileKind::Chunk => b"NACRELOG",
+            FileKind::Snapshot => b"NACRESNP",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            FileKind::Chunk => "log-",
+            FileKind::Snapshot => "snap-",
+        }
+    }
+
+    /// The file's name: the prefix and 16 lower-case hex digits of the position.
+    pub(crate) fn name(self, lsn: Lsn) -> String {
+        format!("{}{lsn:016x}", self.prefix())
+    }
+
+    /// The position in a name of this kind; `None` for every other file of the store.
+    pub(crate) fn parse(self, name: &str) -> Option<Lsn> {
+        let digits = name.strip_prefix(self.prefix())?;
+        let exact = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if exact { Lsn::from_str_radix(digits, 16).ok() } else { None }
+    }
+}
+
+/// The header of a chunk or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    pub(crate) kind: FileKind,
+    /// The same in all files of one database.
+    pub(crate) database_id: u64,
+    /// Chunk: position of its first record. Snapshot: position it stands for.
+    pub(crate) lsn: Lsn,
+    /// Snapshot: bytes after the header. Chunk: zero.
+    pub(crate) payload_bytes: u64,
+    /// Snapshot: XXH3-64 of the payload. Chunk: zero.
+    pub(crate) payload_checksum: u64,
+}
+
+impl FileHeader {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FILE_HEADER_BYTES);
+        out.extend_from_slice(self.kind.magic());
+        out.put_u32(FORMAT_VERSION);
+        out.put_u32(FILE_HEADER_BYTES as u32);
+        out.put_u64(self.database_id);
+        out.put_u64(self.lsn);
+        out.put_u64(self.payload_bytes);
+        out.put_u64(self.payload_checksum);
+        out.put_u64(0);
+        let sum = checksum(&out);
+        out.put_u64(sum);
+        out
+    }
+
+    /// Reads the first bytes of a file named `name`. `corrupt` when they are not a header of this kind
+    /// for this name, `unsupported` when they are one of a version this build does not know.
+    pub(crate) fn decode(kind: FileKind, bytes: &[u8], name: &str) -> Result<FileHeader> {
+        let corrupt = |why: &str| Error::corrupt(format!("{name}: {why} at byte 0"));
+        let (Some(head), Some(sum)) = (bytes.get(..56), bytes.get(56..FILE_HEADER_BYTES)) else {
+            return Err(corrupt("file header ends early"));
+        };
+        if head.get(..8) != Some(kind.magic().as_slice()) {
+            return Err(corrupt("file header has the wrong magic"));
+        }
+        if sum != checksum(head).to_le_bytes() {
+            return Err(corrupt("file header checksum does not match"));
+        }
+        let mut reader = Reader::new(head, "file header");
+        reader.take(8)?;
+        let version = reader.u32()?;
+        if version > FORMAT_VERSION {
+            return Err(Error::unsupported(format!(
+                "{name} has format version {version}; this build reads versions up to {FORMAT_VERSION}"
+            )));
+        }
+        let header_bytes = reader.u32()?;
+        let header = FileHeader {
+            kind,
+            database_id: reader.u64()?,
+            lsn: reader.u64()?,
+            payload_bytes: reader.u64()?,
+            payload_checksum: reader.u64()?,
+        };
+        if version == 0 || header_bytes as usize != FILE_HEADER_BYTES {
+            return Err(corrupt("file header has impossible fields"));
+        }
+        if kind.parse(name) != Some(header.lsn) {
+            return Err(corrupt(&format!("file header is that of {}", kind.name(header.lsn))));
+        }
+        Ok(header)
+    }
+}
+
+/// The header in front of a record's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordHeader {
+    /// Bytes of the payload.
+    pub(crate) length: u32,
+    /// Written by the log itself and not handed out by recovery.
+    pub(crate) mark: bool,
+    /// How many bytes right before this record were not yet known to be durable when this record was written;
+    /// `u32::MAX` when that many or more.
+    pub(crate) unsynced: u32,
+    /// XXH3-64 of the payload.
+    pub(crate) payload_checksum: u64,
+}
+
+impl RecordHeader {
+    /// Length, unsynced and payload checksum; the last eight bytes are for [`RecordHeader::seal`].
+    pub(crate) fn encode_unsealed(&self) -> [u8; RECORD_HEADER_BYTES] {
+        let mut out = [0; RECORD_HEADER_BYTES];
+        let length = self.length | if self.mark { MARK_BIT } else { 0 };
+        out[..4].copy_from_slice(&length.to_le_bytes());
+        out[4..8].copy_from_slice(&self.unsynced.to_le_bytes());
+        out[8..16].copy_from_slice(&self.payload_checksum.to_le_bytes());
+        out
+    }
+
+    /// Binds encoded header bytes to a position, a database and what was durable: sets `unsynced` and the header
+    /// checksum in place. Answers with the payload's length.
+    pub(crate) fn seal(header: &mut [u8; RECORD_HEADER_BYTES], lsn: Lsn, durable: Lsn, database_id: u64) -> usize {
+        let unsynced = u32::try_from(lsn.saturating_sub(durable)).unwrap_or(u32::MAX);
+        header[4..8].copy_from_slice(&unsynced.to_le_bytes());
+        let sum = header_checksum(header, lsn, database_id);
+        header[16..].copy_from_slice(&sum.to_le_bytes());
+        (u32_at(header, 0) & !MARK_BIT) as usize
+    }
+
+    /// `None` unless these bytes were written as a record header at exactly this position of this database.
+    pub(crate) fn decode(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn, database_id: u64) -> Option<RecordHeader> {
+        let field = u32_at(bytes, 0);
+        let length = field & !MARK_BIT;
+        // Cheap tests first: the search for records after damage asks this of every byte of a chunk.
+        if length as usize > MAX_RECORD_BYTES || bytes[16..] == [0; 8] {
+            return None;
+        }
+        if bytes[16..] != header_checksum(bytes, lsn, database_id).to_le_bytes() {
+            return None;
+        }
+        let mut payload_checksum = [0; 8];
+        payload_checksum.copy_from_slice(&bytes[8..16]);
+        Some(RecordHeader {
+            length,
+            mark: field & MARK_BIT != 0,
+            unsynced: u32_at(bytes, 4),
+            payload_checksum: u64::from_le_bytes(payload_checksum),
+        })
+    }
+
+    /// Everything before this position was known to be durable when the record at `lsn` was written.
+    pub(crate) fn durable_before(&self, lsn: Lsn) -> Lsn {
+        if self.unsynced == u32::MAX { 0 } else { lsn.saturating_sub(u64::from(self.unsynced)) }
+    }
+}
+
+fn u32_at(bytes: &[u8; RECORD_HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn header_checksum(header: &[u8; RECORD_HEADER_BYTES], lsn: Lsn, database_id: u64) -> u64 {
+    let mut bound = [0u8; 32];
+    bound[..16].copy_from_slice(&header[..16]);
+    bound[16..24].copy_from_slice(&lsn.to_le_bytes());
+    bound[24..].copy_from_slice(&database_id.to_le_bytes());
+    checksum(&bound)
+}

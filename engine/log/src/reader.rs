@@ -1,0 +1,67 @@
+//! Reads a file front to back through a window, so that recovery needs memory for one window or one record, never
+//! for a whole file, and never for a length that the file's size does not bear out.
+
+use nacre_host::{LocalFile, ReadRange};
+use nacre_types::Result;
+
+/// Bytes read at once.
+const WINDOW_BYTES: u64 = 1 << 20;
+
+pub(crate) struct WindowReader<'a> {
+    file: &'a dyn LocalFile,
+    len: u64,
+    window: Vec<u8>,
+    /// Offset of the window in the file.
+    start: u64,
+}
+
+impl<'a> WindowReader<'a> {
+    pub(crate) fn new(file: &'a dyn LocalFile) -> Result<WindowReader<'a>> {
+        Ok(WindowReader { file, len: file.len()?, window: Vec::new(), start: 0 })
+    }
+
+    /// Length of the file when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Exactly `count` bytes at `offset`; `None`, and no memory taken, when the file ends before.
+    pub(crate) fn bytes(&mut self, offset: u64, count: usize) -> Result<Option<&[u8]>> {
+        match offset.checked_add(count as u64) {
+            Some(end) if end <= self.len => {}
+            _ => return Ok(None),
+        }
+        let available = self.at_least(offset, count)?;
+        Ok(available.get(..count))
+    }
+
+    /// The bytes in memory from `offset` on: at least `count`, or all up to the end of the file.
+    pub(crate) fn at_least(&mut self, offset: u64, count: usize) -> Result<&[u8]> {
+        let left = self.len.saturating_sub(offset);
+        let wanted = left.min(count as u64) as usize;
+        let held = offset.checked_sub(self.start).filter(|skip| skip + wanted as u64 <= self.window.len() as u64);
+        let skip = match held {
+            Some(skip) => skip as usize,
+            None => {
+                let size = left.min(WINDOW_BYTES.max(wanted as u64)) as usize;
+                self.window.resize(size, 0);
+                self.start = offset;
+                self.file.read(&mut [ReadRange { offset, buffer: &mut self.window }])?;
+                0
+            }
+        };
+        Ok(self.window.get(skip..).unwrap_or_default())
+    }
+
+    /// Whether every byte from `offset` on is zero (true when there is none).
+    pub(crate) fn is_zero_from(&mut self, mut offset: u64) -> Result<bool> {
+        while offset < self.len {
+            let bytes = self.at_least(offset, 1)?;
+            if bytes.iter().any(|b| *b != 0) {
+                return Ok(false);
+            }
+            offset += bytes.len().max(1) as u64;
+        }
+        Ok(true)
+    }
+}

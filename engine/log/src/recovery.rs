@@ -1,0 +1,295 @@
+//! Recovery: newest valid snapshot, the records after it, the end of the log.
+//!
+//! What is damage and what is a torn tail. Bytes are *known durable* when they lie before the start of the last
+//! chunk, before the position of any snapshot file (even a damaged one), or before the durable position that any
+//! later record carries in its header. A bad record among known durable bytes is `corrupt`. A bad record anywhere
+//! else can be what a crash leaves of writes that no sync had covered, which may have reached the medium in any
+//! order, and the log is cut there. What this cannot tell apart: damage done later to the records of the very last
+//! sync looks like a torn tail, unless the log was closed (`Log::close` leaves a mark) or has a snapshot after it.
+//!
+//! The cut is made by truncation and synced before anything is appended, so what lay behind it can never be read
+//! as a record again. Nothing is written before everything was read and found sound.
+
+use crate::Lsn;
+use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::reader::WindowReader;
+use crate::snapshot::{self, Snapshots};
+use crate::writer::{create_chunk, write_chunk_header};
+use nacre_host::{LocalFile, LocalStore};
+use nacre_types::checksum::checksum;
+use nacre_types::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// A log that was read completely and is ready for the next record.
+pub(crate) struct Recovered {
+    pub(crate) database_id: u64,
+    pub(crate) is_new: bool,
+    /// The last chunk.
+    pub(crate) active: Arc<dyn LocalFile>,
+    /// Start positions of the chunks still needed, ascending; the last one is `active`.
+    pub(crate) chunks: Vec<Lsn>,
+    /// End of the last record.
+    pub(crate) end: Lsn,
+    /// End of the last mark.
+    pub(crate) marked: Lsn,
+    pub(crate) snapshots: Snapshots,
+}
+
+type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
+
+pub(crate) fn recover(
+    store: &dyn LocalStore,
+    new_database_id: u64,
+    on_snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
+    on_record: OnRecord<'_>,
+) -> Result<Recovered> {
+    let names = store.list()?;
+    let positions = |kind: FileKind| {
+        let mut found: Vec<Lsn> = names.iter().filter_map(|name| kind.parse(name)).collect();
+        found.sort_unstable();
+        found
+    };
+    let mut chunks = positions(FileKind::Chunk);
+    let snapshot_files = positions(FileKind::Snapshot);
+    if chunks.is_empty() && snapshot_files.is_empty() {
+        let active = create_chunk(store, new_database_id, 0)?;
+        let snapshots = Snapshots::new(None);
+        return Ok(Recovered {
+            database_id: new_database_id,
+            is_new: true,
+            active,
+            chunks: vec![0],
+            end: 0,
+            marked: 0,
+            snapshots,
+        });
+    }
+
+    let (newest, damaged) = newest_snapshot(store, &snapshot_files)?;
+    let from = newest.as_ref().map_or(0, |(header, _)| header.lsn);
+    let Some(first) = chunks.iter().rposition(|start| *start <= from) else {
+        let missing = match chunks.first() {
+            Some(start) => format!("the log from position {from} to {start} is missing"),
+            None => format!("the log from position {from} on is missing"),
+        };
+        return Err(match damaged {
+            Some(error) => error.context(missing),
+            None => Error::corrupt(missing),
+        });
+    };
+    let unneeded: Vec<Lsn> = chunks.drain(..first).collect();
+
+    let mut database_id = newest.as_ref().map(|(header, _)| header.database_id);
+    let mut snapshots = Snapshots::new(newest.as_ref().map(|(header, _)| header.lsn));
+    snapshots.discard_chunks(unneeded);
+    for at in &snapshot_files {
+        if Some(*at) != snapshots.newest {
+            snapshots.discard(FileKind::Snapshot.name(*at));
+        }
+    }
+    if let Some((_, payload)) = newest {
+        on_snapshot(&payload)?;
+    }
+
+    let known_durable = snapshot_files.last().copied().unwrap_or(0);
+    let mut tail = None;
+    let mut at = from;
+    let mut marked = 0;
+    for (index, start) in chunks.iter().copied().enumerate() {
+        let chunk = Chunk::open(store, start, chunks.get(index + 1).copied(), &mut database_id)?;
+        let id = *database_id.get_or_insert(new_database_id);
+        let replay = chunk.replay(id, at.max(start), known_durable, on_record)?;
+        at = replay.end;
+        marked = if replay.ends_in_mark { at } else { marked };
+        tail = Some((chunk, id));
+    }
+    let Some((chunk, id)) = tail else {
+        return Err(Error::corrupt("the log has no chunk"));
+    };
+    let active = chunk.finish(id, at)?;
+    Ok(Recovered { database_id: id, is_new: false, active, chunks, end: at, marked, snapshots })
+}
+
+type Loaded = (FileHeader, Vec<u8>);
+
+/// The newest snapshot that is what was written, and what is wrong with the first newer one that is not.
+fn newest_snapshot(store: &dyn LocalStore, files: &[Lsn]) -> Result<(Option<Loaded>, Option<Error>)> {
+    let mut damaged = None;
+    for at in files.iter().rev() {
+        match snapshot::load(store, *at) {
+            Ok(found) => return Ok((Some(found), damaged)),
+            // Never finished, or damaged later. Either way the log since the one before is as good, if it is there.
+            Err(error) if error.kind() == ErrorKind::Corrupt => damaged = damaged.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((None, damaged))
+}
+
+struct Chunk {
+    name: String,
+    file: Arc<dyn LocalFile>,
+    start: Lsn,
+    /// Start of the chunk after this one, where this one must end.
+    next: Option<Lsn>,
+    /// The header never became durable; then there are no records either.
+    headless: bool,
+}
+
+struct Replay {
+    end: Lsn,
+    ends_in_mark: bool,
+}
+
+impl Chunk {
+    /// Opens a chunk and checks its header; learns the database's identity from it if that is not known yet.
+    fn open(store: &dyn LocalStore, start: Lsn, next: Option<Lsn>, database_id: &mut Option<u64>) -> Result<Chunk> {
+        let name = FileKind::Chunk.name(start);
+        let file = store.open(&name).map_err(|e| e.context(&name))?;
+        let mut reader = WindowReader::new(file.as_ref()).map_err(|e| e.context(&name))?;
+        let head = reader.at_least(0, FILE_HEADER_BYTES).map_err(|e| e.context(&name))?;
+        let header = FileHeader::decode(FileKind::Chunk, head, &name);
+        let headless = match header {
+            Ok(header) if header.database_id != *database_id.get_or_insert(header.database_id) => {
+                return Err(Error::corrupt(format!("{name}: belongs to another database, by its header at byte 0")));
+            }
+            Ok(_) => false,
+            // The header is synced before the first record is written. So a last chunk with a bad header and
+            // nothing behind it was being made when the crash came; with something behind it, it is damaged.
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                if next.is_some() || !reader.is_zero_from(FILE_HEADER_BYTES as u64)? {
+                    return Err(error);
+                }
+                true
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Chunk { name, file, start, next, headless })
+    }
+
+    fn offset(&self, lsn: Lsn) -> u64 {
+        FILE_HEADER_BYTES as u64 + (lsn - self.start)
+    }
+
+    #[cold]
+    fn corrupt(&self, lsn: Lsn, why: &str) -> Error {
+        Error::corrupt(format!("{}: {why} at byte {} (log position {lsn})", self.name, self.offset(lsn)))
+    }
+
+    /// Hands out the records from position `from` on, up to the end of the chunk or of the log.
+    fn replay(&self, id: u64, from: Lsn, known_durable: Lsn, on_record: OnRecord<'_>) -> Result<Replay> {
+        let mut replay = Replay { end: from, ends_in_mark: false };
+        if self.headless {
+            return if from < known_durable { Err(self.corrupt(from, "the log ends early")) } else { Ok(replay) };
+        }
+        let mut reader = WindowReader::new(self.file.as_ref())?;
+        if self.offset(from) > reader.len() {
+            return Err(self.corrupt(from, "the log ends early, before the position of the snapshot"));
+        }
+        loop {
+            let lsn = replay.end;
+            if self.next == Some(lsn) {
+                return if reader.is_zero_from(self.offset(lsn))? {
+                    Ok(replay)
+                } else {
+                    Err(self.corrupt(lsn, "unexpected bytes after the last record"))
+                };
+            }
+            let record = self.read_record(&mut reader, id, lsn)?;
+            let (header, payload) = match record {
+                Found::Record(header, payload) => (header, payload),
+                Found::Nothing { why, search_from } => {
+                    self.check_torn(&mut reader, id, lsn, known_durable, why, search_from)?;
+                    return Ok(replay);
+                }
+            };
+            let end = lsn + (RECORD_HEADER_BYTES + payload.len()) as u64;
+            if self.next.is_some_and(|next| end > next) {
+                return Err(self.corrupt(lsn, "record reaches into the next chunk"));
+            }
+            if !header.mark {
+                on_record(end, payload)?;
+            }
+            replay = Replay { end, ends_in_mark: header.mark };
+        }
+    }
+
+    fn read_record<'r>(&self, reader: &'r mut WindowReader<'_>, id: u64, lsn: Lsn) -> Result<Found<'r>> {
+        let offset = self.offset(lsn);
+        let body = offset + RECORD_HEADER_BYTES as u64;
+        let head = reader.bytes(offset, RECORD_HEADER_BYTES)?.and_then(|bytes| bytes.first_chunk());
+        let Some(head) = head else {
+            return Ok(Found::Nothing { why: "record header ends early", search_from: reader.len() });
+        };
+        let Some(header) = RecordHeader::decode(head, lsn, id) else {
+            return Ok(Found::Nothing { why: "bad record header", search_from: offset + 1 });
+        };
+        let length = header.length as usize;
+        if body + length as u64 > reader.len() {
+            return Ok(Found::Nothing { why: "record ends early", search_from: reader.len() });
+        }
+        match reader.bytes(body, length)? {
+            Some(payload) if checksum(payload) == header.payload_checksum => Ok(Found::Record(header, payload)),
+            // The length is right, so the search need not look for headers inside the payload.
+            _ => Ok(Found::Nothing { why: "record checksum does not match", search_from: body + length as u64 }),
+        }
+    }
+
+    /// Fails unless a crash can explain that there is no valid record at `lsn`.
+    fn check_torn(
+        &self,
+        reader: &mut WindowReader<'_>,
+        id: u64,
+        lsn: Lsn,
+        known_durable: Lsn,
+        why: &str,
+        search_from: u64,
+    ) -> Result<()> {
+        if let Some(next) = self.next {
+            return Err(self.corrupt(lsn, &format!("{why}, before the chunk that starts at position {next}")));
+        }
+        if lsn < known_durable {
+            return Err(self.corrupt(lsn, &format!("{why}, before the snapshot at position {known_durable}")));
+        }
+        let mut offset = search_from;
+        loop {
+            let bytes = reader.at_least(offset, RECORD_HEADER_BYTES)?;
+            let windows = bytes.windows(RECORD_HEADER_BYTES);
+            let count = windows.len() as u64;
+            if count == 0 {
+                return Ok(());
+            }
+            for (at, window) in (offset..).zip(windows) {
+                let found = self.start + (at - FILE_HEADER_BYTES as u64);
+                let header = window.first_chunk().and_then(|head| RecordHeader::decode(head, found, id));
+                if header.is_some_and(|header| header.durable_before(found) > lsn) {
+                    let why = format!("{why}, though the record at byte {at} was written after it was durable,");
+                    return Err(self.corrupt(lsn, &why));
+                }
+            }
+            offset += count;
+        }
+    }
+
+    /// Cuts the file at the end of the log and makes it durable.
+    fn finish(self, id: u64, end: Lsn) -> Result<Arc<dyn LocalFile>> {
+        let cut = self.offset(end);
+        let mend = || {
+            if self.file.len()? > cut {
+                self.file.truncate(cut)?;
+            }
+            if self.headless { write_chunk_header(self.file.as_ref(), id, self.start) } else { self.file.sync() }
+        };
+        mend().map_err(|e| e.context(&self.name))?;
+        Ok(self.file)
+    }
+}
+
+enum Found<'a> {
+    Record(RecordHeader, &'a [u8]),
+    /// No valid record here. `search_from` is the first byte of the file where evidence of later records may be.
+    Nothing {
+        why: &'static str,
+        search_from: u64,
+    },
+}

@@ -1,0 +1,114 @@
+//! Snapshot files: written whole and synced before anything they replace is removed; read whole and checked before
+//! a byte of them is handed out. Also keeps the list of files that are no longer needed.
+//!
+//! Does not know what a payload means, nor which chunks exist.
+
+use crate::Lsn;
+use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use nacre_host::{LocalStore, ReadRange};
+use nacre_types::checksum::checksum;
+use nacre_types::{Error, ErrorKind, Result};
+
+/// What is known about snapshots and about files that may go.
+pub(crate) struct Snapshots {
+    /// Position of the newest valid one.
+    pub(crate) newest: Option<Lsn>,
+    /// Names of files that nothing needs any more.
+    garbage: Vec<String>,
+}
+
+impl Snapshots {
+    /// Nothing to remove, and perhaps a snapshot.
+    pub(crate) fn new(newest: Option<Lsn>) -> Snapshots {
+        Snapshots { newest, garbage: Vec::new() }
+    }
+
+    /// Writes and syncs a snapshot, then counts its predecessor as garbage. After a failure the predecessor stays
+    /// the newest and the failed file is garbage.
+    pub(crate) fn write(&mut self, store: &dyn LocalStore, database_id: u64, at: Lsn, payload: &[u8]) -> Result<()> {
+        let name = FileKind::Snapshot.name(at);
+        if let Err(error) = write_file(store, &name, database_id, at, payload) {
+            self.discard(name.clone());
+            self.remove_garbage(store);
+            return Err(error.context(name));
+        }
+        self.garbage.retain(|old| *old != name);
+        if let Some(old) = self.newest.replace(at) {
+            self.discard(FileKind::Snapshot.name(old));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn discard(&mut self, name: String) {
+        if !self.garbage.contains(&name) {
+            self.garbage.push(name);
+        }
+    }
+
+    pub(crate) fn discard_chunks(&mut self, starts: Vec<Lsn>) {
+        for start in starts {
+            self.discard(FileKind::Chunk.name(start));
+        }
+    }
+
+    /// Removes what can be removed. The rest is kept for the next time: a file too many does no harm.
+    pub(crate) fn remove_garbage(&mut self, store: &dyn LocalStore) {
+        self.garbage.retain(|name| match store.remove(name) {
+            Ok(()) => false,
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        });
+    }
+}
+
+fn write_file(store: &dyn LocalStore, name: &str, database_id: u64, at: Lsn, payload: &[u8]) -> Result<()> {
+    let file = match store.create(name) {
+        // Left by an attempt that failed or crashed; a valid one would be the newest, and is never written again.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            store.remove(name)?;
+            store.create(name)?
+        }
+        other => other?,
+    };
+    let header = FileHeader {
+        kind: FileKind::Snapshot,
+        database_id,
+        lsn: at,
+        payload_bytes: payload.len() as u64,
+        payload_checksum: checksum(payload),
+    };
+    file.write(0, &header.encode())?;
+    file.write(FILE_HEADER_BYTES as u64, payload)?;
+    file.sync()
+}
+
+/// Reads and checks a snapshot. `corrupt` when it is not exactly what was written.
+pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u8>)> {
+    let name = FileKind::Snapshot.name(at);
+    let file = store.open(&name)?;
+    let len = file.len()?;
+    let mut head = [0; FILE_HEADER_BYTES];
+    if len < head.len() as u64 {
+        return Err(Error::corrupt(format!("{name}: file header ends early at byte {len}")));
+    }
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut head }]).map_err(|e| e.context(&name))?;
+    let header = FileHeader::decode(FileKind::Snapshot, &head, &name)?;
+    if header.payload_bytes != len - FILE_HEADER_BYTES as u64 {
+        return Err(Error::corrupt(format!(
+            "{name}: {len} bytes long, but its header announces {} after byte {FILE_HEADER_BYTES}",
+            header.payload_bytes
+        )));
+    }
+    let size = usize::try_from(header.payload_bytes)
+        .map_err(|_| Error::limit(format!("{name}: a snapshot of {} bytes does not fit memory", len)))?;
+    let mut payload = Vec::new();
+    payload
+        .try_reserve_exact(size)
+        .map_err(|_| Error::limit(format!("{name}: no memory for a snapshot of {size} bytes")))?;
+    payload.resize(size, 0);
+    file.read(&mut [ReadRange { offset: FILE_HEADER_BYTES as u64, buffer: &mut payload }])
+        .map_err(|e| e.context(&name))?;
+    if checksum(&payload) != header.payload_checksum {
+        return Err(Error::corrupt(format!("{name}: payload checksum does not match at byte {FILE_HEADER_BYTES}")));
+    }
+    Ok((header, payload))
+}

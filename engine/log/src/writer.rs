@@ -1,0 +1,122 @@
+//! The file at the end of the log: writes batches of records, syncs, seals a full chunk and starts the next.
+//!
+//! Invariants: one batch is written at a time and in order; a new chunk is created only after the one before it is
+//! synced, and gets records only after its header is synced. Knows nothing of pending appends or of poisoning: after
+//! any error the caller must not use it again.
+
+use crate::Lsn;
+use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use nacre_host::{LocalFile, LocalStore};
+use nacre_types::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A buffer that grew larger than this for one big record is not kept.
+const SPARE_BYTES: usize = 4 << 20;
+
+pub(crate) struct Writer {
+    file: Arc<dyn LocalFile>,
+    /// Start positions of all chunks, ascending; the last one is `file`.
+    chunks: Vec<Lsn>,
+    /// End of what was handed to the file.
+    written: Lsn,
+    /// Whether something was written since the last sync.
+    dirty: bool,
+    chunk_bytes: u64,
+    database_id: u64,
+    spare: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        file: Arc<dyn LocalFile>,
+        chunks: Vec<Lsn>,
+        written: Lsn,
+        chunk_bytes: u64,
+        database_id: u64,
+    ) -> Writer {
+        Writer { file, chunks, written, dirty: false, chunk_bytes, database_id, spare: Vec::new() }
+    }
+
+    fn start(&self) -> Lsn {
+        self.chunks.last().copied().unwrap_or(0)
+    }
+
+    /// Seals the headers of whole records and writes them after everything earlier.
+    pub(crate) fn write(&mut self, store: &dyn LocalStore, records: &mut [u8], durable: &AtomicU64) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        if self.written - self.start() >= self.chunk_bytes.max(1) {
+            self.rotate(store, durable)?;
+        }
+        self.seal_headers(records, durable.load(Ordering::Acquire));
+        let offset = FILE_HEADER_BYTES as u64 + (self.written - self.start());
+        self.dirty = true;
+        self.file.write(offset, records).map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
+        self.written += records.len() as u64;
+        Ok(())
+    }
+
+    /// Makes everything written durable.
+    pub(crate) fn sync(&mut self, durable: &AtomicU64) -> Result<()> {
+        if self.dirty {
+            self.file.sync().map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
+            self.dirty = false;
+        }
+        durable.store(self.written, Ordering::Release);
+        Ok(())
+    }
+
+    fn seal_headers(&self, records: &mut [u8], durable: Lsn) {
+        let mut lsn = self.written;
+        let mut rest = records;
+        while let Some((header, after)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
+            let length = RecordHeader::seal(header, lsn, durable, self.database_id);
+            lsn += (RECORD_HEADER_BYTES + length) as u64;
+            rest = after.get_mut(length..).unwrap_or_default();
+        }
+    }
+
+    fn rotate(&mut self, store: &dyn LocalStore, durable: &AtomicU64) -> Result<()> {
+        self.sync(durable)?;
+        self.file = create_chunk(store, self.database_id, self.written)?;
+        self.chunks.push(self.written);
+        Ok(())
+    }
+
+    /// Takes the chunks out of the list that end at or before `lsn`; never the one being written.
+    pub(crate) fn forget_before(&mut self, lsn: Lsn) -> Vec<Lsn> {
+        let keep_from = self.chunks.iter().rposition(|start| *start <= lsn).unwrap_or(0);
+        self.chunks.drain(..keep_from).collect()
+    }
+
+    /// An empty buffer to collect the next records in.
+    pub(crate) fn take_spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Gives a used buffer back.
+    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() <= SPARE_BYTES {
+            buffer.clear();
+            self.spare = buffer;
+        }
+    }
+}
+
+/// Makes a chunk file with a durable header and no records.
+pub(crate) fn create_chunk(store: &dyn LocalStore, database_id: u64, start: Lsn) -> Result<Arc<dyn LocalFile>> {
+    let name = FileKind::Chunk.name(start);
+    let file = store.create(&name).map_err(|e| e.context(&name))?;
+    write_chunk_header(file.as_ref(), database_id, start).map_err(|e| e.context(&name))?;
+    Ok(file)
+}
+
+/// Writes and syncs the header of an empty chunk.
+pub(crate) fn write_chunk_header(file: &dyn LocalFile, database_id: u64, start: Lsn) -> Result<()> {
+    let header =
+        FileHeader { kind: FileKind::Chunk, database_id, lsn: start, payload_bytes: 0, payload_checksum: 0 }.encode();
+    file.write(0, &header)?;
+    file.sync()
+}
