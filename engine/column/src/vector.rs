@@ -167,6 +167,18 @@ impl Vector {
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
     }
 
+    /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant's
+    /// values have length 1, and its rows may be null all the same.
+    pub fn from_form(data_type: DataType, form: Form, validity: Option<Bitmap>, len: usize) -> Vector {
+        debug_assert!(validity.as_ref().is_none_or(|v| v.len() == len));
+        debug_assert!(match &form {
+            Form::Flat(values) => values.len() == len,
+            Form::Constant(values) => values.len() == 1,
+            Form::Dictionary { codes, .. } => codes.len() == len,
+        });
+        Vector { data_type, form, validity, len }
+    }
+
     /// From single values, each of the type or null.
     pub fn from_values<'a>(data_type: DataType, values: impl IntoIterator<Item = &'a Value>) -> Vector {
         let mut builder = VectorBuilder::new(data_type);

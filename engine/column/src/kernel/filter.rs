@@ -187,3 +187,77 @@ fn select<T: Copy>(values: &[T], selection: Option<&[u32]>, test: impl Fn(T) -> 
     out.truncate(count);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_types::DataType;
+    use std::sync::Arc;
+
+    const OPS: [Comparison; 6] = [
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Greater,
+        Comparison::GreaterOrEqual,
+    ];
+
+    /// The order of two values of one type, as SQL has it.
+    fn order(a: &Value, b: &Value) -> Ordering {
+        match (a, b) {
+            (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+            (Value::Float(a), Value::Float(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
+            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            (a, b) => key::integer(a).unwrap().cmp(&key::integer(b).unwrap()),
+        }
+    }
+
+    fn check(vector: &Vector, constant: &Value) {
+        let some: Vec<u32> = (0..vector.len() as u32).filter(|row| row % 3 != 1).collect();
+        for op in OPS {
+            let passes = |row: &u32| {
+                let value = vector.value(*row as usize);
+                !value.is_null() && !constant.is_null() && op.accepts(order(&value, constant))
+            };
+            let all: Vec<u32> = (0..vector.len() as u32).filter(passes).collect();
+            assert_eq!(filter_compare(vector, op, constant, None), all, "{vector:?} {op:?} {constant:?}");
+            let narrowed: Vec<u32> = some.iter().copied().filter(passes).collect();
+            assert_eq!(filter_compare(vector, op, constant, Some(&some)), narrowed, "{vector:?} {op:?} {constant:?}");
+        }
+    }
+
+    fn check_all(data_type: DataType, values: &[Value], more_constants: &[Value]) {
+        let with_null: Vec<Value> = values.iter().cloned().chain([Value::Null]).chain(values.iter().cloned()).collect();
+        for constant in values.iter().chain(more_constants).chain([&Value::Null]) {
+            check(&Vector::from_values(data_type, values), constant);
+            check(&Vector::from_values(data_type, &with_null), constant);
+            check(&Vector::constant(data_type, &values[0], 5), constant);
+            check(&Vector::constant(data_type, &Value::Null, 5), constant);
+            check(&Vector::from_values(data_type, &[]), constant);
+            let distinct = Arc::new(Vector::from_values(data_type, values).flat().into_owned());
+            let codes: Vec<u32> = (0..40).map(|i| (i * 7) % values.len() as u32).collect();
+            let mut validity = crate::Bitmap::filled(40, true);
+            validity.set(11, false);
+            check(&Vector::dictionary(data_type, codes, distinct, Some(validity)), constant);
+        }
+    }
+
+    #[test]
+    fn comparisons_agree_with_values() {
+        let ints = [i64::MIN, -1, 0, 5, i64::MAX].map(Value::Int);
+        check_all(DataType::Int64, &ints, &[Value::UInt(u64::MAX), Value::Int(3)]);
+        check_all(DataType::UInt64, &[0, 7, u64::MAX].map(Value::UInt), &[Value::Int(-1), Value::Int(8)]);
+        let wide = DataType::Decimal { precision: 38, scale: 0 };
+        let decimal = |unscaled| Value::Decimal { unscaled, scale: 0 };
+        check_all(wide, &[i128::MIN, -3, 4, i128::MAX].map(decimal), &[decimal(0)]);
+        let floats = [f64::NEG_INFINITY, -2.5, -0.0, 1.0, f64::INFINITY, f64::NAN].map(Value::Float);
+        check_all(DataType::Float64, &floats, &[Value::Float(0.0), Value::Float(1e300)]);
+        check_all(DataType::Boolean, &[false, true].map(Value::Boolean), &[]);
+        check_all(
+            DataType::TEXT,
+            &["", "a", "ab", "b", "é"].map(|s| Value::Text(s.into())),
+            &[Value::Text("aa".into())],
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Which encoding: by trying on a sample of the column, then block by block.
+//!
+//! A column gets a dictionary, or compression, or neither; then each block takes the smallest of
+//! what the column allows, constant before all. A slower encoding must be clearly smaller.
+
+use super::block::{encode, encode_dictionary};
+use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
+use super::{Encoding, Input, bitpacked};
+use crate::{Bitmap, Values};
+use nacre_types::PhysicalType;
+
+/// Blocks looked at before deciding for a column.
+const SAMPLE_BLOCKS: usize = 3;
+
+/// What was decided for a column of a segment.
+pub struct ColumnPlan {
+    dictionary: Option<Built>,
+    compress: bool,
+}
+
+/// A block, ready to be written.
+pub struct EncodedBlock {
+    /// How.
+    pub encoding: Encoding,
+    /// The block, header included.
+    pub bytes: Vec<u8>,
+}
+
+impl ColumnPlan {
+    /// Decides for the blocks of one column.
+    pub fn choose(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
+        let step = blocks.len().div_ceil(SAMPLE_BLOCKS).max(1);
+        // The middle of each third: the ends of a sorted column are not typical.
+        let sample: Vec<&(Values, Option<Bitmap>)> = blocks.iter().skip(step / 2).step_by(step).collect();
+        let dictionary = worth_a_dictionary(&sample, blocks.len())
+            .then(|| dictionary::build(blocks, MAX_DICTIONARY_VALUES))
+            .flatten()
+            .filter(|built| {
+                let rows: usize = built.codes.iter().map(Vec::len).sum();
+                let entries = encode_dictionary(&built.values).len();
+                let coded = rows * code_bits(built.values.len()) / 8 + entries;
+                coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
+            });
+        let compress = dictionary.is_none() && worth_compressing(&sample);
+        ColumnPlan { dictionary, compress }
+    }
+
+    /// The dictionary's values block and the number of its values.
+    pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
+        self.dictionary.as_ref().map(|built| (encode_dictionary(&built.values), built.values.len()))
+    }
+}
+
+fn code_bits(values: usize) -> usize {
+    (usize::BITS - values.saturating_sub(1).leading_zeros()) as usize
+}
+
+fn input(block: &(Values, Option<Bitmap>)) -> Input<'_> {
+    Input { values: &block.0, validity: block.1.as_ref(), start: 0, len: block.0.len() }
+}
+
+/// Bytes of the sample bit-packed where that is possible, else plain.
+fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
+    let size = |block: &&(Values, Option<Bitmap>)| match &block.0 {
+        Values::Bool(v) => v.len() / 8,
+        Values::I64(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 8),
+        Values::I128(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 16),
+        Values::F64(v) => v.len() * 8,
+        Values::Bytes(v) => v.data.len() + v.len() * 2,
+    };
+    sample.iter().map(size).sum()
+}
+
+/// Whether building a dictionary of the whole column is worth a try.
+fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bool {
+    let rows: usize = sample.iter().map(|block| block.0.len()).sum();
+    let Some(first) = sample.first() else { return false };
+    let physical = first.0.physical();
+    if physical == PhysicalType::Bool || rows == 0 {
+        return false;
+    }
+    let simple_bits = simple_size(sample) * 8 / rows;
+    if matches!(physical, PhysicalType::I64 | PhysicalType::I128) && simple_bits <= 8 {
+        return false;
+    }
+    // Distinct values of a few hundred rows of each sampled block, by hash.
+    let mut hashes: Vec<u64> = Vec::new();
+    let mut looked = 0;
+    for block in sample {
+        let step = block.0.len().div_ceil(512).max(1);
+        for row in (0..block.0.len()).step_by(step) {
+            looked += 1;
+            hashes.push(match &block.0 {
+                Values::Bool(v) => v[row] as u64,
+                Values::I64(v) => v[row] as u64,
+                Values::I128(v) => nacre_types::hash::hash_bytes(&v[row].to_le_bytes()),
+                Values::F64(v) => v[row].to_bits(),
+                Values::Bytes(v) => nacre_types::hash::hash_bytes(v.get(row)),
+            });
+        }
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    // Nearly unique in the sample: nearly unique in the column, unless the column is the sample.
+    if blocks > SAMPLE_BLOCKS && hashes.len() * 4 > looked * 3 {
+        return false;
+    }
+    code_bits(hashes.len()) < simple_bits
+}
+
+/// Whether compressing one sampled block makes it clearly smaller.
+fn worth_compressing(sample: &[&(Values, Option<Bitmap>)]) -> bool {
+    let Some(block) = sample.get(sample.len() / 2) else { return false };
+    let Values::Bytes(values) = &block.0 else { return false };
+    if values.data.len() < values.len() * 12 {
+        return false;
+    }
+    let size = |encoding| encode(encoding, input(block), None).map_or(usize::MAX, |bytes| bytes.len());
+    // A third smaller, or a point read pays for nothing.
+    size(Encoding::Lz4).saturating_mul(4) < size(Encoding::Plain).saturating_mul(3)
+}
+
+/// Encodes block number `index` of the column the plan was made for.
+pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: Option<&Bitmap>) -> EncodedBlock {
+    let input = Input { values, validity, start: 0, len: values.len() };
+    if let Some(bytes) = encode(Encoding::Constant, input, None) {
+        return EncodedBlock { encoding: Encoding::Constant, bytes };
+    }
+    let coded = plan.dictionary.as_ref().and_then(|built| built.codes.get(index));
+    if let Some(bytes) = coded.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
+        return EncodedBlock { encoding: Encoding::Dictionary, bytes };
+    }
+    if plan.compress
+        && let Some(bytes) = encode(Encoding::Lz4, input, None)
+    {
+        return EncodedBlock { encoding: Encoding::Lz4, bytes };
+    }
+    let plain_size = match values {
+        Values::I128(v) => v.len() * 16,
+        other => other.len() * 8,
+    };
+    if bitpacked::encoded_size(input).is_some_and(|size| size < plain_size)
+        && let Some(bytes) = encode(Encoding::BitPacked, input, None)
+    {
+        return EncodedBlock { encoding: Encoding::BitPacked, bytes };
+    }
+    // Plain holds everything.
+    let bytes = encode(Encoding::Plain, input, None).unwrap_or_default();
+    EncodedBlock { encoding: Encoding::Plain, bytes }
+}

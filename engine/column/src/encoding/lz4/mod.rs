@@ -1,0 +1,146 @@
+//! LZ4: long text and binary in small compressed chunks of rows.
+//!
+//! Body: a `u32` number of rows in a chunk (the last may have fewer), a `u32` number of chunks, then
+//! for every chunk two `u32`: where its compressed bytes end, counted from the first chunk, and its
+//! length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the length of
+//! every row as varints, then the bytes of all rows. So one row costs one chunk.
+
+use super::{Body, Input, Scalar, corrupt, slice, u32_at};
+use crate::{BytesColumn, Form, Values};
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{PhysicalType, Result};
+use std::borrow::Cow;
+
+/// Uncompressed bytes a chunk aims at.
+const CHUNK_BYTES: usize = 4096;
+/// LZ4 cannot make more than this many bytes of one: longer claims are damage.
+const MAX_RATIO: usize = 256;
+const ENDS_EARLY: &str = "compressed chunk ends early";
+
+/// Appends the body, if the values are text or binary.
+pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+    let Values::Bytes(values) = input.values else { return false };
+    let get = |row: usize| if input.is_valid(row) { values.get(input.start + row) } else { &[] };
+    let total: usize = (0..input.len).map(|row| get(row).len()).sum();
+    // A power of two near the target, from one row to all of them.
+    let average = total / input.len.max(1) + 1;
+    let chunk_rows = (CHUNK_BYTES / average).max(1).next_power_of_two().min(input.len.max(1).next_power_of_two());
+    let chunks = input.len.div_ceil(chunk_rows);
+    out.put_u32(chunk_rows as u32);
+    out.put_u32(chunks as u32);
+    let table = out.len();
+    out.resize(table + chunks * 8, 0);
+    let data = out.len();
+    let mut raw = Vec::new();
+    for chunk in 0..chunks {
+        let rows = chunk * chunk_rows..input.len.min((chunk + 1) * chunk_rows);
+        raw.clear();
+        rows.clone().for_each(|row| raw.put_varint(get(row).len() as u64));
+        rows.for_each(|row| raw.extend_from_slice(get(row)));
+        out.extend_from_slice(&lz4_flex::block::compress(&raw));
+        let ends = [(out.len() - data) as u32, raw.len() as u32];
+        for (at, end) in (table + chunk * 8..).step_by(4).zip(ends) {
+            out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+        }
+    }
+    true
+}
+
+/// A compressed body.
+pub struct Lz4<'a> {
+    chunk_rows: usize,
+    table: &'a [u8],
+    data: &'a [u8],
+    rows: usize,
+}
+
+/// A chunk, uncompressed: where each of its rows ends, and where the first starts.
+struct Chunk {
+    bytes: Vec<u8>,
+    start: usize,
+    ends: Vec<usize>,
+}
+
+impl Chunk {
+    fn get(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { self.start } else { self.ends[row - 1] };
+        &self.bytes[start..self.ends[row]]
+    }
+}
+
+impl<'a> Lz4<'a> {
+    /// Reads the head of a body.
+    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Lz4<'a>> {
+        let chunk_rows = u32_at(bytes, 0, ENDS_EARLY)?;
+        let chunks = u32_at(bytes, 4, ENDS_EARLY)?;
+        if physical != PhysicalType::Bytes || chunk_rows == 0 || rows.div_ceil(chunk_rows) != chunks {
+            return Err(corrupt("compressed block has a wrong number of chunks"));
+        }
+        let table = slice(bytes, 8, chunks * 8, ENDS_EARLY)?;
+        Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
+    }
+
+    fn chunk(&self, index: usize) -> Result<Chunk> {
+        let start = if index == 0 { 0 } else { u32_at(self.table, index * 8 - 8, ENDS_EARLY)? };
+        let end = u32_at(self.table, index * 8, ENDS_EARLY)?;
+        let len = u32_at(self.table, index * 8 + 4, ENDS_EARLY)?;
+        let packed = self.data.get(start..end).ok_or_else(|| corrupt(ENDS_EARLY))?;
+        if len / MAX_RATIO > packed.len() {
+            return Err(corrupt("compressed chunk claims an impossible length"));
+        }
+        let mut bytes = vec![0; len];
+        match lz4_flex::block::decompress_into(packed, &mut bytes) {
+            Ok(n) if n == len => {}
+            _ => return Err(corrupt("compressed chunk does not decompress")),
+        }
+        let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
+        let mut reader = Reader::new(&bytes, "compressed chunk");
+        let mut ends = Vec::with_capacity(rows);
+        let mut end = 0usize;
+        for _ in 0..rows {
+            end = end.saturating_add(reader.count(len)?);
+            ends.push(end);
+        }
+        let start = reader.position();
+        if end != len - start {
+            return Err(corrupt("compressed chunk has rows of a wrong length"));
+        }
+        ends.iter_mut().for_each(|end| *end += start);
+        Ok(Chunk { bytes, start, ends })
+    }
+}
+
+impl<'a> Body<'a> for Lz4<'a> {
+    fn get(&self, row: usize) -> Result<Scalar<'a>> {
+        let chunk = self.chunk(row / self.chunk_rows)?;
+        Ok(Scalar::Bytes(Cow::Owned(chunk.get(row % self.chunk_rows).to_vec())))
+    }
+
+    fn decode(&self, start: usize, len: usize) -> Result<Form> {
+        let mut out = BytesColumn::default();
+        out.offsets.reserve(len);
+        let end = start + len;
+        let mut at = start;
+        while at < end {
+            let index = at / self.chunk_rows;
+            let chunk = self.chunk(index)?;
+            let first = index * self.chunk_rows;
+            let (from, to) = (at - first, chunk.ends.len().min(end - first));
+            let from_byte = if from == 0 { chunk.start } else { chunk.ends[from - 1] };
+            let before = out.data.len();
+            out.data.extend_from_slice(&chunk.bytes[from_byte..chunk.ends[to - 1]]);
+            out.offsets.extend(chunk.ends[from..to].iter().map(|end| (before + end - from_byte) as u32));
+            at = first + to;
+        }
+        Ok(Form::Flat(Values::Bytes(out)))
+    }
+
+    fn take(&self, rows: &[u32]) -> Result<Form> {
+        let mut out = BytesColumn::default();
+        for run in rows.chunk_by(|a, b| *a as usize / self.chunk_rows == *b as usize / self.chunk_rows) {
+            let chunk = self.chunk(run[0] as usize / self.chunk_rows)?;
+            run.iter().for_each(|row| out.push(chunk.get(*row as usize % self.chunk_rows)));
+        }
+        Ok(Form::Flat(Values::Bytes(out)))
+    }
+}

@@ -1,0 +1,53 @@
+//! One value as it sits in a block: borrowed where it can be, compared without becoming a [`Value`].
+
+use nacre_types::{DataType, Value, key, row};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// A value of a physical type, or null.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar<'a> {
+    /// Null of any type.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A 64-bit integer.
+    I64(i64),
+    /// A 128-bit integer.
+    I128(i128),
+    /// A float.
+    F64(f64),
+    /// Text or binary.
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl Scalar<'_> {
+    /// As a value of a data type of this physical type.
+    pub fn to_value(&self, data_type: DataType) -> Value {
+        match self {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(v) => Value::Boolean(*v),
+            Scalar::I64(v) => key::from_integer(data_type, *v as i128),
+            Scalar::I128(v) => key::from_integer(data_type, *v),
+            Scalar::F64(v) => Value::Float(*v),
+            Scalar::Bytes(v) => row::from_bytes(data_type, v),
+        }
+    }
+
+    /// The order of keys: nulls first, floats in total order, text by bytes. `None` when the value
+    /// is of another physical type.
+    pub fn compare(&self, other: &Value) -> Option<Ordering> {
+        Some(match (self, other) {
+            (Scalar::Null, Value::Null) => Ordering::Equal,
+            (Scalar::Null, _) => Ordering::Less,
+            (_, Value::Null) => Ordering::Greater,
+            (Scalar::Bool(a), Value::Boolean(b)) => a.cmp(b),
+            (Scalar::I64(a), b) => (*a as i128).cmp(&key::integer(b)?),
+            (Scalar::I128(a), b) => a.cmp(&key::integer(b)?),
+            (Scalar::F64(a), Value::Float(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
+            (Scalar::Bytes(a), Value::Text(b) | Value::Json(b)) => (**a).cmp(b.as_bytes()),
+            (Scalar::Bytes(a), Value::Binary(b)) => (**a).cmp(b),
+            _ => return None,
+        })
+    }
+}
