@@ -1,0 +1,460 @@
+//! Bulk load: rows go straight into sorted segments, and become visible together at the end.
+//!
+//! Keys that exist already are found in two phases (seed: Doris): first against what is visible,
+//! without any lock; then, under the commit lock, only if the table changed meanwhile.
+
+use crate::record::{self, NewSegment};
+use crate::segments::{FOREVER, SegmentState};
+use crate::store::Store;
+use crate::table::Table;
+use nacre_column::{Batch, Values, Vector};
+use nacre_rowstore::{Change, Node, Version};
+use nacre_segment::{Segment, SegmentBuilder};
+use nacre_types::hash::Map;
+use nacre_types::{DataType, Error, PhysicalType, Result, Timestamp, Value, key, limits};
+use roaring::RoaringBitmap;
+use std::sync::{Arc, PoisonError};
+
+/// What to do with a key that exists already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// Fail; nothing is loaded.
+    Error,
+    /// Keep the row that is there.
+    Skip,
+    /// Replace it. Of one key twice in the load, the later row wins.
+    Replace,
+}
+
+/// A load under way. Dropping it leaves the table as it was.
+pub struct BulkLoad {
+    store: Arc<Store>,
+    table: Arc<Table>,
+    on_duplicate: OnDuplicate,
+    pending: Vec<Batch>,
+    pending_rows: usize,
+    files: Vec<Loaded>,
+    rows: u64,
+    done: bool,
+}
+
+/// A segment of the load, and its rows that must not appear.
+struct Loaded {
+    segment: Arc<Segment>,
+    rejected: RoaringBitmap,
+}
+
+/// Rows outside the load that it replaces.
+#[derive(Default)]
+struct Replaced {
+    nodes: Vec<Arc<Node>>,
+    rows: Map<u64, (Arc<SegmentState>, RoaringBitmap)>,
+}
+
+impl Store {
+    /// Starts a bulk load into a table.
+    pub fn bulk_load(self: &Arc<Self>, table: &Arc<Table>, on_duplicate: OnDuplicate) -> BulkLoad {
+        BulkLoad {
+            store: self.clone(),
+            table: table.clone(),
+            on_duplicate,
+            pending: Vec::new(),
+            pending_rows: 0,
+            files: Vec::new(),
+            rows: 0,
+            done: false,
+        }
+    }
+}
+
+impl BulkLoad {
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Adds rows in table order. May write a segment file.
+    pub fn append(&mut self, batch: &Batch) -> Result<()> {
+        let batch = batch.clone().compact();
+        self.table.check_batch(&batch)?;
+        self.rows += batch.rows as u64;
+        self.pending_rows += batch.rows;
+        if batch.rows > 0 {
+            self.pending.push(batch);
+        }
+        // A batch may be large; what is written is split into segments of the right size.
+        while self.pending_rows >= self.store.options.segment_rows {
+            self.write_pending()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the next segment from the pending rows.
+    fn write_pending(&mut self) -> Result<()> {
+        let mut taken: Vec<Batch> = Vec::new();
+        let mut count = 0;
+        let mut rest: Vec<Batch> = Vec::new();
+        for batch in self.pending.drain(..) {
+            let room = self.store.options.segment_rows - count;
+            if room == 0 {
+                rest.push(batch);
+            } else if batch.rows <= room {
+                count += batch.rows;
+                taken.push(batch);
+            } else {
+                let slice = |from: usize, to: usize| {
+                    let rows: Vec<u32> = (from as u32..to as u32).collect();
+                    Batch::new(batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(), to - from)
+                };
+                taken.push(slice(0, room));
+                rest.push(slice(room, batch.rows));
+                count += room;
+            }
+        }
+        self.pending = rest;
+        self.pending_rows -= count;
+        if count == 0 {
+            return Ok(());
+        }
+        let loaded = self.write_sorted(taken, count)?;
+        self.files.push(loaded);
+        Ok(())
+    }
+
+    fn write_sorted(&self, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
+        let mut builder = SegmentBuilder::new(self.table.segment_columns());
+        let mut rejected = RoaringBitmap::new();
+        match self.table.key_columns() {
+            None => {
+                let mut number = self.table.reserve_row_numbers(count as u64) as i64;
+                for mut batch in batches {
+                    let numbers: Vec<i64> = (number..number + batch.rows as i64).collect();
+                    number += batch.rows as i64;
+                    batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
+                    builder.push(&batch);
+                }
+            }
+            Some(columns) => {
+                let keys = encode_keys(&self.table, columns, &batches)?;
+                if keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes) {
+                    batches.iter().for_each(|batch| builder.push(batch));
+                } else {
+                    self.push_in_order(keys, &batches, &mut builder, &mut rejected)?;
+                }
+            }
+        }
+        Ok(Loaded { segment: self.store.write_segment(builder)?, rejected })
+    }
+
+    /// Sorts by key; of one key twice, keeps the one the option asks for.
+    fn push_in_order(
+        &self,
+        mut keys: Vec<KeyAt>,
+        batches: &[Batch],
+        builder: &mut SegmentBuilder,
+        rejected: &mut RoaringBitmap,
+    ) -> Result<()> {
+        // Stable: of equal keys the earlier comes first.
+        keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
+        for (row, pair) in keys.windows(2).enumerate() {
+            if pair[0].bytes == pair[1].bytes {
+                match self.on_duplicate {
+                    OnDuplicate::Error => {
+                        return Err(self.table.duplicate(&key::decode(&pair[0].bytes, &self.table.key_types())?));
+                    }
+                    OnDuplicate::Skip => rejected.insert(row as u32 + 1),
+                    OnDuplicate::Replace => rejected.insert(row as u32),
+                };
+            }
+        }
+        for run in keys.chunks(limits::BLOCK_ROWS) {
+            builder.push(&gather(&self.table, batches, run));
+        }
+        Ok(())
+    }
+
+    /// Publishes all rows, or none. Returns how many rows the table gained or replaced.
+    pub fn finish(mut self) -> Result<u64> {
+        while self.pending_rows > 0 {
+            self.write_pending()?;
+        }
+        if self.files.is_empty() {
+            return Ok(0);
+        }
+        self.resolve_inside()?;
+        let seen = self.table.changed();
+        // First phase, without a lock.
+        let replaced = self.resolve_outside()?;
+        let loaded = self.publish(seen, replaced)?;
+        self.done = true;
+        Ok(loaded)
+    }
+
+    /// Keys that appear in more than one segment of this load.
+    fn resolve_inside(&mut self) -> Result<()> {
+        if self.table.key_columns().is_none() {
+            return Ok(());
+        }
+        for later in 1..self.files.len() {
+            for earlier in 0..later {
+                let (before, after) = self.files.split_at_mut(later);
+                let (Some(earlier), Some(later)) = (before.get_mut(earlier), after.first_mut()) else { continue };
+                let earlier_state = SegmentState::new(earlier.segment.clone(), FOREVER, RoaringBitmap::new());
+                let table = &self.table;
+                let on_duplicate = self.on_duplicate;
+                for_each_overlap(table, &earlier_state, &later.segment, |old_row, new_row, key| {
+                    if earlier.rejected.contains(old_row) || later.rejected.contains(new_row) {
+                        return Ok(());
+                    }
+                    match on_duplicate {
+                        OnDuplicate::Error => return Err(table.duplicate(key)),
+                        OnDuplicate::Skip => later.rejected.insert(new_row),
+                        OnDuplicate::Replace => earlier.rejected.insert(old_row),
+                    };
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of this load that the table has already.
+    fn resolve_outside(&mut self) -> Result<Replaced> {
+        let mut replaced = Replaced::default();
+        if self.table.key_columns().is_none() {
+            return Ok(replaced);
+        }
+        let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
+        let table = &self.table;
+        let on_duplicate = self.on_duplicate;
+        for file in &mut self.files {
+            for state in table.segments().iter().filter(|s| s.is_current() && !own.contains(&s.segment.id())) {
+                for_each_overlap(table, state, &file.segment, |old_row, new_row, key| {
+                    if state.is_deleted(old_row) || file.rejected.contains(new_row) {
+                        return Ok(());
+                    }
+                    match on_duplicate {
+                        OnDuplicate::Error => return Err(table.duplicate(key)),
+                        OnDuplicate::Skip => {
+                            file.rejected.insert(new_row);
+                        }
+                        OnDuplicate::Replace => {
+                            let entry = replaced.rows.entry(state.segment.id());
+                            entry.or_insert_with(|| (state.clone(), RoaringBitmap::new())).1.insert(old_row);
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        self.resolve_rowstore(&mut replaced)?;
+        Ok(replaced)
+    }
+
+    fn resolve_rowstore(&mut self, replaced: &mut Replaced) -> Result<()> {
+        let table = self.table.clone();
+        let mut after: Option<Arc<[u8]>> = None;
+        let mut nodes = Vec::new();
+        loop {
+            nodes.clear();
+            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let Some(last) = nodes.last() else { return Ok(()) };
+            after = Some(last.key().clone());
+            for node in &nodes {
+                let live = node.newest().is_some_and(|v| matches!(v.change, Change::Put(_)));
+                let locked = node.owner().is_some();
+                if !live && !locked {
+                    continue;
+                }
+                let values = key::decode(node.key(), &table.key_types())?;
+                for file in &mut self.files {
+                    let state = SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
+                    let Some(row) = table.find_in_segment(&state, &values)? else { continue };
+                    if file.rejected.contains(row) {
+                        continue;
+                    }
+                    if locked {
+                        return Err(Error::conflict(format!(
+                            "a key of the load is locked by another transaction in table {}",
+                            table.schema().name
+                        )));
+                    }
+                    match self.on_duplicate {
+                        OnDuplicate::Error => return Err(table.duplicate(&values)),
+                        OnDuplicate::Skip => {
+                            file.rejected.insert(row);
+                        }
+                        OnDuplicate::Replace => replaced.nodes.push(node.clone()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self, seen: Timestamp, mut replaced: Replaced) -> Result<u64> {
+        let store = self.store.clone();
+        let table = self.table.clone();
+        let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = state.last + 1;
+        if table.is_dropped() {
+            return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
+        }
+        // The segments are listed before the rowstore is looked through again: a concurrent insert either has
+        // its lock taken by then, or finds the new rows.
+        let states: Vec<Arc<SegmentState>> = self
+            .files
+            .iter()
+            .map(|f| Arc::new(SegmentState::new(f.segment.clone(), commit, f.rejected.clone())))
+            .collect();
+        table.update_segments(|list| list.extend(states.iter().cloned()));
+        let result = (|| {
+            if table.changed() != seen {
+                // Second phase: everything again, now that nothing can change any more.
+                replaced = self.resolve_outside()?;
+            } else {
+                replaced.nodes.clear();
+                self.resolve_rowstore(&mut replaced)?;
+            }
+            let mut payload = record::begin(commit);
+            for node in &replaced.nodes {
+                record::delete(&mut payload, table.id(), node.key());
+            }
+            for (state, rows) in replaced.rows.values() {
+                record::delete_rows(&mut payload, table.id(), state.segment.id(), rows)?;
+            }
+            let segments: Vec<NewSegment> =
+                self.files.iter().map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
+            record::add_segments(&mut payload, table.id(), &segments)?;
+            self.store.log.append(&payload)
+        })();
+        let lsn = match result {
+            Ok(lsn) => lsn,
+            Err(error) => {
+                let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
+                table.update_segments(|list| list.retain(|s| !own.contains(&s.segment.id())));
+                return Err(error);
+            }
+        };
+        state.last = commit;
+        let oldest = store.oldest_snapshot();
+        for (file, added) in self.files.iter().zip(&states) {
+            if added.deleted_rows() != file.rejected.len() {
+                added.delete(commit, file.rejected.clone(), commit);
+            }
+        }
+        for node in &replaced.nodes {
+            node.push_version(Version { commit, content: commit, change: Change::Delete });
+        }
+        for (state, rows) in replaced.rows.values() {
+            state.delete(commit, rows.clone(), oldest);
+        }
+        table.set_changed(commit);
+        // From here on the files belong to the table, whatever the sync says.
+        self.done = true;
+        drop(state);
+        store.log.sync(lsn)?;
+        store.make_visible(commit);
+        Ok(self.files.iter().map(|f| f.segment.rows() as u64 - f.rejected.len()).sum())
+    }
+}
+
+impl Drop for BulkLoad {
+    fn drop(&mut self) {
+        if !self.done {
+            for file in &self.files {
+                self.store.remove_file(file.segment.name());
+            }
+        }
+    }
+}
+
+/// An encoded key and where its row is.
+struct KeyAt {
+    bytes: Vec<u8>,
+    batch: u32,
+    row: u32,
+}
+
+fn encode_keys(table: &Table, columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
+    let mut keys = Vec::with_capacity(batches.iter().map(|b| b.rows).sum());
+    for (index, batch) in batches.iter().enumerate() {
+        let vectors: Vec<_> = columns.iter().map(|c| (&batch.columns[*c], batch.columns[*c].flat())).collect();
+        for row in 0..batch.rows {
+            let mut bytes = Vec::with_capacity(columns.len() * 9);
+            for ((vector, flat), column) in vectors.iter().zip(columns) {
+                match &**flat {
+                    _ if vector.is_null(row) => bytes.push(0),
+                    Values::I64(v) => {
+                        bytes.push(1);
+                        key::put_i64(&mut bytes, v[row]);
+                    }
+                    _ => key::encode(&mut bytes, table.schema().columns[*column].data_type, &vector.value(row))?,
+                }
+            }
+            keys.push(KeyAt { bytes, batch: index as u32, row: row as u32 });
+        }
+    }
+    Ok(keys)
+}
+
+/// A batch of rows picked from several batches.
+fn gather(table: &Table, batches: &[Batch], picks: &[KeyAt]) -> Batch {
+    let columns = table
+        .schema()
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(position, column)| {
+            let flats: Vec<_> = batches.iter().map(|b| b.columns[position].flat()).collect();
+            let mut builder = nacre_column::VectorBuilder::new(column.data_type);
+            for pick in picks {
+                let (batch, row) = (pick.batch as usize, pick.row as usize);
+                if batches[batch].columns[position].is_null(row) {
+                    builder.push_null();
+                    continue;
+                }
+                match (&*flats[batch], column.data_type.physical()) {
+                    (Values::Bool(v), PhysicalType::Bool) => builder.push_bool(v[row]),
+                    (Values::I64(v), PhysicalType::I64) => builder.push_i64(v[row]),
+                    (Values::I128(v), PhysicalType::I128) => builder.push_i128(v[row]),
+                    (Values::F64(v), PhysicalType::F64) => builder.push_f64(v[row]),
+                    (Values::Bytes(v), PhysicalType::Bytes) => builder.push_bytes(v.get(row)),
+                    // The batch was checked against the schema when it was appended.
+                    _ => builder.push_null(),
+                }
+            }
+            Arc::new(builder.finish())
+        })
+        .collect();
+    Batch::new(columns, picks.len())
+}
+
+/// Calls `found(old row, new row, key)` for every key that is in both segments. Whole segments whose key
+/// ranges do not meet cost two comparisons.
+fn for_each_overlap(
+    table: &Table,
+    old: &SegmentState,
+    new: &Arc<Segment>,
+    mut found: impl FnMut(u32, u32, &[Value]) -> Result<()>,
+) -> Result<()> {
+    let new_state = SegmentState::new(new.clone(), FOREVER, RoaringBitmap::new());
+    if new.rows() == 0 || old.segment.rows() == 0 {
+        return Ok(());
+    }
+    let columns = table.segment_key_columns(old)?;
+    let first = table.key_of_segment_row(old, 0)?;
+    let last = table.key_of_segment_row(old, old.segment.rows() as u32 - 1)?;
+    let new_columns = table.segment_key_columns(&new_state)?;
+    let start = new.lower_bound(&new_columns, &first)?;
+    let encoded_last = table.encode_key(&last)?;
+    for row in start..new.rows() {
+        let key = table.key_of_segment_row(&new_state, row as u32)?;
+        if table.encode_key(&key)? > encoded_last {
+            break;
+        }
+        if let Some(old_row) = old.segment.search(&columns, &key)? {
+            found(old_row as u32, row as u32, &key)?;
+        }
+    }
+    Ok(())
+}

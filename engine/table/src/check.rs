@@ -1,0 +1,121 @@
+//! `check`: reads everything and compares it with what must hold. Reports; repairs nothing.
+
+use crate::segments::SegmentState;
+use crate::store::Store;
+use crate::table::Table;
+use nacre_rowstore::Visible;
+use nacre_types::hash::{Set, combine, hash_bytes};
+use nacre_types::{Result, Timestamp, Value, key, limits};
+use std::sync::Arc;
+
+/// More findings than these are counted, not listed.
+const MAX_FINDINGS: usize = 100;
+
+impl Store {
+    /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, and that each key
+    /// is in one place only. Returns what is wrong, one sentence each.
+    pub fn check(self: &Arc<Self>) -> Result<Vec<String>> {
+        let guard = self.snapshot();
+        let mut findings = Vec::new();
+        for table in self.tables() {
+            check_table(&table, guard.at(), &mut findings);
+        }
+        Ok(findings)
+    }
+}
+
+fn report(findings: &mut Vec<String>, finding: String) {
+    if findings.len() < MAX_FINDINGS {
+        findings.push(finding);
+    } else if findings.len() == MAX_FINDINGS {
+        findings.push("further findings are not listed".into());
+    }
+}
+
+fn check_table(table: &Arc<Table>, at: Timestamp, findings: &mut Vec<String>) {
+    let name = &table.schema().name;
+    // Two hashes of each key make a false alarm as good as impossible without keeping the keys.
+    let mut keys: Set<(u64, u64)> = Set::default();
+    for state in table.segments().iter().filter(|s| s.exists_at(at)) {
+        let problems = state.segment.verify();
+        let damaged = !problems.is_empty();
+        for problem in problems {
+            report(findings, format!("table {name}: {}", problem.message()));
+        }
+        if let Some(deleted) = state.deleted_at(at)
+            && let Some(highest) = deleted.max()
+            && highest as usize >= state.segment.rows()
+        {
+            report(
+                findings,
+                format!("table {name}: segment {}: deleted row {highest} does not exist", state.segment.name()),
+            );
+        }
+        // Keys of a damaged segment cannot be read, or not be trusted.
+        if !damaged && let Err(e) = check_keys(table, state, at, &mut keys, findings) {
+            report(findings, format!("table {name}: {}", e.message()));
+        }
+    }
+    check_rowstore(table, at, &mut keys, findings);
+}
+
+fn fingerprint(key: &[u8]) -> (u64, u64) {
+    let hash = hash_bytes(key);
+    (
+        hash,
+        combine(
+            hash,
+            key.iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3)),
+        ),
+    )
+}
+
+fn check_keys(
+    table: &Table,
+    state: &SegmentState,
+    at: Timestamp,
+    keys: &mut Set<(u64, u64)>,
+    findings: &mut Vec<String>,
+) -> Result<()> {
+    let (name, segment) = (&table.schema().name, &state.segment);
+    let columns = table.segment_key_columns(state)?;
+    let mut previous: Vec<u8> = Vec::new();
+    for start in (0..segment.rows()).step_by(limits::BLOCK_ROWS) {
+        let count = limits::BLOCK_ROWS.min(segment.rows() - start);
+        let vectors = columns.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<Vec<_>>>()?;
+        for row in 0..count {
+            let values: Vec<Value> = vectors.iter().map(|v| v.value(row)).collect();
+            let encoded = table.encode_key(&values)?;
+            if start + row > 0 && encoded < previous {
+                report(
+                    findings,
+                    format!("table {name}: segment {}: row {} is out of order", segment.name(), start + row),
+                );
+            }
+            if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded)) {
+                let key: Vec<String> = values.iter().map(ToString::to_string).collect();
+                report(findings, format!("table {name}: key ({}) is there twice", key.join(", ")));
+            }
+            previous = encoded;
+        }
+    }
+    Ok(())
+}
+
+fn check_rowstore(table: &Table, at: Timestamp, keys: &mut Set<(u64, u64)>, findings: &mut Vec<String>) {
+    let name = &table.schema().name;
+    let mut nodes = Vec::new();
+    table.rowstore.range_after(None, usize::MAX, &mut nodes);
+    for node in nodes {
+        let Visible::Row(row) = node.visible(at, None) else { continue };
+        if let Err(e) = table.layout().validate(&row) {
+            report(findings, format!("table {name}: rowstore: {}", e.message()));
+            continue;
+        }
+        if !keys.insert(fingerprint(node.key())) {
+            let key = key::decode(node.key(), &table.key_types()).unwrap_or_default();
+            let key: Vec<String> = key.iter().map(ToString::to_string).collect();
+            report(findings, format!("table {name}: key ({}) is in the rowstore and in a segment", key.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The commit pipeline. Under the commit lock: take the next timestamp, append the record, stamp what
+//! was written. Outside it: wait for the sync, then make the timestamp visible.
+//!
+//! Because log order is timestamp order and a sync covers everything before it, whoever's sync
+//! returns may make its own timestamp visible without looking at others'.
+
+use crate::record;
+use crate::store::{CatalogState, Store};
+use nacre_log::Lsn;
+use nacre_types::{Result, Timestamp};
+use std::sync::PoisonError;
+
+/// What the commit lock protects, beside the order of things.
+pub(crate) struct CommitState {
+    /// The last timestamp given out.
+    pub last: Timestamp,
+}
+
+impl Store {
+    /// Appends a prepared record under the commit lock. `check` may still refuse; `stamp` must not fail:
+    /// the record is in the log by then. Returns the timestamp and the position to sync to.
+    pub(crate) fn commit_record<T>(
+        &self,
+        payload: &mut [u8],
+        check: impl FnOnce(Timestamp) -> Result<T>,
+        stamp: impl FnOnce(Timestamp, T),
+    ) -> Result<(Timestamp, Lsn)> {
+        let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = state.last + 1;
+        let checked = check(commit)?;
+        record::stamp(payload, commit);
+        let lsn = self.log.append(payload)?;
+        state.last = commit;
+        stamp(commit, checked);
+        Ok((commit, lsn))
+    }
+
+    /// Commits a change of the catalog and waits until it is durable. DDL is always strict.
+    pub(crate) fn commit_ddl(
+        &self,
+        mut payload: Vec<u8>,
+        apply: impl FnOnce(&mut CatalogState, Timestamp) -> Result<()>,
+    ) -> Result<()> {
+        // The catalog is changed before the append, because that may refuse; a failed append poisons the
+        // log, after which nothing can be built on the change.
+        let check = |commit| apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit);
+        let (commit, lsn) = self.commit_record(&mut payload, check, |_, ()| {})?;
+        self.log.sync(lsn)?;
+        self.make_visible(commit);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Flush: turns the committed rows of a rowstore into sorted segments, in one commit that changes no
+//! content. Writers are not blocked while the files are written: rows that were locked or changed
+//! meanwhile stay in the rowstore and are marked deleted in the new segment from its beginning.
+
+use crate::record::{self, NewSegment};
+use crate::rows;
+use crate::segments::SegmentState;
+use crate::store::{Store, file_name_of_segment};
+use crate::table::Table;
+use nacre_column::Batch;
+use nacre_rowstore::{Change, Key, Node, Row};
+use nacre_segment::{Segment, SegmentBuilder};
+use nacre_types::{Result, Timestamp, limits};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// A row on its way from the rowstore to a segment.
+struct FlushRow {
+    node: Arc<Node>,
+    /// Commit of the version that is written.
+    commit: Timestamp,
+}
+
+/// A file that is written and synced, and in which order its rows came.
+struct NewFile {
+    segment: Arc<Segment>,
+    rows: Vec<FlushRow>,
+}
+
+impl Store {
+    /// Writes a segment file and syncs it. The caller removes it when its commit fails.
+    pub(crate) fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {
+        let id = self.next_segment_id();
+        let name = file_name_of_segment(id);
+        let file = self.host.store.create(&name)?;
+        let written = builder.write(&*file).and_then(|_| file.sync());
+        let opened = written.and_then(|()| Segment::open(file, &name, id, self.cache.clone()));
+        if opened.is_err() {
+            self.remove_file(&name);
+        }
+        opened.map(Arc::new)
+    }
+
+    /// Removes a file nobody refers to; what cannot be removed now is an orphan, removed at the next start.
+    pub(crate) fn remove_file(&self, name: &str) {
+        if self.host.store.remove(name).is_err() {
+            // Nothing refers to it: recovery removes it.
+        }
+    }
+
+    /// Flushes all committed rows of a table. One flush runs at a time.
+    pub(crate) fn flush_table(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
+        let guard = self.snapshot();
+        let upto = guard.at();
+        let files = self.write_flush_files(table, upto)?;
+        if files.is_empty() {
+            drop(guard);
+            self.collect_rowstore(table);
+            return Ok(());
+        }
+        let outcome = self.commit_flush(table, upto, &files);
+        if outcome.is_err() {
+            for file in &files {
+                table.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
+                self.remove_file(file.segment.name());
+            }
+        }
+        drop(guard);
+        outcome?;
+        self.collect_rowstore(table);
+        Ok(())
+    }
+
+    fn write_flush_files(&self, table: &Arc<Table>, upto: Timestamp) -> Result<Vec<NewFile>> {
+        let mut files = Vec::new();
+        let mut builder = SegmentBuilder::new(table.segment_columns());
+        let mut flushed: Vec<FlushRow> = Vec::new();
+        let mut after: Option<Key> = None;
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
+        loop {
+            nodes.clear();
+            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let Some(last) = nodes.last() else { break };
+            after = Some(last.key().clone());
+            let mut found: Vec<Row> = Vec::new();
+            let mut keys: Vec<Key> = Vec::new();
+            for node in &nodes {
+                // Only rows whose newest version is old enough: others would be excluded again at the commit.
+                let Some(newest) = node.newest().filter(|v| v.commit <= upto) else { continue };
+                let Change::Put(row) = newest.change else { continue };
+                if node.owner().is_some() {
+                    continue;
+                }
+                found.push(row);
+                keys.push(node.key().clone());
+                flushed.push(FlushRow { node: node.clone(), commit: newest.commit });
+            }
+            push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
+            if flushed.len() + limits::BLOCK_ROWS > self.options.segment_rows {
+                let full = std::mem::replace(&mut builder, SegmentBuilder::new(table.segment_columns()));
+                files.push(NewFile { segment: self.write_segment(full)?, rows: std::mem::take(&mut flushed) });
+            }
+        }
+        if !flushed.is_empty() {
+            files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
+        }
+        Ok(files)
+    }
+
+    fn commit_flush(&self, table: &Arc<Table>, upto: Timestamp, files: &[NewFile]) -> Result<()> {
+        let mut state = self.commit.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let commit = state.last + 1;
+        if table.is_dropped() {
+            return Err(nacre_types::Error::not_found(format!("table {}", table.schema().name)));
+        }
+        // The segments are listed, for nobody's snapshot yet, before any node says "flushed": an insert that
+        // meets such a node must find the row in a segment.
+        let states: Vec<Arc<SegmentState>> = files
+            .iter()
+            .map(|f| Arc::new(SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new())))
+            .collect();
+        table.update_segments(|list| list.extend(states.iter().cloned()));
+        let mut segments = Vec::with_capacity(files.len());
+        for (file, added) in files.iter().zip(&states) {
+            let mut excluded = RoaringBitmap::new();
+            for (row, flushed) in file.rows.iter().enumerate() {
+                if flushed.node.flush(commit, flushed.commit) {
+                    continue;
+                }
+                excluded.insert(row as u32);
+            }
+            if !excluded.is_empty() {
+                added.delete(commit, excluded.clone(), commit);
+            }
+            segments.push(NewSegment { id: file.segment.id(), deleted: excluded });
+        }
+        let except = remaining_keys(table, upto);
+        let mut payload = record::begin(commit);
+        record::flush(&mut payload, table.id(), upto, &segments, &except)?;
+        let lsn = self.log.append(&payload)?;
+        state.last = commit;
+        table.set_changed(commit);
+        drop(state);
+        self.log.sync(lsn)?;
+        self.make_visible(commit);
+        Ok(())
+    }
+
+    /// Frees versions and nodes of a table's rowstore that no snapshot needs.
+    pub(crate) fn collect_rowstore(&self, table: &Arc<Table>) {
+        let oldest = self.oldest_snapshot();
+        let mut after: Option<Key> = None;
+        let mut nodes = Vec::new();
+        loop {
+            nodes.clear();
+            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let Some(last) = nodes.last() else { return };
+            after = Some(last.key().clone());
+            nodes.iter().for_each(|node| table.rowstore.collect(node, oldest));
+        }
+    }
+}
+
+/// Keys that stay in the rowstore although their rows are old enough: somebody holds their lock.
+fn remaining_keys(table: &Table, upto: Timestamp) -> Vec<Vec<u8>> {
+    let mut except = Vec::new();
+    let mut after: Option<Key> = None;
+    let mut nodes = Vec::new();
+    loop {
+        nodes.clear();
+        table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        let Some(last) = nodes.last() else { return except };
+        after = Some(last.key().clone());
+        for node in &nodes {
+            if node.newest().is_some_and(|v| v.commit <= upto && matches!(v.change, Change::Put(_))) {
+                except.push(node.key().to_vec());
+            }
+        }
+    }
+}
+
+fn push_limited(builder: &mut SegmentBuilder, batch: &Batch) {
+    if batch.rows > 0 {
+        builder.push(batch);
+    }
+}

@@ -1,0 +1,243 @@
+//! Opening a database: the newest snapshot, the log after it, and nothing else. Segment files that
+//! neither names are orphans of work that never committed, and are removed.
+
+use crate::record::{self, NewSegment, Operation};
+use crate::segments::SegmentState;
+use crate::snapshot;
+use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_segment};
+use crate::table::Table;
+use nacre_host::Host;
+use nacre_log::Log;
+use nacre_rowstore::{Change, Version};
+use nacre_segment::{BlockCache, Segment};
+use nacre_types::hash::Map;
+use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, key};
+use roaring::RoaringBitmap;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// State while the log is replayed. Segments are only named; files are opened at the end, so that those
+/// dropped meanwhile need not exist.
+#[derive(Default)]
+struct Replay {
+    tables: Map<TableId, Replayed>,
+    commit: Timestamp,
+    next_segment: u64,
+    next_table: TableId,
+}
+
+struct Replayed {
+    table: Table,
+    /// Id and deleted rows, in the order they were added.
+    segments: Vec<(u64, RoaringBitmap)>,
+}
+
+pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
+    let replay = RefCell::new(Replay { next_segment: 1, next_table: 1, ..Replay::default() });
+    let log = Log::open(
+        host.store.clone(),
+        Store::log_options(&host, &options),
+        &mut |payload| replay.borrow_mut().load(payload),
+        &mut |_, payload| replay.borrow_mut().apply(payload),
+    )?;
+    let mut replay = replay.into_inner();
+    let cache = BlockCache::new(options.cache_bytes);
+    let mut catalog = CatalogState::default();
+    let mut referenced = nacre_types::hash::Set::default();
+    let mut ids: Vec<TableId> = replay.tables.keys().copied().collect();
+    ids.sort_unstable();
+    for id in ids {
+        let Some(replayed) = replay.tables.remove(&id) else { continue };
+        let table = Arc::new(replayed.table);
+        let mut states = Vec::with_capacity(replayed.segments.len());
+        for (id, deleted) in replayed.segments {
+            let name = file_name_of_segment(id);
+            let segment = open_segment(&host, &cache, &table, &name, id)?;
+            referenced.insert(name);
+            check_deleted(&segment, &deleted)?;
+            states.push(Arc::new(SegmentState::new(segment, 0, deleted)));
+        }
+        for state in &states {
+            see_row_numbers(&table, state)?;
+        }
+        table.update_segments(|list| *list = states);
+        catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
+        catalog.by_id.insert(table.id(), table);
+    }
+    for name in host.store.list()? {
+        if name.starts_with("seg-") && !referenced.contains(&name) {
+            // The number may be used again; a file of that name must not be in the way.
+            host.store.remove(&name)?;
+        }
+    }
+    let next = NextIds { commit: replay.commit, segment: replay.next_segment, table: replay.next_table };
+    Ok(Store::assemble(host, options, log, cache, catalog, next))
+}
+
+fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
+    let file = host.store.open(name).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::corrupt(format!("segment {name} of table {} is missing", table.schema().name)),
+        _ => e,
+    })?;
+    let segment = Segment::open(file, name, id, cache.clone())?;
+    for column in table.segment_columns() {
+        let Some(index) = segment.column_index(column.id) else { continue };
+        let stored = segment.columns()[index].data_type;
+        if stored.physical() != column.data_type.physical() {
+            return Err(Error::corrupt(format!(
+                "segment {name}: column {} is {stored}, table {} says {}",
+                column.id,
+                table.schema().name,
+                column.data_type
+            )));
+        }
+    }
+    Ok(Arc::new(segment))
+}
+
+fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
+    match deleted.max() {
+        Some(row) if row as usize >= segment.rows() => {
+            Err(Error::corrupt(format!("segment {}: deleted row {row} of {} rows", segment.name(), segment.rows())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn see_row_numbers(table: &Table, state: &SegmentState) -> Result<()> {
+    if table.key_columns().is_some() {
+        return Ok(());
+    }
+    let column = table.segment_key_columns(state)?;
+    if let Some(Value::Int(highest)) = column.first().and_then(|c| state.segment.columns().get(*c)).map(|c| &c.max) {
+        table.saw_row_number(*highest as u64);
+    }
+    Ok(())
+}
+
+impl Replay {
+    fn load(&mut self, payload: &[u8]) -> Result<()> {
+        let image = snapshot::decode(payload)?;
+        self.commit = image.next.commit;
+        self.next_segment = image.next.segment;
+        self.next_table = image.next.table;
+        for table in image.tables {
+            let id = table.schema.id;
+            self.create(table.schema)?;
+            let replayed = self.table(id)?;
+            replayed.segments = table.segments;
+            replayed.table.saw_row_number(table.next_row_number.saturating_sub(1));
+            for (key, commit, row) in table.rows {
+                replayed.put(&key, commit, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, schema: TableSchema) -> Result<()> {
+        let id = schema.id;
+        self.next_table = self.next_table.max(id.saturating_add(1));
+        let replayed = Replayed { table: Table::new(schema), segments: Vec::new() };
+        if self.tables.insert(id, replayed).is_some() {
+            return Err(Error::corrupt(format!("log: table {id} is created twice")));
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, id: TableId) -> Result<&mut Replayed> {
+        self.tables.get_mut(&id).ok_or_else(|| Error::corrupt(format!("log: table {id} is not known")))
+    }
+
+    fn apply(&mut self, payload: &[u8]) -> Result<()> {
+        let (commit, operations) = record::decode(payload)?;
+        if commit <= self.commit {
+            return Err(Error::corrupt(format!("log: commit {commit} after commit {}", self.commit)));
+        }
+        self.commit = commit;
+        for operation in operations {
+            match operation {
+                Operation::Put { table, key, row } => self.table(table)?.put(&key, commit, row)?,
+                Operation::Delete { table, key } => self.table(table)?.remove(&key, commit),
+                Operation::Move { table, segment, row, key, data } => {
+                    let replayed = self.table(table)?;
+                    replayed.segment(segment)?.insert(row);
+                    replayed.put(&key, commit, data)?;
+                }
+                Operation::Flush { table, upto, segments, except } => {
+                    self.see_segments(&segments);
+                    self.table(table)?.flush(commit, upto, segments, &except);
+                }
+                Operation::AddSegments { table, segments } => {
+                    self.see_segments(&segments);
+                    let added = segments.into_iter().map(|s| (s.id, s.deleted));
+                    self.table(table)?.segments.extend(added);
+                }
+                Operation::DeleteRows { table, segment, rows } => *self.table(table)?.segment(segment)? |= rows,
+                Operation::CreateTable { schema } => self.create(schema)?,
+                Operation::DropTable { table } => {
+                    self.table(table)?;
+                    self.tables.remove(&table);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn see_segments(&mut self, segments: &[NewSegment]) {
+        for segment in segments {
+            self.next_segment = self.next_segment.max(segment.id.saturating_add(1));
+        }
+    }
+}
+
+impl Replayed {
+    fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
+        let name = &self.table.schema().name;
+        match self.segments.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, deleted)) => Ok(deleted),
+            None => Err(Error::corrupt(format!("log: table {name} has no segment {id}"))),
+        }
+    }
+
+    fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
+        self.table.layout().validate(&row)?;
+        let values = key::decode(key, &self.table.key_types())?;
+        if self.table.key_columns().is_none()
+            && let Some(Value::Int(number)) = values.first()
+        {
+            self.table.saw_row_number(*number as u64);
+        }
+        let node = self.table.rowstore.get_or_insert(key);
+        self.table.rowstore.account_row(row.len());
+        if node.newest().is_some_and(|v| v.commit >= commit) {
+            // The same key twice in one record: a move and a write cannot share a commit.
+            return Err(Error::corrupt("log: a key is written twice in one commit"));
+        }
+        node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
+        self.table.rowstore.collect(&node, commit);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8], commit: Timestamp) {
+        if let Some(node) = self.table.rowstore.get(key) {
+            node.push_version(Version { commit, content: commit, change: Change::Delete });
+            self.table.rowstore.collect(&node, commit);
+        }
+    }
+
+    fn flush(&mut self, commit: Timestamp, upto: Timestamp, segments: Vec<NewSegment>, except: &[Vec<u8>]) {
+        let except: nacre_types::hash::Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
+        let mut nodes = Vec::new();
+        self.table.rowstore.range_after(None, usize::MAX, &mut nodes);
+        for node in nodes {
+            if let Some(newest) = node.newest()
+                && newest.commit <= upto
+                && !except.contains(&**node.key())
+                && node.flush(commit, newest.commit)
+            {
+                self.table.rowstore.collect(&node, commit);
+            }
+        }
+        self.segments.extend(segments.into_iter().map(|s| (s.id, s.deleted)));
+    }
+}

@@ -1,0 +1,146 @@
+//! A segment as a member of a table: since when, until when, and which of its rows are deleted as of
+//! when (seed: Doris' multi-version delete bitmap).
+
+use nacre_segment::Segment;
+use nacre_types::Timestamp;
+use roaring::RoaringBitmap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Not dropped.
+pub(crate) const FOREVER: Timestamp = Timestamp::MAX;
+
+/// A segment and its metadata. The file is immutable; this is what changes.
+pub struct SegmentState {
+    /// The file.
+    pub segment: Arc<Segment>,
+    created: AtomicU64,
+    dropped: AtomicU64,
+    deletes: RwLock<Deletes>,
+}
+
+/// Deleted rows by commit timestamp.
+#[derive(Default)]
+struct Deletes {
+    /// Newest last; only those some snapshot may have to tell apart.
+    deltas: Vec<(Timestamp, RoaringBitmap)>,
+    /// Union of `base` and every delta.
+    all: Arc<RoaringBitmap>,
+    /// Deletes that every snapshot sees.
+    base: Arc<RoaringBitmap>,
+}
+
+impl SegmentState {
+    /// A segment that exists from `created` on, with rows deleted from its beginning.
+    pub fn new(segment: Arc<Segment>, created: Timestamp, deleted: RoaringBitmap) -> SegmentState {
+        let all = Arc::new(deleted);
+        SegmentState {
+            segment,
+            created: AtomicU64::new(created),
+            dropped: AtomicU64::new(FOREVER),
+            deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
+        }
+    }
+
+    /// Whether the segment is part of the table at `at`.
+    pub fn exists_at(&self, at: Timestamp) -> bool {
+        self.created.load(Ordering::Acquire) <= at && at < self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Whether no committed change has dropped it.
+    pub fn is_current(&self) -> bool {
+        self.dropped.load(Ordering::Acquire) == FOREVER
+    }
+
+    pub(crate) fn dropped_at(&self) -> Timestamp {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn drop_at(&self, at: Timestamp) {
+        self.dropped.store(at, Ordering::Release);
+    }
+
+    /// Rows deleted as seen at `at`; `None` when there are none.
+    pub fn deleted_at(&self, at: Timestamp) -> Option<Arc<RoaringBitmap>> {
+        let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
+        let seen = deletes.deltas.partition_point(|(commit, _)| *commit <= at);
+        let merged = if seen == deletes.deltas.len() {
+            deletes.all.clone()
+        } else if seen == 0 {
+            deletes.base.clone()
+        } else {
+            let mut merged = (*deletes.base).clone();
+            deletes.deltas[..seen].iter().for_each(|(_, delta)| merged |= delta);
+            Arc::new(merged)
+        };
+        (!merged.is_empty()).then_some(merged)
+    }
+
+    /// Whether a row is deleted as seen at `at`.
+    pub fn is_deleted_at(&self, row: u32, at: Timestamp) -> bool {
+        let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
+        deletes.all.contains(row)
+            && (deletes.base.contains(row)
+                || deletes.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)))
+    }
+
+    /// Whether any commit has deleted the row.
+    pub fn is_deleted(&self, row: u32) -> bool {
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.contains(row)
+    }
+
+    /// Number of rows that any commit has deleted.
+    pub fn deleted_rows(&self) -> u64 {
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.len()
+    }
+
+    /// Adds deletes of a commit. Deltas that every snapshot from `oldest` on sees are folded into the base.
+    pub(crate) fn delete(&self, commit: Timestamp, rows: RoaringBitmap, oldest: Timestamp) {
+        let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(deletes.deltas.last().is_none_or(|(last, _)| *last <= commit));
+        *Arc::make_mut(&mut deletes.all) |= &rows;
+        deletes.deltas.push((commit, rows));
+        fold(&mut deletes, oldest);
+    }
+
+    /// Folds deltas no snapshot tells apart any more.
+    pub(crate) fn fold(&self, oldest: Timestamp) {
+        fold(&mut self.deletes.write().unwrap_or_else(PoisonError::into_inner), oldest);
+    }
+}
+
+fn fold(deletes: &mut Deletes, oldest: Timestamp) {
+    let old = deletes.deltas.partition_point(|(commit, _)| *commit <= oldest);
+    if old == 0 {
+        return;
+    }
+    if old == deletes.deltas.len() {
+        deletes.deltas.clear();
+        deletes.base = deletes.all.clone();
+        return;
+    }
+    let folded: Vec<_> = deletes.deltas.drain(..old).collect();
+    let base = Arc::make_mut(&mut deletes.base);
+    folded.iter().for_each(|(_, delta)| *base |= delta);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_changes_no_answer() {
+        let mut deletes = Deletes::default();
+        for commit in 1..=6u64 {
+            let rows = RoaringBitmap::from_iter([commit as u32 * 10]);
+            *Arc::make_mut(&mut deletes.all) |= &rows;
+            deletes.deltas.push((commit, rows));
+        }
+        fold(&mut deletes, 3);
+        assert_eq!(deletes.base.iter().collect::<Vec<_>>(), [10, 20, 30]);
+        assert_eq!(deletes.deltas.len(), 3);
+        fold(&mut deletes, 9);
+        assert_eq!(deletes.base.len(), 6);
+        assert!(deletes.deltas.is_empty());
+    }
+}

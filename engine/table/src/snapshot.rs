@@ -1,0 +1,127 @@
+//! Snapshots: the rowstore and the segment metadata at a log position, so that recovery need not read
+//! the log from its beginning. Taking one blocks commits only while it notes what there is.
+
+use crate::record;
+use crate::segments::SegmentState;
+use crate::store::{NextIds, Store};
+use crate::table::Table;
+use nacre_rowstore::{Change, Key, Node};
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Result, TableId, TableSchema, Timestamp, limits};
+use roaring::RoaringBitmap;
+use std::sync::{Arc, PoisonError};
+
+/// A table as a snapshot holds it.
+pub(crate) struct TableImage {
+    pub schema: TableSchema,
+    pub next_row_number: u64,
+    /// Segment ids and their deleted rows.
+    pub segments: Vec<(u64, RoaringBitmap)>,
+    /// Key, commit timestamp, row.
+    pub rows: Vec<(Vec<u8>, Timestamp, Vec<u8>)>,
+}
+
+/// A whole snapshot.
+pub(crate) struct Image {
+    pub next: NextIds,
+    pub tables: Vec<TableImage>,
+}
+
+impl Store {
+    /// Writes a snapshot; the log before it is removed.
+    pub(crate) fn write_snapshot(self: &Arc<Self>) -> Result<()> {
+        let state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = state.last;
+        let lsn = self.log.position();
+        let next = NextIds { commit: at, ..self.next_ids() };
+        let tables: Vec<(Arc<Table>, Vec<(Arc<SegmentState>, Option<Arc<RoaringBitmap>>)>)> = self
+            .tables()
+            .into_iter()
+            .map(|table| {
+                let segments = table
+                    .segments()
+                    .iter()
+                    .filter(|s| s.exists_at(at))
+                    .map(|s| (s.clone(), s.deleted_at(at)))
+                    .collect();
+                (table, segments)
+            })
+            .collect();
+        drop(state);
+        // Everything up to the position must be durable before a snapshot may stand for it; then the
+        // timestamp is visible too, and a guard keeps its versions.
+        self.log.sync(lsn)?;
+        self.make_visible(at);
+        let guard = self.snapshot();
+        let mut out = Vec::new();
+        out.put_u64(next.commit);
+        out.put_u64(next.segment);
+        out.put_varint(next.table as u64);
+        out.put_varint(tables.len() as u64);
+        for (table, segments) in &tables {
+            record::put_schema(&mut out, table.schema())?;
+            out.put_u64(table.next_row_number());
+            out.put_varint(segments.len() as u64);
+            for (state, deleted) in segments {
+                out.put_u64(state.segment.id());
+                record::put_bitmap(&mut out, deleted.as_deref().unwrap_or(&RoaringBitmap::new()))?;
+            }
+            put_rows(&mut out, table, at);
+        }
+        drop(guard);
+        self.log.write_snapshot(lsn, &out)
+    }
+}
+
+/// Rows of the rowstore at a timestamp, each with a leading 1, ended by a 0.
+fn put_rows(out: &mut Vec<u8>, table: &Table, at: Timestamp) {
+    let mut after: Option<Key> = None;
+    let mut nodes: Vec<Arc<Node>> = Vec::new();
+    loop {
+        nodes.clear();
+        table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        let Some(last) = nodes.last() else { break };
+        after = Some(last.key().clone());
+        for node in &nodes {
+            if let Some(version) = node.version_at(at)
+                && let Change::Put(row) = &version.change
+            {
+                out.put_u8(1);
+                out.put_bytes(node.key());
+                out.put_u64(version.commit);
+                out.put_bytes(row);
+            }
+        }
+    }
+    out.put_u8(0);
+}
+
+/// Decodes a snapshot.
+pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
+    let mut reader = Reader::new(payload, "snapshot");
+    let commit = reader.u64()?;
+    let segment = reader.u64()?;
+    let table = TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))?;
+    let count = reader.count(reader.remaining())?;
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        let schema = record::read_schema(&mut reader)?;
+        let next_row_number = reader.u64()?;
+        let segment_count = reader.count(reader.remaining())?;
+        let mut segments = Vec::new();
+        for _ in 0..segment_count {
+            segments.push((reader.u64()?, record::read_bitmap(&mut reader)?));
+        }
+        let mut rows = Vec::new();
+        loop {
+            match reader.u8()? {
+                0 => break,
+                1 => rows.push((reader.bytes()?.to_vec(), reader.u64()?, reader.bytes()?.to_vec())),
+                _ => return Err(reader.corrupt("bad row tag")),
+            }
+        }
+        tables.push(TableImage { schema, next_row_number, segments, rows });
+    }
+    reader.finish()?;
+    Ok(Image { next: NextIds { commit, segment, table }, tables })
+}

@@ -1,0 +1,370 @@
+//! The storage of one database: catalog, log, timestamps, snapshots of readers, and the house-keeping
+//! that is stepped from outside.
+
+use crate::commit::CommitState;
+use crate::record;
+use crate::segments::SegmentState;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use nacre_host::Host;
+use nacre_log::{Log, LogOptions};
+use nacre_segment::BlockCache;
+use nacre_types::hash::Map;
+use nacre_types::{Error, Result, TableId, TableSchema, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After it is synced.
+    Strict,
+    /// At once; synced at the latest by the first commit or [`Store::maintain`] after this many milliseconds.
+    Relaxed {
+        /// Longest time in milliseconds that acknowledged commits may stay unsynced.
+        interval_ms: u32,
+    },
+}
+
+/// Settings of a store. Everything has a good default.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+    /// Bytes of segment blocks kept in memory.
+    pub cache_bytes: usize,
+    /// Rows of a segment at most.
+    pub segment_rows: usize,
+    /// A rowstore above this many bytes is flushed.
+    pub flush_bytes: usize,
+    /// A log longer than this since the last snapshot makes a new snapshot.
+    pub snapshot_bytes: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions {
+            durability: Durability::Strict,
+            cache_bytes: 256 << 20,
+            segment_rows: nacre_types::limits::MAX_SEGMENT_ROWS,
+            flush_bytes: 32 << 20,
+            snapshot_bytes: 64 << 20,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct CatalogState {
+    pub by_name: BTreeMap<String, Arc<Table>>,
+    pub by_id: Map<TableId, Arc<Table>>,
+}
+
+/// One database's storage. Shared between threads.
+pub struct Store {
+    pub(crate) host: Host,
+    pub(crate) options: StoreOptions,
+    pub(crate) log: Log,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) catalog: RwLock<CatalogState>,
+    pub(crate) commit: Mutex<CommitState>,
+    /// The newest commit that new snapshots see.
+    visible: AtomicU64,
+    snapshots: Mutex<BTreeMap<Timestamp, usize>>,
+    next_segment: AtomicU64,
+    next_table: AtomicU64,
+    next_owner: AtomicU64,
+    last_sync_ns: AtomicU64,
+    /// Segments no longer in any table, whose files go once no snapshot can see them.
+    pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
+    maintenance: Mutex<()>,
+    closed: AtomicBool,
+}
+
+/// Keeps a snapshot's versions from being collected while it lives.
+pub(crate) struct SnapshotGuard {
+    store: Arc<Store>,
+    at: Timestamp,
+}
+
+impl SnapshotGuard {
+    pub(crate) fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl Drop for SnapshotGuard {
+    fn drop(&mut self) {
+        let mut snapshots = self.store.snapshots();
+        if let Some(count) = snapshots.get_mut(&self.at) {
+            *count -= 1;
+            if *count == 0 {
+                snapshots.remove(&self.at);
+            }
+        }
+    }
+}
+
+pub(crate) fn file_name_of_segment(id: u64) -> String {
+    format!("seg-{id:016x}")
+}
+
+impl Store {
+    /// Opens the database in the host's store, recovering it from its snapshot and log.
+    pub fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
+        crate::recovery::open(host, options)
+    }
+
+    pub(crate) fn assemble(
+        host: Host,
+        options: StoreOptions,
+        log: Log,
+        cache: Arc<BlockCache>,
+        catalog: CatalogState,
+        next: NextIds,
+    ) -> Arc<Store> {
+        Arc::new(Store {
+            host,
+            options,
+            log,
+            cache,
+            catalog: RwLock::new(catalog),
+            commit: Mutex::new(CommitState { last: next.commit }),
+            visible: AtomicU64::new(next.commit),
+            snapshots: Mutex::default(),
+            next_segment: AtomicU64::new(next.segment),
+            next_table: AtomicU64::new(next.table as u64),
+            next_owner: AtomicU64::new(1),
+            last_sync_ns: AtomicU64::new(0),
+            garbage: Mutex::default(),
+            maintenance: Mutex::new(()),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    fn snapshots(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest commit that new snapshots see.
+    pub fn visible(&self) -> Timestamp {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn make_visible(&self, commit: Timestamp) {
+        self.visible.fetch_max(commit, Ordering::AcqRel);
+    }
+
+    /// The oldest timestamp any reader may ask for.
+    pub(crate) fn oldest_snapshot(&self) -> Timestamp {
+        let snapshots = self.snapshots();
+        snapshots.keys().next().copied().unwrap_or_else(|| self.visible())
+    }
+
+    pub(crate) fn snapshot(self: &Arc<Self>) -> Arc<SnapshotGuard> {
+        let mut snapshots = self.snapshots();
+        // Read under the lock, so that `oldest_snapshot` cannot pass it by in between.
+        let at = self.visible();
+        *snapshots.entry(at).or_insert(0) += 1;
+        Arc::new(SnapshotGuard { store: self.clone(), at })
+    }
+
+    /// Starts a transaction on the newest snapshot.
+    pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
+        self.check_open()?;
+        Ok(Transaction::new(self.clone(), self.next_owner.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::closed("the database is closed")) } else { Ok(()) }
+    }
+
+    /// All tables, by name.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.catalog.read().unwrap_or_else(PoisonError::into_inner).by_name.values().cloned().collect()
+    }
+
+    /// A table by name, without regard to ASCII case.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        catalog.by_name.get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    /// A table by id.
+    pub fn table_by_id(&self, id: TableId) -> Result<Arc<Table>> {
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        catalog
+            .by_id
+            .get(&id)
+            .cloned()
+            .ok_or_else(|| Error::not_found(format!("table with id {id}")).with_sqlstate("42P01"))
+    }
+
+    /// The cache of segment blocks.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// End of the log, in bytes since the beginning.
+    pub fn log_position(&self) -> u64 {
+        self.log.position()
+    }
+
+    pub(crate) fn next_segment_id(&self) -> u64 {
+        self.next_segment.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_ids(&self) -> NextIds {
+        NextIds {
+            commit: 0,
+            segment: self.next_segment.load(Ordering::Relaxed),
+            table: self.next_table.load(Ordering::Relaxed) as TableId,
+        }
+    }
+
+    /// Makes a table. The schema's id is replaced by a new one.
+    pub fn create_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
+        self.check_open()?;
+        let id = self.next_table.fetch_add(1, Ordering::Relaxed);
+        schema.id = TableId::try_from(id).map_err(|_| Error::limit("too many tables"))?;
+        let name = schema.name.to_ascii_lowercase();
+        let mut payload = record::begin(0);
+        record::create_table(&mut payload, &schema)?;
+        let table = Arc::new(Table::new(schema));
+        self.commit_ddl(payload, |catalog, _| {
+            if catalog.by_name.contains_key(&name) {
+                return Err(Error::already_exists(format!("table {}", table.schema().name)).with_sqlstate("42P07"));
+            }
+            catalog.by_name.insert(name.clone(), table.clone());
+            catalog.by_id.insert(table.id(), table.clone());
+            Ok(())
+        })?;
+        Ok(table)
+    }
+
+    /// Drops a table with all it holds. Transactions that still read it go on; writes to it fail.
+    pub fn drop_table(&self, table: &Arc<Table>) -> Result<()> {
+        self.check_open()?;
+        let mut payload = record::begin(0);
+        record::drop_table(&mut payload, table.id());
+        self.commit_ddl(payload, |catalog, commit| {
+            if table.is_dropped() {
+                return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
+            }
+            table.mark_dropped();
+            catalog.by_name.remove(&table.schema().name.to_ascii_lowercase());
+            catalog.by_id.remove(&table.id());
+            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+            for state in table.segments().iter().filter(|s| s.is_current()) {
+                state.drop_at(commit);
+                garbage.push(state.clone());
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether [`Store::maintain`] has something to do.
+    pub fn needs_maintenance(&self) -> bool {
+        self.tables().iter().any(|t| t.rowstore.bytes() > self.options.flush_bytes)
+            || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
+            || self.sync_is_due()
+    }
+
+    /// Does one piece of house-keeping: a due sync, a flush, a snapshot, or removing files nobody needs.
+    /// Answers whether there may be more to do.
+    pub fn maintain(self: &Arc<Self>) -> Result<bool> {
+        let Ok(_one_at_a_time) = self.maintenance.try_lock() else { return Ok(false) };
+        self.check_open()?;
+        if self.sync_is_due() {
+            self.sync_log()?;
+        }
+        if let Some(table) = self.tables().iter().find(|t| t.rowstore.bytes() > self.options.flush_bytes) {
+            let before = table.rowstore.bytes();
+            self.flush_table(table)?;
+            // Old snapshots can keep the memory from being freed; trying again at once would not help.
+            return Ok(table.rowstore.bytes() < before);
+        }
+        if self.log.bytes_since_snapshot() > self.options.snapshot_bytes {
+            self.write_snapshot()?;
+            return Ok(true);
+        }
+        self.collect_garbage()
+    }
+
+    /// Moves a table's committed rows from the rowstore into segments.
+    pub fn flush(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
+        let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_open()?;
+        self.flush_table(table)?;
+        self.collect_garbage()?;
+        Ok(())
+    }
+
+    fn sync_is_due(&self) -> bool {
+        let Durability::Relaxed { interval_ms } = self.options.durability else { return false };
+        if self.log.durable() >= self.log.position() {
+            return false;
+        }
+        let since = self.host.clock.monotonic_ns().saturating_sub(self.last_sync_ns.load(Ordering::Relaxed));
+        since >= u64::from(interval_ms) * 1_000_000
+    }
+
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        self.log.sync(self.log.position())?;
+        self.last_sync_ns.store(self.host.clock.monotonic_ns(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits for durability as the options ask.
+    pub(crate) fn settle(&self, lsn: nacre_log::Lsn) -> Result<()> {
+        match self.options.durability {
+            Durability::Strict => self.log.sync(lsn),
+            Durability::Relaxed { .. } if self.sync_is_due() => self.sync_log(),
+            Durability::Relaxed { .. } => Ok(()),
+        }
+    }
+
+    /// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
+    fn collect_garbage(&self) -> Result<bool> {
+        let oldest = self.oldest_snapshot();
+        let ready: Vec<_> = {
+            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+            let (ready, kept) = garbage.drain(..).partition(|s| s.dropped_at() <= oldest);
+            *garbage = kept;
+            ready
+        };
+        for state in &ready {
+            self.cache.forget(state.segment.id());
+            match self.host.store.remove(state.segment.name()) {
+                Err(e) if e.kind() != nacre_types::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        for table in self.tables() {
+            table.segments().iter().for_each(|s| s.fold(oldest));
+        }
+        Ok(!ready.is_empty())
+    }
+
+    /// Syncs the log and refuses all further work.
+    pub fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.sync_log()
+    }
+
+    /// Log settings: a chunk is sealed at a quarter of the snapshot distance.
+    pub(crate) fn log_options(host: &Host, options: &StoreOptions) -> LogOptions {
+        LogOptions { chunk_bytes: (options.snapshot_bytes / 4).max(1 << 16), database_id: host.entropy.next_u64() }
+    }
+}
+
+/// The next free numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextIds {
+    /// The last commit timestamp given out.
+    pub commit: Timestamp,
+    pub segment: u64,
+    pub table: TableId,
+}

@@ -1,0 +1,250 @@
+//! A table: its rowstore, its segments, and where the row of a key is.
+
+use crate::segments::SegmentState;
+use nacre_column::Batch;
+use nacre_rowstore::Rowstore;
+use nacre_segment::ColumnSpec;
+use nacre_types::row::RowLayout;
+use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Column id, inside segments, of the hidden row number of tables without a primary key.
+pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
+
+/// One table of a database.
+pub struct Table {
+    schema: Arc<TableSchema>,
+    layout: RowLayout,
+    pub(crate) rowstore: Rowstore,
+    segments: RwLock<Arc<Vec<Arc<SegmentState>>>>,
+    next_row_number: AtomicU64,
+    dropped: AtomicBool,
+    /// Timestamp of the last commit that changed it.
+    changed: AtomicU64,
+}
+
+impl Table {
+    pub(crate) fn new(schema: TableSchema) -> Table {
+        Table {
+            layout: RowLayout::new(schema.types()),
+            schema: Arc::new(schema),
+            rowstore: Rowstore::new(),
+            segments: RwLock::default(),
+            next_row_number: AtomicU64::new(1),
+            dropped: AtomicBool::new(false),
+            changed: AtomicU64::new(0),
+        }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+
+    pub(crate) fn id(&self) -> TableId {
+        self.schema.id
+    }
+
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    /// Number of rows, about: deleted versions in memory are counted.
+    pub fn row_count_estimate(&self) -> u64 {
+        let segments: u64 = self
+            .segments()
+            .iter()
+            .filter(|s| s.is_current())
+            .map(|s| (s.segment.rows() as u64).saturating_sub(s.deleted_rows()))
+            .sum();
+        segments + self.rowstore.len() as u64
+    }
+
+    /// Number of nodes and bytes of the rowstore.
+    pub fn rowstore_size(&self) -> (usize, usize) {
+        (self.rowstore.len(), self.rowstore.bytes())
+    }
+
+    /// All segments that some snapshot may see.
+    pub fn segments(&self) -> Arc<Vec<Arc<SegmentState>>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the list of segments. Only under the commit lock, or while the table is being recovered.
+    pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
+        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut segments));
+    }
+
+    pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
+        self.segments().iter().find(|s| s.segment.id() == id).cloned()
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn changed(&self) -> Timestamp {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_changed(&self, at: Timestamp) {
+        self.changed.fetch_max(at, Ordering::AcqRel);
+    }
+
+    /// Positions of the primary key's columns in the table; `None` when rows have hidden numbers.
+    pub fn key_columns(&self) -> Option<&[usize]> {
+        self.schema.primary_key.as_ref().map(|key| key.columns.as_slice())
+    }
+
+    /// Data types of the key's columns.
+    pub(crate) fn key_types(&self) -> Vec<DataType> {
+        match self.key_columns() {
+            Some(columns) => columns.iter().map(|c| self.schema.columns[*c].data_type).collect(),
+            None => vec![DataType::Int64],
+        }
+    }
+
+    /// Reserves `count` hidden row numbers and returns the first.
+    pub(crate) fn reserve_row_numbers(&self, count: u64) -> u64 {
+        self.next_row_number.fetch_add(count, Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_row_number(&self) -> u64 {
+        self.next_row_number.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn saw_row_number(&self, number: u64) {
+        self.next_row_number.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Encodes key values.
+    pub(crate) fn encode_key(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let types = self.key_types();
+        if values.len() != types.len() {
+            return Err(Error::type_error("key has a wrong number of values"));
+        }
+        let mut out = Vec::with_capacity(types.len() * 9);
+        for (value, data_type) in values.iter().zip(types) {
+            key::encode(&mut out, data_type, value)?;
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn encode_row_number(number: u64) -> Vec<u8> {
+        let mut out = vec![1];
+        key::put_i64(&mut out, number as i64);
+        out
+    }
+
+    /// The columns of this table's segments: the table's, then the hidden row number if it has one.
+    pub(crate) fn segment_columns(&self) -> Vec<ColumnSpec> {
+        let mut columns: Vec<ColumnSpec> = self
+            .schema
+            .columns
+            .iter()
+            .map(|c| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable })
+            .collect();
+        if self.key_columns().is_none() {
+            columns.push(ColumnSpec { id: ROW_NUMBER_COLUMN, data_type: DataType::Int64, nullable: false });
+        }
+        columns
+    }
+
+    /// Positions, inside a segment, of the key's columns.
+    pub(crate) fn segment_key_columns(&self, state: &SegmentState) -> Result<Vec<usize>> {
+        let find = |id: u32| {
+            state
+                .segment
+                .column_index(id)
+                .ok_or_else(|| Error::corrupt(format!("segment {}: key column {id} is missing", state.segment.name())))
+        };
+        match self.key_columns() {
+            Some(columns) => columns.iter().map(|c| find(self.schema.columns[*c].id)).collect(),
+            None => Ok(vec![find(ROW_NUMBER_COLUMN)?]),
+        }
+    }
+
+    /// Table column positions to segment column positions.
+    pub(crate) fn segment_mapping(&self, state: &SegmentState) -> Vec<Option<usize>> {
+        self.schema.columns.iter().map(|c| state.segment.column_index(c.id)).collect()
+    }
+
+    /// Row of a key in one segment, deleted or not.
+    pub(crate) fn find_in_segment(&self, state: &SegmentState, key: &[Value]) -> Result<Option<u32>> {
+        let columns = self.segment_key_columns(state)?;
+        Ok(state.segment.search(&columns, key)?.map(|row| row as u32))
+    }
+
+    /// Where a key's row is among the segments as of now, including commits not yet visible to new
+    /// snapshots; a segment of an unfinished bulk load counts.
+    pub(crate) fn find_newest(&self, key: &[Value]) -> Result<Option<(Arc<SegmentState>, u32)>> {
+        for state in self.segments().iter().rev().filter(|s| s.is_current()) {
+            if let Some(row) = self.find_in_segment(state, key)?
+                && !state.is_deleted(row)
+            {
+                return Ok(Some((state.clone(), row)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The key of a segment's row.
+    pub(crate) fn key_of_segment_row(&self, state: &SegmentState, row: u32) -> Result<Vec<Value>> {
+        let columns = self.segment_key_columns(state)?;
+        columns.iter().map(|c| state.segment.get(*c, row as usize)).collect()
+    }
+
+    /// A whole row of a segment, in table order.
+    pub(crate) fn segment_row(&self, state: &SegmentState, row: u32, projection: &[usize]) -> Result<Vec<Value>> {
+        projection
+            .iter()
+            .map(|position| {
+                let column = &self.schema.columns[*position];
+                match state.segment.column_index(column.id) {
+                    Some(index) => state.segment.get(index, row as usize),
+                    None => Ok(column.default.clone()),
+                }
+            })
+            .collect()
+    }
+
+    /// Checks that a batch has this table's columns and that no value breaks a constraint.
+    pub(crate) fn check_batch(&self, batch: &Batch) -> Result<()> {
+        if batch.columns.len() != self.schema.columns.len() {
+            return Err(Error::type_error(format!(
+                "table {} has {} columns, the rows have {}",
+                self.schema.name,
+                self.schema.columns.len(),
+                batch.columns.len()
+            )));
+        }
+        for (column, vector) in self.schema.columns.iter().zip(&batch.columns) {
+            if vector.data_type().physical() != column.data_type.physical() {
+                return Err(Error::type_error(format!(
+                    "column {} is {}, the value is {}",
+                    column.name,
+                    column.data_type,
+                    vector.data_type()
+                )));
+            }
+            crate::rows::check_column(column, vector).map_err(|e| e.with_table(self.schema.name.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// The error for a key that exists already.
+    pub(crate) fn duplicate(&self, key: &[Value]) -> Error {
+        let values: Vec<String> = key.iter().map(ToString::to_string).collect();
+        let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
+        Error::constraint(format!("duplicate key ({}) in table {}, key {name}", values.join(", "), self.schema.name))
+            .with_sqlstate("23505")
+            .with_table(self.schema.name.clone())
+            .with_key(name)
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of table storage as a whole.

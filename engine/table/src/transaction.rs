@@ -1,0 +1,478 @@
+//! A user transaction under snapshot isolation: reads at its snapshot plus its own changes, writes with
+//! row locks, first committer wins.
+//!
+//! Rows that live in segments are first moved into the rowstore by a commit of its own that changes
+//! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
+
+use crate::record;
+use crate::rows;
+use crate::segments::SegmentState;
+use crate::store::{SnapshotGuard, Store};
+use crate::table::Table;
+use crate::view::{RowLocator, TableView};
+use nacre_column::Batch;
+use nacre_rowstore::{Change, LockError, Node, Owner, Row, Visible};
+use nacre_types::hash::Map;
+use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// One step back: what a write did to a node.
+struct Undo {
+    table: Arc<Table>,
+    node: Arc<Node>,
+    previous: Option<Change>,
+    /// The lock was taken by this write.
+    locked: bool,
+    /// The segment row that this write hides from the transaction's own snapshot.
+    hidden: Option<(u64, u32)>,
+}
+
+/// A point inside a transaction to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Savepoint(usize);
+
+/// A transaction. Dropping it rolls it back.
+pub struct Transaction {
+    store: Arc<Store>,
+    owner: Arc<Owner>,
+    guard: Arc<SnapshotGuard>,
+    undo: Vec<Undo>,
+    /// Rows of segments this transaction has changed: its snapshot must not show them any more.
+    hidden: Map<(TableId, u64), RoaringBitmap>,
+    blocker: Option<Arc<Owner>>,
+    finished: bool,
+}
+
+impl Transaction {
+    pub(crate) fn new(store: Arc<Store>, id: u64) -> Transaction {
+        Transaction {
+            guard: store.snapshot(),
+            owner: Owner::new(id),
+            store,
+            undo: Vec::new(),
+            hidden: Map::default(),
+            blocker: None,
+            finished: false,
+        }
+    }
+
+    /// The storage this transaction works on.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Its snapshot.
+    pub fn snapshot(&self) -> Timestamp {
+        self.guard.at()
+    }
+
+    /// Itself, as the owner of row locks.
+    pub fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// Whether it has changed anything.
+    pub fn has_writes(&self) -> bool {
+        !self.undo.is_empty()
+    }
+
+    /// A table by name.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.store.table(name)
+    }
+
+    /// The table of a schema; `not_found` when it was dropped since.
+    pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
+        self.store
+            .table_by_id(schema.id)
+            .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))
+    }
+
+    /// The holder of the row lock that made the last write fail with [`ErrorKind::LockTimeout`].
+    pub fn take_blocker(&mut self) -> Option<Arc<Owner>> {
+        self.blocker.take()
+    }
+
+    /// What this transaction sees of a table.
+    pub fn view(&self, table: &Arc<Table>) -> TableView {
+        TableView::new(table, &self.owner, &self.guard, |segment| self.hidden.get(&(table.id(), segment)).cloned())
+    }
+
+    /// The row of a key, projected; `None` when there is none. `key` holds the primary key's values in key order.
+    pub fn get(&self, table: &Arc<Table>, key: &[Value], projection: &[usize]) -> Result<Option<Vec<Value>>> {
+        match self.find(table, key)? {
+            Some(Found::Memory(_, row)) => {
+                Ok(Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()))
+            }
+            Some(Found::Segment(state, row)) => Ok(Some(table.segment_row(&state, row, projection)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the row of a key is, and the whole row.
+    pub fn locate(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<(RowLocator, Vec<Value>)>> {
+        match self.find(table, key)? {
+            Some(Found::Memory(node, row)) => {
+                Ok(Some((RowLocator::Memory(node.key().clone()), table.layout().decode(&row))))
+            }
+            Some(Found::Segment(state, row)) => {
+                let all: Vec<usize> = (0..table.schema().columns.len()).collect();
+                let locator = RowLocator::Segment { segment: state.segment.id(), row };
+                Ok(Some((locator, table.segment_row(&state, row, &all)?)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn find(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<Found>> {
+        let at = self.guard.at();
+        let encoded = table.encode_key(key)?;
+        if let Some(node) = table.rowstore.get(&encoded) {
+            match node.visible(at, Some(&self.owner)) {
+                Visible::Row(row) => return Ok(Some(Found::Memory(node, row))),
+                Visible::Deleted => return Ok(None),
+                Visible::Elsewhere => {}
+            }
+        }
+        for state in table.segments().iter().rev().filter(|s| s.exists_at(at)) {
+            if let Some(row) = table.find_in_segment(state, key)?
+                && !state.is_deleted_at(row, at)
+                && !self.hidden.get(&(table.id(), state.segment.id())).is_some_and(|h| h.contains(row))
+            {
+                return Ok(Some(Found::Segment(state.clone(), row)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back to
+    /// its savepoint.
+    pub fn insert(&mut self, table: &Arc<Table>, batch: &Batch) -> Result<u64> {
+        let compact;
+        let batch = if batch.selection.is_some() {
+            compact = batch.clone().compact();
+            &compact
+        } else {
+            batch
+        };
+        self.check_table(table)?;
+        table.check_batch(batch)?;
+        let first_number = match table.key_columns() {
+            None => table.reserve_row_numbers(batch.rows as u64),
+            Some(_) => 0,
+        };
+        for row in 0..batch.rows {
+            let values = rows::values_of(batch, row);
+            let encoded: Row = table.layout().encode(&values)?.into();
+            match table.key_columns() {
+                None => {
+                    let key = Table::encode_row_number(first_number + row as u64);
+                    let (node, locked) = self.lock(table, &key)?;
+                    self.write(table, node, locked, Change::Put(encoded), None);
+                }
+                Some(columns) => {
+                    let key = rows::key_of(columns, &values);
+                    self.insert_unique(table, &key, encoded)?;
+                }
+            }
+        }
+        Ok(batch.rows as u64)
+    }
+
+    fn insert_unique(&mut self, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
+        let encoded = table.encode_key(key)?;
+        let (node, locked) = self.lock(table, &encoded)?;
+        let probed = match (node.pending(), node.newest()) {
+            (Some(change), _) => Ok(matches!(change, Change::Put(_))),
+            (None, Some(newest)) => match newest.change {
+                Change::Put(_) => Ok(true),
+                Change::Delete if newest.content > self.guard.at() => Err(self.conflict(table)),
+                Change::Delete => Ok(false),
+                Change::Flushed => table.find_newest(key).map(|found| found.is_some()),
+            },
+            (None, None) => table.find_newest(key).map(|found| found.is_some()),
+        };
+        let refused = match probed {
+            Ok(false) => {
+                self.write(table, node, locked, Change::Put(row), None);
+                return Ok(());
+            }
+            Ok(true) => table.duplicate(key),
+            Err(error) => error,
+        };
+        self.write_nothing(table, node, locked);
+        Err(refused)
+    }
+
+    /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change.
+    pub fn update(&mut self, table: &Arc<Table>, locators: &[RowLocator], new_rows: &Batch) -> Result<u64> {
+        debug_assert!(new_rows.selection.is_none() && new_rows.rows == locators.len());
+        self.check_table(table)?;
+        table.check_batch(new_rows)?;
+        let nodes = self.lock_rows(table, locators)?;
+        let mut rekeyed = Vec::new();
+        for (index, locked) in nodes.into_iter().enumerate() {
+            let values = rows::values_of(new_rows, index);
+            let row: Row = table.layout().encode(&values)?.into();
+            if let Some(columns) = table.key_columns() {
+                let key = rows::key_of(columns, &values);
+                if table.encode_key(&key)? != **locked.node.key() {
+                    // All old keys go before any new one comes, so that `set id = id + 1` works.
+                    self.write(table, locked.node, locked.fresh, Change::Delete, locked.hides);
+                    rekeyed.push((key, row));
+                    continue;
+                }
+            }
+            self.write(table, locked.node, locked.fresh, Change::Put(row), locked.hides);
+        }
+        for (key, row) in rekeyed {
+            self.insert_unique(table, &key, row)?;
+        }
+        Ok(locators.len() as u64)
+    }
+
+    /// Deletes rows.
+    pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
+        self.check_table(table)?;
+        for locked in self.lock_rows(table, locators)? {
+            self.write(table, locked.node, locked.fresh, Change::Delete, locked.hides);
+        }
+        Ok(locators.len() as u64)
+    }
+
+    fn check_table(&self, table: &Arc<Table>) -> Result<()> {
+        if table.is_dropped() {
+            return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
+        }
+        Ok(())
+    }
+
+    fn conflict(&self, table: &Arc<Table>) -> Error {
+        Error::conflict(format!("a row of table {} was changed by another transaction", table.schema().name))
+            .with_table(table.schema().name.clone())
+            .with_hint("retry the transaction")
+    }
+
+    /// Locks the node of a key.
+    fn lock(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<(Arc<Node>, bool)> {
+        loop {
+            let node = table.rowstore.get_or_insert(key);
+            match node.lock(&self.owner) {
+                Ok(locked) => return Ok((node, locked)),
+                Err(LockError::Dead) => std::hint::spin_loop(),
+                Err(LockError::Held(holder)) => {
+                    self.blocker = Some(holder);
+                    return Err(Error::new(
+                        ErrorKind::LockTimeout,
+                        format!("a row of table {} is locked by another transaction", table.schema().name),
+                    ));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool, change: Change, hides: Option<(u64, u32)>) {
+        if let Change::Put(row) = &change {
+            table.rowstore.account_row(row.len());
+        }
+        let hidden = hides.filter(|(segment, row)| self.hidden.entry((table.id(), *segment)).or_default().insert(*row));
+        let previous = node.set_pending(Some(change));
+        self.undo.push(Undo { table: table.clone(), node, previous, locked, hidden });
+    }
+
+    /// Registers a lock that was taken in vain, to be given back with the statement.
+    fn write_nothing(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool) {
+        if locked {
+            let previous = node.pending();
+            self.undo.push(Undo { table: table.clone(), node, previous, locked, hidden: None });
+        }
+    }
+
+    /// Locks rows this transaction has seen, moving those that live in segments into the rowstore.
+    fn lock_rows(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<Vec<LockedRow>> {
+        let mut locked = Vec::with_capacity(locators.len());
+        let outcome = self.lock_each(table, locators, &mut locked);
+        if let Err(error) = outcome {
+            for row in locked.into_iter().filter(|r| r.fresh) {
+                self.write_nothing(table, row.node, true);
+            }
+            return Err(error);
+        }
+        Ok(locked)
+    }
+
+    fn lock_each(&mut self, table: &Arc<Table>, locators: &[RowLocator], locked: &mut Vec<LockedRow>) -> Result<()> {
+        let mut moves = Vec::new();
+        for locator in locators {
+            let (key, hides) = match locator {
+                RowLocator::Memory(key) => (key.to_vec(), None),
+                RowLocator::Segment { segment, row } => {
+                    let state = table.segment(*segment).ok_or_else(|| self.conflict(table))?;
+                    let key = table.key_of_segment_row(&state, *row)?;
+                    (table.encode_key(&key)?, Some((*segment, *row)))
+                }
+            };
+            let (node, fresh) = self.lock(table, &key)?;
+            locked.push(LockedRow { node: node.clone(), fresh, hides });
+            if !fresh {
+                continue;
+            }
+            match node.newest() {
+                Some(newest) if newest.content > self.guard.at() => return Err(self.conflict(table)),
+                Some(newest) if matches!(newest.change, Change::Put(_)) => {}
+                Some(newest) if matches!(newest.change, Change::Delete) => return Err(self.conflict(table)),
+                _ => moves.push((node, hides)),
+            }
+        }
+        self.move_rows(table, moves)
+    }
+
+    /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
+    /// nobody else moves them; flushes skip them.
+    fn move_rows(&self, table: &Arc<Table>, moves: Vec<(Arc<Node>, Option<(u64, u32)>)>) -> Result<()> {
+        if moves.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<usize> = (0..table.schema().columns.len()).collect();
+        let mut payload = record::begin(0);
+        let mut rows_of: Map<u64, (Arc<SegmentState>, RoaringBitmap)> = Map::default();
+        let mut copies: Vec<(Arc<Node>, Row)> = Vec::with_capacity(moves.len());
+        for (node, hint) in moves {
+            let hinted = hint.and_then(|(segment, row)| {
+                table.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
+            });
+            let (state, row) = match hinted {
+                Some(found) => found,
+                None => {
+                    let key = nacre_types::key::decode(node.key(), &table.key_types())?;
+                    table.find_newest(&key)?.ok_or_else(|| self.conflict(table))?
+                }
+            };
+            let values = table.segment_row(&state, row, &all)?;
+            let data: Row = table.layout().encode(&values)?.into();
+            record::move_row(&mut payload, table.id(), state.segment.id(), row, node.key(), &data);
+            rows_of.entry(state.segment.id()).or_insert_with(|| (state, RoaringBitmap::new())).1.insert(row);
+            copies.push((node, data));
+        }
+        let oldest = self.store.oldest_snapshot();
+        let check = |_| {
+            // A merge may have replaced a segment since it was read.
+            if rows_of.values().all(|(state, _)| state.is_current()) { Ok(()) } else { Err(self.conflict(table)) }
+        };
+        // Not synced: the move changes nothing by itself, and the commit that needs it comes later in the log.
+        self.store.commit_record(&mut payload, check, |commit, ()| {
+            for (node, data) in &copies {
+                table.rowstore.account_row(data.len());
+                node.push_moved_in(commit, data.clone());
+            }
+            for (state, rows) in rows_of.values() {
+                state.delete(commit, rows.clone(), oldest);
+            }
+            table.set_changed(commit);
+        })?;
+        Ok(())
+    }
+
+    /// A point to go back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.undo.len())
+    }
+
+    /// Takes back every write since the savepoint and gives back the locks they took.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        while self.undo.len() > savepoint.0 {
+            let Some(undo) = self.undo.pop() else { break };
+            if let Some((segment, row)) = undo.hidden
+                && let Some(hidden) = self.hidden.get_mut(&(undo.table.id(), segment))
+            {
+                hidden.remove(row);
+                if hidden.is_empty() {
+                    self.hidden.remove(&(undo.table.id(), segment));
+                }
+            }
+            undo.node.set_pending(undo.previous);
+            if undo.locked {
+                undo.node.unlock();
+                if undo.node.newest().is_none() {
+                    undo.table.rowstore.collect(&undo.node, Timestamp::MAX);
+                }
+            }
+        }
+    }
+
+    /// Makes the changes durable and visible to others, or none of them. After an `io` error the outcome is
+    /// unknown until the database is opened again: the log is poisoned.
+    pub fn commit(mut self) -> Result<()> {
+        let mut payload = record::begin(0);
+        let mut operations = 0usize;
+        for undo in self.undo.iter().filter(|u| u.locked) {
+            match undo.node.pending() {
+                Some(Change::Put(row)) => record::put(&mut payload, undo.table.id(), undo.node.key(), &row),
+                Some(Change::Delete) => record::delete(&mut payload, undo.table.id(), undo.node.key()),
+                Some(Change::Flushed) | None => continue,
+            }
+            operations += 1;
+        }
+        if operations == 0 {
+            return Ok(());
+        }
+        let undo = &self.undo;
+        let check = |_| match undo.iter().find(|u| u.table.is_dropped()) {
+            Some(u) => Err(Error::conflict(format!("table {} was dropped", u.table.schema().name))),
+            None => Ok(()),
+        };
+        let (commit, lsn) = self.store.commit_record(&mut payload, check, |commit, ()| {
+            for undo in undo.iter().filter(|u| u.locked) {
+                undo.node.commit_pending(commit);
+                undo.table.set_changed(commit);
+            }
+        })?;
+        // Locks are kept until the commit is durable: nobody may build on what could still be lost.
+        let settled = self.store.settle(lsn);
+        if settled.is_ok() {
+            self.store.make_visible(commit);
+        }
+        let written: Vec<Undo> = self.undo.drain(..).filter(|u| u.locked).collect();
+        written.iter().for_each(|u| u.node.unlock());
+        self.finish();
+        let store = self.store.clone();
+        drop(self);
+        let oldest = store.oldest_snapshot();
+        for undo in &written {
+            undo.table.rowstore.collect(&undo.node, oldest);
+        }
+        settled
+    }
+
+    /// Takes back everything.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    fn finish(&mut self) {
+        if !self.finished {
+            self.finished = true;
+            self.owner.end();
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.rollback_to(Savepoint(0));
+        self.finish();
+    }
+}
+
+/// A row locked for writing.
+struct LockedRow {
+    node: Arc<Node>,
+    fresh: bool,
+    hides: Option<(u64, u32)>,
+}
+
+enum Found {
+    Memory(Arc<Node>, Row),
+    Segment(Arc<SegmentState>, u32),
+}
