@@ -1,1 +1,44 @@
-//! placeholder
+//! Nacre's host on an operating system: a folder of files, the system's clock and randomness, threads.
+//!
+//! Nothing here knows what the files contain. What a sync promises is written in `folder`.
+
+mod clock;
+mod entropy;
+mod folder;
+mod pool;
+mod run;
+#[cfg(test)]
+mod tests;
+mod url;
+
+pub use clock::NativeClock;
+pub use entropy::NativeEntropy;
+pub use folder::FolderStore;
+pub use pool::ThreadPool;
+pub use run::block_on;
+pub use url::open_url;
+
+use nacre_host::memory::MemoryStore;
+use nacre_host::{Host, LocalStore, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A host whose files are in a folder, which is made if it is missing and locked until the host and all its files
+/// are dropped. `in_use` when it is locked already, by this process or another.
+pub fn open_folder(path: &Path) -> Result<Host> {
+    Ok(host(Arc::new(FolderStore::open(path)?)))
+}
+
+/// A host whose files are gone with it.
+pub fn memory_host() -> Host {
+    host(Arc::new(MemoryStore::new()))
+}
+
+fn host(store: Arc<dyn LocalStore>) -> Host {
+    Host {
+        store,
+        clock: Arc::new(NativeClock::new()),
+        entropy: Arc::new(NativeEntropy::new()),
+        parallelism: ThreadPool::shared(),
+    }
+}

@@ -25,7 +25,20 @@ pub struct Host {
     pub parallelism: Arc<dyn Parallelism>,
 }
 
-/// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes.
+/// The name under which a host may keep its own lock beside a database's files.
+pub const LOCK_FILE: &str = "LOCK";
+
+/// Refuses what is not the name of a database's file: see [`LocalStore`]. Every store asks this first.
+pub fn check_file_name(name: &str) -> Result<()> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || name == LOCK_FILE || !name.bytes().all(plain) {
+        return Err(Error::io(format!("{name:?} is not a possible file name")));
+    }
+    Ok(())
+}
+
+/// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes, not beginning with
+/// a dot, and not [`LOCK_FILE`]; any other name is an `io` error.
 ///
 /// All calls are synchronous. In a browser opening a file is asynchronous; that host keeps spare
 /// handles open ahead of need (see [`LocalStore::prepare`]).
@@ -67,7 +80,7 @@ pub trait LocalFile: Send + Sync {
     /// Reads many ranges in one call. A range past the end is `corrupt` (the file is shorter than its
     /// reader has reason to believe); a refused read is `io`.
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
-    /// Writes at an offset, extending the file if needed. Not durable until [`LocalFile::sync`].
+    /// Writes at an offset, extending the file if needed (a hole reads as zeroes; no bytes extend nothing). Not durable until [`LocalFile::sync`].
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Shortens or extends (with zeroes) the file.
     fn truncate(&self, len: u64) -> Result<()>;

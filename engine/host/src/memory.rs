@@ -1,7 +1,6 @@
 //! Files in memory: the local store of `memory://`. Nothing survives the process.
 
-use crate::{LocalFile, LocalStore, ReadRange};
-use nacre_types::{Error, Result};
+use crate::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -31,6 +30,7 @@ impl LocalStore for MemoryStore {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        check_file_name(name)?;
         match self.files().get(name) {
             Some(file) => Ok(file.clone()),
             None => Err(Error::not_found(format!("file {name}"))),
@@ -38,6 +38,7 @@ impl LocalStore for MemoryStore {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        check_file_name(name)?;
         let mut files = self.files();
         if files.contains_key(name) {
             return Err(Error::already_exists(format!("file {name}")));
@@ -48,6 +49,7 @@ impl LocalStore for MemoryStore {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        check_file_name(name)?;
         match self.files().remove(name) {
             Some(_) => Ok(()),
             None => Err(Error::not_found(format!("file {name}"))),
@@ -74,6 +76,9 @@ impl LocalFile for MemoryFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let mut file = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let start = usize::try_from(offset).map_err(|_| Error::limit("file too large for memory"))?;
         let end = start.checked_add(bytes.len()).ok_or_else(|| Error::limit("file too large for memory"))?;

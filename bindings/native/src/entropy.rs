@@ -1,0 +1,31 @@
+//! Randomness from the operating system.
+
+use nacre_host::Entropy;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter hashed with a key that the standard library drew from the operating system (SipHash, a pseudo-random
+/// function): no system call a draw, and no way to fail. Not for secrets.
+pub struct NativeEntropy {
+    key: RandomState,
+    counter: AtomicU64,
+}
+
+impl NativeEntropy {
+    /// A source with a key of its own.
+    pub fn new() -> NativeEntropy {
+        NativeEntropy { key: RandomState::new(), counter: AtomicU64::new(0) }
+    }
+}
+
+impl Default for NativeEntropy {
+    fn default() -> NativeEntropy {
+        NativeEntropy::new()
+    }
+}
+
+impl Entropy for NativeEntropy {
+    fn next_u64(&self) -> u64 {
+        self.key.hash_one(self.counter.fetch_add(1, Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,209 @@
+//! A folder of files as a local store.
+//!
+//! What a sync promises. `LocalFile::sync` is `fdatasync` of the file: its bytes, and of its metadata what is needed
+//! to read them back (the length), but not the modification time. Names are made durable by `fsync` of the folder:
+//! the first sync of any file after files were created or removed does that too, before it reports success. So a
+//! created file survives a power cut from its first successful sync on, and a removal at the latest from the next
+//! sync of any file on. All this is as good as the file system's and the drive's word.
+//!
+//! One process has the folder at a time: an exclusive lock on the file `LOCK` is held as long as the store or any
+//! of its files is. The system frees it when the process ends, however it ends; the file itself stays.
+
+use nacre_host::{Error, LOCK_FILE, LocalFile, LocalStore, ReadRange, Result, check_file_name};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A locked folder.
+pub struct FolderStore(Arc<Folder>);
+
+struct Folder {
+    path: PathBuf,
+    /// The folder itself, for syncing names.
+    handle: File,
+    /// How many times a name came or went, and how many of those are durable.
+    changes: AtomicU64,
+    durable_changes: AtomicU64,
+    _lock: File,
+}
+
+struct FolderFile {
+    folder: Arc<Folder>,
+    name: String,
+    file: File,
+}
+
+impl FolderStore {
+    /// Makes the folder if it is missing, and locks it.
+    pub fn open(path: &Path) -> Result<FolderStore> {
+        let failed = |error: io::Error| io_error(error, path, "open");
+        create_folders(path).map_err(failed)?;
+        let handle = File::open(path).map_err(failed)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join(LOCK_FILE))
+            .map_err(|error| io_error(error, &path.join(LOCK_FILE), "open"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::in_use(format!("{} is open already", path.display()))
+                    .with_hint("one process at a time can have a database open; close the other one"));
+            }
+            Err(TryLockError::Error(error)) => return Err(io_error(error, &path.join(LOCK_FILE), "lock")),
+        }
+        // Whoever had the folder before may have ended between creating a file and syncing its name.
+        handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;
+        Ok(FolderStore(Arc::new(Folder {
+            path: path.to_path_buf(),
+            handle,
+            changes: AtomicU64::new(0),
+            durable_changes: AtomicU64::new(0),
+            _lock: lock,
+        })))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    fn open_file(&self, name: &str, options: &OpenOptions, verb: &str) -> Result<Arc<dyn LocalFile>> {
+        check_file_name(name)?;
+        let file = options.open(self.0.path.join(name)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::not_found(format!("file {name} in {}", self.0.path.display())),
+            ErrorKind::AlreadyExists => Error::already_exists(format!("file {name} in {}", self.0.path.display())),
+            _ => io_error(error, &self.0.path.join(name), verb),
+        })?;
+        Ok(Arc::new(FolderFile { folder: self.0.clone(), name: name.to_string(), file }))
+    }
+}
+
+/// Like `create_dir_all`, and the names of the folders it makes are durable.
+fn create_folders(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    create_folders(parent)?;
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
+        other => other?,
+    }
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    File::open(parent)?.sync_all()
+}
+
+impl LocalStore for FolderStore {
+    fn list(&self) -> Result<Vec<String>> {
+        let failed = |error: io::Error| io_error(error, &self.0.path, "list");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.0.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // Whatever else lies in the folder is not ours and is left alone.
+            if let Ok(name) = entry.file_name().into_string()
+                && check_file_name(&name).is_ok()
+                && entry.file_type().map_err(failed)?.is_file()
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        self.open_file(name, OpenOptions::new().read(true).write(true), "open")
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        let file = self.open_file(name, OpenOptions::new().read(true).write(true).create_new(true), "create")?;
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
+        Ok(file)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        check_file_name(name)?;
+        std::fs::remove_file(self.0.path.join(name)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::not_found(format!("file {name} in {}", self.0.path.display())),
+            _ => io_error(error, &self.0.path.join(name), "remove"),
+        })?;
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+impl Folder {
+    fn sync_names(&self) -> io::Result<()> {
+        let changes = self.changes.load(Ordering::Acquire);
+        if self.durable_changes.load(Ordering::Acquire) < changes {
+            self.handle.sync_all()?;
+            self.durable_changes.fetch_max(changes, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+}
+
+impl FolderFile {
+    #[cold]
+    fn error(&self, error: io::Error, verb: &str) -> Error {
+        io_error(error, &self.folder.path.join(&self.name), verb)
+    }
+}
+
+impl LocalFile for FolderFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|error| self.error(error, "stat"))?.len())
+    }
+
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        for range in ranges {
+            // The system refuses offsets it cannot represent, in its own words; to us they are past the end.
+            let result = match i64::try_from(range.offset) {
+                Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
+                Err(_) => Err(ErrorKind::UnexpectedEof.into()),
+            };
+            result.map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => Error::corrupt(format!(
+                    "{}: ends before byte {}",
+                    self.name,
+                    range.offset.saturating_add(range.buffer.len() as u64)
+                )),
+                _ => self.error(error, "read"),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|error| self.error(error, "truncate"))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| self.error(error, "sync"))?;
+        self.folder.sync_names().map_err(|error| io_error(error, &self.folder.path, "sync"))
+    }
+}
+
+/// The system's refusal as an `io` error that names the file and says what can be done.
+#[cold]
+fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::StorageFull => Error::io(format!("no space left on the device of {path}"))
+            .with_sqlstate("53100")
+            .with_hint("free some space and reopen the database"),
+        ErrorKind::QuotaExceeded => Error::io(format!("the disk quota for {path} is used up")).with_sqlstate("53100"),
+        ErrorKind::PermissionDenied => Error::io(format!("no permission to {verb} {path}")),
+        ErrorKind::ReadOnlyFilesystem => Error::io(format!("cannot {verb} {path}: the file system is read-only")),
+        ErrorKind::NotADirectory => Error::io(format!("cannot {verb} {path}: it is not a folder")),
+        _ => Error::io(format!("cannot {verb} {path}: {error}")),
+    }
+}

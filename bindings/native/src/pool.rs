@@ -1,0 +1,177 @@
+//! Threads that run the closures of parallel scans.
+//!
+//! Invariants: a task borrowed from a caller is never touched after [`ThreadPool::run`] has returned; the caller
+//! works too, so a run always ends even when every thread is busy, and a task may itself run tasks.
+
+use nacre_host::Parallelism;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+type Task = dyn Fn(usize) + Sync;
+
+/// A fixed number of threads, started when the pool is made and ended when it is dropped.
+pub struct ThreadPool {
+    width: usize,
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    /// Jobs that may have tasks left to start.
+    jobs: VecDeque<Arc<Job>>,
+    closed: bool,
+}
+
+struct Job {
+    /// Borrowed from the caller of `run` with its lifetime forgotten. Dereferenced only for an index below `count`
+    /// taken from `next`, and `run` waits until all of those are done.
+    task: *const Task,
+    count: usize,
+    next: AtomicUsize,
+    done: Mutex<Done>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Done {
+    count: usize,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: the pointer is to a `Sync` closure, used as its field's comment says.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Job {
+    /// Runs tasks until none is left to start.
+    fn work(&self) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.count {
+                return;
+            }
+            // SAFETY: this index is not done yet, so `run` has not returned and the closure is alive.
+            let task = unsafe { &*self.task };
+            let result = catch_unwind(AssertUnwindSafe(|| task(index)));
+            let mut done = lock(&self.done);
+            done.count += 1;
+            if let Err(panic) = result {
+                done.panic.get_or_insert(panic);
+            }
+            if done.count == self.count {
+                self.ended.notify_all();
+            }
+        }
+    }
+
+    fn is_started(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.count
+    }
+}
+
+impl ThreadPool {
+    /// A pool that runs up to `width` tasks at once, one of them on the caller's thread.
+    pub fn new(width: usize) -> ThreadPool {
+        let queue = Arc::new(Queue::default());
+        for number in 1..width {
+            let queue = queue.clone();
+            let thread = std::thread::Builder::new().name(format!("nacre-{number}"));
+            // With fewer threads than wished everything still runs.
+            let _ = thread.spawn(move || queue.serve());
+        }
+        ThreadPool { width: width.max(1), queue }
+    }
+
+    /// The pool of this process, as wide as the machine; shared by all databases that are open.
+    pub fn shared() -> Arc<ThreadPool> {
+        static SHARED: OnceLock<Mutex<Weak<ThreadPool>>> = OnceLock::new();
+        let mut shared = lock(SHARED.get_or_init(Mutex::default));
+        shared.upgrade().unwrap_or_else(|| {
+            let width = std::thread::available_parallelism().map_or(1, NonZero::get);
+            let pool = Arc::new(ThreadPool::new(width));
+            *shared = Arc::downgrade(&pool);
+            pool
+        })
+    }
+}
+
+impl Queue {
+    fn serve(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            while state.jobs.front().is_some_and(|job| job.is_started()) {
+                state.jobs.pop_front();
+            }
+            match state.jobs.front().cloned() {
+                Some(job) => {
+                    drop(state);
+                    job.work();
+                    state = lock(&self.state);
+                }
+                None if state.closed => return,
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+impl Parallelism for ThreadPool {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        if count <= 1 || self.width == 1 {
+            (0..count).for_each(task);
+            return;
+        }
+        let task: *const (dyn Fn(usize) + Sync + '_) = task;
+        // SAFETY: only the lifetime changes; this function does not return while the closure may be called.
+        let task = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
+        let job = Arc::new(Job {
+            task,
+            count,
+            next: AtomicUsize::new(0),
+            done: Mutex::new(Done::default()),
+            ended: Condvar::new(),
+        });
+        lock(&self.queue.state).jobs.push_back(job.clone());
+        if count > 2 {
+            self.queue.changed.notify_all()
+        } else {
+            self.queue.changed.notify_one()
+        }
+        job.work();
+        lock(&self.queue.state).jobs.retain(|queued| !Arc::ptr_eq(queued, &job));
+        let mut done = lock(&job.done);
+        while done.count < count {
+            done = job.ended.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(panic) = done.panic.take() {
+            drop(done);
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        lock(&self.queue.state).closed = true;
+        self.queue.changed.notify_all();
+    }
+}

@@ -1,0 +1,155 @@
+//! The contract suites against this host, and what only this host promises.
+
+use crate::{FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, memory_host, open_folder, open_url};
+use nacre_contract_tests::{
+    check_clock, check_entropy, check_local_store, check_local_store_reopen, check_parallelism,
+};
+use nacre_host::{ErrorKind, LocalStore, Parallelism};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder of its own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nacre-native-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn folder_store_keeps_the_contract() {
+    let scratch = Scratch::new();
+    let next = AtomicUsize::new(0);
+    check_local_store(|| {
+        let path = scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string());
+        Arc::new(FolderStore::open(&path).unwrap())
+    });
+    let path = scratch.0.join("reopen");
+    let store = Arc::new(FolderStore::open(&path).unwrap());
+    check_local_store_reopen(store, || Arc::new(FolderStore::open(&path).unwrap()));
+}
+
+#[test]
+fn clock_entropy_and_threads_keep_the_contract() {
+    check_clock(&NativeClock::new(), &|sleep| block_on(sleep));
+    check_entropy(&NativeEntropy::new());
+    for width in [1, 2, 5] {
+        check_parallelism(&ThreadPool::new(width));
+    }
+    check_parallelism(ThreadPool::shared().as_ref());
+}
+
+#[test]
+fn two_entropies_differ() {
+    use nacre_host::Entropy;
+    assert_ne!(NativeEntropy::new().next_u64(), NativeEntropy::new().next_u64());
+}
+
+#[test]
+fn a_panic_in_a_task_reaches_the_caller_and_the_pool_lives_on() {
+    let pool = ThreadPool::new(3);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.run(10, &|i| {
+            if i == 4 {
+                std::panic::resume_unwind(Box::new("four"))
+            }
+        });
+    }));
+    assert!(caught.is_err_and(|panic| *panic.downcast::<&str>().unwrap() == "four"));
+    check_parallelism(&pool);
+}
+
+#[test]
+fn a_folder_is_locked_until_its_last_file_is_dropped() {
+    let scratch = Scratch::new();
+    let host = open_folder(&scratch.0).unwrap();
+    let error = open_folder(&scratch.0).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InUse);
+    assert!(error.message().contains(scratch.0.to_str().unwrap()), "{error}");
+    let file = host.store.create("f").unwrap();
+    drop(host);
+    assert_eq!(open_folder(&scratch.0).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+    drop(file);
+    open_folder(&scratch.0).unwrap();
+}
+
+#[test]
+fn other_things_in_the_folder_are_left_alone() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.0.join("folder")).unwrap();
+    std::fs::write(scratch.0.join("Read me.txt"), "hello").unwrap();
+    let store = FolderStore::open(&scratch.0).unwrap();
+    assert!(store.list().unwrap().is_empty());
+    assert!(scratch.0.join("LOCK").exists());
+}
+
+#[test]
+fn refusals_are_io_errors_that_name_the_path() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(&scratch.0).unwrap();
+    let file = scratch.0.join("file");
+    std::fs::write(&file, "").unwrap();
+    for path in [file.clone(), file.join("below")] {
+        let error = open_folder(&path).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.message().contains(file.to_str().unwrap()), "{error}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_device_says_so() {
+    let scratch = Scratch::new();
+    let store = FolderStore::open(&scratch.0).unwrap();
+    if std::os::unix::fs::symlink("/dev/full", scratch.0.join("full")).is_err() {
+        return;
+    }
+    let error = store.open("full").unwrap().write(0, b"x").unwrap_err();
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Io, "53100"));
+    assert!(error.message().starts_with("no space left on"), "{error}");
+}
+
+#[test]
+fn urls() {
+    let scratch = Scratch::new();
+    let path = scratch.0.to_str().unwrap();
+    let create = |url: &str| drop(open_url(url).unwrap().store.create("f").unwrap());
+    create("memory://");
+    create(path);
+    assert!(Path::new(path).join("f").exists());
+    create(&format!("file://{path}/a%20b"));
+    assert!(Path::new(path).join("a b/f").exists());
+    create(&format!("file://localhost{path}/c"));
+    assert!(Path::new(path).join("c/f").exists());
+    for url in ["opfs://name", "s3://bucket/prefix", "file://elsewhere/path", "memory://name", "http://a/b"] {
+        assert_eq!(open_url(url).map(|_| ()).unwrap_err().kind(), ErrorKind::Unsupported, "{url}");
+    }
+    for url in ["", "file:///a%2", "file:///a%zz", "file:///a%00b"] {
+        assert_eq!(open_url(url).map(|_| ()).unwrap_err().kind(), ErrorKind::NotFound, "{url}");
+    }
+}
+
+#[test]
+fn block_on_runs_sleeps_beside_each_other() {
+    let host = memory_host();
+    let clock = host.clock.as_ref();
+    let start = clock.monotonic_ns();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| block_on(clock.sleep_until(start + 30_000_000)));
+        }
+    });
+    assert!(clock.monotonic_ns() - start >= 30_000_000);
+}
