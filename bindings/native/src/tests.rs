@@ -1,4 +1,5 @@
 //! The contract suites against this host, and what only this host promises.
+#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
 use crate::{FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, memory_host, open_folder, open_url};
 use nacre_contract_tests::{

@@ -6,8 +6,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What a clock's sleep is.
+pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// Runs the suite. `run` drives a future to its end, as the host's own executor does.
-pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Pin<Box<dyn Future<Output = ()> + '_>>)) {
+pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
     let mut last = clock.monotonic_ns();
     for _ in 0..10_000 {
         let now = clock.monotonic_ns();
