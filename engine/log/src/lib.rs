@@ -33,8 +33,9 @@ use writer::Writer;
 /// A byte position in the logical log. Positions that callers see are always the end of a record (or zero).
 pub type Lsn = u64;
 
-/// Appends beyond this many buffered bytes are handed to the file without waiting for a sync.
-const WRITE_OUT_BYTES: usize = 1 << 20;
+/// Appends beyond this many buffered bytes are handed to the file without waiting for a sync. Small in this crate's
+/// tests, so that small logs take that path too.
+const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
 
 /// How a log is kept.
 #[derive(Clone, Debug)]

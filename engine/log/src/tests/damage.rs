@@ -7,8 +7,10 @@ use nacre_types::checksum::checksum;
 
 const FIRST: &str = "log-0000000000000000";
 
+type Records = Vec<(Lsn, Vec<u8>)>;
+
 /// Records in one chunk, each with its own sync.
-fn small_log(records: usize) -> (Arc<dyn LocalStore>, Vec<(Lsn, Vec<u8>)>) {
+fn small_log(records: usize) -> (Arc<dyn LocalStore>, Records) {
     let store = memory();
     let (log, _) = open(&store).unwrap();
     let expected = (0..records).map(|i| {
@@ -151,7 +153,7 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_if_the_log_is_there() {
         let (_, replayed) = open(&with_old).unwrap_or_else(|e| panic!("byte {at}: {e}"));
         assert_eq!(replayed.snapshot.as_deref(), Some(b"three".as_slice()));
         assert_eq!(replayed.records, [fourth.clone(), fifth.clone()]);
-        assert_eq!(files(with_old.as_ref(), "snap-"), [old.clone()], "the damaged one is cleared away");
+        assert_eq!(files(with_old.as_ref(), "snap-"), std::slice::from_ref(&old), "the damaged one is cleared away");
         // Without any other snapshot, from the beginning of the log, which happens to be there.
         let alone = copy(store.as_ref());
         put(alone.as_ref(), &new, &damaged[..at]);
@@ -180,6 +182,22 @@ fn a_damaged_snapshot_without_the_log_before_it_is_corruption() {
     files(store.as_ref(), "log-").iter().for_each(|name| store.remove(name).unwrap());
     put(store.as_ref(), &name, &bytes);
     expect_error(open(&store), ErrorKind::Corrupt, &["missing"]);
+}
+
+#[test]
+fn a_log_that_ends_before_a_damaged_snapshot_is_corruption() {
+    let (store, expected) = small_log(6);
+    let (log, _) = open(&store).unwrap();
+    log.write_snapshot(log.position(), b"six").unwrap();
+    drop(log);
+    put(store.as_ref(), &FileKind::Snapshot.name(expected[5].0), b"");
+    let bytes = bytes_of(store.as_ref(), FIRST);
+    for cut in FILE_HEADER_BYTES..bytes.len() {
+        put(store.as_ref(), FIRST, &bytes[..cut]);
+        expect_error(open(&store), ErrorKind::Corrupt, &[FIRST, "before the snapshot at position"]);
+    }
+    put(store.as_ref(), FIRST, &bytes);
+    assert_eq!(open(&store).unwrap().1.records, expected);
 }
 
 #[test]
