@@ -1,0 +1,22 @@
+// Chooses the screen: the console, or what stands in its way.
+
+import { phase } from './database/session';
+import { Console } from './screens/console';
+import { Failed, InUse, Opening } from './screens/notices';
+import { Loading } from './screens/loading';
+
+export function App() {
+  const now = phase.value;
+  switch (now.name) {
+    case 'opening':
+      return <Opening />;
+    case 'in_use':
+      return <InUse trying={now.trying} />;
+    case 'loading':
+      return <Loading />;
+    case 'failed':
+      return <Failed failure={now.failure} />;
+    case 'ready':
+      return <Console />;
+  }
+}

@@ -1,0 +1,79 @@
+// The demo's one connection, and the only file that imports the package.
+//
+// Owns: where the database is, opening it, and putting the package's answers into the shapes of `types.ts`.
+// Prefers the browser's own file system; without one (an old browser, a private window) it opens in memory and says so.
+
+import { connect, NacreError, type Database, type TableReport } from 'nacredb';
+
+import type { Answer, Failure } from './types';
+
+export const STORED_URL = 'opfs://demo';
+const MEMORY_URL = 'memory://';
+
+let database: Database | undefined;
+
+/** Where the database was opened. `reason` says why it is only in memory. */
+export interface Opened {
+  url: string;
+  reason?: string;
+}
+
+/** Opens the database. Fails with `in_use` when another tab has it. */
+export async function open(): Promise<Opened> {
+  const reason = await whyNotStored();
+  const url = reason ? MEMORY_URL : STORED_URL;
+  try {
+    database = await connect(url);
+    return { url, reason };
+  } catch (error) {
+    if (url === MEMORY_URL || !(error instanceof NacreError) || error.kind !== 'unsupported') throw error;
+    database = await connect(MEMORY_URL);
+    return { url: MEMORY_URL, reason: error.message };
+  }
+}
+
+async function whyNotStored(): Promise<string | undefined> {
+  if (!window.isSecureContext) return 'this page was not loaded over HTTPS or from localhost';
+  if (!navigator.storage?.getDirectory) return 'this browser has no origin private file system';
+  try {
+    await navigator.storage.getDirectory();
+    return undefined;
+  } catch {
+    return 'this window may not store files; private windows often may not';
+  }
+}
+
+/** The open database. Only called once `open` has answered. */
+export function connection(): Database {
+  if (!database) throw new Error('the database is not open');
+  return database;
+}
+
+/** Runs one statement. */
+export async function query(sql: string): Promise<Answer> {
+  const result = await connection().query(sql);
+  return {
+    columns: [...result.columns],
+    // By position: two columns of a join may have one name.
+    rows: Array.from({ length: result.rowCount }, (_, row) => result.values(row)),
+    rowsAffected: result.rowsAffected,
+    figures: result.statistics,
+  };
+}
+
+/** Every table as it lies in storage. */
+export const inspect = (): Promise<TableReport[]> => connection().inspect();
+
+/** What the storage of this origin holds. */
+export async function storage(): Promise<{ bytes: number; persisted: boolean }> {
+  return connection().storage();
+}
+
+/** Whatever was thrown, as the console shows it. */
+export function asFailure(error: unknown): Failure {
+  if (error instanceof NacreError) {
+    const { kind, message, hint, position } = error;
+    return { kind, message, hint, line: position?.line, column: position?.column };
+  }
+  return { kind: 'page', message: error instanceof Error ? error.message : String(error) };
+}

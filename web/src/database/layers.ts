@@ -1,0 +1,43 @@
+// What every table is made of in storage, read again after each statement, and which table the last one changed.
+
+import { computed, signal } from '@preact/signals';
+
+import { inspect } from './connection';
+import type { TableReport } from 'nacredb';
+
+/** The loader's own note in the database; not one of the tables shown. */
+export const NOTE_TABLE = 'nacre_demo';
+
+export const layers = signal<TableReport[]>([]);
+export const selectedTable = signal('lineitem');
+/** Counts the changes of each table, so that a view can mark the newest. */
+export const changes = signal<Record<string, number>>({});
+
+export const storedBytes = computed(() =>
+  layers.value.reduce((sum, table) => sum + table.rowstoreBytes + segmentBytes(table), 0),
+);
+
+export const segmentBytes = (table: TableReport): number =>
+  table.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+
+export const deletedRows = (table: TableReport): number =>
+  table.segments.reduce((sum, segment) => sum + segment.deleted, 0);
+
+/** Reads the storage again. A table that changed becomes the selected one. */
+export async function refreshLayers(): Promise<void> {
+  const before = new Map(layers.value.map((table) => [table.name, fingerprint(table)]));
+  const now = (await inspect()).filter((table) => table.name !== NOTE_TABLE);
+  layers.value = now;
+  if (before.size === 0) return;
+  const changed = now.filter((table) => before.get(table.name) !== fingerprint(table));
+  if (changed.length === 0) return;
+  const counts = { ...changes.value };
+  for (const table of changed) counts[table.name] = (counts[table.name] ?? 0) + 1;
+  changes.value = counts;
+  if (!changed.some((table) => table.name === selectedTable.value)) selectedTable.value = changed[0]!.name;
+}
+
+function fingerprint(table: TableReport): string {
+  const segments = table.segments.map((segment) => `${segment.id}:${segment.deleted}`);
+  return `${table.rowstoreRows}/${table.rowstoreBytes}/${segments.join()}`;
+}

@@ -1,0 +1,52 @@
+// What the page is doing with its database: opening it, filling it, using it, or unable to.
+
+import { signal } from '@preact/signals';
+
+import { isLoaded, load } from '../load/load';
+import { asFailure, open, storage, type Opened } from './connection';
+import { refreshLayers } from './layers';
+import type { Failure } from './types';
+
+/** The screen to show. */
+export type Phase =
+  | { name: 'opening' }
+  | { name: 'in_use'; trying: boolean }
+  | { name: 'loading' }
+  | { name: 'ready' }
+  | { name: 'failed'; failure: Failure };
+
+export const phase = signal<Phase>({ name: 'opening' });
+export const opened = signal<Opened>({ url: '' });
+/** What the first load wrote; absent when the data was found. */
+export const loaded = signal<{ rows: number; ms: number } | null>(null);
+export const persisted = signal(false);
+
+/** Opens the database and fills it if it is new. Called again by the retry buttons. */
+export async function start(): Promise<void> {
+  if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
+  try {
+    if (!opened.value.url) opened.value = await open();
+    if (!(await isLoaded())) {
+      phase.value = { name: 'loading' };
+      loaded.value = await load();
+    }
+    await refreshLayers();
+    phase.value = { name: 'ready' };
+    persisted.value = (await storage()).persisted;
+  } catch (error) {
+    const failure = asFailure(error);
+    phase.value = failure.kind === 'in_use' ? { name: 'in_use', trying: false } : { name: 'failed', failure };
+  }
+}
+
+/** Throws every change away and makes the data again. */
+export async function reset(): Promise<void> {
+  phase.value = { name: 'loading' };
+  try {
+    loaded.value = await load();
+    await refreshLayers();
+    phase.value = { name: 'ready' };
+  } catch (error) {
+    phase.value = { name: 'failed', failure: asFailure(error) };
+  }
+}

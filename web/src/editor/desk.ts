@@ -1,0 +1,83 @@
+// The editor as the rest of the console knows it: its script, opening another one, running it, showing where it failed.
+
+import { effect, signal } from '@preact/signals';
+import type { EditorView } from '@codemirror/view';
+
+import { layers } from '../database/layers';
+import { run, runScript } from '../database/run';
+import { remember } from '../queries/history';
+import { share, sharedScript } from '../queries/share';
+import { GROUPS } from '../queries/catalog';
+import { setMark } from './marks';
+import { createEditor, setSchema } from './view';
+
+export const script = signal(sharedScript() ?? GROUPS[0]!.queries[0]!.sql);
+
+let view: EditorView | undefined;
+
+/** Puts the editor into the page; the answer takes it out again. */
+export function mountEditor(parent: HTMLElement): () => void {
+  const editor = createEditor({
+    parent,
+    text: script.value,
+    onRun: () => void runEditor(),
+    onChange: (text) => (script.value = text),
+  });
+  view = editor;
+  const stopSchema = effect(() => {
+    setSchema(editor, Object.fromEntries(layers.value.map((table) => [table.name, table.columns.map((c) => c.name)])));
+  });
+  const stopMark = effect(() => showFailure(editor));
+  const takeShared = () => openScript(sharedScript() ?? script.value, false);
+  window.addEventListener('hashchange', takeShared);
+  return () => {
+    window.removeEventListener('hashchange', takeShared);
+    stopSchema();
+    stopMark();
+    editor.destroy();
+    view = undefined;
+  };
+}
+
+/** Replaces the script, and runs it if asked to. */
+export function openScript(text: string, andRun: boolean): void {
+  script.value = text;
+  if (view && view.state.doc.toString() !== text) {
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+  }
+  if (andRun) void runEditor();
+}
+
+/** Runs the selection, or everything when nothing is selected. */
+export async function runEditor(): Promise<void> {
+  const selection = view?.state.selection.main;
+  remember(script.value);
+  share(script.value);
+  if (selection && !selection.empty) await runScript(view!.state.sliceDoc(selection.from, selection.to), selection.from);
+  else await runScript(script.value);
+}
+
+/** Asks how the script's first statement would run. */
+export async function explainEditor(): Promise<void> {
+  const text = script.value.trim().replace(/;\s*$/, '');
+  if (!/^explain\b/i.test(text)) openScript(`explain\n${text}`, false);
+  await runEditor();
+}
+
+function showFailure(editor: EditorView): void {
+  const step = run.value?.steps.find(({ failure }) => failure);
+  const { line, column, message } = step?.failure ?? {};
+  const known = step && line !== undefined && column !== undefined && message !== undefined;
+  // A statement that is not (any longer) in the editor has no place there.
+  const present = known && editor.state.sliceDoc(step.from, step.from + step.text.length) === step.text;
+  const mark = present ? { at: step.from + offsetOf(step.text, line, column), message } : null;
+  editor.dispatch({ effects: setMark.of(mark) });
+}
+
+/** Engine columns count characters; the editor counts UTF-16 units. */
+function offsetOf(text: string, line: number, column: number): number {
+  const lines = text.split('\n');
+  const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  const characters = [...(lines[line - 1] ?? '')].slice(0, column - 1);
+  return before + characters.join('').length;
+}

@@ -1,0 +1,50 @@
+// The upper half of the desk: the editor and what can be done with its script.
+
+import { useEffect, useRef } from 'preact/hooks';
+
+import { endTransaction, openTransaction, running } from '../database/run';
+import { shareUrl } from '../queries/share';
+import { CopyButton } from '../ui/copy';
+import { Icon } from '../ui/icons';
+import { explainEditor, mountEditor, runEditor, script } from './desk';
+
+const RUN_KEY = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵';
+
+export function Editor() {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => mountEditor(place.current!), []);
+  const empty = script.value.trim() === '';
+
+  return (
+    <section class="editor" aria-label="Editor">
+      <div class="editor-text" ref={place} />
+      <div class="editor-bar">
+        <button class="button primary" type="button" disabled={running.value || empty} onClick={() => void runEditor()}>
+          <Icon name="run" />
+          {running.value ? 'Running' : 'Run'}
+          <kbd>{RUN_KEY}</kbd>
+        </button>
+        <button class="button" type="button" disabled={running.value || empty} onClick={() => void explainEditor()}>
+          <Icon name="plan" />
+          Explain
+        </button>
+        <CopyButton label="Copy link" icon="link" text={() => shareUrl(script.value)} />
+        {openTransaction.value && <OpenTransaction />}
+      </div>
+    </section>
+  );
+}
+
+function OpenTransaction() {
+  return (
+    <p class="editor-transaction" role="status">
+      <span>Transaction open</span>
+      <button class="button outlined" type="button" onClick={() => void endTransaction('commit')}>
+        Commit
+      </button>
+      <button class="button outlined" type="button" onClick={() => void endTransaction('rollback')}>
+        Roll back
+      </button>
+    </p>
+  );
+}

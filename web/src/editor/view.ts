@@ -1,0 +1,68 @@
+// The CodeMirror editor: which parts of it we use, and its keys.
+
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
+import { sql, type SQLNamespace } from '@codemirror/lang-sql';
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language';
+import { Compartment, Prec } from '@codemirror/state';
+import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from '@codemirror/view';
+import { tags } from '@lezer/highlight';
+
+import { dialect } from './dialect';
+import { marks } from './marks';
+
+const colours = HighlightStyle.define([
+  { tag: tags.keyword, color: 'var(--sql-keyword)' },
+  { tag: [tags.string, tags.special(tags.string)], color: 'var(--sql-string)' },
+  { tag: [tags.number, tags.bool, tags.null], color: 'var(--sql-number)' },
+  { tag: [tags.standard(tags.name), tags.typeName], color: 'var(--sql-function)' },
+  { tag: [tags.comment, tags.lineComment, tags.blockComment], color: 'var(--ink-faint)', fontStyle: 'italic' },
+  { tag: [tags.operator, tags.punctuation, tags.paren], color: 'var(--ink-soft)' },
+]);
+
+const language = new Compartment();
+
+const completing = (schema: SQLNamespace) => sql({ dialect, schema, upperCaseKeywords: false });
+
+/** What the console wants from its editor. */
+export interface EditorOptions {
+  parent: HTMLElement;
+  text: string;
+  onRun: () => void;
+  onChange: (text: string) => void;
+}
+
+export function createEditor({ parent, text, onRun, onChange }: EditorOptions): EditorView {
+  const run = Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => (onRun(), true) }]));
+  const view = new EditorView({
+    parent,
+    doc: text,
+    extensions: [
+      run,
+      lineNumbers(),
+      history(),
+      drawSelection(),
+      bracketMatching(),
+      closeBrackets(),
+      autocompletion({ icons: false }),
+      EditorView.lineWrapping,
+      EditorView.contentAttributes.of({ 'aria-label': 'SQL', autocapitalize: 'off', spellcheck: 'false' }),
+      placeholder('Write SQL, or take a statement from the shelf'),
+      syntaxHighlighting(colours),
+      language.of(completing({})),
+      marks,
+      keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged) onChange(update.state.doc.toString());
+      }),
+    ],
+  });
+  // Lines were measured in a stand-in font.
+  void document.fonts.ready.then(() => view.requestMeasure());
+  return view;
+}
+
+/** Tables and their columns, for completion. */
+export function setSchema(view: EditorView, schema: Record<string, string[]>): void {
+  view.dispatch({ effects: language.reconfigure(completing(schema)) });
+}

@@ -1,0 +1,36 @@
+// The page's side of `rows.worker.ts`: a table as slices of TBL lines, one after the other.
+
+import RowsWorker from './rows.worker?worker';
+import type { RowsRequest, RowsSlice } from './rows.worker';
+
+/** Starts a generator. `close` ends its worker and gives its memory back. */
+export function rowSource(): { slices: typeof slices; close: () => void } {
+  const worker = new RowsWorker();
+
+  async function* slices(request: RowsRequest): AsyncGenerator<RowsSlice> {
+    const waiting: RowsSlice[] = [];
+    let wake = () => {};
+    let failure: Error | undefined;
+    worker.onmessage = ({ data }: MessageEvent<RowsSlice>) => {
+      waiting.push(data);
+      wake();
+    };
+    worker.onerror = (event) => {
+      failure = new Error(`the data generator failed: ${event.message}`);
+      wake();
+    };
+    worker.postMessage(request);
+    for (;;) {
+      if (failure) throw failure;
+      const slice = waiting.shift();
+      if (!slice) {
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
+      if (slice.text === '') return;
+      yield slice;
+    }
+  }
+
+  return { slices, close: () => worker.terminate() };
+}

@@ -1,0 +1,20 @@
+// Entry: fonts, sheets, the first screen, and the start of the database.
+
+import '@fontsource-variable/instrument-sans/wght.css';
+import '@fontsource/commit-mono/latin-400.css';
+import './styles/tokens.css';
+import './styles/base.css';
+import './styles/shell.css';
+import './styles/shelf.css';
+import './styles/editor.css';
+import './styles/results.css';
+import './styles/strata.css';
+import './styles/screens.css';
+
+import { render } from 'preact';
+
+import { App } from './app';
+import { start } from './database/session';
+
+render(<App />, document.getElementById('app')!);
+void start();

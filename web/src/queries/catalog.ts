@@ -1,0 +1,167 @@
+// The ready-made statements. Each shows one thing the engine does, in the words of somebody who wants to see it.
+
+export interface ReadyQuery {
+  id: string;
+  title: string;
+  why: string;
+  sql: string;
+}
+
+export interface QueryGroup {
+  title: string;
+  queries: ReadyQuery[];
+}
+
+const ORDER = 4711;
+
+export const GROUPS: QueryGroup[] = [
+  {
+    title: 'One row',
+    queries: [
+      {
+        id: 'read',
+        title: 'Read an order',
+        why: 'By primary key: straight to the row, decoding none of its neighbours.',
+        sql: `select *\nfrom orders\nwhere o_orderkey = ${ORDER}`,
+      },
+      {
+        id: 'change',
+        title: 'Change it',
+        why: 'Its old copy gets a delete bit; the new one starts life in the rowstore.',
+        sql: `update orders\nset o_orderstatus = 'F', o_comment = 'changed in this tab'\nwhere o_orderkey = ${ORDER}`,
+      },
+      {
+        id: 'return',
+        title: 'Return a line',
+        why: 'A delete never touches a segment: it sets one bit beside it.',
+        sql: `delete from lineitem\nwhere l_orderkey = ${ORDER} and l_linenumber = 1`,
+      },
+    ],
+  },
+  {
+    title: 'All rows',
+    queries: [
+      {
+        id: 'aggregate',
+        title: 'Aggregate all line items',
+        why: 'TPC-H query 1: eight sums and averages over the largest table.',
+        sql: `select
+  l_returnflag,
+  l_linestatus,
+  sum(l_quantity) as sum_qty,
+  sum(l_extendedprice) as sum_base_price,
+  sum(l_extendedprice * (1 - l_discount)) as sum_disc_price,
+  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) as sum_charge,
+  avg(l_quantity) as avg_qty,
+  avg(l_discount) as avg_disc,
+  count(*) as count_order
+from lineitem
+where l_shipdate <= date '1998-09-02'
+group by l_returnflag, l_linestatus
+order by l_returnflag, l_linestatus`,
+      },
+      {
+        id: 'customers',
+        title: 'Top customers',
+        why: 'Two joins, a group for each customer, the ten largest.',
+        sql: `select
+  c_name,
+  n_name as nation,
+  count(*) as orders,
+  sum(o_totalprice) as spent
+from orders
+join customer on c_custkey = o_custkey
+join nation on n_nationkey = c_nationkey
+group by c_name, n_name
+order by spent desc
+limit 10`,
+      },
+      {
+        id: 'modes',
+        title: 'Late deliveries',
+        why: 'Two date columns compared row by row, counted for each way of shipping.',
+        sql: `select
+  l_shipmode,
+  count(*) as lines,
+  sum(case when l_receiptdate > l_commitdate then 1 else 0 end) as late,
+  sum(l_extendedprice * l_discount) as given_away
+from lineitem
+where l_shipdate >= date '1994-01-01' and l_shipdate < date '1995-01-01'
+group by l_shipmode
+order by late desc`,
+      },
+      {
+        id: 'browse',
+        title: 'Browse every line',
+        why: 'All 60,000 rows to the page; the table below draws only what you see.',
+        sql: `select l_orderkey, l_linenumber, l_quantity, l_extendedprice, l_shipdate, l_shipmode, l_comment
+from lineitem
+order by l_orderkey, l_linenumber`,
+      },
+    ],
+  },
+  {
+    title: 'Both at once',
+    queries: [
+      {
+        id: 'both',
+        title: 'Change and sum, one transaction',
+        why: 'The sum over all lines sees the change beside it before anyone else does.',
+        sql: `begin;
+
+update lineitem
+set l_discount = 0.10
+where l_orderkey = ${ORDER};
+
+select count(*) as lines, sum(l_extendedprice * (1 - l_discount)) as revenue
+from lineitem;
+
+commit;`,
+      },
+      {
+        id: 'undo',
+        title: 'Change and take back',
+        why: 'After the rollback the order is what it was.',
+        sql: `begin;
+
+update orders
+set o_totalprice = 0
+where o_orderkey = ${ORDER};
+
+rollback;
+
+select o_orderkey, o_totalprice
+from orders
+where o_orderkey = ${ORDER};`,
+      },
+    ],
+  },
+  {
+    title: 'Under the hood',
+    queries: [
+      {
+        id: 'flush',
+        title: 'Flush the rowstore',
+        why: 'What was changed becomes one more thin, immutable layer.',
+        sql: 'optimize table orders flush',
+      },
+      {
+        id: 'plan',
+        title: 'See a plan',
+        why: 'How a join will be run, before it is.',
+        sql: `explain
+select n_name, count(*)
+from customer
+join nation on n_nationkey = c_nationkey
+where c_acctbal > 0
+group by n_name`,
+      },
+      {
+        id: 'wrong',
+        title: 'Make a mistake',
+        why: 'Errors have a kind and a place. Nothing changes.',
+        sql: 'select o_orderkey, o_total\nfrom orders\nlimit 3',
+      },
+    ],
+  },
+];

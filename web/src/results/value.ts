@@ -1,0 +1,29 @@
+// Values as cells and as CSV.
+
+import type { Answer, Column } from '../database/types';
+
+const NUMERIC = /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)/i;
+
+export const isNumeric = (column: Column): boolean => NUMERIC.test(column.type);
+
+/** A value as text; null has none and is drawn differently. */
+export function toText(value: unknown, type: string): string {
+  if (value instanceof Date) {
+    const iso = value.toISOString();
+    return /^date$/i.test(type) ? iso.slice(0, 10) : iso.replace('T', ' ').replace(/(\.000)?Z$/, '');
+  }
+  if (value instanceof Uint8Array) return `x'${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value);
+  return String(value);
+}
+
+/** RFC 4180; a null is an empty field, an empty text is quoted. */
+export function toCsv({ columns, rows }: Answer): string {
+  const lines = [columns.map((column) => quoted(column.name)).join(',')];
+  for (const row of rows) {
+    lines.push(row.map((value, index) => (value == null ? '' : quoted(toText(value, columns[index]!.type)))).join(','));
+  }
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+const quoted = (text: string): string => (text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

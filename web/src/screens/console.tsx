@@ -1,0 +1,71 @@
+// The console: shelf, desk and storage under one bar.
+
+import { opened, persisted, loaded, reset } from '../database/session';
+import { storedBytes } from '../database/layers';
+import { Editor } from '../editor/editor';
+import { Shelf } from '../queries/shelf';
+import { Results } from '../results/results';
+import { Strata } from '../strata/strata';
+import { formatBytes, formatCount, formatMs } from '../ui/format';
+import { Icon, Mark } from '../ui/icons';
+import { ThemeButton } from '../ui/theme';
+
+export function Console() {
+  return (
+    <div class="console">
+      <Bar />
+      <Notice />
+      <main class="panes">
+        <Shelf />
+        <div class="desk">
+          <Editor />
+          <Results />
+        </div>
+        <Strata />
+      </main>
+    </div>
+  );
+}
+
+function Bar() {
+  const { url, reason } = opened.value;
+  return (
+    <header class="bar">
+      <h1 class="bar-name">
+        <Mark />
+        Nacre
+      </h1>
+      <p class="bar-place">
+        <code>{url}</code>
+        <span class="numeric">
+          {formatBytes(storedBytes.value)} {reason ? 'in memory' : persisted.value ? 'kept in this browser' : 'in this browser'}
+        </span>
+      </p>
+      <p class="bar-loaded numeric" role="status">
+        {loaded.value ? `${formatCount(loaded.value.rows)} rows made and stored in ${formatMs(loaded.value.ms)}` : 'found as you left it'}
+      </p>
+      <button class="button bare" type="button" onClick={askReset} aria-label="Make the data again" title="Make the data again">
+        <Icon name="reset" />
+      </button>
+      <ThemeButton />
+    </header>
+  );
+}
+
+function askReset(): void {
+  if (confirm('Drop the eight tables with every change in them, and make the data again?')) void reset();
+}
+
+/** Says when nothing will be kept. */
+function Notice() {
+  const { reason } = opened.value;
+  if (!reason) return null;
+  return (
+    <p class="notice" role="status">
+      <Icon name="warn" />
+      <span>
+        <strong>In memory only.</strong> The database works, but a reload begins again, because {reason}.
+      </span>
+    </p>
+  );
+}

@@ -1,0 +1,84 @@
+// The first start: eight layers of one stack, each growing as the rows of its table arrive.
+
+import { progress, type Progress } from '../load/load';
+import { hash, outline, type Wave } from '../strata/geometry';
+import { formatCount } from '../ui/format';
+import { Mark } from '../ui/icons';
+
+/** What is known before the generator says so, for the bar over all tables. */
+const EXPECTED_ROWS = 86_805;
+
+const WIDTH = 512;
+const LAYER = 21;
+const GAP = 2;
+const WAVE: Wave = { width: WIDTH, amplitude: 4.5, seed: 2.1 };
+const HUES = ['lilac', 'sky', 'mint', 'apricot', 'rose', 'lilac', 'sky', 'mint'];
+
+export function Loading() {
+  const tables = progress.value;
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const share = Math.min(1, rows / EXPECTED_ROWS);
+  const current = tables.find(({ state }) => state === 'loading');
+  return (
+    <main class="screen loading">
+      <Mark size={40} />
+      <h1>Laying down the first layers</h1>
+      <p>
+        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens once; a reload
+        finds them.
+      </p>
+      <Growth tables={tables} />
+      <ol class="growth-list numeric">
+        {tables.map(({ table, rows: count, state }) => (
+          <li key={table} class={`growth-row ${state}`}>
+            <span>{table}</span>
+            <span>{count > 0 ? formatCount(count) : ''}</span>
+          </li>
+        ))}
+      </ol>
+      <div
+        class="loading-total numeric"
+        role="progressbar"
+        aria-label="Loading TPC-H"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuetext={`${formatCount(rows)} rows${current ? `, ${current.table}` : ''}`}
+      >
+        <span style={{ '--share': share }} />
+        <p>
+          {formatCount(rows)} of {formatCount(EXPECTED_ROWS)} rows
+        </p>
+      </div>
+    </main>
+  );
+}
+
+/** The first table lies at the bottom; later ones settle on top of it. */
+function Growth({ tables }: { tables: Progress[] }) {
+  const height = tables.length * LAYER + 16;
+  return (
+    <svg class="growth" viewBox={`0 0 ${WIDTH} ${height}`} aria-hidden="true">
+      {tables.map(({ table, rows, total }, index) => {
+        const top = height - 8 - (index + 1) * LAYER + GAP;
+        const path = outline(WAVE, top, top + LAYER - GAP);
+        const share = total > 0 ? rows / total : 0;
+        const own = `var(--${HUES[index % HUES.length]})`;
+        const light = 0.2 + 0.6 * hash(table);
+        return (
+          <g key={table}>
+            <defs>
+              <linearGradient id={`growth-${table}`}>
+                <stop offset="0" style={{ stopColor: own }} />
+                <stop offset={light} style={{ stopColor: `color-mix(in oklab, ${own} 55%, var(--glint))` }} />
+                <stop offset="1" style={{ stopColor: own }} />
+              </linearGradient>
+            </defs>
+            <path class="growth-place" d={path} />
+            <path class="growth-layer" d={path} fill={`url(#growth-${table})`} style={{ '--share': share }} />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}

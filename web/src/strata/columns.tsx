@@ -1,0 +1,58 @@
+// The key to the drawing: each column's encoding, its bytes, and how much smaller that is than the plain values.
+
+import type { TableReport } from 'nacredb';
+import { formatBytes, formatShare, plural } from '../ui/format';
+import { hue } from './encodings';
+
+export interface ColumnsOptions {
+  table: TableReport;
+  lit: string | null;
+  onPoint: (column: string | null) => void;
+}
+
+export function Columns({ table, lit, onPoint }: ColumnsOptions) {
+  return (
+    <table class="columns numeric" onPointerLeave={() => onPoint(null)}>
+      <thead>
+        <tr>
+          <th scope="col">column</th>
+          <th scope="col">encoding</th>
+          <th scope="col">stored</th>
+          <th scope="col" aria-label="share of the plain size" />
+        </tr>
+      </thead>
+      <tbody>
+        {table.columns.map((column) => {
+          const share = column.rawBytes > 0 ? column.bytes / column.rawBytes : 0;
+          return (
+            <tr
+              key={column.name}
+              class={lit === column.name ? 'lit' : undefined}
+              onPointerEnter={() => onPoint(column.name)}
+            >
+              <th scope="row" title={column.type}>
+                {column.name}
+              </th>
+              <td>
+                {column.encodings.map(({ name, segments }) => (
+                  <span
+                    class="encoding"
+                    key={name}
+                    style={{ '--hue': `var(--${hue(name)})` }}
+                    title={`${name} in ${plural(segments, 'segment')}`}
+                  >
+                    {name}
+                  </span>
+                ))}
+              </td>
+              <td>{formatBytes(column.bytes)}</td>
+              <td title={`${formatShare(column.bytes, column.rawBytes)} of ${formatBytes(column.rawBytes)} plain`}>
+                <span class="ratio" style={{ '--share': Math.min(1, share) }} />
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,29 @@
+// Which hue of the shell stands for which encoding. Names the engine may report but that are not listed are pearl.
+
+const HUES: Record<string, string> = {
+  plain: 'lilac',
+  constant: 'apricot',
+  'run-length': 'apricot',
+  dictionary: 'mint',
+  'bit-packed': 'sky',
+  delta: 'sky',
+  fsst: 'rose',
+  lz4: 'rose',
+  alp: 'mint',
+};
+
+const NEIGHBOURS: Record<string, string> = {
+  rose: 'apricot',
+  apricot: 'rose',
+  mint: 'sky',
+  sky: 'mint',
+  lilac: 'rose',
+  pearl: 'sky',
+};
+
+const normal = (encoding: string): string => encoding.toLowerCase().replaceAll('_', '-');
+
+export const hue = (encoding: string): string => HUES[normal(encoding)] ?? 'pearl';
+
+/** The hue a layer shifts to where light falls on it. */
+export const neighbour = (encoding: string): string => NEIGHBOURS[hue(encoding)] ?? 'pearl';
