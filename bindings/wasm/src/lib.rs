@@ -1,1 +1,32 @@
-//! placeholder
+//! Nacre in a JavaScript runtime: the engine's host on top of JavaScript objects, and the functions that
+//! `worker/shared/connection.ts` calls. The only crate that knows wasm-bindgen.
+//!
+//! What crosses the boundary: SQL text and parameters in, columns (not rows) out, errors as plain objects.
+//! A call answers at once when the engine did not have to wait, and with a promise when it did.
+
+mod answer;
+mod database;
+mod error;
+mod host;
+mod inspect;
+mod parameters;
+mod session;
+mod store;
+mod wire;
+
+pub use database::Database;
+pub use session::{Prepared, Session};
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
+/// Runs when the module is instantiated: a panic, which traps, at least says where it was.
+#[wasm_bindgen(start)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
+}

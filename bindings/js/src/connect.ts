@@ -1,0 +1,49 @@
+/** Opening a database in a browser: the engine runs in a worker of its own, made here. */
+
+import { nacreError } from '../../../worker/shared/errors.js';
+import { Database } from './database.js';
+import { engineOptions, type ConnectOptions } from './options.js';
+import { WorkerTransport } from './worker-transport.js';
+
+/**
+ * Opens a database, making it if need be.
+ *
+ * `opfs://name` keeps it in this origin's private file system, `memory://` nowhere. `in_use` when another
+ * tab has the same database open.
+ */
+export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
+  if (url !== 'memory://' && !url.startsWith('opfs://')) {
+    throw nacreError(
+      'unsupported',
+      `'${url}' is not a place a browser can keep a database: use opfs://name or memory://`,
+    );
+  }
+  const transport = new WorkerTransport(makeWorker(options.workerUrl));
+  try {
+    if (url.startsWith('opfs://')) {
+      // Only a page may ask; the answer may wait for the user and changes nothing here.
+      globalThis.navigator?.storage?.persist?.().catch(() => {});
+    }
+    await transport.open({
+      url,
+      options: engineOptions(options),
+      wasmUrl: options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, documentUrl()).href,
+      wasmModule: options.wasmModule,
+    });
+  } catch (error) {
+    transport.end();
+    throw error;
+  }
+  return new Database({ transport, types: options.types ?? {} });
+}
+
+function makeWorker(url: string | URL | undefined): Worker {
+  // Bundlers recognise exactly this expression and carry the worker and its WebAssembly along.
+  return url === undefined
+    ? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
+    : new Worker(url, { type: 'module' });
+}
+
+function documentUrl(): string {
+  return globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url;
+}

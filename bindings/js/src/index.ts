@@ -1,0 +1,4 @@
+/** The package in browsers. */
+
+export { connect } from './connect.js';
+export * from './public.js';

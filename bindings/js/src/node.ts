@@ -1,0 +1,62 @@
+/** The package in Node: the engine runs in the caller's thread, on a folder or in memory. */
+
+import * as fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { FolderStore } from '../../../worker/node/folder-store.js';
+import { Connection } from '../../../worker/shared/connection.js';
+import { loadFromBytes, loadFromModule } from '../../../worker/shared/engine.js';
+import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
+import type { OwnedStore } from '../../../worker/shared/local-store.js';
+import { Database } from './database.js';
+import { LocalTransport } from './local-transport.js';
+import { engineOptions, type ConnectOptions } from './options.js';
+
+export * from './public.js';
+
+/**
+ * Opens a database, making it if need be.
+ *
+ * A path or `file:///path` keeps it in that folder, `memory://` nowhere. `in_use` when another process has
+ * the folder open.
+ */
+export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
+  const checked = engineOptions(options);
+  if (options.wasmModule !== undefined) {
+    await loadFromModule(options.wasmModule);
+  } else {
+    loadFromBytes(readEngine(options.wasmUrl));
+  }
+  const connection = await Connection.open(openStore(url), checked);
+  return new Database({ transport: new LocalTransport(connection), types: options.types ?? {} });
+}
+
+function readEngine(
+  url: string | URL = new URL('./nacre_bg.wasm', import.meta.url),
+): Uint8Array<ArrayBuffer> {
+  try {
+    return fs.readFileSync(isFileUrl(url) ? fileURLToPath(url) : url);
+  } catch (error) {
+    throw nacreError('io', `cannot read the engine's WebAssembly file: ${String(error)}`, error);
+  }
+}
+
+function isFileUrl(url: string | URL): boolean {
+  return String(url).startsWith('file:');
+}
+
+function openStore(url: string): OwnedStore | null {
+  if (url === 'memory://') {
+    return null;
+  }
+  if (!isFileUrl(url) && /^[a-z][a-z0-9+.-]+:\/\//i.test(url)) {
+    throw nacreError(
+      'unsupported',
+      `'${url}' is not a place Node can keep a database: use a folder or memory://`,
+    );
+  }
+  try {
+    return FolderStore.open(isFileUrl(url) ? fileURLToPath(url) : url);
+  } catch (error) {
+    throw error instanceof NacreError ? error : new NacreError(toErrorData(error, url), { cause: error });
+  }
+}

@@ -1,0 +1,36 @@
+/** What `connect` can be told. */
+
+import { nacreError } from '../../../worker/shared/errors.js';
+import type { EngineOptions } from '../../../worker/shared/protocol.js';
+import type { TypeOptions } from './types.js';
+
+export interface ConnectOptions {
+  /** `strict` (default): a commit is answered once it is on the disk. `relaxed`: soon after. */
+  durability?: 'strict' | 'relaxed';
+  /** Bytes of memory one statement may use. */
+  memoryLimit?: number;
+  /** Bytes of decoded blocks to keep in memory. */
+  cacheBytes?: number;
+  /** How SQL types become JavaScript values. */
+  types?: TypeOptions;
+  /** Where the engine's WebAssembly file is, when not beside the worker. */
+  wasmUrl?: string | URL;
+  /** The engine's WebAssembly module, when it is compiled already. */
+  wasmModule?: WebAssembly.Module;
+  /** Where the worker's script is, when not beside this module. Browsers only. */
+  workerUrl?: string | URL;
+}
+
+/** The part of the options that goes to the engine, checked. */
+export function engineOptions(options: ConnectOptions): EngineOptions {
+  const { durability, memoryLimit, cacheBytes } = options;
+  if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
+    throw nacreError('type', `durability is 'strict' or 'relaxed', not '${String(durability)}'`);
+  }
+  for (const [name, value] of Object.entries({ memoryLimit, cacheBytes })) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
+      throw nacreError('type', `${name} is a number of bytes, not ${String(value)}`);
+    }
+  }
+  return { durability, memoryLimit, cacheBytes };
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { isSqlQuery, sql } from './sql.js';
+
+test('values become parameters', () => {
+  const query = sql`select * from t where id = ${1} and name = ${"o'brien"}`;
+  expect(query.text).toBe('select * from t where id = ? and name = ?');
+  expect(query.parameters).toEqual([1, "o'brien"]);
+});
+
+test('queries nest, names are quoted', () => {
+  const filter = sql`a > ${1}`;
+  const query = sql`select * from ${sql.identifier('odd "name"')} where ${filter} or b = ${2}`;
+  expect(query.text).toBe('select * from "odd ""name""" where a > ? or b = ?');
+  expect(query.parameters).toEqual([1, 2]);
+});
+
+test('only the tag makes queries', () => {
+  expect(isSqlQuery(sql`x`)).toBe(true);
+  expect(isSqlQuery({ text: 'x', parameters: [] })).toBe(false);
+  expect(isSqlQuery('x')).toBe(false);
+});

@@ -1,0 +1,67 @@
+/** A prepared statement: parsed and bound once, run many times with other parameters. */
+
+import { nacreError } from '../../../worker/shared/errors.js';
+import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
+import type { Shared } from './queries.js';
+import { describe, QueryResult, type ResultColumn } from './result.js';
+import type { Parameters, Row } from './types.js';
+
+export class PreparedStatement<R = Row> {
+  /** Columns of its result. */
+  readonly columns: readonly ResultColumn[];
+  /** Types of its parameters, as SQL writes them. */
+  readonly parameters: readonly string[];
+  readonly #shared: Shared;
+  readonly #session: number;
+  readonly #statement: number;
+  readonly #fields: readonly WireField[];
+  #closed = false;
+
+  /** @internal */
+  constructor(shared: Shared, session: number, wire: WirePrepared) {
+    this.columns = describe(wire.fields);
+    this.parameters = wire.parameters;
+    this.#shared = shared;
+    this.#session = session;
+    this.#statement = wire.statement;
+    this.#fields = wire.fields;
+  }
+
+  /** Runs it and answers everything: columns, rows, rows affected, statistics. */
+  async run(parameters?: Parameters): Promise<QueryResult<R>> {
+    if (this.#closed) {
+      throw nacreError('closed', 'the prepared statement is closed');
+    }
+    const { transport, types } = this.#shared;
+    const wire = await transport.call('run', this.#session, this.#statement, parameters);
+    return new QueryResult<R>(wire, types, this.#fields);
+  }
+
+  /** The first row, or undefined. */
+  async get(parameters?: Parameters): Promise<R | undefined> {
+    const result = await this.run(parameters);
+    return result.rowCount === 0 ? undefined : result.row(0);
+  }
+
+  /** Every row. */
+  async all(parameters?: Parameters): Promise<R[]> {
+    return (await this.run(parameters)).rows;
+  }
+
+  /** Rows one by one. */
+  async *iterate(parameters?: Parameters): AsyncIterableIterator<R> {
+    yield* await this.run(parameters);
+  }
+
+  /** Gives it back. Closing twice does nothing. */
+  async close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      await this.#shared.transport.call('finalize', this.#statement);
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,33 @@
+/** How SQL types become JavaScript values. The defaults lose nothing. */
+
+/** Choices of `connect`. */
+export interface TypeOptions {
+  /** `BIGINT` and `BIGINT UNSIGNED`: `bigint` (default), or `number`, rounded beyond 2⁵³. */
+  bigint?: 'bigint' | 'number';
+  /** `DECIMAL`: its digits as a `string` (default), or the nearest `number`. */
+  decimal?: 'string' | 'number';
+  /** `DATE` and `TIMESTAMP`: `Date` in UTC where exact to the millisecond, else a string (default); or always a `string`. */
+  date?: 'date' | 'string';
+  /** `JSON`: parsed to a `value` (default), or its text as a `string`. */
+  json?: 'value' | 'string';
+}
+
+/** A value going in. Objects and arrays go in as JSON. */
+export type Parameter =
+  | null
+  | undefined
+  | boolean
+  | number
+  | bigint
+  | string
+  | Date
+  | Uint8Array
+  | ArrayBuffer
+  | readonly unknown[]
+  | Readonly<Record<string, unknown>>;
+
+/** Values for `?` and `$1` by position, or for `:name` by name. */
+export type Parameters = readonly Parameter[] | Readonly<Record<string, Parameter>>;
+
+/** A row by column name. */
+export type Row = Record<string, unknown>;

@@ -1,0 +1,75 @@
+//! A database: opening, maintenance, reports, closing.
+
+use crate::answer::answer;
+use crate::error::to_js;
+use crate::host::host;
+use crate::inspect;
+use crate::session::Session;
+use crate::store::JsStore;
+use js_sys::{Promise, Reflect, futures::future_to_promise};
+use nacredb::{Budget, Durability, Options};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// An open database.
+#[wasm_bindgen]
+pub struct Database(nacredb::Database);
+
+#[wasm_bindgen]
+impl Database {
+    /// Opens the database in a store, or in memory without one. Answers a promise of a `Database`.
+    pub fn open(store: Option<JsStore>, options: JsValue) -> Promise {
+        future_to_promise(async move {
+            let options = engine_options(&options)?;
+            let database = nacredb::Database::open(host(store), options).await.map_err(to_js)?;
+            Ok(Database(database).into())
+        })
+    }
+
+    /// A new session.
+    pub fn session(&self) -> Session {
+        Session::new(self.0.session())
+    }
+
+    /// Where the rows of each table are; `TableReport[]`.
+    pub fn inspect(&self) -> Result<JsValue, JsValue> {
+        self.0.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
+    }
+
+    /// Steps background work; whether more is to do.
+    pub fn maintain(&self, steps: usize) -> Result<bool, JsValue> {
+        self.0.maintain(Budget { steps }).map_err(to_js)
+    }
+
+    /// Makes everything committed durable.
+    pub fn flush(&self) -> Result<(), JsValue> {
+        self.0.flush().map_err(to_js)
+    }
+
+    /// Ends it. Sessions must have ended before.
+    pub fn close(&self) -> Result<JsValue, JsValue> {
+        let database = self.0.clone();
+        answer(async move {
+            database.close().await.map_err(to_js)?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+/// `EngineOptions` of `worker/shared/protocol.ts`; what is missing keeps its default.
+fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
+    let mut options = Options::default();
+    if from.is_undefined() || from.is_null() {
+        return Ok(options);
+    }
+    if Reflect::get(from, &"durability".into())?.as_string().as_deref() == Some("relaxed") {
+        options.durability = Durability::Relaxed;
+    }
+    if let Some(bytes) = Reflect::get(from, &"memoryLimit".into())?.as_f64() {
+        options.memory_limit = bytes as usize;
+    }
+    if let Some(bytes) = Reflect::get(from, &"cacheBytes".into())?.as_f64() {
+        options.cache_bytes = bytes as usize;
+    }
+    Ok(options)
+}

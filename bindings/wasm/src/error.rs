@@ -1,0 +1,71 @@
+//! Errors across the boundary, both ways, kind for kind. The shape is `ErrorData` in `worker/shared/errors.ts`.
+
+use js_sys::{Object, Reflect};
+use nacredb::{Error, ErrorKind};
+use wasm_bindgen::JsValue;
+
+/// An engine error as a plain object to throw.
+pub fn to_js(error: Error) -> JsValue {
+    let data = Object::new();
+    let set = |key: &str, value: JsValue| {
+        // Setting a property of a plain object cannot fail.
+        let _ = Reflect::set(&data, &key.into(), &value);
+    };
+    set("kind", error.kind().name().into());
+    set("message", error.message().into());
+    set("sqlstate", error.sqlstate().into());
+    if let Some(at) = error.position() {
+        let position = Object::new();
+        let _ = Reflect::set(&position, &"line".into(), &at.line.into());
+        let _ = Reflect::set(&position, &"column".into(), &at.column.into());
+        set("position", position.into());
+    }
+    for (key, value) in [("hint", error.hint()), ("table", error.table()), ("key", error.key())] {
+        if let Some(value) = value {
+            set(key, value.into());
+        }
+    }
+    data.into()
+}
+
+/// What a JavaScript function threw, as an engine error. Errors of ours keep their kind; of the others
+/// only a full disk is told apart.
+pub fn from_js(thrown: JsValue, doing: &str) -> Error {
+    let text = |key: &str| Reflect::get(&thrown, &key.into()).ok().and_then(|v| v.as_string());
+    // `Reflect::get` fails on things that are not objects.
+    let message = text("message").or_else(|| thrown.as_string()).unwrap_or_else(|| "unknown failure".to_string());
+    if let Some(kind) = text("kind").and_then(|name| kind_of(&name)) {
+        return Error::new(kind, message);
+    }
+    let (name, code) = (text("name").unwrap_or_default(), text("code").unwrap_or_default());
+    if name == "QuotaExceededError" || code == "ENOSPC" || code == "EDQUOT" {
+        return Error::limit(format!("{doing}: no storage left: {message}"));
+    }
+    if name == "NotFoundError" || code == "ENOENT" {
+        return Error::not_found(format!("{doing}: {message}"));
+    }
+    Error::io(format!("{doing}: {message}"))
+}
+
+fn kind_of(name: &str) -> Option<ErrorKind> {
+    use ErrorKind::*;
+    const KINDS: [ErrorKind; 16] = [
+        Syntax,
+        Type,
+        NotFound,
+        AlreadyExists,
+        Constraint,
+        Conflict,
+        LockTimeout,
+        Deadlock,
+        Limit,
+        Unavailable,
+        InUse,
+        Corrupt,
+        Io,
+        Unsupported,
+        Cancelled,
+        Closed,
+    ];
+    KINDS.into_iter().find(|kind| kind.name() == name)
+}

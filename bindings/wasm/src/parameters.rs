@@ -1,0 +1,93 @@
+//! JavaScript values as the engine's: parameters of statements.
+
+use crate::error::{from_js, to_js};
+use js_sys::{Array, ArrayBuffer, BigInt, Date, JSON, Object, Uint8Array};
+use nacredb::{Error, Result, Value};
+use wasm_bindgen::{JsCast, JsValue};
+
+/// Largest integer a double holds without gaps.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+/// Parameters by position or by name.
+pub enum Parameters {
+    /// For `?` and `$1`.
+    Positional(Vec<Value>),
+    /// For `:name`.
+    Named(Vec<(String, Value)>),
+}
+
+impl Parameters {
+    /// From an array, a plain object, or nothing.
+    pub fn from_js(parameters: &JsValue) -> Result<Parameters, JsValue> {
+        if parameters.is_undefined() || parameters.is_null() {
+            return Ok(Parameters::Positional(Vec::new()));
+        }
+        if let Some(array) = parameters.dyn_ref::<Array>() {
+            let values = array.iter().enumerate().map(|(i, v)| value(&v, || format!("parameter {}", i + 1)));
+            return values.collect::<Result<_>>().map(Parameters::Positional).map_err(to_js);
+        }
+        let Some(object) = parameters.dyn_ref::<Object>() else {
+            return Err(to_js(Error::type_error("parameters are an array or an object")));
+        };
+        let mut named = Vec::new();
+        for entry in Object::entries(object).iter() {
+            let entry: Array = entry.unchecked_into();
+            let name = entry.get(0).as_string().unwrap_or_default();
+            let value = value(&entry.get(1), || format!("parameter {name}")).map_err(to_js)?;
+            named.push((name, value));
+        }
+        Ok(Parameters::Named(named))
+    }
+}
+
+fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
+    if from.is_null() || from.is_undefined() {
+        return Ok(Value::Null);
+    }
+    if let Some(number) = from.as_f64() {
+        let is_integer = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
+        return Ok(if is_integer { Value::Int(number as i64) } else { Value::Float(number) });
+    }
+    if let Some(text) = from.as_string() {
+        return Ok(Value::Text(text));
+    }
+    if let Some(boolean) = from.as_bool() {
+        return Ok(Value::Boolean(boolean));
+    }
+    if let Some(integer) = from.dyn_ref::<BigInt>() {
+        return big_integer(integer)
+            .ok_or_else(|| Error::out_of_range(format!("{}: an integer of more than 38 digits", which())));
+    }
+    if let Some(date) = from.dyn_ref::<Date>() {
+        let ms = date.get_time();
+        if ms.is_nan() {
+            return Err(Error::type_error(format!("{}: an invalid Date", which())));
+        }
+        return Ok(Value::Timestamp(ms as i64 * 1000));
+    }
+    if let Some(bytes) = from.dyn_ref::<Uint8Array>() {
+        return Ok(Value::Binary(bytes.to_vec()));
+    }
+    if let Some(buffer) = from.dyn_ref::<ArrayBuffer>() {
+        return Ok(Value::Binary(Uint8Array::new(buffer).to_vec()));
+    }
+    if from.is_object() && !from.is_function() {
+        // A BigInt or a cycle inside makes `stringify` throw.
+        let text = JSON::stringify(from)
+            .map_err(|thrown| Error::type_error(format!("{}: not JSON: {}", which(), from_js(thrown, "").message())))?;
+        return Ok(Value::Json(String::from(text)));
+    }
+    Err(Error::type_error(format!("{}: a function or symbol has no SQL type", which())))
+}
+
+fn big_integer(integer: &BigInt) -> Option<Value> {
+    if let Ok(v) = i64::try_from(integer.clone()) {
+        return Some(Value::Int(v));
+    }
+    if let Ok(v) = u64::try_from(integer.clone()) {
+        return Some(Value::UInt(v));
+    }
+    let text = integer.to_string(10).ok()?;
+    let unscaled: i128 = String::from(text).parse().ok()?;
+    (unscaled.unsigned_abs() < 10u128.pow(38)).then_some(Value::Decimal { unscaled, scale: 0 })
+}

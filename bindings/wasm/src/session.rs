@@ -1,0 +1,107 @@
+//! Sessions and prepared statements.
+
+use crate::answer::answer;
+use crate::error::to_js;
+use crate::parameters::Parameters;
+use crate::wire;
+use js_sys::{Array, Uint8Array};
+use nacredb::{Error, QueryResult};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// One session. The other side runs its statements one after another.
+#[wasm_bindgen]
+pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);
+
+/// A statement, parsed and bound.
+#[wasm_bindgen]
+pub struct Prepared(nacredb::Prepared);
+
+#[wasm_bindgen]
+impl Prepared {
+    /// Its result's columns; `WireField[]`.
+    pub fn fields(&self) -> JsValue {
+        wire::fields(self.0.columns()).into()
+    }
+
+    /// Types of its parameters, as SQL writes them; `string[]`.
+    pub fn parameters(&self) -> JsValue {
+        self.0.parameters().iter().map(|t| JsValue::from(t.to_string())).collect::<Array>().into()
+    }
+}
+
+type Slot = Rc<RefCell<Option<nacredb::Session>>>;
+
+/// Takes the session out of its place for the time of a statement, so that nothing is borrowed while waiting.
+async fn turn<T>(
+    slot: Slot,
+    work: impl AsyncFnOnce(&mut nacredb::Session) -> Result<T, JsValue>,
+) -> Result<T, JsValue> {
+    let taken = slot.borrow_mut().take();
+    let mut session = taken.ok_or_else(|| to_js(Error::closed("the session runs another statement")))?;
+    let result = work(&mut session).await;
+    *slot.borrow_mut() = Some(session);
+    result
+}
+
+async fn execute(session: &mut nacredb::Session, sql: &str, parameters: Parameters) -> Result<QueryResult, JsValue> {
+    match parameters {
+        Parameters::Positional(values) => session.execute(sql, &values).await,
+        Parameters::Named(values) => session.execute_named(sql, &values).await,
+    }
+    .map_err(to_js)
+}
+
+impl Session {
+    pub(crate) fn new(session: nacredb::Session) -> Session {
+        Session(Rc::new(RefCell::new(Some(session))))
+    }
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// Runs statements; the last one's `WireResult`, or a promise of it.
+    pub fn execute(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        let parameters = Parameters::from_js(parameters)?;
+        answer(turn(self.0.clone(), async move |session| {
+            wire::result(&execute(session, &sql, parameters).await?, None)
+        }))
+    }
+
+    /// Runs a query; its result as an Arrow IPC stream in a `Uint8Array`, or a promise of it.
+    pub fn arrow(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        let parameters = Parameters::from_js(parameters)?;
+        answer(turn(self.0.clone(), async move |session| {
+            let bytes = execute(session, &sql, parameters).await?.to_arrow_ipc().map_err(to_js)?;
+            Ok(Uint8Array::from(&bytes[..]).into())
+        }))
+    }
+
+    /// Parses and binds a statement.
+    pub fn prepare(&self, sql: &str) -> Result<Prepared, JsValue> {
+        match &mut *self.0.borrow_mut() {
+            Some(session) => session.prepare(sql).map(Prepared).map_err(to_js),
+            None => Err(to_js(Error::closed("the session runs another statement"))),
+        }
+    }
+
+    /// Runs a prepared statement; its `WireResult`, or a promise of it.
+    pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        let Parameters::Positional(values) = Parameters::from_js(parameters)? else {
+            return Err(to_js(Error::unsupported("named parameters of a prepared statement")));
+        };
+        let prepared = prepared.0.clone();
+        answer(turn(self.0.clone(), async move |session| {
+            let result = session.run(&prepared, &values).await.map_err(to_js)?;
+            wire::result(&result, Some(prepared.columns()))
+        }))
+    }
+
+    /// Whether a transaction is open.
+    #[wasm_bindgen(js_name = inTransaction)]
+    pub fn in_transaction(&self) -> bool {
+        self.0.borrow().as_ref().is_some_and(|session| session.in_transaction())
+    }
+}

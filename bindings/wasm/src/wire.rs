@@ -1,0 +1,248 @@
+//! Results as columns for JavaScript: typed arrays when there are many rows, single values when there are
+//! few. The shapes and the codes are those of `worker/shared/protocol.ts`.
+
+use crate::error::to_js;
+use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array, Uint32Array};
+use nacredb::{DataType, Error, Field, PhysicalType, QueryResult, ResultKind, Value, Values, Vector};
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
+
+/// Up to here rows cross as single values: cheaper to make and to send than many tiny buffers.
+const FEW_ROWS: usize = 16;
+/// The code of integers that fit a JavaScript number.
+const INT: u8 = 2;
+
+#[wasm_bindgen]
+extern "C" {
+    type Wire;
+    #[wasm_bindgen(method, setter)]
+    fn set_kind(this: &Wire, kind: &str);
+    #[wasm_bindgen(method, setter)]
+    fn set_fields(this: &Wire, fields: &Array);
+    #[wasm_bindgen(method, setter)]
+    fn set_columns(this: &Wire, columns: &Array);
+    #[wasm_bindgen(method, setter)]
+    fn set_rows(this: &Wire, rows: f64);
+    #[wasm_bindgen(method, setter, js_name = rowsAffected)]
+    fn set_rows_affected(this: &Wire, rows: f64);
+    #[wasm_bindgen(method, setter)]
+    fn set_statistics(this: &Wire, statistics: &Wire);
+    #[wasm_bindgen(method, setter, js_name = rowsRead)]
+    fn set_rows_read(this: &Wire, rows: f64);
+    #[wasm_bindgen(method, setter, js_name = bytesRead)]
+    fn set_bytes_read(this: &Wire, bytes: f64);
+    #[wasm_bindgen(method, setter, js_name = segmentsRead)]
+    fn set_segments_read(this: &Wire, segments: f64);
+    #[wasm_bindgen(method, setter, js_name = segmentsSkipped)]
+    fn set_segments_skipped(this: &Wire, segments: f64);
+    #[wasm_bindgen(method, setter, js_name = blocksRead)]
+    fn set_blocks_read(this: &Wire, count: f64);
+    #[wasm_bindgen(method, setter, js_name = blocksSkipped)]
+    fn set_blocks_skipped(this: &Wire, count: f64);
+    #[wasm_bindgen(method, setter, js_name = pointReads)]
+    fn set_point_reads(this: &Wire, count: f64);
+    #[wasm_bindgen(method, setter, js_name = elapsedMs)]
+    fn set_elapsed_ms(this: &Wire, ms: f64);
+    #[wasm_bindgen(method, setter)]
+    fn set_name(this: &Wire, name: &str);
+    #[wasm_bindgen(method, setter, js_name = type)]
+    fn set_type(this: &Wire, name: &str);
+    #[wasm_bindgen(method, setter)]
+    fn set_code(this: &Wire, code: u8);
+    #[wasm_bindgen(method, setter)]
+    fn set_scale(this: &Wire, scale: u8);
+    #[wasm_bindgen(method, setter)]
+    fn set_values(this: &Wire, values: &JsValue);
+    #[wasm_bindgen(method, setter)]
+    fn set_offsets(this: &Wire, offsets: &Uint32Array);
+    #[wasm_bindgen(method, setter)]
+    fn set_validity(this: &Wire, validity: &Uint8Array);
+}
+
+fn wire() -> Wire {
+    Object::new().unchecked_into()
+}
+
+/// `Code` of the protocol.
+fn code(data_type: DataType) -> u8 {
+    use DataType::*;
+    match data_type {
+        Null => 0,
+        Boolean => 1,
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 => INT,
+        Int64 => 3,
+        UInt64 => 4,
+        Float32 | Float64 => 5,
+        Decimal { .. } if data_type.physical() == PhysicalType::I64 => 6,
+        Decimal { .. } => 7,
+        Text { .. } | Interval => 8,
+        Binary { .. } => 9,
+        Date => 10,
+        Time => 11,
+        Timestamp => 12,
+        Json => 13,
+    }
+}
+
+/// `WireField[]`.
+pub fn fields(fields: &[Field]) -> Array {
+    fields
+        .iter()
+        .map(|field| {
+            let out = wire();
+            out.set_name(&field.name);
+            out.set_type(&field.data_type.to_string());
+            out.set_code(code(field.data_type));
+            out.set_scale(field.data_type.scale());
+            JsValue::from(out)
+        })
+        .collect()
+}
+
+/// `WireResult`. Fields that the other side `knows` already are left out.
+pub fn result(from: &QueryResult, known: Option<&[Field]>) -> Result<JsValue, JsValue> {
+    let rows = from.rows();
+    let columns = Array::new();
+    for (i, field) in from.columns.iter().enumerate() {
+        let parts: Vec<&Vector> = from.batches.iter().map(|batch| &*batch.columns[i]).collect();
+        let column = wire();
+        if rows <= FEW_ROWS {
+            let values = Array::new();
+            parts.iter().for_each(|part| {
+                (0..part.len()).for_each(|row| _ = values.push(&single(part.value(row), code(field.data_type))))
+            });
+            column.set_values(&values);
+        } else {
+            fill(&column, field.data_type, &parts, rows).map_err(to_js)?;
+        }
+        columns.push(&column);
+    }
+    let out = wire();
+    out.set_kind(match from.kind {
+        ResultKind::Query => "query",
+        ResultKind::Write => "write",
+        ResultKind::Ddl => "ddl",
+        ResultKind::Control => "control",
+    });
+    if known != Some(&from.columns[..]) {
+        out.set_fields(&fields(&from.columns));
+    }
+    out.set_columns(&columns);
+    out.set_rows(rows as f64);
+    out.set_rows_affected(from.rows_affected as f64);
+    let statistics = wire();
+    statistics.set_rows_read(from.statistics.rows_read as f64);
+    statistics.set_bytes_read(from.statistics.bytes_read as f64);
+    statistics.set_segments_read(from.statistics.segments_read as f64);
+    statistics.set_segments_skipped(from.statistics.segments_skipped as f64);
+    statistics.set_blocks_read(from.statistics.blocks_read as f64);
+    statistics.set_blocks_skipped(from.statistics.blocks_skipped as f64);
+    statistics.set_point_reads(from.statistics.point_reads as f64);
+    statistics.set_elapsed_ms(from.statistics.elapsed_us as f64 / 1e3);
+    out.set_statistics(&statistics);
+    Ok(out.into())
+}
+
+/// One value, in the raw form its code prescribes.
+fn single(value: Value, code: u8) -> JsValue {
+    match value {
+        Value::Null => JsValue::NULL,
+        Value::Boolean(v) => v.into(),
+        Value::Int(v) if code == INT => (v as f64).into(),
+        Value::Int(v) => v.into(),
+        Value::UInt(v) => v.into(),
+        Value::Float(v) => v.into(),
+        Value::Decimal { unscaled, .. } => unscaled.into(),
+        Value::Text(v) | Value::Json(v) => v.into(),
+        Value::Binary(v) => Uint8Array::from(&v[..]).into(),
+        Value::Date(v) => v.into(),
+        Value::Time(v) | Value::Timestamp(v) => v.into(),
+        interval @ Value::Interval(_) => interval.to_string().into(),
+    }
+}
+
+/// Many values, in typed arrays.
+fn fill(out: &Wire, data_type: DataType, parts: &[&Vector], rows: usize) -> nacredb::Result<()> {
+    use DataType::*;
+    match data_type {
+        Null => out.set_values(&Uint8Array::new_with_length(0)),
+        Boolean => {
+            let values = collect(parts, rows, |values, all: &mut Vec<u8>| {
+                if let Values::Bool(v) = values {
+                    all.extend(v.iter().map(|b| *b as u8))
+                }
+            });
+            out.set_values(&Uint8Array::from(&values[..]));
+        }
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | Date => {
+            let values = collect(parts, rows, |values, all: &mut Vec<i32>| {
+                if let Values::I64(v) = values {
+                    all.extend(v.iter().map(|v| *v as i32))
+                }
+            });
+            out.set_values(&Int32Array::from(&values[..]));
+        }
+        UInt32 | Float32 | Float64 => {
+            let values = collect(parts, rows, |values, all: &mut Vec<f64>| match values {
+                Values::I64(v) => all.extend(v.iter().map(|v| *v as f64)),
+                Values::F64(v) => all.extend(v),
+                _ => {}
+            });
+            out.set_values(&Float64Array::from(&values[..]));
+        }
+        Int64 | Time | Timestamp | UInt64 | Decimal { .. } => {
+            let values = collect(parts, rows, |values, all: &mut Vec<i64>| match values {
+                Values::I64(v) => all.extend(v),
+                Values::I128(v) => all.extend(v.iter().flat_map(|v| [*v as i64, (*v >> 64) as i64])),
+                _ => {}
+            });
+            out.set_values(&BigInt64Array::from(&values[..]));
+        }
+        Text { .. } | Binary { .. } | Json | Interval => bytes(out, parts, rows)?,
+    }
+    if parts.iter().any(|part| part.validity().is_some()) {
+        out.set_validity(&validity(parts, rows));
+    }
+    Ok(())
+}
+
+fn collect<T>(parts: &[&Vector], rows: usize, append: impl Fn(&Values, &mut Vec<T>)) -> Vec<T> {
+    let mut all = Vec::with_capacity(rows);
+    parts.iter().for_each(|part| append(&part.flat(), &mut all));
+    all
+}
+
+fn bytes(out: &Wire, parts: &[&Vector], rows: usize) -> nacredb::Result<()> {
+    let mut offsets = Vec::with_capacity(rows + 1);
+    let mut data: Vec<u8> = Vec::new();
+    offsets.push(0u32);
+    for part in parts {
+        let flat = part.flat();
+        for row in 0..part.len() {
+            match &*flat {
+                Values::Bytes(v) => data.extend_from_slice(v.get(row)),
+                _ if part.is_null(row) => {}
+                _ => data.extend_from_slice(part.value(row).to_string().as_bytes()),
+            }
+            let end = u32::try_from(data.len()).map_err(|_| Error::limit("a result column of more than 4 GB"))?;
+            offsets.push(end);
+        }
+    }
+    out.set_values(&Uint8Array::from(&data[..]));
+    out.set_offsets(&Uint32Array::from(&offsets[..]));
+    Ok(())
+}
+
+fn validity(parts: &[&Vector], rows: usize) -> Uint8Array {
+    let mut bits = vec![0u8; rows.div_ceil(8)];
+    let mut at = 0;
+    for part in parts {
+        for row in 0..part.len() {
+            if !part.is_null(row) {
+                bits[at / 8] |= 1 << (at % 8);
+            }
+            at += 1;
+        }
+    }
+    Uint8Array::from(&bits[..])
+}

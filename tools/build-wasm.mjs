@@ -1,0 +1,84 @@
+/**
+ * Builds the engine for JavaScript: cargo, wasm-bindgen, wasm-opt. The result is `bindings/wasm/pkg`:
+ * nacre.js, nacre.d.ts and nacre_bg.wasm. Does nothing when no input changed.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import {
+  bin,
+  filesBelow,
+  fingerprint,
+  main,
+  root,
+  run,
+  seconds,
+  target,
+  upToDate,
+  writeStamp,
+} from './lib.mjs';
+import { findWasmBindgen, setup } from './setup.mjs';
+
+const PKG = 'bindings/wasm/pkg';
+const STAMP = `${PKG}/.stamp`;
+const OUTPUTS = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map((file) => `${PKG}/${file}`);
+/** What every browser since 2023 has. */
+const FEATURES = [
+  'bulk-memory',
+  'sign-ext',
+  'nontrapping-float-to-int',
+  'mutable-globals',
+  'reference-types',
+  'multivalue',
+];
+
+export async function buildWasm() {
+  const inputs = filesBelow('engine', 'bindings/wasm', 'Cargo.toml', 'Cargo.lock', 'tools/build-wasm.mjs');
+  const hash = fingerprint(inputs);
+  if (upToDate(STAMP, hash, OUTPUTS)) {
+    return;
+  }
+  const started = Date.now();
+  console.log('build: the engine for WebAssembly');
+  await run('cargo', [
+    'build',
+    '-q',
+    '-p',
+    'nacre-wasm',
+    '--profile',
+    'wasm',
+    '--target',
+    'wasm32-unknown-unknown',
+  ]);
+  const compiled = path.join(target, 'wasm32-unknown-unknown/wasm/nacre_wasm.wasm');
+  fs.rmSync(path.join(root, PKG), { recursive: true, force: true });
+  const bindgen = [
+    '--target',
+    'web',
+    '--out-name',
+    'nacre',
+    '--omit-default-module-path',
+    '--out-dir',
+    PKG,
+    compiled,
+  ];
+  await run(findWasmBindgen() ?? 'wasm-bindgen', bindgen);
+  await optimize(path.join(root, PKG, 'nacre_bg.wasm'));
+  writeStamp(STAMP, hash);
+  console.log(`build: the engine took ${seconds(Date.now() - started)}`);
+}
+
+async function optimize(file) {
+  const enable = FEATURES.map((feature) => `--enable-${feature}`);
+  const optimized = `${file}.opt`;
+  await run(bin('wasm-opt'), ['-Oz', ...enable, '--strip-debug', '--strip-producers', '-o', optimized, file]);
+  fs.renameSync(optimized, file);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await main(async () => {
+    await setup();
+    await buildWasm();
+  });
+}

@@ -1,0 +1,71 @@
+/**
+ * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine, and types.
+ * Does nothing when no input changed.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { buildWasm } from './build-wasm.mjs';
+import { bin, filesBelow, fingerprint, main, root, run, seconds, upToDate, writeStamp } from './lib.mjs';
+import { setup } from './setup.mjs';
+
+const DIST = 'bindings/js/dist';
+const STAMP = `${DIST}/.stamp`;
+const OUTPUTS = ['index.js', 'node.js', 'worker.js', 'nacre_bg.wasm', 'types/bindings/js/src/index.d.ts'];
+const ENTRIES = {
+  index: 'bindings/js/src/index.ts',
+  node: 'bindings/js/src/node.ts',
+  worker: 'worker/browser/worker.ts',
+};
+
+export async function buildPackage() {
+  await buildWasm();
+  const pkg = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map((file) => `bindings/wasm/pkg/${file}`);
+  const inputs = [...filesBelow('bindings/js', 'worker', 'tsconfig.json', 'tools/build.mjs'), ...pkg];
+  const hash = fingerprint(inputs);
+  if (
+    upToDate(
+      STAMP,
+      hash,
+      OUTPUTS.map((output) => `${DIST}/${output}`),
+    )
+  ) {
+    return;
+  }
+  const started = Date.now();
+  const dist = path.join(root, DIST);
+  fs.rmSync(dist, { recursive: true, force: true });
+  fs.mkdirSync(dist, { recursive: true });
+  fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm'), path.join(dist, 'nacre_bg.wasm'));
+  // The engine's glue has no dependency but itself: its types are a file to copy.
+  const glueTypes = path.join(dist, 'types/bindings/wasm/pkg');
+  fs.mkdirSync(glueTypes, { recursive: true });
+  fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre.d.ts'), path.join(glueTypes, 'nacre.d.ts'));
+  await run(bin('tsc'), ['-p', 'bindings/js/tsconfig.build.json']);
+  await bundle(dist);
+  fs.copyFileSync(path.join(root, 'LICENSE'), path.join(root, 'bindings/js/LICENSE'));
+  writeStamp(STAMP, hash);
+  console.log(`build: the npm package took ${seconds(Date.now() - started)}`);
+}
+
+/** One script an entry, so that a page without a bundler loads two files and not twenty. */
+async function bundle(dist) {
+  const { rolldown } = await import('rolldown');
+  for (const [name, entry] of Object.entries(ENTRIES)) {
+    const build = await rolldown({
+      input: path.join(root, entry),
+      external: /^node:/,
+      platform: name === 'node' ? 'node' : 'browser',
+    });
+    await build.write({ dir: dist, entryFileNames: `${name}.js`, format: 'esm', codeSplitting: false });
+    await build.close();
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await main(async () => {
+    await setup();
+    await buildPackage();
+  });
+}

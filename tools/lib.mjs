@@ -1,0 +1,136 @@
+/**
+ * What the scripts here share: running commands, saying what is being done, and knowing whether inputs changed.
+ * Plain Node, nothing installed: the scripts run before anything is.
+ */
+
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The repository's root. */
+export const root = fileURLToPath(new URL('..', import.meta.url));
+/** Where cargo builds. */
+export const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
+/** Tools that setup had to install itself. */
+export const ownTools = path.join(target, 'tools');
+const windows = process.platform === 'win32';
+
+/** A command in node_modules/.bin. */
+export function bin(name) {
+  return path.join(root, 'node_modules', '.bin', windows ? `${name}.cmd` : name);
+}
+
+/** Something that went wrong in a way the reader can understand without a stack. */
+export class Failure extends Error {}
+
+/** Runs a script's main function; a Failure ends it with one line. */
+export async function main(run) {
+  try {
+    await run();
+  } catch (error) {
+    console.error(error instanceof Failure ? `\n✗ ${error.message}` : error);
+    process.exitCode = 1;
+  }
+}
+
+/**
+ * Runs a command. Its output is shown; with `quiet` only when it fails; with `tee` it is shown and answered.
+ * Throws a Failure when it fails.
+ */
+export function run(command, args = [], options = {}) {
+  const { quiet = false, tee = false, cwd = root, env = {}, okay = [0] } = options;
+  const capture = quiet || tee;
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', capture ? 'pipe' : 'inherit', capture ? 'pipe' : 'inherit'],
+      shell: windows,
+    });
+    let output = '';
+    for (const [from, to] of [
+      [child.stdout, process.stdout],
+      [child.stderr, process.stderr],
+    ]) {
+      from?.on('data', (data) => {
+        output += data;
+        if (tee) {
+          to.write(data);
+        }
+      });
+    }
+    child.on('error', (error) => reject(new Failure(`cannot run ${command}: ${error.message}`)));
+    child.on('close', (code) => {
+      if (okay.includes(code)) {
+        resolve(output);
+        return;
+      }
+      if (quiet) {
+        process.stdout.write(output);
+      }
+      const failure = new Failure(`${path.basename(command)} ${args.join(' ')} failed (exit code ${code})`);
+      failure.output = output;
+      reject(failure);
+    });
+  });
+}
+
+/** What a command prints, or null when it cannot be run or fails. */
+export function probe(command, args = []) {
+  const result = spawnSync(command, args, { cwd: root, encoding: 'utf8', shell: windows });
+  return result.status === 0 ? result.stdout.trim() : null;
+}
+
+/** `1.2 s` */
+export function seconds(ms) {
+  return ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
+}
+
+/** Every file below the given files and folders, relative to the root, sorted. */
+export function filesBelow(...starts) {
+  const found = [];
+  const skip = new Set(['node_modules', 'target', 'dist', 'pkg', '.git', 'tmp']);
+  const visit = (relative) => {
+    const stat = fs.statSync(path.join(root, relative), { throwIfNoEntry: false });
+    if (stat?.isDirectory()) {
+      for (const entry of fs.readdirSync(path.join(root, relative))) {
+        if (!skip.has(entry)) {
+          visit(path.join(relative, entry));
+        }
+      }
+    } else if (stat?.isFile()) {
+      found.push(relative);
+    }
+  };
+  starts.forEach(visit);
+  return found.sort();
+}
+
+/** A hash of names and contents of files, and of what else matters. */
+export function fingerprint(files, ...extra) {
+  const hash = createHash('sha256');
+  for (const file of files) {
+    hash.update(`${file}\0`).update(fs.readFileSync(path.join(root, file)));
+  }
+  return hash.update(extra.join('\0')).digest('hex');
+}
+
+/** Whether `stamp` holds this fingerprint and all outputs are there. */
+export function upToDate(stamp, hash, outputs = []) {
+  try {
+    return (
+      fs.readFileSync(path.join(root, stamp), 'utf8') === hash &&
+      outputs.every((output) => fs.existsSync(path.join(root, output)))
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** Remembers a fingerprint. */
+export function writeStamp(stamp, hash) {
+  fs.mkdirSync(path.dirname(path.join(root, stamp)), { recursive: true });
+  fs.writeFileSync(path.join(root, stamp), hash);
+}

@@ -1,0 +1,11 @@
+/** `npm start`: installs what is missing, builds, and serves the demo; Vite prints its address. */
+
+import { buildPackage } from './build.mjs';
+import { main, run } from './lib.mjs';
+import { setup } from './setup.mjs';
+
+await main(async () => {
+  await setup();
+  await buildPackage();
+  await run('npm', ['run', 'dev', '--silent', '-w', 'web', '--', ...process.argv.slice(2)]);
+});

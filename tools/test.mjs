@@ -1,0 +1,182 @@
+/**
+ * `npm test`: everything that is checked, in one command. `--only lint|rust|node|browser` runs one part.
+ * A failing step does not hide the ones after it. The last line is `N passed, N failed`: tests of all
+ * runners, plus one failure for each check that is not a test.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { buildPackage } from './build.mjs';
+import { bin, Failure, main, root, run, seconds, target } from './lib.mjs';
+import { packCheck } from './pack-check.mjs';
+import { setup } from './setup.mjs';
+import { printSize } from './size.mjs';
+
+const PARTS = ['lint', 'rust', 'node', 'browser'];
+const HEARTBEAT_MS = 20_000;
+
+const wanted = parts(process.argv.slice(2));
+const totals = { passed: 0, failed: 0, ignored: 0 };
+const failures = [];
+
+function parts(args) {
+  const at = args.indexOf('--only');
+  if (at === -1) {
+    return PARTS;
+  }
+  const part = args[at + 1];
+  if (!PARTS.includes(part)) {
+    console.error(`--only takes one of ${PARTS.join(', ')}`);
+    process.exit(2);
+  }
+  return [part];
+}
+
+/** Runs one step and says so. `work` answers `{ passed, failed }` if it ran tests. */
+async function step(name, work) {
+  const started = Date.now();
+  console.log(`▸ ${name}`);
+  const beat = setInterval(() => {
+    console.log(`  … ${name}: ${seconds(Date.now() - started)} so far`);
+  }, HEARTBEAT_MS);
+  try {
+    const counts = await work();
+    const tests = counts === undefined ? '' : `, ${counts.passed} tests`;
+    add(counts);
+    if (counts !== undefined && counts.failed > 0) {
+      throw new Failure(`${counts.failed} tests failed`);
+    }
+    console.log(`✓ ${name} (${seconds(Date.now() - started)}${tests})`);
+    return true;
+  } catch (error) {
+    if (error.counts === undefined || error.counts.failed === 0) {
+      totals.failed += error instanceof Failure && /tests failed$/.test(error.message) ? 0 : 1;
+    }
+    add(error.counts);
+    failures.push(name);
+    console.log(
+      `✗ ${name} (${seconds(Date.now() - started)}): ${error instanceof Failure ? error.message : error.stack}`,
+    );
+    return false;
+  } finally {
+    clearInterval(beat);
+  }
+}
+
+function add(counts) {
+  totals.passed += counts?.passed ?? 0;
+  totals.failed += counts?.failed ?? 0;
+  totals.ignored += counts?.ignored ?? 0;
+}
+
+/** Sums up what `cargo test` prints. */
+function cargoCounts(output) {
+  const counts = { passed: 0, failed: 0, ignored: 0 };
+  for (const match of output.matchAll(/test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored/g)) {
+    counts.passed += Number(match[1]);
+    counts.failed += Number(match[2]);
+    counts.ignored += Number(match[3]);
+  }
+  return counts;
+}
+
+async function cargoTest(args) {
+  try {
+    return cargoCounts(await run('cargo', ['test', '--no-fail-fast', ...args], { quiet: true }));
+  } catch (error) {
+    error.counts = cargoCounts(error.output ?? '');
+    throw error;
+  }
+}
+
+async function vitest(project) {
+  const report = path.join(target, `vitest-${project}.json`);
+  fs.rmSync(report, { force: true });
+  const args = [
+    'run',
+    '--project',
+    project,
+    '--reporter',
+    'default',
+    '--reporter',
+    'json',
+    `--outputFile.json=${report}`,
+  ];
+  const counts = () => {
+    const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(fs.readFileSync(report, 'utf8'));
+    return { passed: numPassedTests, failed: numFailedTests, ignored: numPendingTests };
+  };
+  try {
+    await run(bin('vitest'), args, { quiet: true });
+    return counts();
+  } catch (error) {
+    error.counts = fs.existsSync(report) ? counts() : undefined;
+    throw error;
+  }
+}
+
+const quiet = { quiet: true };
+const wasm = ['--target', 'wasm32-unknown-unknown'];
+
+async function lint() {
+  await step('cargo fmt', async () => void (await run('cargo', ['fmt', '--all', '--check'], quiet)));
+  await step('prettier', async () => void (await run(bin('prettier'), ['--check', '.'], quiet)));
+  await step('cargo clippy', async () => {
+    await run(
+      'cargo',
+      ['clippy', '-q', '--workspace', '--exclude', 'nacre-wasm', '--all-targets', '--', '-D', 'warnings'],
+      quiet,
+    );
+  });
+  await step('cargo clippy, wasm', async () => {
+    await run('cargo', ['clippy', '-q', '-p', 'nacre-wasm', ...wasm, '--', '-D', 'warnings'], quiet);
+  });
+  await step('tidy', () => cargoTest(['-p', 'nacre-tidy']));
+}
+
+async function rust() {
+  await step('cargo test', () => cargoTest([]));
+}
+
+async function packages() {
+  const built = await step('build the package', buildPackage);
+  if (built) {
+    await step('size of the engine', async () => printSize());
+  }
+  return built;
+}
+
+await main(async () => {
+  const started = Date.now();
+  const has = (part) => wanted.includes(part);
+  await setup({ browser: has('browser') });
+  if (has('lint')) {
+    await lint();
+  }
+  if (has('rust')) {
+    await rust();
+  }
+  if (has('lint') || has('node') || has('browser')) {
+    const built = await packages();
+    if (built && has('lint')) {
+      await step('tsc', async () => void (await run(bin('tsc'), ['-p', '.'], quiet)));
+    }
+    if (built && has('node')) {
+      await step('vitest in Node', () => vitest('node'));
+    }
+    if (built && has('browser')) {
+      await step('vitest in Chromium', () => vitest('browser'));
+      await step('Playwright: reloads and tabs', () => vitest('tabs'));
+      await step('npm pack, installed and bundled', packCheck);
+    }
+  }
+  const ignored = totals.ignored === 0 ? '' : `, ${totals.ignored} ignored`;
+  console.log(
+    `\n${failures.length === 0 ? 'everything passed' : `failed: ${failures.join(', ')}`} in ${seconds(Date.now() - started)}`,
+  );
+  console.log(`tests run: ${totals.passed + totals.failed}${ignored}`);
+  console.log(`${totals.passed} passed, ${totals.failed} failed`);
+  if (totals.failed > 0 || failures.length > 0) {
+    process.exitCode = 1;
+  }
+});

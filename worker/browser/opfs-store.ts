@@ -1,0 +1,300 @@
+/**
+ * The files of a database in the origin private file system, with synchronous calls only.
+ *
+ * Opening a file in OPFS is asynchronous, so the store holds a pool of physical files whose access handles
+ * are open for as long as the store is. The first sector of each says which logical file it holds
+ * (`opfs-header.ts`); creating and removing a logical file is rewriting that sector. `prepare` keeps spare
+ * ones ready. A file named LOCK makes the directory ours: only one access handle can be open on it.
+ *
+ * Invariants: a free physical file has no data, durably, before it is given out again, so a new file never
+ * shows bytes of an old one after a crash. Fewer than MAX_FILES handles are ever open (Safari allows about
+ * 250).
+ */
+
+import { nacreError } from '../shared/errors.js';
+import type { OwnedStore } from '../shared/local-store.js';
+import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-handles.js';
+import { decodeHeader, encodeHeader, HEADER_BYTES, isFileName } from './opfs-header.js';
+
+const LOCK = 'LOCK';
+const MIN_SPARE = 6;
+const SPARE_AFTER_PREPARE = 10;
+const MAX_SPARE = 24;
+const MAX_FILES = 220;
+
+interface Physical {
+  /** Name in the directory. */
+  entry: string;
+  handle: SyncAccessHandle;
+}
+
+interface Logical extends Physical {
+  name: string;
+  id: number;
+}
+
+export class OpfsStore implements OwnedStore {
+  readonly #database: string;
+  readonly #directory: FileSystemDirectoryHandle;
+  readonly #lock: SyncAccessHandle;
+  readonly #byName = new Map<string, Logical>();
+  readonly #byId = new Map<number, Logical>();
+  #spare: Physical[] = [];
+  #generation = 0;
+  #nextEntry = 0;
+  #nextId = 1;
+  #preparing: Promise<void> | null = null;
+  #closed = false;
+
+  private constructor(database: string, directory: FileSystemDirectoryHandle, lock: SyncAccessHandle) {
+    this.#database = database;
+    this.#directory = directory;
+    this.#lock = lock;
+  }
+
+  /** Opens the directory of a database, making it if need be; `in_use` when another tab has it. */
+  static async open(database: string): Promise<OpfsStore> {
+    const directory = await databaseDirectory(database);
+    const store = new OpfsStore(database, directory, await openExclusive(directory, LOCK, database));
+    try {
+      await store.#load();
+      await store.prepare();
+      return store;
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const entries: string[] = [];
+    for await (const entry of this.#directory.keys()) {
+      if (/^p\d+$/.test(entry)) {
+        entries.push(entry);
+        this.#nextEntry = Math.max(this.#nextEntry, Number(entry.slice(1)) + 1);
+      }
+    }
+    // All settle before anything is decided, so that a failure leaves no handle open behind our back.
+    const opened = await Promise.allSettled(
+      entries.map(async (entry) => {
+        const handle = await openExclusive(this.#directory, entry, this.#database);
+        this.#adopt({ entry, handle });
+      }),
+    );
+    const failed = opened.find((result) => result.status === 'rejected');
+    if (failed !== undefined) {
+      throw failed.reason;
+    }
+  }
+
+  /** Takes a physical file found at opening into the pool. */
+  #adopt(file: Physical): void {
+    const sector = new Uint8Array(HEADER_BYTES);
+    const filled = file.handle.read(sector, { at: 0 });
+    const header = filled === HEADER_BYTES ? decodeHeader(sector) : null;
+    this.#generation = Math.max(this.#generation, header?.generation ?? 0);
+    if (header === null || header.name === null) {
+      this.#spare.push(file);
+      this.#empty(file);
+      return;
+    }
+    const other = this.#byName.get(header.name);
+    if (other !== undefined) {
+      // A removal that a crash undid, after the name was given out again: the younger one counts.
+      const mine = header.generation;
+      const theirs = this.#generationOf(other);
+      if (mine < theirs) {
+        this.#spare.push(file);
+        this.#free(file);
+        return;
+      }
+      this.#forget(other);
+      this.#free(other);
+    }
+    this.#remember(header.name, file);
+  }
+
+  list(): string[] {
+    return [...this.#byName.keys()];
+  }
+
+  open(name: string): number {
+    const file = this.#byName.get(name);
+    if (file === undefined) {
+      throw nacreError('not_found', `file ${name} is not in opfs://${this.#database}`);
+    }
+    return file.id;
+  }
+
+  create(name: string): number {
+    this.#mustBeOpen();
+    if (!isFileName(name)) {
+      throw nacreError('type', `'${name}' is not a file name`);
+    }
+    if (this.#byName.has(name)) {
+      throw nacreError('already_exists', `file ${name} is already in opfs://${this.#database}`);
+    }
+    const file = this.#spare.pop();
+    if (file === undefined) {
+      throw nacreError(
+        'limit',
+        `no spare file for ${name} in opfs://${this.#database}: too many made at once`,
+      );
+    }
+    this.#writeHeader(file, name);
+    return this.#remember(name, file).id;
+  }
+
+  remove(name: string): void {
+    const file = this.#byName.get(name);
+    if (file === undefined) {
+      throw nacreError('not_found', `file ${name} is not in opfs://${this.#database}`);
+    }
+    this.#forget(file);
+    this.#free(file);
+  }
+
+  release(_file: number): void {
+    // Handles stay open as long as the store does.
+  }
+
+  len(file: number): number {
+    return Math.max(0, this.#file(file).handle.getSize() - HEADER_BYTES);
+  }
+
+  read(file: number, offset: number, buffer: Uint8Array): void {
+    const { handle, name } = this.#file(file);
+    const filled = handle.read(buffer, { at: offset + HEADER_BYTES });
+    if (filled !== buffer.length) {
+      throw nacreError('corrupt', `file ${name} ends before byte ${offset + buffer.length}`);
+    }
+  }
+
+  write(file: number, offset: number, bytes: Uint8Array): void {
+    const { handle, name } = this.#file(file);
+    const written = handle.write(bytes, { at: offset + HEADER_BYTES });
+    if (written !== bytes.length) {
+      throw nacreError('limit', `no storage left: ${written} of ${bytes.length} bytes written to ${name}`);
+    }
+  }
+
+  truncate(file: number, len: number): void {
+    this.#file(file).handle.truncate(len + HEADER_BYTES);
+  }
+
+  sync(file: number): void {
+    this.#file(file).handle.flush();
+  }
+
+  bytes(): number {
+    let sum = 0;
+    for (const { handle } of [...this.#byName.values(), ...this.#spare]) {
+      sum += handle.getSize();
+    }
+    return sum;
+  }
+
+  /** Keeps spare files open, and gives surplus ones back. */
+  prepare(): Promise<void> | undefined {
+    const spare = this.#spare.length;
+    const full = this.#byName.size + spare >= MAX_FILES;
+    if (this.#closed || (spare >= MIN_SPARE && spare <= MAX_SPARE) || (full && spare <= MAX_SPARE)) {
+      return undefined;
+    }
+    this.#preparing ??= this.#refill().finally(() => {
+      this.#preparing = null;
+    });
+    return this.#preparing;
+  }
+
+  async #refill(): Promise<void> {
+    while (this.#spare.length > MAX_SPARE) {
+      const { entry, handle } = this.#spare.pop()!;
+      handle.close();
+      await this.#directory.removeEntry(entry);
+    }
+    const room = MAX_FILES - this.#byName.size - this.#spare.length;
+    const missing = Math.min(SPARE_AFTER_PREPARE - this.#spare.length, room);
+    const entries = Array.from({ length: Math.max(0, missing) }, () => `p${this.#nextEntry++}`);
+    const opened = await Promise.allSettled(
+      entries.map(async (entry) => {
+        const handle = await openExclusive(this.#directory, entry, this.#database);
+        if (this.#closed) {
+          handle.close();
+        } else {
+          this.#spare.push({ entry, handle });
+        }
+      }),
+    );
+    const failed = opened.find((result) => result.status === 'rejected');
+    if (failed !== undefined && this.#spare.length === 0) {
+      throw failed.reason;
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { handle } of [...this.#byName.values(), ...this.#spare]) {
+      handle.close();
+    }
+    this.#byName.clear();
+    this.#byId.clear();
+    this.#spare = [];
+    this.#lock.close();
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) {
+      throw nacreError('closed', `opfs://${this.#database} is closed`);
+    }
+  }
+
+  #file(id: number): Logical {
+    const file = this.#byId.get(id);
+    if (file === undefined) {
+      this.#mustBeOpen();
+      throw nacreError('not_found', `a file of opfs://${this.#database} was removed while it was open`);
+    }
+    return file;
+  }
+
+  #remember(name: string, physical: Physical): Logical {
+    const file = { ...physical, name, id: this.#nextId++ };
+    this.#byName.set(name, file);
+    this.#byId.set(file.id, file);
+    return file;
+  }
+
+  #forget(file: Logical): void {
+    this.#byName.delete(file.name);
+    this.#byId.delete(file.id);
+    this.#spare.push({ entry: file.entry, handle: file.handle });
+  }
+
+  #generationOf(file: Physical): number {
+    const sector = new Uint8Array(HEADER_BYTES);
+    file.handle.read(sector, { at: 0 });
+    return decodeHeader(sector)?.generation ?? 0;
+  }
+
+  #writeHeader(file: Physical, name: string | null): void {
+    const sector = encodeHeader({ name, generation: ++this.#generation });
+    if (file.handle.write(sector, { at: 0 }) !== HEADER_BYTES) {
+      throw nacreError('limit', `no storage left for ${name ?? 'a file header'} in opfs://${this.#database}`);
+    }
+  }
+
+  /** First the name goes, durably; then the data. The other way round a crash could leave the name of nothing. */
+  #free(file: Physical): void {
+    this.#writeHeader(file, null);
+    file.handle.flush();
+    this.#empty(file);
+  }
+
+  #empty(file: Physical): void {
+    if (file.handle.getSize() > HEADER_BYTES) {
+      file.handle.truncate(HEADER_BYTES);
+      file.handle.flush();
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The files of a database in a folder of the operating system, for Node: the same folder and the same
+ * files as the native engine's.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { nacreError } from '../shared/errors.js';
+import type { OwnedStore } from '../shared/local-store.js';
+import { lockFolder } from './folder-lock.js';
+
+interface OpenFile {
+  name: string;
+  descriptor: number;
+  /** Whether the folder's entry for it may not be durable yet. */
+  fresh: boolean;
+}
+
+export class FolderStore implements OwnedStore {
+  readonly #folder: string;
+  readonly #unlock: () => void;
+  readonly #files = new Map<number, OpenFile>();
+  #nextId = 1;
+  #closed = false;
+
+  private constructor(folder: string, unlock: () => void) {
+    this.#folder = folder;
+    this.#unlock = unlock;
+  }
+
+  /** Opens a folder, making it if need be; `in_use` when another process has it. */
+  static open(folder: string): FolderStore {
+    fs.mkdirSync(folder, { recursive: true });
+    return new FolderStore(folder, lockFolder(folder));
+  }
+
+  list(): string[] {
+    return fs
+      .readdirSync(this.#folder, { withFileTypes: true })
+      .filter((entry) => entry.isFile() && /^[A-Za-z0-9._-]{1,64}$/.test(entry.name) && entry.name !== 'LOCK')
+      .map((entry) => entry.name);
+  }
+
+  open(name: string): number {
+    return this.#open(name, 'r+', false);
+  }
+
+  create(name: string): number {
+    return this.#open(name, 'wx+', true);
+  }
+
+  #open(name: string, flags: string, fresh: boolean): number {
+    if (this.#closed) {
+      throw nacreError('closed', `${this.#folder} is closed`);
+    }
+    try {
+      const descriptor = fs.openSync(path.join(this.#folder, name), flags, 0o644);
+      const id = this.#nextId++;
+      this.#files.set(id, { name, descriptor, fresh });
+      return id;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+        throw nacreError('already_exists', `file ${name} is already in ${this.#folder}`, error);
+      }
+      throw error;
+    }
+  }
+
+  remove(name: string): void {
+    fs.unlinkSync(path.join(this.#folder, name));
+  }
+
+  release(file: number): void {
+    const open = this.#files.get(file);
+    if (open !== undefined) {
+      this.#files.delete(file);
+      fs.closeSync(open.descriptor);
+    }
+  }
+
+  len(file: number): number {
+    return fs.fstatSync(this.#file(file).descriptor).size;
+  }
+
+  read(file: number, offset: number, buffer: Uint8Array): void {
+    const { name, descriptor } = this.#file(file);
+    let filled = 0;
+    while (filled < buffer.length) {
+      const count = fs.readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled);
+      if (count === 0) {
+        throw nacreError('corrupt', `file ${name} ends before byte ${offset + buffer.length}`);
+      }
+      filled += count;
+    }
+  }
+
+  write(file: number, offset: number, bytes: Uint8Array): void {
+    const { descriptor } = this.#file(file);
+    let written = 0;
+    while (written < bytes.length) {
+      written += fs.writeSync(descriptor, bytes, written, bytes.length - written, offset + written);
+    }
+  }
+
+  truncate(file: number, len: number): void {
+    fs.ftruncateSync(this.#file(file).descriptor, len);
+  }
+
+  sync(file: number): void {
+    const open = this.#file(file);
+    fs.fsyncSync(open.descriptor);
+    if (open.fresh) {
+      syncFolder(this.#folder);
+      open.fresh = false;
+    }
+  }
+
+  prepare(): undefined {}
+
+  bytes(): number {
+    return this.list().reduce((sum, name) => {
+      return sum + (fs.statSync(path.join(this.#folder, name), { throwIfNoEntry: false })?.size ?? 0);
+    }, 0);
+  }
+
+  close(): void {
+    if (this.#closed) {
+      return;
+    }
+    this.#closed = true;
+    for (const { descriptor } of this.#files.values()) {
+      fs.closeSync(descriptor);
+    }
+    this.#files.clear();
+    this.#unlock();
+  }
+
+  #file(id: number): OpenFile {
+    const file = this.#files.get(id);
+    if (file === undefined) {
+      throw nacreError('closed', `${this.#folder} is closed`);
+    }
+    return file;
+  }
+}
+
+/** Makes new names durable. Windows cannot open folders; there the file system's journal has to do. */
+function syncFolder(folder: string): void {
+  if (process.platform === 'win32') {
+    return;
+  }
+  const descriptor = fs.openSync(folder, 'r');
+  try {
+    fs.fsyncSync(descriptor);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}

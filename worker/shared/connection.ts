@@ -1,0 +1,247 @@
+/**
+ * One open database and its sessions: what a worker (or, in Node, the caller's own thread) does for every
+ * method of the protocol. Statements of one session run one after another in the order they were called;
+ * sessions do not wait for each other except where the engine makes them.
+ *
+ * The engine answers at once whenever it does not have to wait, so most calls finish synchronously.
+ */
+
+import { Database, engineError, mustBeSound, type Prepared, type Session } from './engine.js';
+import { nacreError } from './errors.js';
+import type { OwnedStore } from './local-store.js';
+import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './protocol.js';
+
+/** The session of calls that belong to no transaction. */
+export const MAIN_SESSION = 0;
+const MAINTENANCE_STEPS = 4;
+
+interface OpenSession {
+  engine: Session;
+  /** The last statement that has not ended, when there is one. */
+  tail: Promise<unknown> | null;
+}
+
+type Method = (...args: never[]) => unknown;
+
+export class Connection {
+  readonly #database: Database;
+  readonly #store: OwnedStore | null;
+  readonly #sessions = new Map<number, OpenSession>();
+  readonly #statements = new Map<number, Prepared>();
+  #nextStatement = 1;
+  #closing: Promise<void> | null = null;
+  #idle: ReturnType<typeof setTimeout> | null = null;
+
+  private constructor(database: Database, store: OwnedStore | null) {
+    this.#database = database;
+    this.#store = store;
+    this.#sessions.set(MAIN_SESSION, { engine: database.session(), tail: null });
+  }
+
+  /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
+  static async open(store: OwnedStore | null, options: EngineOptions): Promise<Connection> {
+    try {
+      mustBeSound();
+      const connection = new Connection(await Database.open(store ?? undefined, options), store);
+      connection.#afterwards();
+      return connection;
+    } catch (error) {
+      store?.close();
+      throw engineError(error);
+    }
+  }
+
+  readonly #methods: Record<string, Method> = {
+    begin: (session: number) => this.#begin(session),
+    end: (session: number, statement: 'commit' | 'rollback') => this.#end(session, statement),
+    execute: (session: number, sql: string, parameters: unknown) =>
+      this.#on(session, (engine) => engine.execute(sql, parameters) as WireResult),
+    arrow: (session: number, sql: string, parameters: unknown) =>
+      this.#on(session, (engine) => engine.arrow(sql, parameters) as Uint8Array),
+    prepare: (session: number, sql: string) => this.#on(session, (engine) => this.#prepare(engine, sql)),
+    run: (session: number, statement: number, parameters: unknown) =>
+      this.#on(session, (engine) => engine.run(this.#statement(statement), parameters) as WireResult),
+    finalize: (statement: number) => this.#finalize(statement),
+    inspect: () => this.#database.inspect(),
+    storage: () => this.#storage(),
+    flush: () => this.#database.flush(),
+    close: () => this.close(),
+  };
+
+  /** Runs a method: the result, or a promise of it. Throws NacreError only. */
+  call(method: string, args: unknown[]): unknown {
+    try {
+      if (this.#closing !== null && method !== 'close') {
+        throw nacreError('closed', 'the database is closed');
+      }
+      mustBeSound();
+      const run = this.#methods[method];
+      if (run === undefined) {
+        throw nacreError(
+          'unsupported',
+          `unknown method ${method}: page and worker are of different versions`,
+        );
+      }
+      const result = run(...(args as never[]));
+      return result instanceof Promise
+        ? result.catch((error: unknown) => {
+            throw engineError(error);
+          })
+        : result;
+    } catch (error) {
+      throw engineError(error);
+    } finally {
+      this.#afterwards();
+    }
+  }
+
+  /** Waits for running statements and closes. Transactions still open are rolled back. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#idle !== null) {
+      clearTimeout(this.#idle);
+    }
+    try {
+      await Promise.all([...this.#sessions.values()].map((session) => session.tail));
+      this.#statements.forEach((statement) => statement.free());
+      this.#sessions.forEach((session) => session.engine.free());
+      await this.#database.close();
+      this.#database.free();
+    } finally {
+      this.#store?.close();
+    }
+  }
+
+  /** In the session's turn: at once when it has nothing else to do. */
+  #on<T>(id: number, work: (engine: Session) => T | Promise<T>): T | Promise<T> {
+    const session = this.#sessions.get(id);
+    if (session === undefined) {
+      throw nacreError('closed', 'the transaction has ended');
+    }
+    const result =
+      session.tail === null ? work(session.engine) : session.tail.then(() => work(session.engine));
+    if (result instanceof Promise) {
+      // The next statement runs whether or not this one fails.
+      const tail = result
+        .catch(() => {})
+        .then(() => {
+          if (session.tail === tail) {
+            session.tail = null;
+          }
+        });
+      session.tail = tail;
+    }
+    return result;
+  }
+
+  #begin(id: number): unknown {
+    const engine = this.#database.session();
+    this.#sessions.set(id, { engine, tail: null });
+    return this.#settle(
+      () => this.#on(id, () => engine.execute('begin', undefined) as WireResult),
+      () => undefined,
+      () => this.#drop(id),
+    );
+  }
+
+  #end(id: number, statement: 'commit' | 'rollback'): unknown {
+    return this.#settle(
+      () =>
+        this.#on(id, (engine) =>
+          engine.inTransaction() ? (engine.execute(statement, undefined) as WireResult) : undefined,
+        ),
+      () => this.#drop(id),
+      () => this.#drop(id),
+    );
+  }
+
+  /** `then` for something that may be a promise, so that what is there already stays synchronous. */
+  #settle(work: () => unknown, done: () => void, failed: () => void): unknown {
+    let result: unknown;
+    try {
+      result = work();
+    } catch (error) {
+      failed();
+      throw error;
+    }
+    if (result instanceof Promise) {
+      return result.then(done, (error: unknown) => {
+        failed();
+        throw error;
+      });
+    }
+    done();
+    return undefined;
+  }
+
+  #drop(id: number): void {
+    this.#sessions.get(id)?.engine.free();
+    this.#sessions.delete(id);
+  }
+
+  #prepare(engine: Session, sql: string): WirePrepared {
+    const prepared = engine.prepare(sql);
+    const statement = this.#nextStatement++;
+    this.#statements.set(statement, prepared);
+    return {
+      statement,
+      fields: prepared.fields() as WirePrepared['fields'],
+      parameters: prepared.parameters() as string[],
+    };
+  }
+
+  #statement(id: number): Prepared {
+    const statement = this.#statements.get(id);
+    if (statement === undefined) {
+      throw nacreError('closed', 'the prepared statement is closed');
+    }
+    return statement;
+  }
+
+  #finalize(id: number): void {
+    this.#statements.get(id)?.free();
+    this.#statements.delete(id);
+  }
+
+  async #storage(): Promise<StorageReport> {
+    const manager = typeof navigator === 'undefined' ? undefined : navigator.storage;
+    const inOrigin = this.#store !== null && manager !== undefined;
+    return {
+      bytes: this.#store?.bytes() ?? 0,
+      quota: inOrigin ? ((await manager.estimate()).quota ?? null) : null,
+      persisted: this.#store !== null && (!inOrigin || (await manager.persisted())),
+    };
+  }
+
+  /** Between calls: files are made ready and the engine's background work is stepped, a little at a time. */
+  #afterwards(): void {
+    if (this.#idle !== null || this.#closing !== null) {
+      return;
+    }
+    this.#idle = setTimeout(() => {
+      this.#idle = null;
+      if (this.#closing === null) {
+        void this.#maintain();
+      }
+    }, 0);
+    // Node must be free to exit.
+    (this.#idle as { unref?: () => void }).unref?.();
+  }
+
+  async #maintain(): Promise<void> {
+    try {
+      mustBeSound();
+      await this.#store?.prepare();
+      if (this.#closing === null && this.#database.maintain(MAINTENANCE_STEPS)) {
+        this.#afterwards();
+      }
+    } catch (error) {
+      // The statement that needs what failed here reports it.
+      engineError(error);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The one error class of the package, and how it travels between a worker and a page.
+ * The kinds are the engine's, name for name. An error that is not a NacreError never reaches a user:
+ * `toErrorData` turns whatever a runtime throws into one.
+ */
+
+/** What went wrong, coarsely. Each tells its reader what to do; see the package's README. */
+export type ErrorKind =
+  | 'syntax'
+  | 'type'
+  | 'not_found'
+  | 'already_exists'
+  | 'constraint'
+  | 'conflict'
+  | 'lock_timeout'
+  | 'deadlock'
+  | 'limit'
+  | 'unavailable'
+  | 'in_use'
+  | 'corrupt'
+  | 'io'
+  | 'unsupported'
+  | 'cancelled'
+  | 'closed';
+
+/** A place in SQL text; both count from 1, columns in characters. */
+export interface Position {
+  line: number;
+  column: number;
+}
+
+/** An error as plain data: what the engine throws and what messages carry. */
+export interface ErrorData {
+  kind: ErrorKind;
+  message: string;
+  sqlstate?: string | undefined;
+  position?: Position | undefined;
+  hint?: string | undefined;
+  table?: string | undefined;
+  key?: string | undefined;
+}
+
+const SQLSTATES: Record<ErrorKind, string> = {
+  syntax: '42601',
+  type: '42804',
+  not_found: '42704',
+  already_exists: '42710',
+  constraint: '23000',
+  conflict: '40001',
+  lock_timeout: '55P03',
+  deadlock: '40P01',
+  limit: '54000',
+  unavailable: '57P03',
+  in_use: '55006',
+  corrupt: 'XX001',
+  io: '58030',
+  unsupported: '0A000',
+  cancelled: '57014',
+  closed: '08003',
+};
+
+const RETRYABLE: ReadonlySet<ErrorKind> = new Set(['conflict', 'lock_timeout', 'deadlock', 'unavailable']);
+
+/** Any failure of the database. */
+export class NacreError extends Error {
+  override readonly name = 'NacreError';
+  /** What went wrong, coarsely. */
+  readonly kind: ErrorKind;
+  /** Five-character SQLSTATE. */
+  readonly sqlstate: string;
+  /** Place in the SQL text, when there is one. */
+  readonly position: Position | undefined;
+  /** Advice, such as a similar name. */
+  readonly hint: string | undefined;
+  /** Table of a violated constraint. */
+  readonly table: string | undefined;
+  /** Violated key. */
+  readonly key: string | undefined;
+
+  constructor(data: ErrorData, options?: ErrorOptions) {
+    super(data.message, options);
+    this.kind = data.kind;
+    this.sqlstate = data.sqlstate ?? SQLSTATES[data.kind];
+    this.position = data.position;
+    this.hint = data.hint;
+    this.table = data.table;
+    this.key = data.key;
+  }
+
+  /** Whether running the same transaction again may succeed. */
+  get retryable(): boolean {
+    return RETRYABLE.has(this.kind);
+  }
+}
+
+/** Shorthand for throwing. */
+export function nacreError(kind: ErrorKind, message: string, cause?: unknown): NacreError {
+  return new NacreError({ kind, message }, cause === undefined ? undefined : { cause });
+}
+
+/** Whatever was thrown, as data. `context` says what was being done, for errors that are not ours. */
+export function toErrorData(thrown: unknown, context = ''): ErrorData {
+  if (isErrorData(thrown)) {
+    const { kind, message, sqlstate, position, hint, table, key } = thrown;
+    return { kind, message, sqlstate, position, hint, table, key };
+  }
+  const { name = '', message = String(thrown), code } = (thrown ?? {}) as Partial<Error> & { code?: string };
+  const prefix = context === '' ? '' : `${context}: `;
+  if (name === 'QuotaExceededError' || code === 'ENOSPC' || code === 'EDQUOT') {
+    return { kind: 'limit', message: `${prefix}no storage left: ${message}` };
+  }
+  if (name === 'NoModificationAllowedError') {
+    return { kind: 'in_use', message: `${prefix}the file is open elsewhere: ${message}` };
+  }
+  if (name === 'NotFoundError' || code === 'ENOENT') {
+    return { kind: 'not_found', message: `${prefix}${message}` };
+  }
+  if (name === 'AbortError') {
+    return { kind: 'cancelled', message: `${prefix}${message}` };
+  }
+  return { kind: 'io', message: `${prefix}${name === '' ? '' : `${name}: `}${message}` };
+}
+
+function isErrorData(value: unknown): value is ErrorData {
+  const kind = (value as ErrorData | null | undefined)?.kind;
+  return typeof kind === 'string' && Object.hasOwn(SQLSTATES, kind);
+}
