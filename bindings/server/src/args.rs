@@ -1,0 +1,201 @@
+//! The command line as data. Parsing only: nothing here opens a file or a database.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use nacredb::OnDuplicate;
+use std::path::PathBuf;
+
+const URLS: &str = "A database is named by `memory://`, a path, or `file:///path`.";
+
+/// One table for transactions and analytics.
+#[derive(Parser, Debug)]
+#[command(name = "nacre", version, about, after_help = URLS, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Interactive SQL
+    Shell(ShellArgs),
+    /// Runs statements and prints the last result
+    Sql(SqlArgs),
+    /// Loads files into a table, all or nothing per file
+    Import(ImportArgs),
+    /// Writes a table or the result of a query to a file
+    Export(ExportArgs),
+    /// Makes the eight TPC-H tables, with their keys
+    Tpch(TpchArgs),
+    /// Shows segments, rows, deleted rows, encodings and bytes
+    Inspect(InspectArgs),
+    /// Reads everything and verifies it
+    Check(CheckArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct ShellArgs {
+    /// Database; created when it does not exist
+    #[arg(default_value = "memory://")]
+    pub url: String,
+}
+
+#[derive(Args, Debug)]
+pub struct SqlArgs {
+    /// Database; created when it does not exist
+    pub url: String,
+    /// Statements, run in order; `-` reads them from standard input
+    #[arg(required = true, value_name = "SQL")]
+    pub sql: Vec<String>,
+    /// How the last result is printed
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: OutputFormat,
+    /// Value of the next parameter of the last SQL argument: a number, true, false, null, or text (quote it with ' to force text)
+    #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true)]
+    pub parameters: Vec<String>,
+}
+
+/// How a result is printed.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// For people
+    Table,
+    /// With a header line
+    Csv,
+    /// One array of objects
+    Json,
+    /// Arrow IPC stream
+    Arrow,
+}
+
+/// Formats of files.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// Comma-separated, with a header line
+    Csv,
+    /// Tab-separated, with a header line
+    Tsv,
+    /// Pipe-separated without a header, as TPC's generators write it
+    Tbl,
+    /// Apache Parquet
+    Parquet,
+    /// One JSON object a line
+    Ndjson,
+    /// Arrow IPC, file or stream
+    Arrow,
+}
+
+/// What happens to a row whose key exists.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DuplicatePolicy {
+    /// The file is not loaded
+    Error,
+    /// The row in the table stays
+    Skip,
+    /// The new row takes its place
+    Replace,
+}
+
+impl From<DuplicatePolicy> for OnDuplicate {
+    fn from(policy: DuplicatePolicy) -> OnDuplicate {
+        match policy {
+            DuplicatePolicy::Error => OnDuplicate::Error,
+            DuplicatePolicy::Skip => OnDuplicate::Skip,
+            DuplicatePolicy::Replace => OnDuplicate::Replace,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// Database; created when it does not exist
+    pub url: String,
+    /// Table; created from the first file when it does not exist
+    pub table: String,
+    /// Files; the format follows the name unless --format says otherwise
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Format of all files
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+    /// What happens to a row whose key exists
+    #[arg(long, value_enum, default_value = "error")]
+    pub on_duplicate: DuplicatePolicy,
+    /// Primary key of the table when it is created, as column names
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub primary_key: Vec<String>,
+    /// CSV and TSV: the first line is data, not names
+    #[arg(long)]
+    pub no_header: bool,
+    /// CSV, TSV and TBL: an unquoted field of exactly this text is null, as the empty one is
+    #[arg(long, value_name = "TEXT")]
+    pub null: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// Database
+    pub url: String,
+    /// A table's name or a query
+    pub source: String,
+    /// File to write; replaced when it exists
+    pub file: PathBuf,
+    /// Format; follows the file's name otherwise
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+}
+
+#[derive(Args, Debug)]
+pub struct TpchArgs {
+    /// Database; created when it does not exist
+    pub url: String,
+    /// Scale factor: 1 is about 8.7 million rows
+    #[arg(long, value_name = "F", value_parser = scale)]
+    pub scale: f64,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale.is_finite() && scale > 0.0 && scale <= 10_000.0 => Ok(scale),
+        _ => Err("a scale factor is a number above 0, up to 10000".into()),
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    /// Database
+    pub url: String,
+    /// Only this table, with its segments and columns
+    pub table: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Database
+    pub url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn commands_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn scale_is_checked() {
+        assert_eq!(scale("0.01"), Ok(0.01));
+        for bad in ["0", "-1", "nan", "inf", "x", ""] {
+            assert!(scale(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn negative_parameters_are_values() {
+        let cli = Cli::try_parse_from(["nacre", "sql", "memory://", "select ?", "--param", "-1"]).unwrap();
+        let Command::Sql(sql) = cli.command else { panic!("not sql") };
+        assert_eq!(sql.parameters, ["-1"]);
+    }
+}

@@ -1,0 +1,143 @@
+//! Text to values of a column's type: what CSV, TBL and NDJSON have in common.
+
+use nacredb::{DataType, VectorBuilder, decimal, temporal};
+
+/// Appends a text as a value of the type. The error is the rest of a sentence that starts with the text.
+pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -> Result<(), String> {
+    let not = || format!("is not a {data_type}");
+    match data_type {
+        DataType::Null => builder.push_null(),
+        DataType::Boolean => builder.push_bool(boolean(text).ok_or_else(not)?),
+        DataType::Float64 => builder.push_f64(float(text).ok_or_else(not)?),
+        DataType::Float32 => builder.push_f64(float(text).ok_or_else(not)? as f32 as f64),
+        DataType::Decimal { precision, scale } => {
+            let (unscaled, from) = decimal::parse(text).ok_or_else(not)?;
+            let unscaled = decimal::rescale(unscaled, from, scale)
+                .filter(|v| decimal::digits(*v) <= precision)
+                .ok_or_else(|| format!("does not fit {data_type}"))?;
+            if precision <= nacredb::DECIMAL64_MAX_PRECISION {
+                builder.push_i64(unscaled as i64);
+            } else {
+                builder.push_i128(unscaled);
+            }
+        }
+        DataType::Text { max_chars } => {
+            if max_chars.is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize) {
+                return Err(format!("is too long for {data_type}"));
+            }
+            builder.push_bytes(text.as_bytes());
+        }
+        DataType::Binary { max_bytes } => {
+            let bytes = binary(text).ok_or_else(not)?;
+            if max_bytes.is_some_and(|n| bytes.len() > n as usize) {
+                return Err(format!("is too long for {data_type}"));
+            }
+            builder.push_bytes(&bytes);
+        }
+        DataType::Date => builder.push_i64(temporal::parse_date(text).ok_or_else(not)? as i64),
+        DataType::Time => builder.push_i64(temporal::parse_time(text).ok_or_else(not)?),
+        DataType::Timestamp => builder.push_i64(temporal::parse_timestamp(text).ok_or_else(not)?),
+        DataType::Interval => return Err("INTERVAL cannot be stored".into()),
+        DataType::Json => {
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+                return Err(not());
+            }
+            builder.push_bytes(text.as_bytes());
+        }
+        _ => {
+            let (low, high) = data_type.integer_range().unwrap_or((0, 0));
+            let value: i128 = text.trim().parse().map_err(|_| not())?;
+            if value < low || value > high {
+                return Err(format!("does not fit {data_type}"));
+            }
+            if data_type == DataType::UInt64 { builder.push_i128(value) } else { builder.push_i64(value as i64) }
+        }
+    }
+    Ok(())
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    let text = text.trim();
+    let is = |words: &[&str]| words.iter().any(|w| text.eq_ignore_ascii_case(w));
+    if is(&["true", "t", "yes", "y", "1"]) {
+        Some(true)
+    } else if is(&["false", "f", "no", "n", "0"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn float(text: &str) -> Option<f64> {
+    text.trim().parse().ok()
+}
+
+/// `\x` and hexadecimal digits, as it is printed; anything else stands for its own bytes.
+fn binary(text: &str) -> Option<Vec<u8>> {
+    let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|pair| Some((hex(pair[0])? << 4) | hex(pair[1])?)).collect()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    (digit as char).to_digit(16).map(|v| v as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacredb::Value;
+
+    fn convert(data_type: DataType, text: &str) -> Result<Value, String> {
+        let mut builder = VectorBuilder::new(data_type);
+        push_text(&mut builder, data_type, text)?;
+        Ok(builder.finish().value(0))
+    }
+
+    #[test]
+    fn every_type_reads_its_text() {
+        let money = DataType::Decimal { precision: 15, scale: 2 };
+        let wide = DataType::Decimal { precision: 38, scale: 0 };
+        let digits = "9".repeat(38);
+        for (data_type, text, value) in [
+            (DataType::Int8, "-128", Value::Int(-128)),
+            (DataType::Int64, " 7 ", Value::Int(7)),
+            (DataType::UInt64, "18446744073709551615", Value::UInt(u64::MAX)),
+            (DataType::Boolean, "TRUE", Value::Boolean(true)),
+            (DataType::Boolean, "0", Value::Boolean(false)),
+            (DataType::Float64, "1e3", Value::Float(1000.0)),
+            (DataType::Float32, "0.1", Value::Float(0.1f32 as f64)),
+            (money, "1.005", Value::Decimal { unscaled: 101, scale: 2 }),
+            (money, "-7", Value::Decimal { unscaled: -700, scale: 2 }),
+            (wide, &digits, Value::Decimal { unscaled: digits.parse().unwrap(), scale: 0 }),
+            (DataType::Text { max_chars: Some(2) }, "é日", Value::Text("é日".into())),
+            (DataType::BLOB, "\\x00fF", Value::Binary(vec![0, 255])),
+            (DataType::BLOB, "ab", Value::Binary(b"ab".to_vec())),
+            (DataType::Date, "1970-01-02", Value::Date(1)),
+            (DataType::Time, "00:00:01", Value::Time(1_000_000)),
+            (DataType::Timestamp, "1970-01-01T00:00:01Z", Value::Timestamp(1_000_000)),
+            (DataType::Json, "{\"a\":1}", Value::Json("{\"a\":1}".into())),
+        ] {
+            assert_eq!(convert(data_type, text), Ok(value), "{data_type} {text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for (data_type, text) in [
+            (DataType::Int8, "128"),
+            (DataType::Int32, "1.0"),
+            (DataType::Int32, ""),
+            (DataType::UInt8, "-1"),
+            (DataType::Boolean, "maybe"),
+            (DataType::Decimal { precision: 3, scale: 2 }, "10"),
+            (DataType::Text { max_chars: Some(2) }, "abc"),
+            (DataType::BLOB, "\\x0"),
+            (DataType::BLOB, "\\x0g"),
+            (DataType::Date, "2026-02-30"),
+            (DataType::Json, "{"),
+        ] {
+            assert!(convert(data_type, text).is_err(), "{data_type} {text}");
+        }
+    }
+}

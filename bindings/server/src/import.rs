@@ -1,0 +1,136 @@
+//! `nacre import`: files into a table. Each file is loaded whole or not at all; what an earlier
+//! file loaded stays.
+
+use crate::args::ImportArgs;
+use crate::database::{self, Missing, quoted};
+use crate::failure::{Failure, Outcome};
+use crate::source::{self, FileColumn, Source, TextOptions};
+use crate::terminal::{self, Progress};
+use nacre_native::block_on;
+use nacredb::{Appender, Database, Error, ErrorKind, Session};
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+/// Runs the command.
+pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
+    // Before the database is opened, and perhaps made: is there anything to load?
+    let mut sources = Vec::new();
+    for file in &args.files {
+        let options = TextOptions { no_header: args.no_header, null: args.null.clone() };
+        let format = args.format.map_or_else(|| source::format_of(file), Ok)?;
+        sources.push((file.as_path(), source::open(file, format, &options)?));
+    }
+    let database = database::open(&args.url, Missing::Create)?;
+    let outcome = load_all(&database, args, sources, out);
+    database::close(&database, outcome)
+}
+
+fn load_all(
+    database: &Database,
+    args: &ImportArgs,
+    sources: Vec<(&Path, Box<dyn Source>)>,
+    out: &mut dyn Write,
+) -> Outcome {
+    let mut session = database.session();
+    for (file, mut source) in sources {
+        let started = Instant::now();
+        let rows = load(&mut session, args, file, &mut *source)?;
+        let elapsed = started.elapsed();
+        writeln!(
+            out,
+            "{}: {} into {} in {}, {}",
+            file.display(),
+            terminal::rows(rows),
+            args.table,
+            terminal::duration(elapsed),
+            terminal::rate(rows, elapsed.as_secs_f64())
+        )?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn load(session: &mut Session, args: &ImportArgs, file: &Path, source: &mut dyn Source) -> Outcome<u64> {
+    let label = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let progress = Progress::new(&label, source.total());
+    let (appender, created) = match appender(session, args) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            progress.phase("looking at types");
+            let columns = source.describe(&|done, rows| progress.update(done, rows))?;
+            let ddl = create_table(&args.table, &columns, &args.primary_key)?;
+            database::execute(session, &ddl, &[])?;
+            (appender(session, args), true)
+        }
+        other => (other, false),
+    };
+    let loaded = appender.and_then(|appender| append(appender, source, &progress));
+    match loaded {
+        Ok(rows) => Ok(rows),
+        Err(error) => {
+            if created {
+                database::execute(session, &format!("drop table {}", quoted(&args.table)), &[])?;
+            }
+            let named = error.message().contains(&*file.display().to_string());
+            let error = if named { error } else { error.context(file.display()) };
+            Err(Failure::from(error))
+        }
+    }
+}
+
+fn appender(session: &mut Session, args: &ImportArgs) -> Result<Appender, Error> {
+    block_on(session.appender(&args.table, args.on_duplicate.into()))
+}
+
+fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) -> Result<u64, Error> {
+    source.bind(&appender.schema().clone())?;
+    let mut rows = 0;
+    while let Some(batch) = source.next()? {
+        appender.append(&batch)?;
+        rows += batch.rows as u64;
+        progress.update(source.done(), rows);
+    }
+    progress.phase("writing");
+    block_on(appender.finish())
+}
+
+/// The statement that makes a table for a file's columns.
+fn create_table(table: &str, columns: &[FileColumn], primary_key: &[String]) -> Result<String, Error> {
+    let is_key = |name: &str| primary_key.iter().any(|key| key.eq_ignore_ascii_case(name));
+    if let Some(key) = primary_key.iter().find(|key| !columns.iter().any(|c| c.name.eq_ignore_ascii_case(key))) {
+        let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+        return Err(Error::not_found(format!("--primary-key: the file has no column {key:?}"))
+            .with_hint(format!("its columns are {}", names.join(", "))));
+    }
+    let mut parts: Vec<String> = columns
+        .iter()
+        .map(|column| {
+            let not_null = if is_key(&column.name) { " NOT NULL" } else { "" };
+            format!("{} {}{not_null}", quoted(&column.name), column.data_type)
+        })
+        .collect();
+    if !primary_key.is_empty() {
+        let keys: Vec<String> = primary_key.iter().map(|key| quoted(key)).collect();
+        parts.push(format!("PRIMARY KEY ({})", keys.join(", ")));
+    }
+    Ok(format!("CREATE TABLE {} (\n  {}\n)", quoted(table), parts.join(",\n  ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacredb::DataType;
+
+    #[test]
+    fn ddl_quotes_names_and_declares_keys() {
+        let columns = [
+            FileColumn { name: "id".into(), data_type: DataType::Int64 },
+            FileColumn { name: "a \"b\"".into(), data_type: DataType::Decimal { precision: 18, scale: 2 } },
+        ];
+        assert_eq!(
+            create_table("t", &columns, &["ID".into()]).unwrap(),
+            "CREATE TABLE \"t\" (\n  \"id\" BIGINT NOT NULL,\n  \"a \"\"b\"\"\" DECIMAL(18,2),\n  PRIMARY KEY (\"ID\")\n)"
+        );
+        assert!(create_table("t", &columns, &["x".into()]).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! The narrowest type that holds every text of a column exactly.
+//!
+//! Whole columns are looked at, not samples, so a file never fails to load into the table that was
+//! made from it. Digits with a leading zero (`00501`) are text: as numbers they would lose it.
+
+use nacredb::{DataType, temporal};
+
+/// What is still possible for a column, and the extent of its numbers.
+#[derive(Clone, Debug)]
+pub struct Inference {
+    boolean: bool,
+    integer: bool,
+    decimal: bool,
+    float: bool,
+    date: bool,
+    time: bool,
+    timestamp: bool,
+    json: bool,
+    /// Digits before and after the point, at most.
+    whole: usize,
+    fraction: usize,
+    low: i128,
+    high: i128,
+    seen: bool,
+}
+
+impl Default for Inference {
+    fn default() -> Inference {
+        Inference {
+            boolean: true,
+            integer: true,
+            decimal: true,
+            float: true,
+            date: true,
+            time: true,
+            timestamp: true,
+            json: true,
+            whole: 0,
+            fraction: 0,
+            low: 0,
+            high: 0,
+            seen: false,
+        }
+    }
+}
+
+impl Inference {
+    /// Takes one text that is not null into account.
+    pub fn observe(&mut self, text: &str) {
+        self.seen = true;
+        self.json = false;
+        self.boolean &= matches!(text, "true" | "false" | "TRUE" | "FALSE" | "True" | "False");
+        if self.decimal || self.float {
+            self.observe_number(text);
+        }
+        self.date = self.date && text.len() == 10 && temporal::parse_date(text).is_some();
+        self.time = self.time && temporal::parse_time(text).is_some();
+        self.timestamp = self.timestamp && text.len() >= 10 && temporal::parse_timestamp(text).is_some();
+    }
+
+    /// Takes a text that was written as text into account, such as a JSON string: never a number.
+    pub fn observe_string(&mut self, text: &str) {
+        (self.boolean, self.integer, self.decimal, self.float) = (false, false, false, false);
+        self.observe(text);
+    }
+
+    /// Takes a JSON object or array into account.
+    pub fn observe_json(&mut self) {
+        self.seen = true;
+        (self.boolean, self.integer, self.decimal, self.float) = (false, false, false, false);
+        (self.date, self.time, self.timestamp) = (false, false, false);
+    }
+
+    fn observe_number(&mut self, text: &str) {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        if whole.len() > 1 && whole.starts_with('0') && all_digits(whole) {
+            // A code, not a number.
+            (self.integer, self.decimal, self.float) = (false, false, false);
+            return;
+        }
+        let plain = !whole.is_empty() && all_digits(whole) && all_digits(fraction) && !digits.ends_with('.');
+        self.decimal &= plain;
+        self.integer = self.integer && plain && fraction.is_empty();
+        if plain {
+            self.whole = self.whole.max(whole.len());
+            self.fraction = self.fraction.max(fraction.len());
+            if self.integer {
+                let value = text.parse::<i128>().unwrap_or(i128::MAX);
+                self.low = self.low.min(value);
+                self.high = self.high.max(value);
+            }
+        } else {
+            // Words that parse as floats ("nan", "infinity") only count beside digits.
+            self.float = self.float && text.parse::<f64>().is_ok() && digits.starts_with(|c: char| c.is_ascii_digit());
+        }
+    }
+
+    /// The type. Columns of nulls only are text.
+    pub fn data_type(&self) -> DataType {
+        if !self.seen {
+            return DataType::TEXT;
+        }
+        if self.json {
+            return DataType::Json;
+        }
+        if self.boolean {
+            return DataType::Boolean;
+        }
+        if self.integer {
+            if self.low >= i64::MIN as i128 && self.high <= i64::MAX as i128 {
+                return DataType::Int64;
+            }
+            if self.low >= 0 && self.high <= u64::MAX as i128 {
+                return DataType::UInt64;
+            }
+            if self.whole <= 38 {
+                return DataType::Decimal { precision: 38, scale: 0 };
+            }
+            return DataType::TEXT;
+        }
+        // Few digits are amounts, which must be exact; many are measurements.
+        if self.decimal && self.fraction <= 4 && self.whole + self.fraction <= 18 {
+            return DataType::Decimal { precision: 18, scale: self.fraction as u8 };
+        }
+        if self.float {
+            return DataType::Float64;
+        }
+        if self.date {
+            return DataType::Date;
+        }
+        if self.timestamp {
+            return DataType::Timestamp;
+        }
+        if self.time {
+            return DataType::Time;
+        }
+        DataType::TEXT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn infer(texts: &[&str]) -> DataType {
+        let mut inference = Inference::default();
+        texts.iter().for_each(|text| inference.observe(text));
+        inference.data_type()
+    }
+
+    #[test]
+    fn narrowest_exact_type() {
+        for (texts, data_type) in [
+            (&[][..], DataType::TEXT),
+            (&["1", "-2", "0"], DataType::Int64),
+            (&["9223372036854775808"], DataType::UInt64),
+            (&["9223372036854775808", "-1"], DataType::Decimal { precision: 38, scale: 0 }),
+            (&["1", "2.50"], DataType::Decimal { precision: 18, scale: 2 }),
+            (&["0.123456"], DataType::Float64),
+            (&["1", "1e5"], DataType::Float64),
+            (&["nan"], DataType::TEXT),
+            (&["00501", "10001"], DataType::TEXT),
+            (&["0", "0.5"], DataType::Decimal { precision: 18, scale: 1 }),
+            (&["true", "FALSE"], DataType::Boolean),
+            (&["true", "1"], DataType::TEXT),
+            (&["2026-11-21"], DataType::Date),
+            (&["2026-11-21", "2026-11-21 10:00:00"], DataType::Timestamp),
+            (&["10:30"], DataType::Time),
+            (&["1", ""], DataType::TEXT),
+            (&["1.", "2"], DataType::Float64),
+            (&["-"], DataType::TEXT),
+            (&["1-2-3"], DataType::TEXT),
+        ] {
+            assert_eq!(infer(texts), data_type, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn json_beside_text_is_text() {
+        let mut inference = Inference::default();
+        inference.observe_json();
+        inference.observe_json();
+        assert_eq!(inference.data_type(), DataType::Json);
+        let mut inference = Inference::default();
+        inference.observe("1");
+        inference.observe_json();
+        assert_eq!(inference.data_type(), DataType::TEXT);
+        let mut inference = Inference::default();
+        inference.observe_json();
+        inference.observe("1");
+        assert_eq!(inference.data_type(), DataType::TEXT);
+    }
+}

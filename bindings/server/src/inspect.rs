@@ -1,0 +1,171 @@
+//! `nacre inspect` and `nacre check`: what is stored, and whether it is sound.
+
+use crate::args::{CheckArgs, InspectArgs};
+use crate::database::{self, Missing};
+use crate::failure::{Failure, Outcome};
+use crate::output::table::{Layout, Table};
+use crate::terminal::{bytes, duration, grouped, rows};
+use nacredb::{Database, Error, TableReport};
+use std::io::Write;
+use std::time::Instant;
+
+/// Runs `inspect`.
+pub fn run(args: &InspectArgs, out: &mut dyn Write) -> Outcome {
+    let database = database::open(&args.url, Missing::Refuse)?;
+    let outcome = show(&database, args.table.as_deref(), out);
+    database::close(&database, outcome)
+}
+
+fn show(database: &Database, only: Option<&str>, out: &mut dyn Write) -> Outcome {
+    let mut reports = database.inspect()?;
+    reports.sort_by(|a, b| a.name.cmp(&b.name));
+    match only {
+        None => {
+            out.write_all(overview(&reports).as_bytes())?;
+            writeln!(out, "log position {}", grouped(database.log_position()))?;
+        }
+        Some(name) => {
+            let report = reports.iter().find(|r| r.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+                let names: Vec<&str> = reports.iter().map(|r| r.name.as_str()).collect();
+                let error = Error::not_found(format!("no table {name}"));
+                if names.is_empty() { error } else { error.with_hint(format!("there are {}", names.join(", "))) }
+            })?;
+            out.write_all(details(report).as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn raw_bytes(report: &TableReport) -> u64 {
+    report.columns.iter().map(|c| c.raw_bytes).sum()
+}
+
+fn segment_bytes(report: &TableReport) -> u64 {
+    report.segments.iter().map(|s| s.bytes).sum()
+}
+
+fn deleted(report: &TableReport) -> u64 {
+    report.segments.iter().map(|s| s.deleted as u64).sum()
+}
+
+/// `2.5×`, how much smaller than plain values.
+fn ratio(raw: u64, stored: u64) -> String {
+    if stored == 0 { String::new() } else { format!("{:.1}×", raw as f64 / stored as f64) }
+}
+
+fn overview(reports: &[TableReport]) -> String {
+    let mut table = Table::new(&[
+        ("table", false),
+        ("rows", true),
+        ("in memory", true),
+        ("segments", true),
+        ("deleted", true),
+        ("bytes", true),
+        ("plain", true),
+        ("smaller", true),
+    ]);
+    for report in reports {
+        table.push([
+            report.name.clone(),
+            grouped(report.rows as u64),
+            grouped(report.rowstore_rows as u64),
+            grouped(report.segments.len() as u64),
+            grouped(deleted(report)),
+            bytes(segment_bytes(report)),
+            bytes(raw_bytes(report)),
+            ratio(raw_bytes(report), segment_bytes(report)),
+        ]);
+    }
+    table.draw(Layout::of_stdout())
+}
+
+fn details(report: &TableReport) -> String {
+    let mut out = format!(
+        "table {}: {}, {} of them in memory ({}), {} deleted in segments\n",
+        report.name,
+        rows(report.rows as u64),
+        grouped(report.rowstore_rows as u64),
+        bytes(report.rowstore_bytes as u64),
+        grouped(deleted(report))
+    );
+    let mut columns = Table::new(&[
+        ("column", false),
+        ("type", false),
+        ("bytes", true),
+        ("plain", true),
+        ("smaller", true),
+        ("encodings", false),
+    ]);
+    for column in &report.columns {
+        let encodings: Vec<String> = column
+            .encodings
+            .iter()
+            .map(|(name, count)| if *count == 1 { name.clone() } else { format!("{name} ({count})") })
+            .collect();
+        columns.push([
+            column.name.clone(),
+            column.data_type.to_string(),
+            bytes(column.bytes),
+            bytes(column.raw_bytes),
+            ratio(column.raw_bytes, column.bytes),
+            encodings.join(", "),
+        ]);
+    }
+    out.push('\n');
+    out.push_str(&columns.draw(Layout::of_stdout()));
+    if !report.segments.is_empty() {
+        let mut segments = Table::new(&[
+            ("segment", false),
+            ("rows", true),
+            ("deleted", true),
+            ("bytes", true),
+            ("least key", false),
+            ("greatest key", false),
+        ]);
+        for segment in &report.segments {
+            segments.push([
+                segment.name.clone(),
+                grouped(segment.rows as u64),
+                grouped(segment.deleted as u64),
+                bytes(segment.bytes),
+                segment.min_key.clone(),
+                segment.max_key.clone(),
+            ]);
+        }
+        out.push('\n');
+        out.push_str(&segments.draw(Layout::of_stdout()));
+    }
+    out
+}
+
+/// Runs `check`.
+pub fn check(args: &CheckArgs, out: &mut dyn Write) -> Outcome {
+    let started = Instant::now();
+    let database = database::open(&args.url, Missing::Refuse)?;
+    let outcome = verify(&database, started, out);
+    database::close(&database, outcome)
+}
+
+fn verify(database: &Database, started: Instant, out: &mut dyn Write) -> Outcome {
+    let problems = database.check()?;
+    if problems.is_empty() {
+        let reports = database.inspect()?;
+        let segments: u64 = reports.iter().map(|r| r.segments.len() as u64).sum();
+        writeln!(
+            out,
+            "ok: {} tables, {}, {} segments, {} read and verified in {}",
+            reports.len(),
+            rows(reports.iter().map(|r| r.rows as u64).sum()),
+            grouped(segments),
+            bytes(reports.iter().map(segment_bytes).sum()),
+            duration(started.elapsed())
+        )?;
+        return Ok(());
+    }
+    for problem in &problems {
+        writeln!(out, "{problem}")?;
+    }
+    let count = problems.len();
+    writeln!(out, "{count} problem{} found", if count == 1 { "" } else { "s" })?;
+    Err(Failure::Unsound)
+}

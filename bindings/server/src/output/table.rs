@@ -1,0 +1,259 @@
+//! Tables for people, fitted to a width: columns that are too wide are cut with `…`, the widest
+//! first. Control characters never reach the terminal. Null looks different from the text `NULL`
+//! where there are colours.
+
+use super::Cell;
+use console::Style;
+use nacredb::{Batch, Field};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A cell of a drawn table.
+#[derive(Clone, Debug)]
+enum Content {
+    Null,
+    Text(String),
+}
+
+/// Columns with headings, and rows of text.
+pub struct Table {
+    headings: Vec<String>,
+    /// Numbers stand at the right.
+    right: Vec<bool>,
+    rows: Vec<Vec<Content>>,
+}
+
+/// How a table is drawn.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// Columns of the screen; unlimited when `None`.
+    pub width: Option<usize>,
+    /// Whether to use colours.
+    pub colors: bool,
+}
+
+impl Layout {
+    /// What standard output can show.
+    pub fn of_stdout() -> Layout {
+        Layout { width: crate::terminal::width(), colors: crate::terminal::stdout_colors() }
+    }
+}
+
+const NULL: &str = "NULL";
+/// A column is not cut below this.
+const NARROW: usize = 6;
+
+impl Table {
+    /// An empty table; `true` for columns of numbers.
+    pub fn new(headings: &[(&str, bool)]) -> Table {
+        Table {
+            headings: headings.iter().map(|(name, _)| clean(name)).collect(),
+            right: headings.iter().map(|(_, right)| *right).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Appends a row of texts.
+    pub fn push<const N: usize>(&mut self, row: [String; N]) {
+        debug_assert_eq!(row.len(), self.headings.len());
+        self.rows.push(row.iter().map(|text| Content::Text(clean(text))).collect());
+    }
+
+    /// The first rows of a result.
+    pub fn of_result(columns: &[Field], batches: &[Batch], limit: usize) -> Table {
+        let headings: Vec<(&str, bool)> =
+            columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
+        let mut table = Table::new(&headings);
+        let mut text = String::new();
+        for batch in batches {
+            for at in 0..batch.selected() {
+                if table.rows.len() == limit {
+                    return table;
+                }
+                let row = batch.selection.as_ref().map_or(at, |s| s[at] as usize);
+                let cells = batch.columns.iter().map(|vector| match Cell::of(vector, row) {
+                    Cell::Null => Content::Null,
+                    cell => {
+                        text.clear();
+                        cell.push_text(&mut text);
+                        Content::Text(clean(&text))
+                    }
+                });
+                table.rows.push(cells.collect());
+            }
+        }
+        table
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Draws with headings above the columns.
+    pub fn draw(&self, layout: Layout) -> String {
+        let widths = self.widths(layout.width);
+        let bold = Style::new().bold().force_styling(layout.colors);
+        let dim = Style::new().dim().italic().force_styling(layout.colors);
+        let mut out = String::new();
+        let columns = || widths.iter().copied().zip(self.right.iter().copied());
+        let headings = self.headings.iter().zip(columns());
+        line(&mut out, &mut headings.map(|(name, (w, r))| (fit(name, w), w, r, Some(&bold))));
+        let rule: Vec<String> = widths.iter().map(|w| "─".repeat(w + 2)).collect();
+        let rule = rule.join("┼");
+        out.extend(rule.chars().take(rule.chars().count().saturating_sub(1)));
+        out.push('\n');
+        for row in &self.rows {
+            let cells = row.iter().zip(columns()).map(|(cell, (w, r))| match cell {
+                Content::Null => (fit(NULL, w), w, r, Some(&dim)),
+                Content::Text(text) => (fit(text, w), w, r, None),
+            });
+            line(&mut out, &mut { cells });
+        }
+        out
+    }
+
+    /// Draws each row as a block of `name │ value` lines.
+    pub fn draw_expanded(&self, layout: Layout) -> String {
+        let bold = Style::new().bold().force_styling(layout.colors);
+        let dim = Style::new().dim().italic().force_styling(layout.colors);
+        let names = self.headings.iter().map(|name| name.width()).max().unwrap_or(0);
+        let room = layout.width.map_or(usize::MAX, |w| w.saturating_sub(names + 4).max(NARROW));
+        let mut out = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            out.push_str(&format!("─ row {} {}\n", at + 1, "─".repeat(names.max(12))));
+            for (name, cell) in self.headings.iter().zip(row) {
+                let pad = " ".repeat(names - name.width());
+                let value = match cell {
+                    Content::Null => dim.apply_to(NULL).to_string(),
+                    Content::Text(text) => fit(text, room),
+                };
+                out.push_str(format!(" {}{pad} │ {value}", bold.apply_to(name)).trim_end());
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    fn widths(&self, screen: Option<usize>) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.headings.iter().map(|name| name.width()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(match cell {
+                    Content::Null => NULL.len(),
+                    Content::Text(text) => text.width(),
+                });
+            }
+        }
+        let Some(screen) = screen else { return widths };
+        let frame = 1 + 3 * widths.len().saturating_sub(1);
+        let room = screen.saturating_sub(frame);
+        // Lowers the ceiling of the widest columns until everything fits.
+        while widths.iter().sum::<usize>() > room {
+            let widest = widths.iter().copied().max().unwrap_or(0);
+            if widest <= NARROW {
+                break;
+            }
+            let count = widths.iter().filter(|w| **w == widest).count();
+            let next = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0).max(NARROW);
+            let excess = widths.iter().sum::<usize>() - room;
+            let step = (widest - next).min(excess.div_ceil(count)).max(1);
+            widths.iter_mut().filter(|w| **w == widest).for_each(|w| *w -= step);
+        }
+        widths
+    }
+}
+
+/// Appends one line of cells: text, width, whether it stands at the right, style.
+fn line(out: &mut String, cells: &mut dyn Iterator<Item = (String, usize, bool, Option<&Style>)>) {
+    let mut row = String::new();
+    for (text, width, right, style) in cells {
+        row.push_str(if row.is_empty() { " " } else { " │ " });
+        let pad = " ".repeat(width.saturating_sub(text.width()));
+        let text = style.map_or_else(|| text.clone(), |s| s.apply_to(&text).to_string());
+        row.push_str(&if right { pad + &text } else { text + &pad });
+    }
+    out.push_str(row.trim_end());
+    out.push('\n');
+}
+
+/// Line breaks and tabs made visible, other control characters replaced.
+fn clean(text: &str) -> String {
+    if !text.contains(|c: char| c.is_control()) {
+        return text.to_owned();
+    }
+    text.chars()
+        .map(|c| match c {
+            '\n' => '↵',
+            '\r' => '␍',
+            '\t' => '→',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// The text, cut to a width with `…`.
+fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    const PLAIN: Layout = Layout { width: None, colors: false };
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&[("name", false), ("n", true)]);
+        table.push(["日本".into(), "7".into()]);
+        table.push(["a".into(), "1,000".into()]);
+        assert_eq!(
+            table.draw(PLAIN),
+            " name │     n\n──────┼──────\n 日本 │     7\n a    │ 1,000\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_screen_cuts_the_widest() {
+        let mut table = Table::new(&[("id", true), ("text", false)]);
+        table.push(["1".into(), "x".repeat(100)]);
+        let drawn = table.draw(Layout { width: Some(20), colors: false });
+        assert!(drawn.lines().all(|line| line.width() <= 20), "{drawn}");
+        assert!(drawn.contains("x…"), "{drawn}");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_screen() {
+        let mut table = Table::new(&[("t", false)]);
+        table.push(["a\u{1b}[31m\nb".into()]);
+        let drawn = table.draw(PLAIN);
+        assert!(drawn.contains("a\u{fffd}[31m↵b"), "{drawn}");
+    }
+
+    #[test]
+    fn results_and_limits() {
+        let (columns, batches) = sample();
+        let table = Table::of_result(&columns, &batches, 1);
+        assert_eq!(table.len(), 1);
+        let table = Table::of_result(&columns, &batches, 10);
+        assert_eq!(table.len(), 2);
+        let expanded = table.draw_expanded(PLAIN);
+        assert!(expanded.contains(" price │ -12.30\n"), "{expanded}");
+        assert!(expanded.contains(" price │ NULL\n"), "{expanded}");
+    }
+}

@@ -1,0 +1,191 @@
+//! `nacre shell`: SQL until `\q`. Statements may span lines and end with `;`; commands begin with
+//! a backslash. A statement's error is shown and the shell goes on.
+
+mod commands;
+mod complete;
+
+use crate::args::ShellArgs;
+use crate::database::{self, Missing};
+use crate::failure::{Failure, Outcome};
+use crate::output::table::{Layout, Table};
+use crate::{scan, sql, terminal};
+use complete::{Names, ShellHelper};
+use nacredb::{Database, QueryResult, Session};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What the user can change while the shell runs.
+struct Settings {
+    timing: bool,
+    expanded: bool,
+    /// Rows of a result that are shown.
+    rows: usize,
+}
+
+/// One shell over one session.
+struct Shell<'a> {
+    session: Session,
+    settings: Settings,
+    names: Names,
+    interactive: bool,
+    /// A statement failed; matters when nobody watches.
+    failed: bool,
+    out: &'a mut dyn Write,
+}
+
+/// Whether to read on.
+#[derive(PartialEq)]
+enum Next {
+    Continue,
+    Quit,
+}
+
+/// Runs the command.
+pub fn run(args: &ShellArgs, out: &mut dyn Write) -> Outcome {
+    let database = database::open(&args.url, Missing::Create)?;
+    let outcome = converse(&database, &args.url, out);
+    database::close(&database, outcome)
+}
+
+fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
+    let interactive = std::io::stdin().is_terminal();
+    let rows = if terminal::stdout_is_terminal() { 1000 } else { usize::MAX };
+    let settings = Settings { timing: false, expanded: false, rows };
+    let mut shell =
+        Shell { session: database.session(), settings, names: Names::default(), interactive, failed: false, out };
+    if !interactive {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+        shell.script(&text)?;
+        return if shell.failed { Err(Failure::Unsound) } else { Ok(()) };
+    }
+    writeln!(shell.out, "nacre {}, {url}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"))?;
+    shell.read_lines()
+}
+
+impl Shell<'_> {
+    fn read_lines(&mut self) -> Outcome {
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+        let failed = |e: ReadlineError| nacredb::Error::io(format!("terminal: {e}"));
+        let mut editor: Editor<ShellHelper, FileHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(ShellHelper::default()));
+        let history = history_file();
+        if let Some(path) = &history {
+            // There is none the first time.
+            let _ = editor.load_history(path);
+        }
+        self.names.refresh(&mut self.session);
+        loop {
+            if let Some(helper) = editor.helper_mut() {
+                helper.set_names(&self.names);
+            }
+            self.out.flush()?;
+            let prompt = if self.session.in_transaction() { "nacre*> " } else { "nacre> " };
+            let next = match editor.readline(prompt) {
+                Ok(text) => {
+                    let text = text.trim();
+                    if !text.is_empty() {
+                        // The history is a convenience.
+                        let _ = editor.add_history_entry(text);
+                    }
+                    self.enter(text)?
+                }
+                Err(ReadlineError::Interrupted) => Next::Continue,
+                Err(ReadlineError::Eof) => Next::Quit,
+                Err(error) => return Err(failed(error).into()),
+            };
+            if next == Next::Quit {
+                break;
+            }
+        }
+        if self.session.in_transaction() {
+            writeln!(self.out, "the open transaction is rolled back")?;
+        }
+        if let Some(path) = &history {
+            let _ = editor.save_history(path);
+        }
+        Ok(())
+    }
+
+    /// Text that was not typed: commands on lines of their own, statements between them.
+    fn script(&mut self, text: &str) -> Outcome {
+        let mut pending = String::new();
+        for line in text.lines() {
+            if pending.trim().is_empty() && line.trim_start().starts_with('\\') {
+                if self.enter(line.trim())? == Next::Quit {
+                    return Ok(());
+                }
+                continue;
+            }
+            pending.push_str(line);
+            pending.push('\n');
+            if scan::statements(&pending).1 {
+                self.enter(&std::mem::take(&mut pending))?;
+            }
+        }
+        self.enter(&pending)?;
+        Ok(())
+    }
+
+    fn enter(&mut self, text: &str) -> Outcome<Next> {
+        if let Some(command) = text.trim().strip_prefix('\\') {
+            return self.command(command);
+        }
+        for statement in scan::statements(text).0 {
+            if !self.statement(statement)? {
+                break;
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Runs a statement and shows its result or its error; false when it failed.
+    fn statement(&mut self, sql: &str) -> Outcome<bool> {
+        let started = Instant::now();
+        match database::execute(&mut self.session, sql, &[]) {
+            Ok(result) => {
+                self.show(&result, started.elapsed())?;
+                if self.interactive && result.kind == "ddl" {
+                    self.names.refresh(&mut self.session);
+                }
+                Ok(true)
+            }
+            Err(failure) => {
+                self.out.flush()?;
+                failure.report();
+                self.failed = true;
+                Ok(false)
+            }
+        }
+    }
+
+    fn show(&mut self, result: &QueryResult, elapsed: Duration) -> Outcome {
+        let time = if self.settings.timing { format!(", {}", terminal::duration(elapsed)) } else { String::new() };
+        if result.columns.is_empty() {
+            return Ok(writeln!(self.out, "{}{time}", sql::outcome_of(result))?);
+        }
+        let table = Table::of_result(&result.columns, &result.batches, self.settings.rows);
+        let layout = Layout::of_stdout();
+        let drawn = if self.settings.expanded { table.draw_expanded(layout) } else { table.draw(layout) };
+        self.out.write_all(drawn.as_bytes())?;
+        let all = result.rows();
+        let shown = match table.len() {
+            shown if shown < all => format!(", the first {} shown (\\rows changes that)", terminal::grouped(shown as u64)),
+            _ => String::new(),
+        };
+        Ok(writeln!(self.out, "({}{shown}{time})", terminal::rows(all as u64))?)
+    }
+}
+
+/// In the user's state folder, as the XDG specification places it.
+fn history_file() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    let folder = state.join("nacre");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("history"))
+}

@@ -1,0 +1,73 @@
+//! `nacre tpch`: the eight TPC-H tables, generated straight into the engine.
+
+mod tables;
+
+use crate::args::TpchArgs;
+use crate::database::{self, Missing};
+use crate::failure::Outcome;
+use crate::terminal::{self, Progress};
+use nacre_native::block_on;
+use nacredb::{Database, Error, OnDuplicate, Session};
+use std::io::Write;
+use std::time::Instant;
+
+/// Runs the command.
+pub fn run(args: &TpchArgs, out: &mut dyn Write) -> Outcome {
+    let database = database::open(&args.url, Missing::Create)?;
+    let outcome = generate(&database, args.scale, out);
+    database::close(&database, outcome)
+}
+
+fn generate(database: &Database, scale: f64, out: &mut dyn Write) -> Outcome {
+    let mut session = database.session();
+    let tables = tables::all(scale);
+    for table in &tables {
+        if exists(&mut session, table.name) {
+            return Err(Error::already_exists(format!("table {} exists", table.name))
+                .with_hint("generate into an empty database, or drop the table first")
+                .with_table(table.name)
+                .into());
+        }
+    }
+    let started = Instant::now();
+    let mut total = 0;
+    for table in tables {
+        let (name, ddl) = (table.name, table.ddl);
+        let one = Instant::now();
+        database::execute(&mut session, ddl, &[])?;
+        let loaded = match load(&mut session, table) {
+            Ok(rows) => rows,
+            Err(failure) => {
+                // A table without all of its rows is worse than none.
+                let _ = database::execute(&mut session, &format!("drop table {name}"), &[]);
+                return Err(failure);
+            }
+        };
+        total += loaded;
+        let elapsed = one.elapsed();
+        let rate = terminal::rate(loaded, elapsed.as_secs_f64());
+        writeln!(out, "{name:10} {:>14} {:>10} {rate:>20}", terminal::rows(loaded), terminal::duration(elapsed))?;
+    }
+    writeln!(out, "{:10} {:>14} {:>10}", "total", terminal::rows(total), terminal::duration(started.elapsed()))?;
+    Ok(())
+}
+
+/// Whether a query over the table can be prepared.
+fn exists(session: &mut Session, table: &str) -> bool {
+    database::execute(session, &format!("select 1 from {table} limit 0"), &[]).is_ok()
+}
+
+fn load(session: &mut Session, table: tables::Table) -> Outcome<u64> {
+    let progress = Progress::new(table.name, table.units);
+    let mut appender = block_on(session.appender(table.name, OnDuplicate::Error))?;
+    let types: Vec<_> = appender.schema().types();
+    let mut rows = 0;
+    let mut batches = table.batches;
+    while let Some(produced) = batches.next_batch(&types) {
+        appender.append(&produced.batch)?;
+        rows += produced.batch.rows as u64;
+        progress.update(produced.units, rows);
+    }
+    progress.phase("writing");
+    Ok(block_on(appender.finish())?)
+}
