@@ -1,38 +1,44 @@
-// Builds web/tpch to WebAssembly and its JavaScript glue into web/src/generated.
-//
-// Owns that one step. Does nothing when the output is newer than every source, so `dev` and `build` start at once.
-// The profile and the tool are the engine's; what differs is that this module is the demo's own.
+/**
+ * Builds web/tpch for the browser: cargo and wasm-bindgen, into `web/src/generated`. The demo's own module, so
+ * it is no part of the engine's build. Does nothing when no input changed.
+ */
 
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { filesBelow, fingerprint, main, run, seconds, target, upToDate, writeStamp } from '../tools/lib.mjs';
+import { findWasmBindgen } from '../tools/setup.mjs';
 
-const web = dirname(fileURLToPath(import.meta.url));
-const root = resolve(web, '..');
-const out = join(web, 'src', 'generated');
-const crate = 'nacre-web-tpch';
-const module = 'nacre_web_tpch';
+const OUT = 'web/src/generated';
+const MODULE = 'nacre_web_tpch';
+const STAMP = `${OUT}/.stamp`;
+const OUTPUTS = [`${MODULE}.js`, `${MODULE}.d.ts`, `${MODULE}_bg.wasm`].map((file) => `${OUT}/${file}`);
 
-const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
-const sources = [
-  join(web, 'tpch', 'Cargo.toml'),
-  ...readdirSync(join(web, 'tpch', 'src')).map((name) => join(web, 'tpch', 'src', name)),
-];
-const built = modified(join(out, `${module}_bg.wasm`));
-
-if (built > Math.max(...sources.map(modified))) {
-  console.log('tpch: up to date');
-} else {
-  const run = (command, args) => execFileSync(command, args, { cwd: root, stdio: 'inherit' });
-  const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
-  console.log('tpch: building the data generator');
-  run('cargo', ['build', '-p', crate, '--profile', 'wasm', '--target', 'wasm32-unknown-unknown']);
-  mkdirSync(out, { recursive: true });
-  run('wasm-bindgen', [
-    join(target, 'wasm32-unknown-unknown', 'wasm', `${module}.wasm`),
-    '--target', 'web', '--out-dir', out,
+export async function buildTpch() {
+  const hash = fingerprint(filesBelow('web/tpch', 'web/build-tpch.mjs'));
+  if (upToDate(STAMP, hash, OUTPUTS)) {
+    return;
+  }
+  const started = Date.now();
+  console.log('build: the TPC-H generator for the demo');
+  await run('cargo', [
+    'build',
+    '-q',
+    '-p',
+    'nacre-web-tpch',
+    '--profile',
+    'wasm',
+    '--target',
+    'wasm32-unknown-unknown',
   ]);
-  const bytes = statSync(join(out, `${module}_bg.wasm`)).size;
-  console.log(`tpch: ${(bytes / 1024).toFixed(0)} KB`);
+  const compiled = path.join(target, 'wasm32-unknown-unknown/wasm', `${MODULE}.wasm`);
+  // Its advice about wasm-opt is for the engine, where size matters; this module is 80 KB.
+  await run(findWasmBindgen() ?? 'wasm-bindgen', ['--target', 'web', '--out-dir', OUT, compiled], {
+    quiet: true,
+  });
+  writeStamp(STAMP, hash);
+  console.log(`build: the TPC-H generator took ${seconds(Date.now() - started)}`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await main(buildTpch);
 }

@@ -23,6 +23,8 @@ export interface Step {
 
 /** Everything one press of Run did. */
 export interface Run {
+  /** Counts the runs of this page, from 1. */
+  number: number;
   steps: Step[];
   /** How many statements after the failed one were not run. */
   skipped: number;
@@ -53,7 +55,12 @@ export async function runScript(script: string, offset = 0): Promise<void> {
     }
   } finally {
     selectedStep.value = mostInteresting(steps);
-    run.value = { steps, skipped: statements.length - steps.length, rolledBack };
+    run.value = {
+      number: (run.value?.number ?? 0) + 1,
+      steps,
+      skipped: statements.length - steps.length,
+      rolledBack,
+    };
     running.value = false;
   }
   await refreshLayers();

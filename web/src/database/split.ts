@@ -32,9 +32,10 @@ export function split(script: string): Statement[] {
       position = endOfComment(script, position);
     } else {
       if (first < 0 && !/\s/.test(character)) first = position;
-      position = character === "'" || character === '"' || character === '`'
-        ? endOfQuote(script, position, character)
-        : position + 1;
+      position =
+        character === "'" || character === '"' || character === '`'
+          ? endOfQuote(script, position, character)
+          : position + 1;
     }
   }
   close(script.length);

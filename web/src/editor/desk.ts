@@ -25,7 +25,10 @@ export function mountEditor(parent: HTMLElement): () => void {
   });
   view = editor;
   const stopSchema = effect(() => {
-    setSchema(editor, Object.fromEntries(layers.value.map((table) => [table.name, table.columns.map((c) => c.name)])));
+    setSchema(
+      editor,
+      Object.fromEntries(layers.value.map((table) => [table.name, table.columns.map((c) => c.name)])),
+    );
   });
   const stopMark = effect(() => showFailure(editor));
   const takeShared = () => openScript(sharedScript() ?? script.value, false);
@@ -53,7 +56,8 @@ export async function runEditor(): Promise<void> {
   const selection = view?.state.selection.main;
   remember(script.value);
   share(script.value);
-  if (selection && !selection.empty) await runScript(view!.state.sliceDoc(selection.from, selection.to), selection.from);
+  if (selection && !selection.empty)
+    await runScript(view!.state.sliceDoc(selection.from, selection.to), selection.from);
   else await runScript(script.value);
 }
 

@@ -19,12 +19,22 @@ export function Editor() {
     <section class="editor" aria-label="Editor">
       <div class="editor-text" ref={place} />
       <div class="editor-bar">
-        <button class="button primary" type="button" disabled={running.value || empty} onClick={() => void runEditor()}>
+        <button
+          class="button primary"
+          type="button"
+          disabled={running.value || empty}
+          onClick={() => void runEditor()}
+        >
           <Icon name="run" />
           {running.value ? 'Running' : 'Run'}
           <kbd>{RUN_KEY}</kbd>
         </button>
-        <button class="button" type="button" disabled={running.value || empty} onClick={() => void explainEditor()}>
+        <button
+          class="button"
+          type="button"
+          disabled={running.value || empty}
+          onClick={() => void explainEditor()}
+        >
           <Icon name="plan" />
           Explain
         </button>

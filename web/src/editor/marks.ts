@@ -45,7 +45,11 @@ function decorate(state: EditorState, { at, message }: Mark): DecorationSet {
   const from = Math.min(at, state.doc.length);
   const line = state.doc.lineAt(from);
   const rest = /^(\w+|\s*\S)/.exec(state.sliceDoc(from, line.to));
-  const caret = Decoration.widget({ widget: new Caret(from - line.from, message), block: true, side: 1 }).range(line.to);
+  const caret = Decoration.widget({
+    widget: new Caret(from - line.from, message),
+    block: true,
+    side: 1,
+  }).range(line.to);
   const to = from + (rest?.[0].length ?? 0);
   return Decoration.set(to > from ? [word.range(from, to), caret] : [caret], true);
 }
@@ -54,7 +58,8 @@ export const marks: Extension = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update(value, transaction) {
     for (const effect of transaction.effects) {
-      if (effect.is(setMark)) return effect.value ? decorate(transaction.state, effect.value) : Decoration.none;
+      if (effect.is(setMark))
+        return effect.value ? decorate(transaction.state, effect.value) : Decoration.none;
     }
     return transaction.docChanged ? Decoration.none : value;
   },

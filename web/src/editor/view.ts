@@ -1,6 +1,11 @@
 // The CodeMirror editor: which parts of it we use, and its keys.
 
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { sql, type SQLNamespace } from '@codemirror/lang-sql';
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language';
@@ -16,7 +21,11 @@ const colours = HighlightStyle.define([
   { tag: [tags.string, tags.special(tags.string)], color: 'var(--sql-string)' },
   { tag: [tags.number, tags.bool, tags.null], color: 'var(--sql-number)' },
   { tag: [tags.standard(tags.name), tags.typeName], color: 'var(--sql-function)' },
-  { tag: [tags.comment, tags.lineComment, tags.blockComment], color: 'var(--ink-faint)', fontStyle: 'italic' },
+  {
+    tag: [tags.comment, tags.lineComment, tags.blockComment],
+    color: 'var(--ink-faint)',
+    fontStyle: 'italic',
+  },
   { tag: [tags.operator, tags.punctuation, tags.paren], color: 'var(--ink-soft)' },
 ]);
 

@@ -45,7 +45,9 @@ export async function load(): Promise<{ rows: number; ms: number }> {
   }
   const rows = progress.value.reduce((sum, table) => sum + table.rows, 0);
   const ms = Math.round(performance.now() - started);
-  await connection().exec(`create table ${NOTE_TABLE} (loaded integer primary key, row_count bigint, took_ms bigint)`);
+  await connection().exec(
+    `create table ${NOTE_TABLE} (loaded integer primary key, row_count bigint, took_ms bigint)`,
+  );
   await connection().query(`insert into ${NOTE_TABLE} values (1, ?, ?)`, [rows, ms]);
   return { rows, ms };
 }
@@ -63,7 +65,10 @@ async function loadTable(table: TableDefinition, source: ReturnType<typeof rowSo
       const step = Math.floor(INSERT_VALUES / table.columns.length);
       for (let at = 0; at < lines.length; at += step) {
         const some = lines.slice(at, at + step);
-        await tx.query(insert(table, some.length), some.flatMap((line) => values(table, line)));
+        await tx.query(
+          insert(table, some.length),
+          some.flatMap((line) => values(table, line)),
+        );
       }
       rows += lines.length;
       report(table.name, { rows, total: slice.total });

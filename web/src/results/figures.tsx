@@ -5,29 +5,33 @@ import type { Step } from '../database/run';
 import { formatBytes, formatCount, formatMs, formatShare } from '../ui/format';
 
 export function FigureList({ step }: { step: Step }) {
-  const figures = step.answer?.figures;
-  if (!figures) return null;
-  const { elapsedMs, rowsRead, bytesRead, segmentsRead, segmentsSkipped } = figures;
+  if (!step.answer) return null;
+  const { elapsedMs, rowsRead, bytesRead, segmentsRead, segmentsSkipped } = step.answer.figures;
   const segments = segmentsRead + segmentsSkipped;
   return (
     <dl class="figures numeric">
-      <Figure name="in the engine" value={formatMs(elapsedMs)} note={`${formatMs(step.roundTripMs)} with the way there and back`} />
-      <Figure name={rowsRead === 1 ? 'row read' : 'rows read'} value={formatCount(rowsRead)} />
-      <Figure name="read" value={formatBytes(bytesRead)} note={`${formatShare(bytesRead, storedBytes.value)} of what is stored`} />
-      <Figure
-        name={segments === 1 ? 'segment skipped' : 'segments skipped'}
-        value={segments === 0 ? '0' : `${formatCount(segmentsSkipped)} of ${formatCount(segments)}`}
-      />
+      <div data-figure="elapsedMs" data-value={elapsedMs}>
+        <dt>in the engine</dt>
+        <dd class="figure-value">{formatMs(elapsedMs)}</dd>
+        <dd class="figure-note" data-figure="roundTripMs" data-value={step.roundTripMs}>
+          {formatMs(step.roundTripMs)} with the way there and back
+        </dd>
+      </div>
+      <div data-figure="rowsRead" data-value={rowsRead}>
+        <dt>{rowsRead === 1 ? 'row read' : 'rows read'}</dt>
+        <dd class="figure-value">{formatCount(rowsRead)}</dd>
+      </div>
+      <div data-figure="bytesRead" data-value={bytesRead}>
+        <dt>read</dt>
+        <dd class="figure-value">{formatBytes(bytesRead)}</dd>
+        <dd class="figure-note">{formatShare(bytesRead, storedBytes.value)} of what is stored</dd>
+      </div>
+      <div data-figure="segmentsSkipped" data-value={segmentsSkipped}>
+        <dt>{segments === 1 ? 'segment skipped' : 'segments skipped'}</dt>
+        <dd class="figure-value" data-figure="segmentsRead" data-value={segmentsRead}>
+          {segments === 0 ? '0' : `${formatCount(segmentsSkipped)} of ${formatCount(segments)}`}
+        </dd>
+      </div>
     </dl>
-  );
-}
-
-function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd class="figure-value">{value}</dd>
-      {note && <dd class="figure-note">{note}</dd>}
-    </div>
   );
 }

@@ -13,7 +13,7 @@ export function Results() {
   const current = run.value;
   const step = current?.steps[selectedStep.value];
   return (
-    <section class="results" aria-label="Result" aria-busy={running.value}>
+    <section class="results" aria-label="Result" aria-busy={running.value} data-run={current?.number ?? 0}>
       {!current || !step ? <Nothing /> : <RunView run={current} step={step} />}
     </section>
   );
@@ -64,7 +64,13 @@ function Actions({ step }: { step: Step }) {
   return (
     <div class="results-actions">
       <CopyButton label="Copy CSV" icon="copy" text={() => toCsv(answer)} />
-      <button class="button bare" type="button" onClick={download} aria-label="Download CSV" title="Download CSV">
+      <button
+        class="button bare"
+        type="button"
+        onClick={download}
+        aria-label="Download CSV"
+        title="Download CSV"
+      >
         <Icon name="download" />
       </button>
     </div>
@@ -84,7 +90,9 @@ function Steps({ steps }: { steps: Step[] }) {
             onClick={() => (selectedStep.value = index)}
           >
             <code>{shorten(step.text)}</code>
-            <span class="numeric">{step.failure ? step.failure.kind : formatMs(step.answer!.figures.elapsedMs)}</span>
+            <span class="numeric">
+              {step.failure ? step.failure.kind : formatMs(step.answer!.figures.elapsedMs)}
+            </span>
           </button>
         </li>
       ))}

@@ -74,7 +74,9 @@ export function ResultTable({ answer }: { answer: Answer }) {
           </tr>
         </thead>
         <tbody>
-          {first > 0 && <tr class="spacer" style={{ height: `${first * ROW_HEIGHT}px` }} aria-hidden="true" />}
+          {first > 0 && (
+            <tr class="spacer" style={{ height: `${first * ROW_HEIGHT}px` }} aria-hidden="true" />
+          )}
           {rows.slice(first, last).map((row, index) => (
             <tr key={first + index} aria-rowindex={first + index + 2}>
               {columns.map((column, at) => (
@@ -83,7 +85,11 @@ export function ResultTable({ answer }: { answer: Answer }) {
             </tr>
           ))}
           {last < rows.length && (
-            <tr class="spacer" style={{ height: `${(rows.length - last) * ROW_HEIGHT}px` }} aria-hidden="true" />
+            <tr
+              class="spacer"
+              style={{ height: `${(rows.length - last) * ROW_HEIGHT}px` }}
+              aria-hidden="true"
+            />
           )}
         </tbody>
       </table>

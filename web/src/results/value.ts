@@ -12,7 +12,8 @@ export function toText(value: unknown, type: string): string {
     const iso = value.toISOString();
     return /^date$/i.test(type) ? iso.slice(0, 10) : iso.replace('T', ' ').replace(/(\.000)?Z$/, '');
   }
-  if (value instanceof Uint8Array) return `x'${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
+  if (value instanceof Uint8Array)
+    return `x'${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
   if (typeof value === 'object' && value !== null) return JSON.stringify(value);
   return String(value);
 }
@@ -21,9 +22,12 @@ export function toText(value: unknown, type: string): string {
 export function toCsv({ columns, rows }: Answer): string {
   const lines = [columns.map((column) => quoted(column.name)).join(',')];
   for (const row of rows) {
-    lines.push(row.map((value, index) => (value == null ? '' : quoted(toText(value, columns[index]!.type)))).join(','));
+    lines.push(
+      row.map((value, index) => (value == null ? '' : quoted(toText(value, columns[index]!.type)))).join(','),
+    );
   }
   return `${lines.join('\r\n')}\r\n`;
 }
 
-const quoted = (text: string): string => (text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text: string): string =>
+  text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

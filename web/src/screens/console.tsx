@@ -38,13 +38,22 @@ function Bar() {
       <p class="bar-place">
         <code>{url}</code>
         <span class="numeric">
-          {formatBytes(storedBytes.value)} {reason ? 'in memory' : persisted.value ? 'kept in this browser' : 'in this browser'}
+          {formatBytes(storedBytes.value)}{' '}
+          {reason ? 'in memory' : persisted.value ? 'kept in this browser' : 'in this browser'}
         </span>
       </p>
       <p class="bar-loaded numeric" role="status">
-        {loaded.value ? `${formatCount(loaded.value.rows)} rows made and stored in ${formatMs(loaded.value.ms)}` : 'found as you left it'}
+        {loaded.value
+          ? `${formatCount(loaded.value.rows)} rows made and stored in ${formatMs(loaded.value.ms)}`
+          : 'found as you left it'}
       </p>
-      <button class="button bare" type="button" onClick={askReset} aria-label="Make the data again" title="Make the data again">
+      <button
+        class="button bare"
+        type="button"
+        onClick={askReset}
+        aria-label="Make the data again"
+        title="Make the data again"
+      >
         <Icon name="reset" />
       </button>
       <ThemeButton />

@@ -24,8 +24,8 @@ export function Loading() {
       <Mark size={40} />
       <h1>Laying down the first layers</h1>
       <p>
-        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens once; a reload
-        finds them.
+        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens once; a
+        reload finds them.
       </p>
       <Growth tables={tables} />
       <ol class="growth-list numeric">

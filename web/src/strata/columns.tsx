@@ -46,7 +46,9 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
                 ))}
               </td>
               <td>{formatBytes(column.bytes)}</td>
-              <td title={`${formatShare(column.bytes, column.rawBytes)} of ${formatBytes(column.rawBytes)} plain`}>
+              <td
+                title={`${formatShare(column.bytes, column.rawBytes)} of ${formatBytes(column.rawBytes)} plain`}
+              >
                 <span class="ratio" style={{ '--share': Math.min(1, share) }} />
               </td>
             </tr>

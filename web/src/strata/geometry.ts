@@ -49,7 +49,10 @@ export interface Wave {
 
 export function lift({ width, amplitude, seed }: Wave, x: number, y: number): number {
   const turn = (2 * Math.PI * x) / width;
-  return amplitude * (Math.sin(turn * 1.15 + seed + y * 0.016) + 0.45 * Math.sin(turn * 2.7 + seed * 2.3 - y * 0.027));
+  return (
+    amplitude *
+    (Math.sin(turn * 1.15 + seed + y * 0.016) + 0.45 * Math.sin(turn * 2.7 + seed * 2.3 - y * 0.027))
+  );
 }
 
 /** The outline of a layer between two depths. */

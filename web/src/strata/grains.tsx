@@ -22,9 +22,11 @@ export function Grains({ rows, width, seed }: { rows: number; width: number; see
         const jitter = hash(String(index), seed) - 0.5;
         // The first grain lies in the middle and the line fills outwards, like a small heap.
         const inLine = Math.min(perLine, count - line * perLine);
-        const x = width / 2 + (index % perLine - (inLine - 1) / 2) * step + jitter * 2.4;
+        const x = width / 2 + ((index % perLine) - (inLine - 1) / 2) * step + jitter * 2.4;
         const y = height - step / 2 - 1 - line * step + jitter * 2;
-        return <circle key={index} cx={x} cy={y} r={step * 0.29 + jitter * 0.7} style={{ '--i': index % 12 }} />;
+        return (
+          <circle key={index} cx={x} cy={y} r={step * 0.29 + jitter * 0.7} style={{ '--i': index % 12 }} />
+        );
       })}
     </svg>
   );

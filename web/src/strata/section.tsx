@@ -46,7 +46,13 @@ export function Section({ table }: { table: TableReport }) {
           <div class="section-segment" key={segment.id}>
             <Layer name={`segment ${segment.id}`} note={segmentNote(segment)} deleted={segment.deleted} />
             {width > 0 && (
-              <Stack segment={segment} scale={scale} wave={{ width, amplitude: 2.6, seed }} lit={lit} onPoint={setLit} />
+              <Stack
+                segment={segment}
+                scale={scale}
+                wave={{ width, amplitude: 2.6, seed }}
+                lit={lit}
+                onPoint={setLit}
+              />
             )}
           </div>
         ))}
@@ -81,7 +87,8 @@ function rowstoreNote({ rowstoreRows, rowstoreBytes }: TableReport): string {
   return `${plural(rowstoreRows, 'row')} · ${formatBytes(rowstoreBytes)}${each > 1 ? ` · a grain is ${each} rows` : ''}`;
 }
 
-const segmentNote = (segment: SegmentReport): string => `${plural(segment.rows, 'row')} · ${formatBytes(segment.bytes)}`;
+const segmentNote = (segment: SegmentReport): string =>
+  `${plural(segment.rows, 'row')} · ${formatBytes(segment.bytes)}`;
 
 function useWidth() {
   const place = useRef<HTMLDivElement>(null);

@@ -20,7 +20,13 @@ export function Stack({ segment, scale, wave, lit, onPoint }: StackOptions) {
   const height = end + margin;
   const name = `${wave.seed.toFixed(3)}-${segment.id}`.replace(/\W/g, '_');
   return (
-    <svg class="stack" width={wave.width} height={height} viewBox={`0 0 ${wave.width} ${height}`} aria-hidden="true">
+    <svg
+      class="stack"
+      width={wave.width}
+      height={height}
+      viewBox={`0 0 ${wave.width} ${height}`}
+      aria-hidden="true"
+    >
       <defs>
         {stack.map((band, index) => (
           <Sheen key={index} id={`sheen-${name}-${index}`} band={band} wave={wave} />
@@ -57,7 +63,9 @@ function Sheen({ id, band, wave }: { id: string; band: Band; wave: Wave }) {
   const own = `var(--${hue(band.column.encoding)})`;
   const side = `var(--${neighbour(band.column.encoding)})`;
   const light = (0.3 + 0.5 * Math.abs(Math.sin(band.y * 0.021 + wave.seed))).toFixed(3);
-  const stop = (offset: number | string, color: string) => <stop offset={offset} style={{ stopColor: color }} />;
+  const stop = (offset: number | string, color: string) => (
+    <stop offset={offset} style={{ stopColor: color }} />
+  );
   return (
     <linearGradient id={id} x1="0" x2="1" y1="0" y2="0">
       {stop(0, own)}

@@ -46,14 +46,17 @@ function Samples({ tables, selected }: { tables: TableReport[]; selected: string
           >
             <span class="sample-drawing">
               {table.rowstoreRows > 0 && <i />}
-              {table.segments.toReversed().slice(0, SAMPLE_SEGMENTS).map((segment) => (
-                <Stack
-                  key={segment.id}
-                  segment={segment}
-                  scale={SAMPLE_HEIGHT / largest}
-                  wave={{ width: SAMPLE_WIDTH, amplitude: 1, seed: hash(table.name) * 6 + 0.5 }}
-                />
-              ))}
+              {table.segments
+                .toReversed()
+                .slice(0, SAMPLE_SEGMENTS)
+                .map((segment) => (
+                  <Stack
+                    key={segment.id}
+                    segment={segment}
+                    scale={SAMPLE_HEIGHT / largest}
+                    wave={{ width: SAMPLE_WIDTH, amplitude: 1, seed: hash(table.name) * 6 + 0.5 }}
+                  />
+                ))}
             </span>
             <span class="sample-name">{table.name}</span>
             <span class="sample-rows numeric">{formatCount(table.rows)}</span>

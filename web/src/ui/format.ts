@@ -6,7 +6,8 @@ const short = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
 export const formatCount = (count: number): string => whole.format(count);
 
 /** "1 row", "2 rows". */
-export const plural = (count: number, word: string): string => `${formatCount(count)} ${word}${count === 1 ? '' : 's'}`;
+export const plural = (count: number, word: string): string =>
+  `${formatCount(count)} ${word}${count === 1 ? '' : 's'}`;
 
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${whole.format(bytes)} B`;

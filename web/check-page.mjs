@@ -1,0 +1,180 @@
+/**
+ * The demo's page as `check.mjs` sees it: statements run by hand or from the shelf, their figures read from what
+ * the page shows. Collects errors of the page and its console, and fails the next step on them.
+ */
+
+import { Failure } from '../tools/lib.mjs';
+
+const STEP_MS = 30_000;
+
+export class Page {
+  #page;
+  #problems = [];
+
+  static async open(context) {
+    return new Page(await context.newPage());
+  }
+
+  constructor(page) {
+    this.#page = page;
+    page.setDefaultTimeout(STEP_MS);
+    page.on('pageerror', (error) => this.#problems.push(error.stack ?? error.message));
+    page.on('console', (message) => {
+      if (message.type() === 'error') {
+        this.#problems.push(`${message.text()} (${message.location().url})`);
+      }
+    });
+  }
+
+  #mustBeQuiet() {
+    if (this.#problems.length > 0) {
+      throw new Failure(`the page reports: ${this.#problems.join('\n')}`);
+    }
+  }
+
+  async goto(address) {
+    await this.#page.goto(address);
+  }
+
+  async reload() {
+    await this.#page.reload();
+  }
+
+  async close() {
+    this.#mustBeQuiet();
+    await this.#page.close();
+  }
+
+  /** Waits for a part of the page; a screen that says why it will never come is the reason to fail with. */
+  async waitFor(selector, timeout = STEP_MS) {
+    const failed = '[data-screen=failed]';
+    const wanted = this.#page.locator(selector).first();
+    await wanted.or(this.#page.locator(failed)).first().waitFor({ timeout });
+    this.#mustBeQuiet();
+    if (selector !== failed && (await this.#page.locator(failed).count()) > 0) {
+      throw new Failure(await this.textOf(failed));
+    }
+  }
+
+  async textOf(selector) {
+    return (await this.#page.locator(selector).first().innerText()).trim();
+  }
+
+  async click(selector) {
+    await this.#page.locator(selector).first().click();
+  }
+
+  /** Runs a statement of the shelf. */
+  take(query) {
+    return this.#running(() => this.#page.locator(`[data-query=${query}]`).click());
+  }
+
+  /** Types a script and runs it with the keyboard. */
+  run(script) {
+    return this.#running(async () => {
+      await this.#page.locator('.cm-content').click();
+      await this.#page.keyboard.press('ControlOrMeta+A');
+      await this.#page.keyboard.insertText(script);
+      await this.#page.keyboard.press('Control+Enter');
+    });
+  }
+
+  /** Runs a query whose answer is one value, and answers its text. */
+  async one(sql) {
+    const { text, kind } = await this.run(sql);
+    if (kind !== undefined) {
+      throw new Failure(`${sql}: ${kind}`);
+    }
+    return text;
+  }
+
+  async number(sql) {
+    return Number(await this.one(sql));
+  }
+
+  async #running(start) {
+    const results = this.#page.locator('.results');
+    const before = await results.getAttribute('data-run');
+    await start();
+    await this.#page.waitForFunction(
+      (old) => {
+        const now = document.querySelector('.results');
+        return now.dataset.run !== old && now.getAttribute('aria-busy') === 'false';
+      },
+      before,
+      { timeout: STEP_MS },
+    );
+    this.#mustBeQuiet();
+    return this.#page.evaluate(readAnswer);
+  }
+
+  async chooseTable(name) {
+    await this.#page.locator('.sample', { hasText: name }).first().click();
+    await this.waitFor(`.section[data-table=${name}]`);
+  }
+
+  async flush() {
+    await this.#running(() => this.#page.locator('.section-head button').click());
+    await this.#page.locator('.grains').waitFor({ state: 'detached' });
+  }
+
+  /** What the storage view draws of the chosen table. */
+  layers() {
+    return this.#page.evaluate(() => {
+      const section = document.querySelector('.section');
+      const stacks = [...section.querySelectorAll('.stack')];
+      return {
+        drawn: stacks.length > 0 && stacks.every((stack) => stack.getBoundingClientRect().height > 4),
+        segments: stacks.length,
+        grains: section.querySelectorAll('.grains circle').length,
+        pits: section.querySelectorAll('.pit').length,
+        summary: section.querySelector('header p').textContent,
+      };
+    });
+  }
+
+  async look(viewport, colorScheme) {
+    await this.#page.setViewportSize(viewport);
+    await this.#page.emulateMedia({ colorScheme });
+    await this.#page.waitForTimeout(300);
+  }
+
+  /** Pixels by which the page is wider than its window. */
+  overflow() {
+    return this.#page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+  }
+
+  async screenshot(file) {
+    await this.#page.screenshot({ path: file });
+  }
+
+  /** As in a browser without an origin private file system. */
+  async withoutFileSystem() {
+    await this.#page.addInitScript(() => {
+      Object.defineProperty(navigator.storage, 'getDirectory', { value: undefined });
+    });
+  }
+}
+
+/** In the page: what the last run shows. */
+function readAnswer() {
+  const results = document.querySelector('.results');
+  const value = (name) => Number(results.querySelector(`[data-figure=${name}]`)?.dataset.value ?? NaN);
+  const rows = [...results.querySelectorAll('tbody tr:not(.spacer)')];
+  return {
+    headline: results.querySelector('h2')?.textContent,
+    kind: results.querySelector('.failure-kind')?.textContent,
+    marked: document.querySelector('.cm-error-word')?.textContent,
+    steps: results.querySelectorAll('.step').length,
+    rows: rows.length,
+    text: rows.map((row) => [...row.cells].map((cell) => cell.textContent).join('\t')).join('\n'),
+    elapsedMs: value('elapsedMs'),
+    roundTripMs: value('roundTripMs'),
+    rowsRead: value('rowsRead'),
+    bytesRead: value('bytesRead'),
+    segmentsRead: value('segmentsRead'),
+    segmentsSkipped: value('segmentsSkipped'),
+  };
+}

@@ -1,0 +1,201 @@
+/**
+ * Drives the demo as a visitor would, in headless Chromium, and prints one line per step with its figures.
+ * Builds everything first, serves the built files on loopback, leaves screenshots in `test-results`.
+ * Exits with 1 at the first thing that is not as it should be; an error in the page's console is one.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { chromium } from 'playwright-core';
+import { build, preview } from 'vite';
+import { buildPackage } from '../tools/build.mjs';
+import { launchOptions } from '../tools/chromium.mjs';
+import { Failure, main, root } from '../tools/lib.mjs';
+import { buildTpch } from './build-tpch.mjs';
+import { Page } from './check-page.mjs';
+
+const WEB = path.join(root, 'web');
+const RESULTS = path.join(root, 'test-results');
+const ROWS = { lineitem: 60_175, orders: 15_000 };
+const DESKTOP = { width: 1440, height: 900 };
+const PHONE = { width: 375, height: 812 };
+
+function expect(what, actual, wanted) {
+  const same = typeof wanted === 'function' ? wanted(actual) : actual === wanted;
+  if (!same) {
+    const expected = typeof wanted === 'function' ? '' : `, expected ${JSON.stringify(wanted)}`;
+    throw new Failure(`${what}: ${JSON.stringify(actual)}${expected}`);
+  }
+}
+
+const count = (number) => number.toLocaleString('en-US');
+
+/** `point read      1 row(s)  0.2 ms in the engine …` */
+function report(step, ...parts) {
+  console.log(`${step.padEnd(16)} ${parts.join('  ')}`);
+}
+
+function figures({ elapsedMs, rowsRead, bytesRead, segmentsRead, segmentsSkipped, roundTripMs }) {
+  return [
+    `${elapsedMs.toFixed(2)} ms in the engine (${roundTripMs.toFixed(1)} ms for the page)`,
+    `rows read ${count(rowsRead)}`,
+    `bytes read ${count(bytesRead)}`,
+    `segments read ${segmentsRead}, skipped ${segmentsSkipped}`,
+  ].join('  ');
+}
+
+async function firstStart(page, address) {
+  const started = Date.now();
+  await page.goto(address);
+  await page.waitFor('.loading');
+  await page.waitFor('.console', 60_000);
+  const ms = Date.now() - started;
+  const total = await page.number(`select count(*) from lineitem`);
+  expect('rows in lineitem', total, ROWS.lineitem);
+  expect('rows in orders', await page.number(`select count(*) from orders`), ROWS.orders);
+  report('load', `86,805 rows in 8 tables  ${count(ms)} ms from navigation to the console`);
+}
+
+async function transactions(page) {
+  const read = await page.take('read');
+  expect('rows of the point read', read.rows, 1);
+  expect('rows read by key', read.rowsRead, (rows) => rows <= 10);
+  report('point read', '1 row ', figures(read));
+
+  const changed = await page.take('change');
+  expect('rows changed', changed.headline, '1 row changed');
+  const again = await page.take('read');
+  expect('the changed order', again.text, (text) => text.includes('changed in this tab'));
+  report('update', '1 row ', figures(changed));
+}
+
+async function analytics(page) {
+  const aggregate = await page.take('aggregate');
+  expect('groups', aggregate.rows, 4);
+  // Of TPC-H's published answers for this scale: these columns do not depend on comments.
+  for (const value of ['380456.00', '532348211.65', '505822441.4861', '526165934.000839', '14876']) {
+    expect('the aggregate', aggregate.text, (text) => text.includes(value));
+  }
+  report('aggregate', '4 rows', figures(aggregate));
+
+  const joined = await page.take('customers');
+  expect('top customers', joined.rows, 10);
+  report('join', '10 rows', figures(joined));
+}
+
+async function bothAtOnce(page) {
+  const before = await page.one('select sum(l_extendedprice * (1 - l_discount)) from lineitem');
+  const both = await page.take('both');
+  expect('statements in the transaction', both.steps, 4);
+  const after = await page.one('select sum(l_extendedprice * (1 - l_discount)) from lineitem');
+  expect('revenue after the change', after, (value) => value !== before);
+  expect('revenue seen inside', both.text, (text) => text.includes(after));
+  report('one transaction', '4 statements ', figures(both));
+
+  const undone = await page.take('undo');
+  expect('the price after a rollback', undone.text, (text) => !/\t0\.00/.test(text));
+  report('rollback', '4 statements ', figures(undone));
+}
+
+async function storage(page) {
+  await page.chooseTable('orders');
+  const before = await page.layers();
+  expect('layers drawn', before.drawn, true);
+  expect('rows in the rowstore of orders', before.grains, (grains) => grains >= 1);
+  expect('deleted rows drawn', before.pits, (pits) => pits >= 1);
+  await page.flush();
+  const after = await page.layers();
+  expect('segments after a flush', after.segments, before.segments + 1);
+  expect('rows in the rowstore after a flush', after.grains, 0);
+  report('storage view', `orders: ${before.summary}, after a flush ${after.segments} segments`);
+}
+
+async function mistakes(page) {
+  const wrong = await page.take('wrong');
+  expect('kind of the error', wrong.kind, 'not_found');
+  expect('place of the error', wrong.marked, 'o_total');
+  await page.run('selec 1');
+  expect('the next statement', await page.number('select count(*) from region'), 5);
+  report('error', `${wrong.kind} under “${wrong.marked}”`, 'the next statement works');
+}
+
+async function reload(page) {
+  const started = Date.now();
+  await page.reload();
+  await page.waitFor('.console', 30_000);
+  const ms = Date.now() - started;
+  expect('the load', await page.textOf('.bar-loaded'), 'found as you left it');
+  const order = await page.take('read');
+  expect('the changed order after a reload', order.text, (text) => text.includes('changed in this tab'));
+  expect(
+    'rows in lineitem after a reload',
+    await page.number('select count(*) from lineitem'),
+    ROWS.lineitem,
+  );
+  report('reload', `${count(ms)} ms to the console`, 'all still there ', figures(order));
+}
+
+async function screenshots(page) {
+  fs.mkdirSync(RESULTS, { recursive: true });
+  await page.take('aggregate');
+  for (const [name, viewport, scheme] of [
+    ['demo-light', DESKTOP, 'light'],
+    ['demo-dark', DESKTOP, 'dark'],
+    ['demo-phone', PHONE, 'light'],
+  ]) {
+    await page.look(viewport, scheme);
+    const wide = await page.overflow();
+    expect(`${name}: pixels that do not fit across`, wide, 0);
+    await page.screenshot(path.join(RESULTS, `${name}.png`));
+  }
+  await page.look(DESKTOP, 'light');
+  report('screenshots', 'test-results/demo-{light,dark,phone}.png');
+}
+
+async function secondTab(page, other, address) {
+  await other.goto(address);
+  await other.waitFor('[data-screen=in_use]', 30_000);
+  await page.close();
+  await other.click('[data-screen=in_use] button');
+  await other.waitFor('.console', 30_000);
+  expect('rows in orders in the second tab', await other.number('select count(*) from orders'), ROWS.orders);
+  report('second tab', 'in_use while the first has it, opens once that is closed');
+}
+
+async function withoutFiles(page, address) {
+  await page.withoutFileSystem();
+  await page.goto(address);
+  await page.waitFor('.console', 60_000);
+  expect('the notice', await page.textOf('.notice'), (text) => text.includes('In memory only'));
+  expect('rows in orders', await page.number('select count(*) from orders'), ROWS.orders);
+  report('no file system', 'in memory, and it says so');
+}
+
+async function check() {
+  await buildPackage();
+  await buildTpch();
+  await build({ root: WEB, logLevel: 'warn' });
+  const server = await preview({ root: WEB, logLevel: 'warn', preview: { host: '127.0.0.1', port: 0 } });
+  const browser = await chromium.launch(launchOptions());
+  try {
+    const address = server.resolvedUrls.local[0];
+    const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
+    const page = await Page.open(context);
+    await firstStart(page, address);
+    await transactions(page);
+    await analytics(page);
+    await bothAtOnce(page);
+    await storage(page);
+    await mistakes(page);
+    await reload(page);
+    await screenshots(page);
+    await secondTab(page, await Page.open(context), address);
+    await withoutFiles(await Page.open(await browser.newContext()), address);
+    console.log('demo: all steps passed');
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+}
+
+await main(check);

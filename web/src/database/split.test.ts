@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest';
+
+import { split } from './split';
+
+const texts = (script: string) => split(script).map(({ text }) => text);
+
+describe('split', () => {
+  test('statements without their semicolons, at their places', () => {
+    expect(split('begin;\n  select 1 ;')).toEqual([
+      { text: 'begin', from: 0 },
+      { text: 'select 1', from: 9 },
+    ]);
+  });
+
+  test('a semicolon in quotes, in a comment or in a nested comment ends nothing', () => {
+    const script = `select ';', "a;b", \`c;d\` -- one; two\n, 'it''s;' /* x; /* y; */ z; */ from t`;
+    expect(texts(script)).toEqual([script]);
+  });
+
+  test('comments before a statement are not part of it; only comments are no statement', () => {
+    expect(split('-- first\nselect 1; -- last\n/* end */')).toEqual([{ text: 'select 1', from: 9 }]);
+    expect(texts(' ;; \n')).toEqual([]);
+  });
+
+  test('what is never closed reaches to the end', () => {
+    expect(texts("select 'a; b")).toEqual(["select 'a; b"]);
+    expect(texts('select 1 /* a; b')).toEqual(['select 1 /* a; b']);
+  });
+});
