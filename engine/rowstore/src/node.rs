@@ -11,7 +11,7 @@ pub enum Change {
     Put(Row),
     /// There is no row.
     Delete,
-    /// The row is not here any more: it was moved into a segment. Does not change the table's content.
+    /// The row is not here any more but in a segment.
     Flushed,
 }
 

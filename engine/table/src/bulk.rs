@@ -34,7 +34,6 @@ pub struct BulkLoad {
     pending: Vec<Batch>,
     pending_rows: usize,
     files: Vec<Loaded>,
-    rows: u64,
     done: bool,
 }
 
@@ -47,6 +46,7 @@ struct Loaded {
 /// Rows outside the load that it replaces.
 #[derive(Default)]
 struct Replaced {
+    /// Nodes whose key is in the load from now on: replaced rows, and tombstones.
     nodes: Vec<Arc<Node>>,
     rows: Map<u64, (Arc<SegmentState>, RoaringBitmap)>,
 }
@@ -61,7 +61,6 @@ impl Store {
             pending: Vec::new(),
             pending_rows: 0,
             files: Vec::new(),
-            rows: 0,
             done: false,
         }
     }
@@ -77,7 +76,6 @@ impl BulkLoad {
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
-        self.rows += batch.rows as u64;
         self.pending_rows += batch.rows;
         if batch.rows > 0 {
             self.pending.push(batch);
@@ -123,7 +121,6 @@ impl BulkLoad {
 
     fn write_sorted(&self, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
         let mut builder = SegmentBuilder::new(self.table.segment_columns());
-        let mut rejected = RoaringBitmap::new();
         match self.table.key_columns() {
             None => {
                 let mut number = self.table.reserve_row_numbers(count as u64) as i64;
@@ -139,33 +136,32 @@ impl BulkLoad {
                 if keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes) {
                     batches.iter().for_each(|batch| builder.push(batch));
                 } else {
-                    self.push_in_order(keys, &batches, &mut builder, &mut rejected)?;
+                    self.push_in_order(keys, &batches, &mut builder)?;
                 }
             }
         }
-        Ok(Loaded { segment: self.store.write_segment(builder)?, rejected })
+        Ok(Loaded { segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
     }
 
-    /// Sorts by key; of one key twice, keeps the one the option asks for.
-    fn push_in_order(
-        &self,
-        mut keys: Vec<KeyAt>,
-        batches: &[Batch],
-        builder: &mut SegmentBuilder,
-        rejected: &mut RoaringBitmap,
-    ) -> Result<()> {
+    /// Sorts by key; of one key twice, writes only the row the option asks for: inside a segment keys are
+    /// unique, deleted rows included, or a search could meet the wrong one.
+    fn push_in_order(&self, mut keys: Vec<KeyAt>, batches: &[Batch], builder: &mut SegmentBuilder) -> Result<()> {
         // Stable: of equal keys the earlier comes first.
         keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
-        for (row, pair) in keys.windows(2).enumerate() {
-            if pair[0].bytes == pair[1].bytes {
-                match self.on_duplicate {
-                    OnDuplicate::Error => {
-                        return Err(self.table.duplicate(&key::decode(&pair[0].bytes, &self.table.key_types())?));
-                    }
-                    OnDuplicate::Skip => rejected.insert(row as u32 + 1),
-                    OnDuplicate::Replace => rejected.insert(row as u32),
-                };
+        match self.on_duplicate {
+            OnDuplicate::Error => {
+                if let Some(pair) = keys.windows(2).find(|pair| pair[0].bytes == pair[1].bytes) {
+                    return Err(self.table.duplicate(&key::decode(&pair[0].bytes, &self.table.key_types())?));
+                }
             }
+            OnDuplicate::Skip => keys.dedup_by(|later, kept| later.bytes == kept.bytes),
+            OnDuplicate::Replace => keys.dedup_by(|later, kept| {
+                let same = later.bytes == kept.bytes;
+                if same {
+                    std::mem::swap(later, kept);
+                }
+                same
+            }),
         }
         for run in keys.chunks(limits::BLOCK_ROWS) {
             builder.push(&gather(&self.table, batches, run));
@@ -261,9 +257,9 @@ impl BulkLoad {
             let Some(last) = nodes.last() else { return Ok(()) };
             after = Some(last.key().clone());
             for node in &nodes {
-                let live = node.newest().is_some_and(|v| matches!(v.change, Change::Put(_)));
+                let newest = node.newest().map(|v| v.change);
                 let locked = node.owner().is_some();
-                if !live && !locked {
+                if !locked && !matches!(newest, Some(Change::Put(_) | Change::Delete)) {
                     continue;
                 }
                 let values = key::decode(node.key(), &table.key_types())?;
@@ -279,12 +275,13 @@ impl BulkLoad {
                             table.schema().name
                         )));
                     }
-                    match self.on_duplicate {
-                        OnDuplicate::Error => return Err(table.duplicate(&values)),
-                        OnDuplicate::Skip => {
+                    match (&newest, self.on_duplicate) {
+                        // A tombstone that older snapshots still need must not hide the new row.
+                        (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => replaced.nodes.push(node.clone()),
+                        (_, OnDuplicate::Error) => return Err(table.duplicate(&values)),
+                        (_, OnDuplicate::Skip) => {
                             file.rejected.insert(row);
                         }
-                        OnDuplicate::Replace => replaced.nodes.push(node.clone()),
                     }
                 }
             }
@@ -343,7 +340,8 @@ impl BulkLoad {
             }
         }
         for node in &replaced.nodes {
-            node.push_version(Version { commit, content: commit, change: Change::Delete });
+            // The key's row is in one of the new segments: not deleted, but elsewhere, and changed.
+            node.push_version(Version { commit, content: commit, change: Change::Flushed });
         }
         for (state, rows) in replaced.rows.values() {
             state.delete(commit, rows.clone(), oldest);

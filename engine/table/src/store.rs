@@ -309,7 +309,8 @@ impl Store {
         since >= u64::from(interval_ms) * 1_000_000
     }
 
-    pub(crate) fn sync_log(&self) -> Result<()> {
+    /// Makes everything committed so far durable, whatever the durability level.
+    pub fn sync_log(&self) -> Result<()> {
         self.log.sync(self.log.position())?;
         self.last_sync_ns.store(self.host.clock.monotonic_ns(), Ordering::Relaxed);
         Ok(())

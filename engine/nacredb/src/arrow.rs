@@ -1,0 +1,320 @@
+//! Arrow in and out. Each data type maps to one Arrow type both ways; `DECIMAL` to `Decimal128`,
+//! `TIMESTAMP` to microseconds without a zone, `JSON` to `Utf8` marked as the `arrow.json` extension.
+
+use crate::result::QueryResult;
+use arrow_array::builder::{BinaryBuilder, StringBuilder};
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType as ArrowType, Field as ArrowField, Schema, SchemaRef, TimeUnit};
+use nacre_column::{Batch, Bitmap, Values, Vector, VectorBuilder};
+use nacre_sql::Field;
+use nacre_types::{DataType, Error, Interval, Result, TableSchema};
+use std::sync::Arc;
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const JSON_EXTENSION: &str = "arrow.json";
+
+fn arrow_error(error: ArrowError) -> Error {
+    Error::type_error(format!("Arrow: {error}"))
+}
+
+/// The Arrow type of a data type.
+pub fn type_to_arrow(data_type: DataType) -> ArrowType {
+    match data_type {
+        DataType::Null => ArrowType::Null,
+        DataType::Boolean => ArrowType::Boolean,
+        DataType::Int8 => ArrowType::Int8,
+        DataType::Int16 => ArrowType::Int16,
+        DataType::Int32 => ArrowType::Int32,
+        DataType::Int64 => ArrowType::Int64,
+        DataType::UInt8 => ArrowType::UInt8,
+        DataType::UInt16 => ArrowType::UInt16,
+        DataType::UInt32 => ArrowType::UInt32,
+        DataType::UInt64 => ArrowType::UInt64,
+        DataType::Float32 => ArrowType::Float32,
+        DataType::Float64 => ArrowType::Float64,
+        DataType::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale as i8),
+        DataType::Text { .. } | DataType::Json => ArrowType::Utf8,
+        DataType::Binary { .. } => ArrowType::Binary,
+        DataType::Date => ArrowType::Date32,
+        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Interval => ArrowType::Interval(arrow_schema::IntervalUnit::MonthDayNano),
+    }
+}
+
+/// The data type of an Arrow field; `unsupported` for nested and exotic ones.
+pub fn type_from_arrow(field: &ArrowField) -> Result<DataType> {
+    Ok(match field.data_type() {
+        ArrowType::Null => DataType::TEXT,
+        ArrowType::Boolean => DataType::Boolean,
+        ArrowType::Int8 => DataType::Int8,
+        ArrowType::Int16 => DataType::Int16,
+        ArrowType::Int32 => DataType::Int32,
+        ArrowType::Int64 => DataType::Int64,
+        ArrowType::UInt8 => DataType::UInt8,
+        ArrowType::UInt16 => DataType::UInt16,
+        ArrowType::UInt32 => DataType::UInt32,
+        ArrowType::UInt64 => DataType::UInt64,
+        ArrowType::Float32 => DataType::Float32,
+        ArrowType::Float64 => DataType::Float64,
+        ArrowType::Decimal128(precision, scale) if *scale >= 0 => {
+            DataType::Decimal { precision: *precision, scale: *scale as u8 }
+        }
+        ArrowType::Utf8 if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == JSON_EXTENSION) => DataType::Json,
+        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::TEXT,
+        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
+            DataType::BLOB
+        }
+        ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
+        ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
+        ArrowType::Timestamp(_, _) => DataType::Timestamp,
+        ArrowType::Dictionary(_, value) => {
+            return type_from_arrow(&field.clone().with_data_type((**value).clone()));
+        }
+        other => return Err(Error::unsupported(format!("Arrow type {other} of column {}", field.name()))),
+    })
+}
+
+/// The Arrow field of a result column.
+pub fn field_to_arrow(field: &Field) -> ArrowField {
+    let arrow = ArrowField::new(&field.name, type_to_arrow(field.data_type), field.nullable);
+    if field.data_type == DataType::Json {
+        return arrow.with_metadata([(EXTENSION_NAME.to_string(), JSON_EXTENSION.to_string())].into());
+    }
+    arrow
+}
+
+fn nulls(vector: &Vector) -> Option<NullBuffer> {
+    vector.validity().map(|validity| {
+        let bytes: Vec<u8> = validity.words().iter().flat_map(|w| w.to_le_bytes()).collect();
+        NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bytes), 0, validity.len()))
+    })
+}
+
+fn primitive<T: ArrowPrimitiveType>(vector: &Vector, values: Vec<T::Native>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls(vector)))
+}
+
+/// A vector as an Arrow array.
+pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
+    let values = vector.flat();
+    let narrow = |what: &Values| match what {
+        Values::I64(v) => v.clone(),
+        _ => Vec::new(),
+    };
+    macro_rules! ints {
+        ($arrow:ty, $native:ty) => {
+            primitive::<$arrow>(vector, narrow(&values).into_iter().map(|v| v as $native).collect())
+        };
+    }
+    Ok(match (vector.data_type(), &*values) {
+        (DataType::Null, _) => Arc::new(NullArray::new(vector.len())),
+        (DataType::Boolean, Values::Bool(v)) => Arc::new(BooleanArray::new(BooleanBuffer::from(v.as_slice()), nulls(vector))),
+        (DataType::Int8, _) => ints!(Int8Type, i8),
+        (DataType::Int16, _) => ints!(Int16Type, i16),
+        (DataType::Int32, _) => ints!(Int32Type, i32),
+        (DataType::Int64, _) => ints!(Int64Type, i64),
+        (DataType::UInt8, _) => ints!(UInt8Type, u8),
+        (DataType::UInt16, _) => ints!(UInt16Type, u16),
+        (DataType::UInt32, _) => ints!(UInt32Type, u32),
+        (DataType::Date, _) => ints!(Date32Type, i32),
+        (DataType::Time, _) => ints!(Time64MicrosecondType, i64),
+        (DataType::Timestamp, _) => ints!(TimestampMicrosecondType, i64),
+        (DataType::UInt64, Values::I128(v)) => primitive::<UInt64Type>(vector, v.iter().map(|v| *v as u64).collect()),
+        (DataType::Float32, Values::F64(v)) => primitive::<Float32Type>(vector, v.iter().map(|v| *v as f32).collect()),
+        (DataType::Float64, Values::F64(v)) => primitive::<Float64Type>(vector, v.clone()),
+        (DataType::Decimal { precision, scale }, values) => {
+            let wide: Vec<i128> = match values {
+                Values::I64(v) => v.iter().map(|v| *v as i128).collect(),
+                Values::I128(v) => v.clone(),
+                _ => Vec::new(),
+            };
+            let array = PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(wide), nulls(vector));
+            Arc::new(array.with_precision_and_scale(precision, scale as i8).map_err(arrow_error)?)
+        }
+        (DataType::Interval, Values::I128(v)) => {
+            let convert = |packed: &i128| {
+                let i = Interval::unpack(*packed);
+                let nanos = i.micros.checked_mul(1_000);
+                nanos.map(|n| IntervalMonthDayNano::new(i.months, i.days, n))
+            };
+            let converted: Option<Vec<_>> = v.iter().map(convert).collect();
+            let converted = converted.ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
+            primitive::<IntervalMonthDayNanoType>(vector, converted)
+        }
+        (DataType::Binary { .. }, Values::Bytes(bytes)) => {
+            let mut builder = BinaryBuilder::with_capacity(bytes.len(), bytes.data.len());
+            (0..bytes.len()).for_each(|row| builder.append_option((!vector.is_null(row)).then(|| bytes.get(row))));
+            Arc::new(builder.finish())
+        }
+        (_, Values::Bytes(bytes)) => {
+            let mut builder = StringBuilder::with_capacity(bytes.len(), bytes.data.len());
+            for row in 0..bytes.len() {
+                let text = (!vector.is_null(row)).then(|| String::from_utf8_lossy(bytes.get(row)));
+                builder.append_option(text);
+            }
+            Arc::new(builder.finish())
+        }
+        (data_type, _) => return Err(Error::unsupported(format!("{data_type} in Arrow"))),
+    })
+}
+
+impl QueryResult {
+    /// The Arrow schema of the rows.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(self.columns.iter().map(field_to_arrow).collect::<Vec<_>>()))
+    }
+
+    /// The rows as Arrow record batches.
+    pub fn to_record_batches(&self) -> Result<Vec<RecordBatch>> {
+        let schema = self.arrow_schema();
+        let convert = |batch: &Batch| {
+            let columns = batch.columns.iter().map(|c| vector_to_arrow(c)).collect::<Result<Vec<_>>>()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+            RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(arrow_error)
+        };
+        self.batches.iter().map(convert).collect()
+    }
+
+    /// The rows as an Arrow IPC stream.
+    pub fn to_arrow_ipc(&self) -> Result<Vec<u8>> {
+        let mut writer = StreamWriter::try_new(Vec::new(), &self.arrow_schema()).map_err(arrow_error)?;
+        for batch in self.to_record_batches()? {
+            writer.write(&batch).map_err(arrow_error)?;
+        }
+        writer.finish().map_err(arrow_error)?;
+        writer.into_inner().map_err(arrow_error)
+    }
+}
+
+/// A record batch as rows of a table. Columns are taken in order and must be of the tables' types, or of a
+/// narrower integer, text or binary layout of them; `type` otherwise.
+pub fn batch_from_arrow(batch: &RecordBatch, table: &TableSchema) -> Result<Batch> {
+    if batch.num_columns() != table.columns.len() {
+        return Err(Error::type_error(format!(
+            "table {} has {} columns, the Arrow batch has {}",
+            table.name,
+            table.columns.len(),
+            batch.num_columns()
+        )));
+    }
+    let columns = table
+        .columns
+        .iter()
+        .zip(batch.columns())
+        .map(|(column, array)| {
+            vector_from_arrow(array, column.data_type)
+                .map(Arc::new)
+                .map_err(|e| e.context(format!("column {}", column.name)))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Batch::new(columns, batch.num_rows()))
+}
+
+/// An Arrow array as a vector of a data type.
+pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector> {
+    use arrow_array::cast::AsArray;
+    let validity = array.logical_nulls().map(|nulls| {
+        let mut bitmap = Bitmap::filled(nulls.len(), true);
+        (0..nulls.len()).filter(|row| nulls.is_null(*row)).for_each(|row| bitmap.set(row, false));
+        bitmap
+    });
+    let mismatch = || Error::type_error(format!("Arrow type {} is not {data_type}", array.data_type()));
+    macro_rules! native {
+        ($arrow:ty) => {
+            array.as_primitive_opt::<$arrow>().ok_or_else(mismatch)?.values().iter()
+        };
+    }
+    let integers = |array: &ArrayRef| -> Result<Vec<i64>> {
+        Ok(match array.data_type() {
+            ArrowType::Int8 => native!(Int8Type).map(|v| *v as i64).collect(),
+            ArrowType::Int16 => native!(Int16Type).map(|v| *v as i64).collect(),
+            ArrowType::Int32 => native!(Int32Type).map(|v| *v as i64).collect(),
+            ArrowType::Int64 => native!(Int64Type).copied().collect(),
+            ArrowType::UInt8 => native!(UInt8Type).map(|v| *v as i64).collect(),
+            ArrowType::UInt16 => native!(UInt16Type).map(|v| *v as i64).collect(),
+            ArrowType::UInt32 => native!(UInt32Type).map(|v| *v as i64).collect(),
+            _ => return Err(mismatch()),
+        })
+    };
+    let values = match (data_type, array.data_type()) {
+        (DataType::Boolean, ArrowType::Boolean) => Values::Bool(array.as_boolean().values().iter().collect()),
+        (DataType::UInt64, ArrowType::UInt64) => Values::I128(native!(UInt64Type).map(|v| *v as i128).collect()),
+        (t, _) if t.is_integer() && t != DataType::UInt64 => Values::I64(integers(array)?),
+        (DataType::Float32 | DataType::Float64, ArrowType::Float32) => {
+            Values::F64(native!(Float32Type).map(|v| *v as f64).collect())
+        }
+        (DataType::Float64, ArrowType::Float64) => Values::F64(native!(Float64Type).copied().collect()),
+        (DataType::Decimal { scale, .. }, ArrowType::Decimal128(_, s)) if *s == scale as i8 => {
+            let wide = native!(Decimal128Type);
+            match data_type.physical() {
+                nacre_types::PhysicalType::I64 => {
+                    let narrow = wide.map(|v| i64::try_from(*v).ok()).collect::<Option<Vec<_>>>();
+                    Values::I64(narrow.ok_or_else(|| Error::out_of_range(format!("value does not fit {data_type}")))?)
+                }
+                _ => Values::I128(wide.copied().collect()),
+            }
+        }
+        (DataType::Date, ArrowType::Date32) => Values::I64(native!(Date32Type).map(|v| *v as i64).collect()),
+        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
+            Values::I64(native!(Time64MicrosecondType).copied().collect())
+        }
+        (DataType::Timestamp, ArrowType::Timestamp(unit, _)) => Values::I64(timestamps(array, unit)?),
+        (DataType::Text { .. } | DataType::Json, ArrowType::Utf8) => {
+            return Ok(bytes(data_type, array.as_string::<i32>().iter().map(|v| v.map(str::as_bytes))));
+        }
+        (DataType::Text { .. } | DataType::Json, ArrowType::LargeUtf8) => {
+            return Ok(bytes(data_type, array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes))));
+        }
+        (DataType::Text { .. } | DataType::Json, ArrowType::Utf8View) => {
+            return Ok(bytes(data_type, array.as_string_view().iter().map(|v| v.map(str::as_bytes))));
+        }
+        (DataType::Binary { .. }, ArrowType::Binary) => {
+            return Ok(bytes(data_type, array.as_binary::<i32>().iter()));
+        }
+        (DataType::Binary { .. }, ArrowType::LargeBinary) => {
+            return Ok(bytes(data_type, array.as_binary::<i64>().iter()));
+        }
+        (DataType::Binary { .. }, ArrowType::BinaryView) => {
+            return Ok(bytes(data_type, array.as_binary_view().iter()));
+        }
+        _ => return Err(mismatch()),
+    };
+    Ok(Vector::new(data_type, values, validity))
+}
+
+fn bytes<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a [u8]>>) -> Vector {
+    let mut builder = VectorBuilder::new(data_type);
+    values.for_each(|value| match value {
+        Some(value) => builder.push_bytes(value),
+        None => builder.push_null(),
+    });
+    builder.finish()
+}
+
+fn timestamps(array: &ArrayRef, unit: &TimeUnit) -> Result<Vec<i64>> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType};
+    let overflow = || Error::out_of_range("timestamp does not fit microseconds");
+    Ok(match unit {
+        TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().values().to_vec(),
+        TimeUnit::Nanosecond => {
+            array.as_primitive::<TimestampNanosecondType>().values().iter().map(|v| v.div_euclid(1_000)).collect()
+        }
+        TimeUnit::Millisecond => {
+            let values = array.as_primitive::<TimestampMillisecondType>().values();
+            values.iter().map(|v| v.checked_mul(1_000).ok_or_else(overflow)).collect::<Result<_>>()?
+        }
+        TimeUnit::Second => {
+            let values = array.as_primitive::<TimestampSecondType>().values();
+            values.iter().map(|v| v.checked_mul(1_000_000).ok_or_else(overflow)).collect::<Result<_>>()?
+        }
+    })
+}

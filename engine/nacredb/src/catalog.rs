@@ -1,0 +1,22 @@
+//! The binder's view of the storage's catalog.
+
+use nacre_sql::Catalog;
+use nacre_table::Store;
+use nacre_types::TableSchema;
+use std::sync::Arc;
+
+pub(crate) struct StoreCatalog<'a>(pub &'a Store);
+
+impl Catalog for StoreCatalog<'_> {
+    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
+        self.0.table(name).map(|t| t.schema().clone())
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.0.tables().iter().map(|t| t.schema().name.clone()).collect()
+    }
+
+    fn row_count(&self, table: &TableSchema) -> u64 {
+        self.0.table_by_id(table.id).map_or(0, |t| t.row_count_estimate())
+    }
+}

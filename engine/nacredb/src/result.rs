@@ -1,0 +1,90 @@
+//! What a statement answers.
+
+use nacre_column::Batch;
+use nacre_sql::Field;
+use nacre_types::Value;
+
+/// What kind of statement it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// Has columns and rows.
+    Query,
+    /// Inserted, updated or deleted rows.
+    Write,
+    /// Changed the schema.
+    Ddl,
+    /// Began or ended a transaction, or did house-keeping.
+    Control,
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementStatistics {
+    /// Rows decoded from segments or read from the rowstore.
+    pub rows_read: u64,
+    /// Estimated bytes of the blocks touched.
+    pub bytes_read: u64,
+    /// Segments of which something was read.
+    pub segments_read: u64,
+    /// Segments ruled out by their metadata.
+    pub segments_skipped: u64,
+    /// Blocks of which rows were looked at.
+    pub blocks_read: u64,
+    /// Blocks ruled out by their zone maps.
+    pub blocks_skipped: u64,
+    /// Rows found by primary key instead of scanning.
+    pub point_reads: u64,
+    /// Microseconds from text to result.
+    pub elapsed_us: u64,
+}
+
+/// The result of one statement.
+#[derive(Clone, Debug)]
+pub struct QueryResult {
+    /// What kind of statement it was.
+    pub kind: ResultKind,
+    /// Columns; empty unless it is a query.
+    pub columns: Vec<Field>,
+    /// Rows, in batches without a selection.
+    pub batches: Vec<Batch>,
+    /// Rows inserted, updated or deleted.
+    pub rows_affected: u64,
+    /// What it took.
+    pub statistics: StatementStatistics,
+}
+
+impl QueryResult {
+    pub(crate) fn new(kind: ResultKind) -> QueryResult {
+        QueryResult {
+            kind,
+            columns: Vec::new(),
+            batches: Vec::new(),
+            rows_affected: 0,
+            statistics: StatementStatistics::default(),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(|b| b.rows).sum()
+    }
+
+    /// One row; empty past the end.
+    pub fn row(&self, mut index: usize) -> Vec<Value> {
+        for batch in &self.batches {
+            if index < batch.rows {
+                return batch.columns.iter().map(|c| c.value(index)).collect();
+            }
+            index -= batch.rows;
+        }
+        Vec::new()
+    }
+
+    /// All rows, for small results.
+    pub fn to_rows(&self) -> Vec<Vec<Value>> {
+        let rows = |batch: &Batch| -> Vec<Vec<Value>> {
+            (0..batch.rows).map(|row| batch.columns.iter().map(|c| c.value(row)).collect()).collect()
+        };
+        self.batches.iter().flat_map(rows).collect()
+    }
+}

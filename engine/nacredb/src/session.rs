@@ -1,0 +1,344 @@
+//! A session: one connection with at most one open transaction. Statements run one after another.
+//!
+//! Without `BEGIN` each statement is a transaction of its own with a fresh snapshot, and is run again
+//! by itself when it meets a conflict. Inside a transaction a failed statement is undone, and the
+//! transaction stays open.
+
+use crate::catalog::StoreCatalog;
+use crate::database::Database;
+use crate::result::{QueryResult, ResultKind, StatementStatistics};
+use crate::statement;
+use crate::wait;
+use nacre_exec::{Context, Statistics, cast_value};
+use nacre_sql::{Bound, Field, Parsed, Statement};
+use nacre_table::Transaction;
+use nacre_types::{DataType, Error, ErrorKind, Result, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Autocommit statements that meet conflicts are run again so many times.
+const CONFLICT_RETRIES: usize = 32;
+
+/// A connection. Not shared between threads at the same time.
+pub struct Session {
+    pub(crate) db: Database,
+    transaction: Option<Transaction>,
+    cancel: Arc<AtomicBool>,
+}
+
+/// A statement parsed and bound once. Cheap to clone.
+#[derive(Clone)]
+pub struct Prepared(Arc<PreparedInner>);
+
+struct PreparedInner {
+    parsed: Parsed,
+    binding: Mutex<Arc<Binding>>,
+}
+
+/// A statement bound for parameters of certain types under a certain catalog.
+struct Binding {
+    bound: Bound,
+    columns: Vec<Field>,
+    given: Vec<DataType>,
+    catalog_version: u64,
+}
+
+impl Prepared {
+    fn binding(&self) -> Arc<Binding> {
+        self.0.binding.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Columns of its result; empty when it is not a query.
+    pub fn columns(&self) -> Vec<Field> {
+        self.binding().columns.clone()
+    }
+
+    /// Types of its parameters, as far as they follow from the statement.
+    pub fn parameters(&self) -> Vec<DataType> {
+        self.binding().bound.parameters.clone()
+    }
+
+    /// Names of its parameters: `None` for `?` and `$n`.
+    pub fn parameter_names(&self) -> Vec<Option<String>> {
+        self.0.parsed.parameter_names().to_vec()
+    }
+}
+
+/// Type a given value is bound as: integers all alike, so that small and large values share a binding.
+fn given_type(value: &Value) -> DataType {
+    match value {
+        Value::Int(_) => DataType::Int64,
+        other => other.natural_type(),
+    }
+}
+
+impl Session {
+    pub(crate) fn new(db: Database) -> Session {
+        Session { db, transaction: None, cancel: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// Whether a transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Set this to end the running statement with `cancelled`; it is reset when the next one starts.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancel.clone()
+    }
+
+    /// Runs one or more statements separated by `;` and answers with the last one's result. Parameters are
+    /// counted per statement and given to each that has some.
+    pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<QueryResult> {
+        let started = self.now_ns();
+        let statements = nacre_sql::parse(sql)?;
+        let mut last = QueryResult::new(ResultKind::Control);
+        for parsed in &statements {
+            let wanted = parsed.parameter_names().len();
+            let given = if wanted == 0 && statements.len() > 1 { &[] } else { parameters };
+            last = self.execute_parsed(parsed, given).await?;
+        }
+        last.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
+        Ok(last)
+    }
+
+    /// Like [`Session::execute`] with parameters by name (`:name`; without the colon).
+    pub async fn execute_named(&mut self, sql: &str, parameters: &[(String, Value)]) -> Result<QueryResult> {
+        let started = self.now_ns();
+        let mut last = QueryResult::new(ResultKind::Control);
+        for parsed in &nacre_sql::parse(sql)? {
+            let values = parsed
+                .parameter_names()
+                .iter()
+                .map(|name| {
+                    let Some(name) = name else {
+                        return Err(Error::type_error("named parameters were given, but the statement has `?`"));
+                    };
+                    match parameters.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)) {
+                        Some((_, value)) => Ok(value.clone()),
+                        None => Err(Error::type_error(format!("parameter :{name} was not given"))),
+                    }
+                })
+                .collect::<Result<Vec<_>>>()?;
+            last = self.execute_parsed(parsed, &values).await?;
+        }
+        last.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
+        Ok(last)
+    }
+
+    async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
+        let given: Vec<DataType> = parameters.iter().map(given_type).collect();
+        let bound = self.bind(parsed, &given)?;
+        self.run_bound(&bound, parameters).await
+    }
+
+    fn bind(&self, parsed: &Parsed, given: &[DataType]) -> Result<Bound> {
+        nacre_sql::bind(parsed, &StoreCatalog(&self.db.0.store), given)
+    }
+
+    fn bind_prepared(&self, parsed: &Parsed, given: Vec<DataType>) -> Result<Arc<Binding>> {
+        let catalog_version = self.db.catalog_version();
+        let bound = self.bind(parsed, &given)?;
+        let columns = statement::columns(&bound.statement);
+        Ok(Arc::new(Binding { bound, columns, given, catalog_version }))
+    }
+
+    /// Parses and binds one statement for repeated use.
+    pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        let mut statements = nacre_sql::parse(sql)?;
+        let parsed = match (statements.pop(), statements.is_empty()) {
+            (Some(parsed), true) => parsed,
+            _ => return Err(Error::syntax("prepare takes exactly one statement")),
+        };
+        let binding = self.bind_prepared(&parsed, Vec::new())?;
+        Ok(Prepared(Arc::new(PreparedInner { parsed, binding: Mutex::new(binding) })))
+    }
+
+    /// Runs a prepared statement.
+    pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
+        let started = self.now_ns();
+        let mut binding = prepared.binding();
+        let fits = binding.catalog_version == self.db.catalog_version()
+            && binding.given.len() == parameters.len()
+            && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
+        if !fits {
+            let given = parameters.iter().map(given_type).collect();
+            binding = self.bind_prepared(&prepared.0.parsed, given)?;
+            *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
+        }
+        let mut result = self.run_bound(&binding.bound, parameters).await?;
+        result.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
+        Ok(result)
+    }
+
+    async fn run_bound(&mut self, bound: &Bound, parameters: &[Value]) -> Result<QueryResult> {
+        if parameters.len() != bound.parameters.len() {
+            return Err(Error::type_error(format!(
+                "the statement has {} parameters, {} were given",
+                bound.parameters.len(),
+                parameters.len()
+            ))
+            .with_sqlstate("07001"));
+        }
+        let parameters = parameters
+            .iter()
+            .zip(&bound.parameters)
+            .enumerate()
+            .map(|(at, (value, t))| cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1))))
+            .collect::<Result<Vec<_>>>()?;
+        self.cancel.store(false, Ordering::Relaxed);
+        match &bound.statement {
+            Statement::Begin => self.begin(),
+            Statement::Commit => self.commit().await,
+            Statement::Rollback => self.rollback(),
+            Statement::CreateTable { .. } | Statement::DropTable { .. } | Statement::Optimize { .. } => {
+                let name = statement::name(&bound.statement);
+                if self.transaction.is_some() {
+                    return Err(Error::unsupported(format!("{name} inside a transaction")));
+                }
+                self.db.0.host.store.prepare().await?;
+                statement::run_ddl(&self.db, &bound.statement)
+            }
+            _ => self.run_in_transaction(&bound.statement, &parameters).await,
+        }
+    }
+
+    async fn run_in_transaction(&mut self, statement: &Statement, parameters: &[Value]) -> Result<QueryResult> {
+        let writes = statement::writes(statement);
+        if writes {
+            self.db.0.host.store.prepare().await?;
+        }
+        let deadline = self.now_ns() + self.db.0.options.lock_timeout_ms * 1_000_000;
+        let mut conflicts = 0;
+        loop {
+            let explicit = self.transaction.take();
+            let autocommit = explicit.is_none();
+            let mut transaction = match explicit {
+                Some(transaction) => transaction,
+                None => self.db.0.store.begin()?,
+            };
+            let savepoint = transaction.savepoint();
+            let error = match self.run_once(&mut transaction, statement, parameters) {
+                Ok(result) if !autocommit => {
+                    self.transaction = Some(transaction);
+                    return Ok(result);
+                }
+                Ok(result) => match transaction.commit() {
+                    Ok(()) => {
+                        if writes {
+                            self.housekeeping();
+                        }
+                        return Ok(result);
+                    }
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    transaction.rollback_to(savepoint);
+                    let blocker = transaction.take_blocker();
+                    let waiting = blocker.as_ref().map(|holder| transaction.owner().wait_for(holder));
+                    // What waits holds no locks of this statement; an open transaction keeps its earlier ones.
+                    if !autocommit {
+                        self.transaction = Some(transaction);
+                    }
+                    match waiting {
+                        None => error,
+                        Some(None) => {
+                            return Err(Error::new(ErrorKind::Deadlock, "two transactions wait for each other's rows")
+                                .with_hint("roll back and retry the transaction"));
+                        }
+                        Some(Some(waiting)) => {
+                            let clock = self.db.0.host.clock.clone();
+                            if !wait::before(waiting, clock.sleep_until(deadline)).await {
+                                return Err(error.with_hint("the lock was not free in time; retry"));
+                            }
+                            continue;
+                        }
+                    }
+                }
+            };
+            if autocommit && error.kind() == ErrorKind::Conflict && conflicts < CONFLICT_RETRIES {
+                conflicts += 1;
+                continue;
+            }
+            return Err(error);
+        }
+    }
+
+    fn run_once(&self, transaction: &mut Transaction, statement: &Statement, parameters: &[Value]) -> Result<QueryResult> {
+        let statistics = Statistics::default();
+        let cancel = self.cancel.clone();
+        let cancelled = move || cancel.load(Ordering::Relaxed);
+        let settings = statement::Settings {
+            parameters,
+            statistics: &statistics,
+            memory_limit: self.db.0.options.memory_limit,
+            now_us: self.db.0.host.clock.wall_us(),
+            cancelled: &cancelled,
+        };
+        let mut result = statement::run(transaction, statement, &settings)?;
+        result.statistics = StatementStatistics {
+            rows_read: statistics.rows_read.get(),
+            bytes_read: statistics.bytes_read.get(),
+            segments_read: statistics.segments_read.get(),
+            segments_skipped: statistics.segments_skipped.get(),
+            blocks_read: statistics.blocks_read.get(),
+            blocks_skipped: statistics.blocks_skipped.get(),
+            point_reads: statistics.point_reads.get(),
+            elapsed_us: 0,
+        };
+        Ok(result)
+    }
+
+    fn begin(&mut self) -> Result<QueryResult> {
+        if self.transaction.is_some() {
+            return Err(Error::unsupported("BEGIN inside a transaction").with_sqlstate("25001"));
+        }
+        self.transaction = Some(self.db.0.store.begin()?);
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    async fn commit(&mut self) -> Result<QueryResult> {
+        if let Some(transaction) = self.transaction.take() {
+            self.db.0.host.store.prepare().await?;
+            transaction.commit()?;
+            self.housekeeping();
+        }
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    fn rollback(&mut self) -> Result<QueryResult> {
+        if let Some(transaction) = self.transaction.take() {
+            transaction.rollback();
+        }
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    /// Does what has become due. Its failure is not the statement's: that has committed. It shows at the next
+    /// `maintain`, and a failed log refuses the next commit.
+    pub(crate) fn housekeeping(&self) {
+        if self.db.0.store.needs_maintenance() {
+            self.db.0.store.maintain().ok();
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.db.0.host.clock.monotonic_ns()
+    }
+
+    /// The context of a statement, for the parts of this crate that run plans.
+    pub(crate) fn context<'a>(transaction: &'a Transaction, settings: &statement::Settings<'a>) -> Context<'a> {
+        Context {
+            transaction,
+            parameters: settings.parameters,
+            statistics: settings.statistics,
+            memory_limit: settings.memory_limit,
+            now_us: settings.now_us,
+            cancelled: settings.cancelled,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Running one bound statement inside a transaction.
+//!
+//! A statement that reads what it writes sees the rows as they were when it began: everything it
+//! reads is collected before the first write.
+
+use crate::database::Database;
+use crate::result::{QueryResult, ResultKind};
+use crate::session::Session;
+use nacre_column::{Batch, Vector};
+use nacre_exec::{Context, Statistics, Step, build, build_locating, evaluate};
+use nacre_sql::{Expr, Field, Plan, Statement, explain};
+use nacre_table::{RowLocator, Transaction};
+use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// What a statement is run with, beside its transaction.
+pub(crate) struct Settings<'a> {
+    pub parameters: &'a [Value],
+    pub statistics: &'a Statistics,
+    pub memory_limit: usize,
+    pub now_us: i64,
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+/// Columns of a statement's result.
+pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
+    match statement {
+        Statement::Query(plan) => plan.fields(),
+        Statement::Explain(_) => vec![explain_field()],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a statement may write rows.
+pub(crate) fn writes(statement: &Statement) -> bool {
+    matches!(statement, Statement::Insert { .. } | Statement::Update { .. } | Statement::Delete { .. })
+}
+
+/// How messages call a statement.
+pub(crate) fn name(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::CreateTable { .. } => "CREATE TABLE",
+        Statement::DropTable { .. } => "DROP TABLE",
+        Statement::Optimize { .. } => "OPTIMIZE TABLE",
+        _ => "the statement",
+    }
+}
+
+fn explain_field() -> Field {
+    Field { name: "plan".into(), data_type: DataType::TEXT, nullable: false }
+}
+
+/// Runs a statement that reads or writes rows.
+pub(crate) fn run(transaction: &mut Transaction, statement: &Statement, settings: &Settings<'_>) -> Result<QueryResult> {
+    match statement {
+        Statement::Query(plan) => {
+            let mut result = QueryResult::new(ResultKind::Query);
+            result.columns = plan.fields();
+            result.batches = collect(plan, &Session::context(transaction, settings))?;
+            Ok(result)
+        }
+        Statement::Insert { table, source } => {
+            let batches = collect(source, &Session::context(transaction, settings))?;
+            let target = transaction.table_of(table)?;
+            let mut affected = 0;
+            for batch in &batches {
+                affected += transaction.insert(&target, &in_table_types(batch, table))?;
+            }
+            Ok(written(affected))
+        }
+        Statement::Update { table, input, assignments } => update(transaction, table, input, assignments, settings),
+        Statement::Delete { table, input } => {
+            let found = locate(input, &Session::context(transaction, settings))?;
+            let target = transaction.table_of(table)?;
+            let mut affected = 0;
+            for (_, locators) in &found {
+                affected += transaction.delete(&target, locators)?;
+            }
+            Ok(written(affected))
+        }
+        Statement::Explain(inner) => {
+            let mut result = QueryResult::new(ResultKind::Query);
+            let lines: Vec<Value> = explain(inner).into_iter().map(Value::Text).collect();
+            result.columns = vec![explain_field()];
+            result.batches = vec![Batch::new(vec![Arc::new(Vector::from_values(DataType::TEXT, &lines))], lines.len())];
+            Ok(result)
+        }
+        Statement::Nothing => Ok(QueryResult::new(ResultKind::Control)),
+        other => Err(Error::unsupported(format!("{} inside a transaction", name(other)))),
+    }
+}
+
+fn written(rows_affected: u64) -> QueryResult {
+    QueryResult { rows_affected, ..QueryResult::new(ResultKind::Write) }
+}
+
+/// All rows of a plan.
+fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
+    let mut operator = build(plan, context)?;
+    let mut batches = Vec::new();
+    let mut bytes = 0usize;
+    loop {
+        match operator.next(context)? {
+            Step::Batch(batch) => {
+                let batch = batch.compact();
+                bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                check_memory(bytes, context)?;
+                batches.push(batch);
+            }
+            Step::Done => return Ok(batches),
+            _ => return Err(Error::unsupported("waiting for remote bytes")),
+        }
+    }
+}
+
+fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
+    if bytes > context.memory_limit {
+        return Err(Error::limit(format!("the result needs more than the memory limit of {} bytes", context.memory_limit))
+            .with_sqlstate("53200"));
+    }
+    Ok(())
+}
+
+/// All rows of a target table that a plan yields, and where they are.
+fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocator>)>> {
+    let mut operator = build_locating(plan, context)?;
+    let mut found = Vec::new();
+    let mut bytes = 0usize;
+    while let Some((batch, locators)) = operator.next(context)? {
+        bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>() + locators.len() * 24;
+        check_memory(bytes, context)?;
+        found.push((batch, locators));
+    }
+    Ok(found)
+}
+
+/// Vectors under the table's own column types: a text column's limit, say, is not part of an expression's type.
+fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
+    let columns = batch.columns.iter().zip(&table.columns);
+    let columns = columns
+        .map(|(vector, column)| {
+            let same = vector.data_type() == column.data_type;
+            let fits = vector.data_type().physical() == column.data_type.physical();
+            if same || !fits { vector.clone() } else { Arc::new((**vector).clone().with_type(column.data_type)) }
+        })
+        .collect();
+    Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
+}
+
+fn update(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    input: &Plan,
+    assignments: &[(usize, Expr)],
+    settings: &Settings<'_>,
+) -> Result<QueryResult> {
+    let context = Session::context(transaction, settings);
+    let mut changes = Vec::new();
+    for (batch, locators) in locate(input, &context)? {
+        let mut columns = batch.columns.clone();
+        for (position, expr) in assignments {
+            columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
+        }
+        let rows = batch.rows;
+        changes.push((in_table_types(&Batch::new(columns, rows), table), locators));
+    }
+    let target = transaction.table_of(table)?;
+    let rekeys = table
+        .primary_key
+        .as_ref()
+        .is_some_and(|key| assignments.iter().any(|(position, _)| key.columns.contains(position)));
+    let mut affected = 0;
+    if rekeys {
+        // Every old key goes before the first new one comes, so that `set id = id + 1` works.
+        for (_, locators) in &changes {
+            transaction.delete(&target, locators)?;
+        }
+        for (rows, _) in &changes {
+            affected += transaction.insert(&target, rows)?;
+        }
+    } else {
+        for (rows, locators) in &changes {
+            affected += transaction.update(&target, locators, rows)?;
+        }
+    }
+    Ok(written(affected))
+}
+
+/// Runs a statement that changes the catalog or does house-keeping, outside any transaction.
+pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResult> {
+    let store = &db.0.store;
+    match statement {
+        Statement::CreateTable { schema, if_not_exists } => {
+            match store.create_table(schema.clone()) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {}
+                other => {
+                    other?;
+                    db.catalog_changed();
+                }
+            }
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::DropTable { names, if_exists } => {
+            // All names are looked up before the first table goes, so that a wrong one changes nothing.
+            let mut tables = Vec::new();
+            for name in names {
+                match store.table(name) {
+                    Some(table) => tables.push(table),
+                    None if *if_exists => {}
+                    None => return Err(Error::not_found(format!("table {name}")).with_sqlstate("42P01")),
+                }
+            }
+            for table in &tables {
+                store.drop_table(table)?;
+            }
+            db.catalog_changed();
+            store.maintain().ok();
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::Optimize { table, full } => {
+            if *full {
+                return Err(Error::unsupported("OPTIMIZE TABLE … FULL"));
+            }
+            store.flush(&store.table_by_id(table.id)?)?;
+            Ok(QueryResult::new(ResultKind::Control))
+        }
+        other => Err(Error::unsupported(name(other))),
+    }
+}
