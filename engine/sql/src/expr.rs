@@ -43,8 +43,10 @@ pub enum ExprKind {
         /// `IS NOT …`.
         negated: bool,
     },
-    /// Both operands have the same type (decimals: the same physical type and, but for `*` and `/`, scale;
-    /// date/time plus interval excepted).
+    /// Both operands have the same physical type and family, and decimals the same scale but for `*` and
+    /// `/`; integers of different widths meet without a cast, as do text types of different lengths. Date or
+    /// timestamp plus or minus an interval is the exception. The result may be wider than the operands:
+    /// `I64` decimals multiply to an `I128` decimal, integers divide to a decimal.
     Binary {
         /// Operator.
         op: BinaryOp,
@@ -186,12 +188,16 @@ pub enum ScalarFunction {
     OctetLength,
     Lower,
     Upper,
+    /// `(text[, characters to remove])`, as are the next two.
     Trim,
     LeftTrim,
     RightTrim,
+    /// `(text, start from 1[, length])`
     Substring,
     Replace,
+    /// Null when an argument is null.
     Concat,
+    /// `(needle, haystack)`: character position from 1, 0 when absent.
     Position,
     Left,
     Right,

@@ -1,4 +1,37 @@
 //! SQL front: dialect, binder, logical plan, optimizer. Knows schemas, not storage.
+//!
+//! [`parse`] turns text into statements, [`bind`] a statement into a typed, optimised [`Statement`],
+//! [`explain`] a bound statement into stable lines. Nothing here evaluates rows or reads data.
 
+mod bind;
+mod dialect;
+mod explain;
 pub mod expr;
+mod optimize;
+mod parse;
 pub mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use explain::explain;
+pub use expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, ScalarFunction};
+pub use parse::{Parsed, parse};
+pub use plan::{Catalog, Field, JoinKind, Plan, SortKey, Statement};
+
+use nacre_types::{DataType, Result};
+
+/// A bound and optimised statement.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// What to do.
+    pub statement: Statement,
+    /// Type of each parameter, by position; values are cast to these before execution.
+    pub parameters: Vec<DataType>,
+}
+
+/// Resolves names and types against the catalog and optimises. `parameter_types` are the natural types of
+/// the values at hand; fewer than there are parameters, or none, when they are not known yet.
+pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, parameter_types: &[DataType]) -> Result<Bound> {
+    let (statement, parameters) = bind::bind_statement(parsed, catalog, parameter_types)?;
+    Ok(Bound { statement: optimize::optimize(statement, catalog), parameters })
+}

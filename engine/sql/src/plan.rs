@@ -118,6 +118,40 @@ pub enum Plan {
     },
 }
 
+impl Plan {
+    /// Output columns.
+    pub fn fields(&self) -> Vec<Field> {
+        match self {
+            Plan::Scan { table, projection, .. } => {
+                let field = |at: &usize| {
+                    let c = &table.columns[*at];
+                    Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable }
+                };
+                projection.iter().map(field).collect()
+            }
+            Plan::Values { fields, .. } | Plan::Project { fields, .. } | Plan::Aggregate { fields, .. } => {
+                fields.clone()
+            }
+            Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => input.fields(),
+            Plan::Join { left, right, kind, .. } => {
+                let mut fields = left.fields();
+                if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+                    return fields;
+                }
+                let mut others = right.fields();
+                if matches!(kind, JoinKind::Right | JoinKind::Full) {
+                    fields.iter_mut().for_each(|f| f.nullable = true);
+                }
+                if matches!(kind, JoinKind::Left | JoinKind::Full) {
+                    others.iter_mut().for_each(|f| f.nullable = true);
+                }
+                fields.append(&mut others);
+                fields
+            }
+        }
+    }
+}
+
 /// A bound statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {

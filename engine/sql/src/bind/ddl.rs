@@ -1,0 +1,175 @@
+//! `CREATE TABLE`: columns, types, defaults and the primary key.
+
+use super::operator::cast;
+use super::scope::Scope;
+use super::{Binder, Env, place, position, table_name, types, unsupported};
+use crate::expr::ExprKind;
+use crate::plan::Statement;
+use nacre_types::{Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits};
+use sqlparser::ast::{self, ColumnOption, TableConstraint};
+
+impl<'a> Binder<'a> {
+    pub(crate) fn create_table(&mut self, create: &'a ast::CreateTable) -> Result<Statement> {
+        refuse(create)?;
+        let (name, at) = table_name(&create.name)?;
+        if !create.if_not_exists && self.catalog.table(&name).is_some() {
+            let error = Error::already_exists(format!("table {name} exists already"));
+            return Err(error.with_sqlstate("42P07").with_table(name).at(at));
+        }
+        if create.columns.len() > limits::MAX_COLUMNS {
+            let message = format!("table {name} has more than {} columns", limits::MAX_COLUMNS);
+            return Err(Error::limit(message).with_sqlstate("54011").at(at));
+        }
+        let mut schema = TableSchema { id: 0, name, columns: Vec::new(), primary_key: None };
+        for definition in &create.columns {
+            self.column_definition(definition, &mut schema)?;
+        }
+        if schema.columns.is_empty() {
+            return Err(Error::syntax("a table needs at least one column").at(at));
+        }
+        for constraint in &create.constraints {
+            match constraint {
+                TableConstraint::PrimaryKey(key) => self.primary_key(key, &mut schema)?,
+                TableConstraint::Unique(_) | TableConstraint::UniqueUsingIndex(_) => {
+                    return Err(unsupported("UNIQUE KEY"));
+                }
+                TableConstraint::PrimaryKeyUsingIndex(_) => return Err(unsupported("PRIMARY KEY USING INDEX")),
+                TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
+                TableConstraint::Check(_) => return Err(unsupported("CHECK")),
+                TableConstraint::Index(_) => return Err(unsupported("KEY")),
+                TableConstraint::FulltextOrSpatial(_) => return Err(unsupported("FULLTEXT and SPATIAL KEY")),
+                TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
+            }
+        }
+        Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
+    }
+
+    fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
+        let name = definition.name.value.clone();
+        let at = position(definition.name.span.start);
+        // `SORT KEY (a)` and `SHARD KEY (a)` read as columns of a type KEY.
+        if let ast::DataType::Custom(type_name, _) = &definition.data_type {
+            let is_key = matches!(type_name.0.as_slice(), [ast::ObjectNamePart::Identifier(i)] if i.value.eq_ignore_ascii_case("key"));
+            if is_key && definition.name.quote_style.is_none() {
+                return Err(unsupported(&format!("{} KEY", name.to_ascii_uppercase())).at(at));
+            }
+        }
+        if schema.column_index(&name).is_some() {
+            let error = Error::already_exists(format!("column {name} is defined twice"));
+            return Err(error.with_sqlstate("42701").at(at));
+        }
+        let data_type =
+            types::data_type(&definition.data_type).map_err(|e| e.context(format!("column {name}")).at(at))?;
+        if data_type == DataType::Interval {
+            return Err(unsupported("a column of type INTERVAL").at(at));
+        }
+        let id = schema.columns.len() as u32;
+        let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
+        let mut primary = false;
+        for option in &definition.options {
+            match &option.option {
+                ColumnOption::Null => column.nullable = true,
+                ColumnOption::NotNull => column.nullable = false,
+                ColumnOption::Default(expr) => column.default = self.default_value(expr, &column)?,
+                ColumnOption::PrimaryKey(_) => primary = true,
+                ColumnOption::Comment(_) => {}
+                ColumnOption::Unique(_) => return Err(unsupported("UNIQUE").at(at)),
+                ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
+                ColumnOption::Check(_) => return Err(unsupported("CHECK").at(at)),
+                ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => return Err(unsupported("COLLATE").at(at)),
+                ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
+                    return Err(unsupported("a generated column").at(at));
+                }
+                ColumnOption::DialectSpecific(_) => return Err(unsupported("AUTO_INCREMENT").at(at)),
+                ColumnOption::OnUpdate(_) => return Err(unsupported("ON UPDATE").at(at)),
+                _ => return Err(unsupported("this column option").at(at)),
+            }
+        }
+        let place = schema.columns.len();
+        schema.columns.push(column);
+        if primary { set_primary_key(schema, vec![place], at) } else { Ok(()) }
+    }
+
+    /// Defaults are literals, cast to the column's type.
+    fn default_value(&mut self, ast: &'a ast::Expr, column: &Column) -> Result<Value> {
+        let scope = Scope::default();
+        let expr = self.expr(ast, &mut Env::new(&scope, "DEFAULT"))?;
+        let text = expr.data_type;
+        let expr = cast(expr, column.data_type).map_err(|e| e.at(place(ast)))?;
+        match expr.kind {
+            ExprKind::Literal(value) => Ok(value),
+            // JSON and binary literals are kept as they are written.
+            ExprKind::Cast(inner) if text.is_text() => match (inner.kind, column.data_type) {
+                (ExprKind::Literal(Value::Text(t)), DataType::Json) => Ok(Value::Json(t)),
+                (ExprKind::Literal(Value::Text(t)), DataType::Binary { .. }) => Ok(Value::Binary(t.into_bytes())),
+                _ => Err(Error::out_of_range(format!("DEFAULT does not fit {}", column.data_type)).at(place(ast))),
+            },
+            ExprKind::Cast(inner) if matches!(inner.kind, ExprKind::Literal(_)) => {
+                Err(Error::out_of_range(format!("DEFAULT does not fit {}", column.data_type)).at(place(ast)))
+            }
+            _ => Err(unsupported("DEFAULT of an expression").at(place(ast))),
+        }
+    }
+
+    fn primary_key(&mut self, key: &ast::PrimaryKeyConstraint, schema: &mut TableSchema) -> Result<()> {
+        let mut columns = Vec::new();
+        let mut first = None;
+        for column in &key.columns {
+            let ast::Expr::Identifier(ident) = &column.column.expr else {
+                return Err(unsupported("a PRIMARY KEY of expressions"));
+            };
+            let at = position(ident.span.start);
+            first = first.or(at);
+            if matches!(column.column.options.sort, Some(ast::OrderBySort::Desc)) {
+                return Err(unsupported("a descending key column").at(at));
+            }
+            let Some(place) = schema.column_index(&ident.value) else {
+                let error = Error::not_found(format!("column {} of the PRIMARY KEY does not exist", ident.value));
+                let names = schema.columns.iter().map(|c| c.name.as_str());
+                return Err(super::with_suggestion(error.with_sqlstate("42703").at(at), &ident.value, names));
+            };
+            if columns.contains(&place) {
+                let error = Error::already_exists(format!("column {} is in the PRIMARY KEY twice", ident.value));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+            columns.push(place);
+        }
+        set_primary_key(schema, columns, first)
+    }
+}
+
+fn set_primary_key(schema: &mut TableSchema, columns: Vec<usize>, at: Option<Position>) -> Result<()> {
+    if schema.primary_key.is_some() {
+        return Err(Error::syntax("a table has one PRIMARY KEY at most").with_sqlstate("42P16").at(at));
+    }
+    for column in &columns {
+        let column = &mut schema.columns[*column];
+        if column.data_type == DataType::Json {
+            return Err(unsupported("a PRIMARY KEY of type JSON").at(at));
+        }
+        column.nullable = false;
+    }
+    schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
+    Ok(())
+}
+
+fn refuse(create: &ast::CreateTable) -> Result<()> {
+    let feature = if create.or_replace {
+        "CREATE OR REPLACE TABLE"
+    } else if create.temporary {
+        "TEMPORARY tables"
+    } else if create.external {
+        "EXTERNAL tables"
+    } else if create.query.is_some() {
+        "CREATE TABLE … AS"
+    } else if create.like.is_some() || create.clone.is_some() {
+        "CREATE TABLE … LIKE"
+    } else if create.partition_by.is_some() {
+        "PARTITION BY"
+    } else if create.inherits.is_some() {
+        "INHERITS"
+    } else {
+        return Ok(());
+    };
+    Err(unsupported(feature))
+}

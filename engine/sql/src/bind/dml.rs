@@ -1,0 +1,224 @@
+//! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
+
+use super::scope::{Scope, with_suggestion};
+use super::{Binder, Env, place, position, unsupported};
+use crate::expr::Expr;
+use crate::plan::{Field, Plan, Statement};
+use nacre_types::{Column, Error, Position, Result, TableSchema};
+use sqlparser::ast::{self, SetExpr};
+use std::sync::Arc;
+
+/// A column's default as an expression.
+fn default_of(column: &Column) -> Expr {
+    Expr::literal(column.default.clone(), column.data_type)
+}
+
+fn is_default(ast: &ast::Expr) -> bool {
+    matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
+}
+
+fn table_fields(table: &TableSchema) -> Vec<Field> {
+    let field = |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
+    table.columns.iter().map(field).collect()
+}
+
+fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize, Option<Position>)> {
+    let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last() else {
+        return Err(unsupported("this form of column name"));
+    };
+    let at = position(ident.span.start);
+    match table.column_index(&ident.value) {
+        Some(column) => Ok((column, at)),
+        None => {
+            let message = format!("column {} of table {} does not exist", ident.value, table.name);
+            let error = Error::not_found(message).with_sqlstate("42703").at(at);
+            Err(with_suggestion(error, &ident.value, table.columns.iter().map(|c| c.name.as_str())))
+        }
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn insert(&mut self, insert: &'a ast::Insert) -> Result<Statement> {
+        let feature = match &insert.on {
+            _ if insert.replace_into => Some("REPLACE"),
+            _ if insert.ignore => Some("INSERT IGNORE"),
+            _ if insert.or.is_some() => Some("INSERT OR …"),
+            Some(ast::OnInsert::DuplicateKeyUpdate(_)) => Some("ON DUPLICATE KEY UPDATE"),
+            Some(_) => Some("ON CONFLICT"),
+            None if insert.returning.is_some() => Some("RETURNING"),
+            None if !insert.assignments.is_empty() => Some("INSERT … SET"),
+            None if insert.overwrite || insert.partitioned.is_some() || insert.insert_alias.is_some() => {
+                Some("this form of INSERT")
+            }
+            None => None,
+        };
+        if let Some(feature) = feature {
+            return Err(unsupported(feature));
+        }
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(unsupported("INSERT into a function"));
+        };
+        let table = self.table(name)?;
+        let mut targets = Vec::new();
+        for column in &insert.columns {
+            let (column, at) = column_position(&table, column)?;
+            if targets.contains(&column) {
+                let error = Error::already_exists(format!("column {} is named twice", table.columns[column].name));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+            targets.push(column);
+        }
+        if insert.columns.is_empty() {
+            targets = (0..table.columns.len()).collect();
+        }
+        let Some(source) = &insert.source else {
+            // DEFAULT VALUES
+            let rows = vec![table.columns.iter().map(default_of).collect()];
+            let source = Plan::Values { fields: table_fields(&table), rows };
+            return Ok(Statement::Insert { table, source });
+        };
+        let simple = source.with.is_none()
+            && source.order_by.is_none()
+            && source.limit_clause.is_none()
+            && source.fetch.is_none();
+        let source = match source.body.as_ref() {
+            SetExpr::Values(values) if simple => self.insert_values(&table, &targets, values)?,
+            _ => self.insert_query(&table, &targets, source)?,
+        };
+        Ok(Statement::Insert { table, source })
+    }
+
+    fn insert_values(&mut self, table: &TableSchema, targets: &[usize], values: &'a ast::Values) -> Result<Plan> {
+        let scope = Scope::default();
+        let mut env = Env::new(&scope, "VALUES");
+        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let row = &row.content;
+            if row.len() != targets.len() {
+                let at = row.first().and_then(place);
+                return Err(count_error(targets.len(), row.len()).at(at));
+            }
+            let mut out: Vec<Expr> =
+                if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
+            for (ast, target) in row.iter().zip(targets) {
+                let column = &table.columns[*target];
+                let expr = if is_default(ast) {
+                    default_of(column)
+                } else {
+                    let expr = self.expr(ast, &mut env)?;
+                    self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(ast)))?
+                };
+                if in_order {
+                    out.push(expr);
+                } else if let Some(slot) = out.get_mut(*target) {
+                    *slot = expr;
+                }
+            }
+            rows.push(out);
+        }
+        Ok(Plan::Values { fields: table_fields(table), rows })
+    }
+
+    fn insert_query(&mut self, table: &TableSchema, targets: &[usize], query: &'a ast::Query) -> Result<Plan> {
+        let plan = self.query(query)?;
+        let fields = plan.fields();
+        if fields.len() != targets.len() {
+            return Err(count_error(targets.len(), fields.len()));
+        }
+        let mut exprs: Vec<Expr> = table.columns.iter().map(default_of).collect();
+        for (at, (field, target)) in fields.iter().zip(targets).enumerate() {
+            let column = &table.columns[*target];
+            exprs[*target] = self.assign(Expr::column(at, field.data_type), column.data_type, &column.name)?;
+        }
+        Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
+    }
+
+    pub(crate) fn update(&mut self, update: &'a ast::Update) -> Result<Statement> {
+        let feature = if update.from.is_some() || !update.table.joins.is_empty() {
+            "UPDATE of a join"
+        } else if update.returning.is_some() {
+            "RETURNING"
+        } else if update.or.is_some() {
+            "UPDATE OR …"
+        } else if !update.order_by.is_empty() || update.limit.is_some() {
+            "UPDATE with ORDER BY or LIMIT"
+        } else {
+            ""
+        };
+        if !feature.is_empty() {
+            return Err(unsupported(feature));
+        }
+        let (table, scope, input) = self.target(&update.table.relation)?;
+        let input = self.filtered(input, &scope, update.selection.as_ref())?;
+        let mut assignments: Vec<(usize, Expr)> = Vec::new();
+        for assignment in &update.assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(unsupported("assignment to a row of columns"));
+            };
+            let (at, at_place) = column_position(&table, name)?;
+            let column = &table.columns[at];
+            if assignments.iter().any(|(a, _)| *a == at) {
+                let error = Error::syntax(format!("column {} is assigned twice", column.name));
+                return Err(error.with_sqlstate("42701").at(at_place));
+            }
+            let expr = if is_default(&assignment.value) {
+                default_of(column)
+            } else {
+                let mut env = Env::new(&scope, "SET");
+                let expr = self.expr(&assignment.value, &mut env)?;
+                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(&assignment.value)))?
+            };
+            assignments.push((at, expr));
+        }
+        Ok(Statement::Update { table, input, assignments })
+    }
+
+    pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let feature = if delete.using.is_some() || !delete.tables.is_empty() || from.len() > 1 {
+            "DELETE of a join"
+        } else if delete.returning.is_some() {
+            "RETURNING"
+        } else if !delete.order_by.is_empty() || delete.limit.is_some() {
+            "DELETE with ORDER BY or LIMIT"
+        } else {
+            ""
+        };
+        if !feature.is_empty() {
+            return Err(unsupported(feature));
+        }
+        let [from] = from.as_slice() else { return Err(Error::syntax("DELETE needs a table")) };
+        if !from.joins.is_empty() {
+            return Err(unsupported("DELETE of a join"));
+        }
+        let (table, scope, input) = self.target(&from.relation)?;
+        let input = self.filtered(input, &scope, delete.selection.as_ref())?;
+        Ok(Statement::Delete { table, input })
+    }
+
+    /// The table of an `UPDATE` or `DELETE`, all its columns in order.
+    fn target(&mut self, factor: &'a ast::TableFactor) -> Result<(Arc<TableSchema>, Scope, Plan)> {
+        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
+            return Err(unsupported("a target that is not a table"));
+        };
+        let table = self.table(name)?;
+        let shown = alias.as_ref().map_or(table.name.as_str(), |a| a.name.value.as_str());
+        let scope = Scope::of(shown, &table_fields(&table));
+        let projection = (0..table.columns.len()).collect();
+        let plan = Plan::Scan { table: table.clone(), projection, filters: Vec::new() };
+        Ok((table, scope, plan))
+    }
+
+    fn filtered(&mut self, input: Plan, scope: &Scope, filter: Option<&'a ast::Expr>) -> Result<Plan> {
+        let Some(filter) = filter else { return Ok(input) };
+        let mut env = Env::new(scope, "WHERE");
+        let bound = self.expr(filter, &mut env)?;
+        let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
+        Ok(Plan::Filter { input: Box::new(input), predicate })
+    }
+}
+
+fn count_error(columns: usize, values: usize) -> Error {
+    Error::syntax(format!("INSERT has {columns} target columns but {values} values"))
+}

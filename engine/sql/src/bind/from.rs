@@ -1,0 +1,263 @@
+//! `FROM`: tables, derived tables, joins, and the scope they make.
+
+use super::scope::{Merged, Scope};
+use super::{Binder, Env, place, position, unsupported};
+use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::optimize::shift_columns;
+use crate::plan::{JoinKind, Plan};
+use nacre_types::{DataType, Error, Result};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+
+impl<'a> Binder<'a> {
+    /// The whole clause; nothing at all is one row without columns.
+    pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
+        let mut all: Option<(Plan, Scope)> = None;
+        for table in tables {
+            let next = self.table_with_joins(table)?;
+            all = Some(match all {
+                None => next,
+                Some(left) => self.join(left, next, JoinKind::Inner, &JoinConstraint::None)?,
+            });
+        }
+        Ok(all.unwrap_or_else(|| (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())))
+    }
+
+    pub(crate) fn table_with_joins(&mut self, table: &'a ast::TableWithJoins) -> Result<(Plan, Scope)> {
+        let mut left = self.nested(|b| b.factor(&table.relation))?;
+        for join in &table.joins {
+            let right = self.nested(|b| b.factor(&join.relation))?;
+            let (kind, constraint) = match &join.join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
+                JoinOperator::CrossJoin(c) | JoinOperator::StraightJoin(c) => (JoinKind::Inner, c),
+                JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c),
+                JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Right, c),
+                JoinOperator::FullOuter(c) => (JoinKind::Full, c),
+                JoinOperator::Semi(_) | JoinOperator::LeftSemi(_) | JoinOperator::RightSemi(_) => {
+                    return Err(unsupported("SEMI JOIN"));
+                }
+                JoinOperator::Anti(_) | JoinOperator::LeftAnti(_) | JoinOperator::RightAnti(_) => {
+                    return Err(unsupported("ANTI JOIN"));
+                }
+                JoinOperator::AsOf { .. } => return Err(unsupported("ASOF JOIN")),
+                _ => return Err(unsupported("this kind of join")),
+            };
+            if kind != JoinKind::Inner && matches!(constraint, JoinConstraint::None) {
+                return Err(Error::syntax("an outer join needs ON or USING"));
+            }
+            left = self.join(left, right, kind, constraint)?;
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+        match factor {
+            TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
+                if args.is_some() {
+                    return Err(unsupported("a table function"));
+                }
+                if sample.is_some() || version.is_some() || !partitions.is_empty() {
+                    return Err(unsupported("TABLESAMPLE, PARTITION or a version of a table"));
+                }
+                self.named_table(name, alias.as_ref())
+            }
+            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
+                let plan = self.query(subquery)?;
+                aliased(plan, alias.as_ref(), "")
+            }
+            TableFactor::Derived { lateral: true, .. } => Err(unsupported("LATERAL")),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => self.table_with_joins(table_with_joins),
+            TableFactor::NestedJoin { .. } => Err(unsupported("an alias for a join in parentheses")),
+            TableFactor::Pivot { .. } => Err(unsupported("PIVOT")),
+            TableFactor::Unpivot { .. } => Err(unsupported("UNPIVOT")),
+            TableFactor::UNNEST { .. } => Err(unsupported("UNNEST")),
+            _ => Err(unsupported("this form of FROM")),
+        }
+    }
+
+    fn named_table(&mut self, name: &'a ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
+        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+            let found = self.ctes.iter().rposition(|c| c.alias.name.value.eq_ignore_ascii_case(&ident.value));
+            if let Some(at) = found {
+                // The body sees the tables before it, not itself.
+                let cte = self.ctes[at];
+                let hidden = self.ctes.split_off(at);
+                let plan = self.query(&cte.query);
+                self.ctes.extend(hidden);
+                let (plan, scope) = aliased(plan?, Some(&cte.alias), "")?;
+                return match alias {
+                    None => Ok((plan, scope)),
+                    Some(_) => renamed(plan, scope, alias),
+                };
+            }
+        }
+        let table = self.table(name)?;
+        let shown = alias.map_or(table.name.as_str(), |a| a.name.value.as_str()).to_string();
+        let projection = (0..table.columns.len()).collect();
+        let plan = Plan::Scan { table, projection, filters: Vec::new() };
+        aliased(plan, alias, &shown)
+    }
+
+    /// Joins two sides; the condition stays whole, the optimizer finds the keys in it.
+    fn join(
+        &mut self,
+        (left, left_scope): (Plan, Scope),
+        (right, right_scope): (Plan, Scope),
+        kind: JoinKind,
+        constraint: &'a JoinConstraint,
+    ) -> Result<(Plan, Scope)> {
+        let width = left_scope.columns.len();
+        for column in &right_scope.columns {
+            if !column.table.is_empty() && left_scope.has_table(&column.table) {
+                let message = format!("table {} is in FROM twice; give one an alias", column.table);
+                return Err(Error::type_error(message).with_sqlstate("42712"));
+            }
+        }
+        let mut scope = Scope { columns: left_scope.columns.clone(), merged: left_scope.merged.clone() };
+        scope.columns.extend(right_scope.columns.iter().cloned());
+        let left_nullable = matches!(kind, JoinKind::Right | JoinKind::Full);
+        let right_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);
+        for (at, column) in scope.columns.iter_mut().enumerate() {
+            column.nullable |= if at < width { left_nullable } else { right_nullable };
+        }
+        for merged in &right_scope.merged {
+            let mut merged = merged.clone();
+            shift_columns(&mut merged.expr, width as isize);
+            merged.hidden.iter_mut().for_each(|c| *c += width);
+            scope.merged.push(merged);
+        }
+        let mut condition = None;
+        match constraint {
+            JoinConstraint::None => {}
+            JoinConstraint::On(on) => {
+                let mut env = Env::new(&scope, "ON");
+                let bound = self.expr(on, &mut env)?;
+                condition = Some(self.condition(bound, "ON").map_err(|e| e.at(place(on)))?);
+            }
+            JoinConstraint::Using(names) => {
+                let mut columns = Vec::new();
+                for name in names {
+                    match name.0.as_slice() {
+                        [ast::ObjectNamePart::Identifier(ident)] => {
+                            columns.push((ident.value.clone(), position(ident.span.start)))
+                        }
+                        _ => return Err(Error::syntax("USING takes column names")),
+                    }
+                }
+                condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
+            }
+            JoinConstraint::Natural => {
+                let mut columns: Vec<(String, _)> = Vec::new();
+                for (at, column) in left_scope.columns.iter().enumerate() {
+                    let shared = right_scope.columns.iter().any(|c| c.name.eq_ignore_ascii_case(&column.name));
+                    let known = columns.iter().any(|(n, _)| n.eq_ignore_ascii_case(&column.name));
+                    if shared
+                        && !known
+                        && (!left_scope.is_hidden(at) || left_scope.merged.iter().any(|m| m.name == column.name))
+                    {
+                        columns.push((column.name.clone(), None));
+                    }
+                }
+                condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
+            }
+        }
+        let plan =
+            Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys: Vec::new(), residual: condition };
+        Ok((plan, scope))
+    }
+
+    /// Equality of the named columns; each pair becomes one name in scope.
+    fn using(
+        &mut self,
+        left: &Scope,
+        right: &Scope,
+        scope: &mut Scope,
+        kind: JoinKind,
+        columns: &[(String, Option<nacre_types::Position>)],
+    ) -> Result<Option<Expr>> {
+        let width = left.columns.len();
+        let mut conjuncts = Vec::new();
+        for (name, at) in columns {
+            let find = |side: &Scope| {
+                let found = side.resolve(None, name).map_err(|e| e.at(*at))?;
+                found.ok_or_else(|| side.unknown_column(None, name, &[]).at(*at))
+            };
+            let a = find(left)?;
+            let mut b = find(right)?;
+            shift_columns(&mut b, width as isize);
+            conjuncts.push(self.equal(a.clone(), b.clone()).map_err(|e| e.at(*at))?);
+            let mut hidden = Vec::new();
+            columns_of(&a, &mut hidden);
+            columns_of(&b, &mut hidden);
+            let expr = match kind {
+                JoinKind::Right => b,
+                JoinKind::Full => {
+                    let (args, t) = self.unify_all(vec![a, b], "USING")?;
+                    super::function::call(ScalarFunction::Coalesce, args, t)
+                }
+                _ => a,
+            };
+            scope.merged.retain(|m| !m.name.eq_ignore_ascii_case(name));
+            scope.merged.push(Merged { name: name.clone(), expr, hidden });
+        }
+        if conjuncts.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(super::operator::connect(true, conjuncts)))
+    }
+}
+
+fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
+    if let ExprKind::Column(at) = expr.kind {
+        out.push(at);
+    }
+    expr.for_each_child(&mut |e| columns_of(e, out));
+}
+
+/// Gives a plan its name and, where the alias lists them, column names.
+fn aliased(plan: Plan, alias: Option<&ast::TableAlias>, table: &str) -> Result<(Plan, Scope)> {
+    let name = alias.map_or(table, |a| a.name.value.as_str());
+    let scope = Scope::of(name, &plan.fields());
+    renamed(plan, scope, alias)
+}
+
+fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
+    let Some(alias) = alias else { return Ok((plan, scope)) };
+    if alias.columns.len() > scope.columns.len() {
+        let message = format!(
+            "{} has {} columns, the alias names {}",
+            alias.name.value,
+            scope.columns.len(),
+            alias.columns.len()
+        );
+        return Err(Error::type_error(message).with_sqlstate("42P10").at(position(alias.name.span.start)));
+    }
+    for (column, new) in scope.columns.iter_mut().zip(&alias.columns) {
+        column.name = new.name.value.clone();
+    }
+    for column in &mut scope.columns {
+        column.table = alias.name.value.clone();
+    }
+    Ok((plan, scope))
+}
+
+/// Whether an expression can be null, given its input columns.
+pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Column(at) => input(*at),
+        ExprKind::Literal(value) => value.is_null(),
+        ExprKind::Parameter(_) => true,
+        ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
+        ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
+        ExprKind::Case { branches, otherwise } => match otherwise {
+            None => true,
+            Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
+        },
+        ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
+        ExprKind::Function { function: ScalarFunction::Coalesce, args } => args.iter().all(|a| nullable(a, input)),
+        _ => {
+            let mut any = expr.data_type == DataType::Null;
+            expr.for_each_child(&mut |e| any |= nullable(e, input));
+            any
+        }
+    }
+}

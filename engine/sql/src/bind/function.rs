@@ -1,0 +1,579 @@
+//! Function calls: names and their aliases, argument counts and types, aggregates.
+
+use super::operator::{aggregates_not_allowed, cast};
+use super::scope::with_suggestion;
+use super::types::{decimal, decimal_shape};
+use super::{AGGREGATE_BASE, Binder, Env, place, position, table_name, unsupported};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, ScalarFunction as F};
+use nacre_types::{DataType, Error, Result, Value};
+use sqlparser::ast::{self, Expr as E};
+
+/// How arguments are typed and what comes out.
+#[derive(Clone, Copy, PartialEq)]
+enum Signature {
+    /// Doubles to a double.
+    Double,
+    /// One number to the same kind of number.
+    Number,
+    /// A number rounded: `(x[, digits])`.
+    Rounded,
+    /// Text, then text or integers as the letters say (`t`, `i`), to text, integer or boolean.
+    Text(&'static str, DataType),
+    /// All of one type, to that type.
+    Same,
+    /// A date or timestamp to an integer.
+    DateField,
+    /// Bound by code of its own.
+    Special,
+}
+
+struct Entry {
+    name: &'static str,
+    function: F,
+    signature: Signature,
+    min: u8,
+    max: u8,
+}
+
+const fn entry(name: &'static str, function: F, signature: Signature, min: u8, max: u8) -> Entry {
+    Entry { name, function, signature, min, max }
+}
+
+const TEXT: DataType = DataType::TEXT;
+const INT: DataType = DataType::Int64;
+
+use Signature::*;
+/// Every scalar function by every name.
+static FUNCTIONS: &[Entry] = &[
+    entry("abs", F::Abs, Number, 1, 1),
+    entry("sign", F::Sign, Number, 1, 1),
+    entry("ceil", F::Ceil, Rounded, 1, 1),
+    entry("ceiling", F::Ceil, Rounded, 1, 1),
+    entry("floor", F::Floor, Rounded, 1, 1),
+    entry("round", F::Round, Rounded, 1, 2),
+    entry("trunc", F::Trunc, Rounded, 1, 2),
+    entry("truncate", F::Trunc, Rounded, 1, 2),
+    entry("sqrt", F::Sqrt, Double, 1, 1),
+    entry("exp", F::Exp, Double, 1, 1),
+    entry("ln", F::Ln, Double, 1, 1),
+    entry("log10", F::Log10, Double, 1, 1),
+    entry("log", F::Log10, Special, 1, 2),
+    entry("log2", F::Ln, Special, 1, 1),
+    entry("power", F::Power, Double, 2, 2),
+    entry("pow", F::Power, Double, 2, 2),
+    entry("mod", F::Mod, Special, 2, 2),
+    entry("div", F::Mod, Special, 2, 2),
+    entry("greatest", F::Greatest, Same, 1, 255),
+    entry("least", F::Least, Same, 1, 255),
+    entry("coalesce", F::Coalesce, Same, 1, 255),
+    entry("ifnull", F::Coalesce, Same, 2, 2),
+    entry("nvl", F::Coalesce, Same, 2, 2),
+    entry("nullif", F::NullIf, Same, 2, 2),
+    entry("if", F::Coalesce, Special, 3, 3),
+    entry("iif", F::Coalesce, Special, 3, 3),
+    entry("length", F::Length, Special, 1, 1),
+    entry("len", F::Length, Special, 1, 1),
+    entry("char_length", F::Length, Text("t", INT), 1, 1),
+    entry("character_length", F::Length, Text("t", INT), 1, 1),
+    entry("octet_length", F::OctetLength, Special, 1, 1),
+    entry("lower", F::Lower, Text("t", TEXT), 1, 1),
+    entry("lcase", F::Lower, Text("t", TEXT), 1, 1),
+    entry("upper", F::Upper, Text("t", TEXT), 1, 1),
+    entry("ucase", F::Upper, Text("t", TEXT), 1, 1),
+    entry("trim", F::Trim, Text("tt", TEXT), 1, 2),
+    entry("btrim", F::Trim, Text("tt", TEXT), 1, 2),
+    entry("ltrim", F::LeftTrim, Text("tt", TEXT), 1, 2),
+    entry("rtrim", F::RightTrim, Text("tt", TEXT), 1, 2),
+    entry("substring", F::Substring, Text("tii", TEXT), 2, 3),
+    entry("substr", F::Substring, Text("tii", TEXT), 2, 3),
+    entry("mid", F::Substring, Text("tii", TEXT), 3, 3),
+    entry("replace", F::Replace, Text("ttt", TEXT), 3, 3),
+    entry("concat", F::Concat, Special, 1, 255),
+    entry("position", F::Position, Text("tt", INT), 2, 2),
+    entry("locate", F::Position, Text("tt", INT), 2, 2),
+    entry("instr", F::Position, Special, 2, 2),
+    entry("strpos", F::Position, Special, 2, 2),
+    entry("left", F::Left, Text("ti", TEXT), 2, 2),
+    entry("right", F::Right, Text("ti", TEXT), 2, 2),
+    entry("reverse", F::Reverse, Text("t", TEXT), 1, 1),
+    entry("repeat", F::Repeat, Text("ti", TEXT), 2, 2),
+    entry("lpad", F::LeftPad, Text("tit", TEXT), 2, 3),
+    entry("rpad", F::RightPad, Text("tit", TEXT), 2, 3),
+    entry("starts_with", F::StartsWith, Text("tt", DataType::Boolean), 2, 2),
+    entry("startswith", F::StartsWith, Text("tt", DataType::Boolean), 2, 2),
+    entry("year", F::Year, DateField, 1, 1),
+    entry("month", F::Month, DateField, 1, 1),
+    entry("day", F::Day, DateField, 1, 1),
+    entry("dayofmonth", F::Day, DateField, 1, 1),
+    entry("quarter", F::Extract(DatePart::Quarter), DateField, 1, 1),
+    entry("week", F::Extract(DatePart::Week), DateField, 1, 1),
+    entry("dayofweek", F::Extract(DatePart::DayOfWeek), DateField, 1, 1),
+    entry("dayofyear", F::Extract(DatePart::DayOfYear), DateField, 1, 1),
+    entry("hour", F::Extract(DatePart::Hour), DateField, 1, 1),
+    entry("minute", F::Extract(DatePart::Minute), DateField, 1, 1),
+    entry("second", F::Extract(DatePart::Second), DateField, 1, 1),
+    entry("microsecond", F::Extract(DatePart::Microsecond), DateField, 1, 1),
+    entry("epoch", F::Extract(DatePart::Epoch), DateField, 1, 1),
+    entry("date_part", F::Extract(DatePart::Year), Special, 2, 2),
+    entry("date_trunc", F::DateTrunc(DatePart::Year), Special, 2, 2),
+    entry("date", F::CurrentDate, Special, 1, 1),
+    entry("typeof", F::TypeOf, Special, 1, 1),
+    entry("pg_typeof", F::TypeOf, Special, 1, 1),
+    entry("now", F::CurrentTimestamp, Special, 0, 0),
+    entry("current_timestamp", F::CurrentTimestamp, Special, 0, 0),
+    entry("localtimestamp", F::CurrentTimestamp, Special, 0, 0),
+    entry("current_date", F::CurrentDate, Special, 0, 0),
+    entry("curdate", F::CurrentDate, Special, 0, 0),
+];
+
+fn aggregate_function(name: &str) -> Option<AggregateFunction> {
+    Some(match name {
+        "count" => AggregateFunction::Count,
+        "sum" => AggregateFunction::Sum,
+        "avg" | "mean" => AggregateFunction::Avg,
+        "min" => AggregateFunction::Min,
+        "max" => AggregateFunction::Max,
+        _ => return None,
+    })
+}
+
+pub(crate) fn call(function: F, args: Vec<Expr>, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Function { function, args }, data_type }
+}
+
+/// A date part by name.
+fn date_part(name: &str) -> Result<DatePart> {
+    let lower = name.to_ascii_lowercase();
+    Ok(match lower.strip_suffix('s').filter(|s| s.len() > 2).unwrap_or(&lower) {
+        "year" => DatePart::Year,
+        "quarter" => DatePart::Quarter,
+        "month" => DatePart::Month,
+        "week" => DatePart::Week,
+        "day" => DatePart::Day,
+        "dow" | "dayofweek" => DatePart::DayOfWeek,
+        "doy" | "dayofyear" => DatePart::DayOfYear,
+        "hour" => DatePart::Hour,
+        "minute" => DatePart::Minute,
+        "second" => DatePart::Second,
+        "millisecond" => DatePart::Millisecond,
+        "microsecond" => DatePart::Microsecond,
+        "epoch" => DatePart::Epoch,
+        _ => return Err(Error::unsupported(format!("date part {name} is not supported"))),
+    })
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn function(&mut self, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
+        let (written, at) = table_name(&f.name)?;
+        let name = written.to_ascii_lowercase();
+        if f.over.is_some() {
+            return Err(unsupported("a window function").at(at));
+        }
+        if !f.within_group.is_empty()
+            || f.null_treatment.is_some()
+            || !matches!(f.parameters, ast::FunctionArguments::None)
+        {
+            return Err(unsupported("this form of function call").at(at));
+        }
+        let (args, distinct) = arguments(&f.args).map_err(|e| e.at(at))?;
+        if let Some(function) = aggregate_function(&name) {
+            return self.aggregate(function, &name, args, distinct, f.filter.as_deref(), env).map_err(|e| e.at(at));
+        }
+        if distinct || f.filter.is_some() {
+            let message = format!("DISTINCT and FILTER are for aggregates; {written} is not one");
+            return Err(Error::syntax(message).at(at));
+        }
+        let Some(entry) = FUNCTIONS.iter().find(|e| e.name == name) else {
+            let error = Error::not_found(format!("function {written} does not exist")).with_sqlstate("42883").at(at);
+            let aggregates = ["count", "sum", "avg", "min", "max"].into_iter();
+            return Err(with_suggestion(error, &written, FUNCTIONS.iter().map(|e| e.name).chain(aggregates)));
+        };
+        let count = args.len();
+        if count < entry.min as usize || count > entry.max as usize {
+            let takes = match (entry.min, entry.max) {
+                (a, b) if a == b => format!("{a}"),
+                (a, 255) => format!("{a} or more"),
+                (a, b) => format!("{a} to {b}"),
+            };
+            let message = format!("function {written} takes {takes} arguments, not {count}");
+            return Err(Error::type_error(message).with_sqlstate("42883").at(at));
+        }
+        let mut bound = Vec::with_capacity(count);
+        for arg in args {
+            match arg {
+                ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
+                _ => return Err(Error::syntax(format!("function {written} does not take *")).at(at)),
+            }
+        }
+        self.scalar(entry, bound).map_err(|e| e.at(at))
+    }
+
+    fn scalar(&mut self, entry: &Entry, args: Vec<Expr>) -> Result<Expr> {
+        match entry.signature {
+            Double => {
+                let args = args.into_iter().map(|a| self.double(a)).collect::<Result<Vec<_>>>()?;
+                Ok(call(entry.function, args, DataType::Float64))
+            }
+            Number => {
+                let arg = self.number(args, entry.name)?;
+                let t = match arg.data_type {
+                    _ if entry.function == F::Sign => INT,
+                    DataType::UInt64 => DataType::UInt64,
+                    DataType::Float32 => DataType::Float64,
+                    t if t.is_integer() => INT,
+                    t => t,
+                };
+                Ok(call(entry.function, vec![arg], t))
+            }
+            Rounded => self.rounded(entry.function, entry.name, args),
+            Text(shape, result) => {
+                let mut bound = Vec::with_capacity(args.len());
+                for (arg, kind) in args.into_iter().zip(shape.bytes()) {
+                    bound.push(if kind == b't' { self.text(arg)? } else { self.integer(arg, entry.name)? });
+                }
+                Ok(call(entry.function, bound, result))
+            }
+            Same => {
+                let (args, t) = self.unify_all(args, entry.name)?;
+                Ok(call(entry.function, args, t))
+            }
+            DateField => self.date_field(entry.function, args),
+            Special => self.special(entry, args),
+        }
+    }
+
+    fn special(&mut self, entry: &Entry, args: Vec<Expr>) -> Result<Expr> {
+        let count = args.len();
+        let mut args = args.into_iter();
+        let mut next = || args.next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
+        match entry.name {
+            "log" if count == 2 => {
+                let (base, x) = (next(), next());
+                self.log(base, x)
+            }
+            "log" => {
+                let x = self.double(next())?;
+                Ok(call(F::Log10, vec![x], DataType::Float64))
+            }
+            "log2" => self.log(Expr::literal(Value::Int(2), DataType::Int32), next()),
+            "mod" => self.binary(BinaryOp::Modulo, next(), next()),
+            "div" => self.binary(BinaryOp::IntegerDivide, next(), next()),
+            "if" | "iif" => {
+                let test = self.condition(next(), "the condition of IF")?;
+                self.case_of(vec![test], vec![next(), next()], true)
+            }
+            "length" | "len" | "octet_length" => {
+                let arg = self.settle(next(), TEXT);
+                let binary = matches!(arg.data_type, DataType::Binary { .. });
+                let function = if binary { F::OctetLength } else { entry.function };
+                let arg = if binary { arg } else { self.text(arg)? };
+                Ok(call(function, vec![arg], INT))
+            }
+            "concat" => {
+                let args = args.map(|a| self.text(a)).collect::<Result<Vec<_>>>()?;
+                Ok(call(F::Concat, args, TEXT))
+            }
+            "instr" | "strpos" => {
+                let haystack = self.text(next())?;
+                let needle = self.text(next())?;
+                Ok(call(F::Position, vec![needle, haystack], INT))
+            }
+            "date_part" | "date_trunc" => {
+                let part = match next().kind {
+                    ExprKind::Literal(Value::Text(name)) => date_part(&name)?,
+                    _ => return Err(Error::type_error(format!("{} takes the name of a date part first", entry.name))),
+                };
+                if entry.name == "date_part" {
+                    return self.date_field(F::Extract(part), vec![next()]);
+                }
+                let arg = self.temporal(next())?;
+                let t = arg.data_type;
+                if !matches!(t, DataType::Date | DataType::Timestamp) {
+                    return Err(Error::type_error(format!("DATE_TRUNC takes a DATE or TIMESTAMP, not {t}")));
+                }
+                Ok(call(F::DateTrunc(part), vec![arg], t))
+            }
+            "date" => {
+                let arg = self.settle(next(), DataType::Timestamp);
+                cast(arg, DataType::Date)
+            }
+            "typeof" | "pg_typeof" => {
+                let arg = self.settle(next(), TEXT);
+                Ok(Expr::literal(Value::Text(arg.data_type.to_string()), TEXT))
+            }
+            "current_date" | "curdate" => Ok(call(F::CurrentDate, Vec::new(), DataType::Date)),
+            _ => Ok(call(F::CurrentTimestamp, Vec::new(), DataType::Timestamp)),
+        }
+    }
+
+    fn log(&mut self, base: Expr, x: Expr) -> Result<Expr> {
+        let base = self.double(base)?;
+        let x = self.double(x)?;
+        let ln = |e: Expr| call(F::Ln, vec![e], DataType::Float64);
+        self.binary(BinaryOp::Divide, ln(x), ln(base))
+    }
+
+    pub(crate) fn power_of(&mut self, a: Expr, b: Expr) -> Result<Expr> {
+        let args = vec![self.double(a)?, self.double(b)?];
+        Ok(call(F::Power, args, DataType::Float64))
+    }
+
+    fn double(&mut self, arg: Expr) -> Result<Expr> {
+        let arg = self.settle(arg, DataType::Float64);
+        match arg.data_type {
+            DataType::Float64 => Ok(arg),
+            t if t.is_numeric() || t == DataType::Null => cast(arg, DataType::Float64),
+            t => Err(Error::type_error(format!("expected a number, not {t}"))),
+        }
+    }
+
+    fn integer(&mut self, arg: Expr, name: &str) -> Result<Expr> {
+        let arg = self.settle(arg, INT);
+        match arg.data_type {
+            t if t.is_integer() && t != DataType::UInt64 => Ok(arg),
+            DataType::Null | DataType::UInt64 => cast(arg, INT),
+            t => Err(Error::type_error(format!("{name} expects an integer, not {t}"))),
+        }
+    }
+
+    fn number(&mut self, args: Vec<Expr>, name: &str) -> Result<Expr> {
+        let arg = args.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
+        let arg = self.settle(arg, DataType::Float64);
+        match arg.data_type {
+            DataType::Null => cast(arg, DataType::Float64),
+            t if t.is_numeric() => Ok(arg),
+            t => Err(Error::type_error(format!("{name} expects a number, not {t}"))),
+        }
+    }
+
+    /// `ROUND`, `TRUNC`, `CEIL`, `FLOOR`: of integers integers, of decimals decimals of the digits asked for.
+    fn rounded(&mut self, function: F, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        let digits = if args.len() > 1 { args.pop() } else { None };
+        let digits = digits.map(|d| self.integer(d, name)).transpose()?;
+        let x = self.number(args, name)?;
+        let constant = match digits.as_ref().map(|d| &d.kind) {
+            None => Some(0),
+            Some(ExprKind::Literal(Value::Int(v))) => Some(*v),
+            Some(_) => None,
+        };
+        let t = match x.data_type {
+            DataType::UInt64 => DataType::UInt64,
+            t if t.is_integer() => INT,
+            t => match (decimal_shape(t), constant) {
+                (None, _) => DataType::Float64,
+                (Some(_), None) => t,
+                (Some((_, scale)), Some(n)) if n >= scale as i64 && n > 0 => t,
+                (Some((precision, scale)), Some(n)) => {
+                    let kept = n.clamp(0, scale as i64) as u32;
+                    decimal(precision as u32 - scale as u32 + kept + 1, kept)
+                }
+            },
+        };
+        let mut args = vec![x];
+        args.extend(digits);
+        Ok(call(function, args, t))
+    }
+
+    fn temporal(&mut self, arg: Expr) -> Result<Expr> {
+        let arg = self.settle(arg, DataType::Timestamp);
+        match arg.data_type {
+            DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval => Ok(arg),
+            DataType::Null => cast(arg, DataType::Timestamp),
+            DataType::Text { .. } if matches!(arg.kind, ExprKind::Literal(_)) => cast(arg, DataType::Timestamp),
+            t => Err(Error::type_error(format!("expected a DATE or TIMESTAMP, not {t}"))),
+        }
+    }
+
+    fn date_field(&mut self, function: F, args: Vec<Expr>) -> Result<Expr> {
+        let args = args.into_iter().map(|a| self.temporal(a)).collect::<Result<Vec<_>>>()?;
+        let function = match function {
+            F::Extract(DatePart::Year) => F::Year,
+            F::Extract(DatePart::Month) => F::Month,
+            F::Extract(DatePart::Day) => F::Day,
+            other => other,
+        };
+        // The short forms are for the calendar types; the others go the general way.
+        let calendar = args.iter().all(|a| matches!(a.data_type, DataType::Date | DataType::Timestamp));
+        let function = match function {
+            F::Year if !calendar => F::Extract(DatePart::Year),
+            F::Month if !calendar => F::Extract(DatePart::Month),
+            F::Day if !calendar => F::Extract(DatePart::Day),
+            other => other,
+        };
+        Ok(call(function, args, INT))
+    }
+
+    pub(crate) fn extract(&mut self, field: &ast::DateTimeField, arg: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        let part = match field {
+            ast::DateTimeField::Custom(ident) => date_part(&ident.value)?,
+            other => date_part(&other.to_string())?,
+        };
+        let arg = self.expr(arg, env)?;
+        self.date_field(F::Extract(part), vec![arg])
+    }
+
+    pub(crate) fn rounding(
+        &mut self,
+        up: bool,
+        arg: &'a E,
+        field: &ast::CeilFloorKind,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        if !matches!(field, ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)) {
+            return Err(unsupported("CEIL and FLOOR with a second argument"));
+        }
+        let arg = self.expr(arg, env)?;
+        let (function, name) = if up { (F::Ceil, "ceil") } else { (F::Floor, "floor") };
+        self.rounded(function, name, vec![arg])
+    }
+
+    pub(crate) fn position_of(&mut self, needle: &'a E, haystack: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        let needle = self.expr(needle, env)?;
+        let needle = self.text(needle)?;
+        let haystack = self.expr(haystack, env)?;
+        let haystack = self.text(haystack)?;
+        Ok(call(F::Position, vec![needle, haystack], INT))
+    }
+
+    pub(crate) fn substring(
+        &mut self,
+        arg: &'a E,
+        from: Option<&'a E>,
+        length: Option<&'a E>,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let arg = self.expr(arg, env)?;
+        let mut args = vec![self.text(arg)?];
+        match from {
+            Some(e) => {
+                let e = self.expr(e, env)?;
+                args.push(self.integer(e, "substring")?);
+            }
+            None => args.push(Expr::literal(Value::Int(1), INT)),
+        }
+        if let Some(e) = length {
+            let e = self.expr(e, env)?;
+            args.push(self.integer(e, "substring")?);
+        }
+        Ok(call(F::Substring, args, TEXT))
+    }
+
+    pub(crate) fn trim(
+        &mut self,
+        side: Option<&ast::TrimWhereField>,
+        what: Option<&'a E>,
+        arg: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let function = match side {
+            Some(ast::TrimWhereField::Leading) => F::LeftTrim,
+            Some(ast::TrimWhereField::Trailing) => F::RightTrim,
+            _ => F::Trim,
+        };
+        let arg = self.expr(arg, env)?;
+        let mut args = vec![self.text(arg)?];
+        if let Some(what) = what {
+            let what = self.expr(what, env)?;
+            args.push(self.text(what)?);
+        }
+        Ok(call(function, args, TEXT))
+    }
+
+    fn aggregate(
+        &mut self,
+        function: AggregateFunction,
+        name: &str,
+        args: Vec<&'a ast::FunctionArgExpr>,
+        distinct: bool,
+        filter: Option<&'a E>,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        use AggregateFunction::*;
+        if env.in_aggregate || env.aggregates.is_none() {
+            return Err(aggregates_not_allowed(env));
+        }
+        env.in_aggregate = true;
+        let arg = match args.as_slice() {
+            [ast::FunctionArgExpr::Wildcard] if function == Count && !distinct => None,
+            [] if function == Count && !distinct => None,
+            [ast::FunctionArgExpr::Expr(e)] => Some(self.typed(e, env)?),
+            list => {
+                let message = format!("{name} takes one argument, not {}", list.len());
+                return Err(Error::type_error(message).with_sqlstate("42883"));
+            }
+        };
+        let filter = match filter {
+            Some(e) => {
+                let bound = self.expr(e, env)?;
+                Some(self.condition(bound, "FILTER").map_err(|error| error.at(place(e)))?)
+            }
+            None => None,
+        };
+        env.in_aggregate = false;
+        let (function, arg) = match arg {
+            None => (CountStar, None),
+            Some(arg) => (function, Some(arg)),
+        };
+        let t = arg.as_ref().map_or(DataType::Null, |a| a.data_type);
+        let (arg, data_type) = match function {
+            CountStar | Count => (arg, INT),
+            Min | Max => match t {
+                DataType::Interval => return Err(unsupported("MIN and MAX of INTERVAL")),
+                _ => (arg, t),
+            },
+            Sum | Avg if t == DataType::Null => {
+                let null = arg.map(|a| cast(a, DataType::Float64)).transpose()?;
+                (null, DataType::Float64)
+            }
+            Sum | Avg => {
+                let Some((_, scale)) = decimal_shape(t) else {
+                    if t.is_float() {
+                        return Ok(push(
+                            env,
+                            Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 },
+                        ));
+                    }
+                    return Err(Error::type_error(format!("no aggregate {name} for {t}")).with_sqlstate("42883"));
+                };
+                let digits = if function == Avg { (scale as u32 + 6).min(38) } else { scale as u32 };
+                (arg, decimal(38, digits))
+            }
+        };
+        // DISTINCT changes nothing for the smallest and the largest.
+        let distinct = distinct && !matches!(function, Min | Max);
+        Ok(push(env, Aggregate { function, arg, distinct, filter, data_type }))
+    }
+}
+
+/// The column an aggregate will be; equal aggregates are computed once.
+fn push(env: &mut Env<'_>, aggregate: Aggregate) -> Expr {
+    let data_type = aggregate.data_type;
+    let list = env.aggregates.get_or_insert_default();
+    let at = list.iter().position(|a| *a == aggregate).unwrap_or_else(|| {
+        list.push(aggregate);
+        list.len() - 1
+    });
+    Expr::column(AGGREGATE_BASE + at, data_type)
+}
+
+fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr>, bool)> {
+    let list = match args {
+        ast::FunctionArguments::None => return Ok((Vec::new(), false)),
+        ast::FunctionArguments::Subquery(_) => return Err(unsupported("a subquery as an argument")),
+        ast::FunctionArguments::List(list) => list,
+    };
+    if !list.clauses.is_empty() {
+        return Err(unsupported("a clause inside a function call"));
+    }
+    let mut out = Vec::with_capacity(list.args.len());
+    for arg in &list.args {
+        match arg {
+            ast::FunctionArg::Unnamed(arg) => out.push(arg),
+            ast::FunctionArg::Named { name, .. } => {
+                return Err(unsupported("a named argument").at(position(name.span.start)));
+            }
+            _ => return Err(unsupported("a named argument")),
+        }
+    }
+    Ok((out, list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)))
+}

@@ -1,0 +1,223 @@
+//! Literals: from text to values, and the casts of values that are safe to make while binding.
+//! Whatever could fail for its size is left to run time; text that does not read as its type fails here.
+
+use nacre_types::{DataType, Error, Interval, Result, Value, decimal, temporal};
+
+/// A number as written: integers, exact decimals, or a double when there is an exponent.
+pub(crate) fn number(text: &str) -> Result<Value> {
+    let digits = text.replace('_', "");
+    if digits.contains(['e', 'E']) {
+        return digits.parse().map(Value::Float).map_err(|_| Error::syntax(format!("{text} is not a number")));
+    }
+    if let Ok(v) = digits.parse::<i64>() {
+        return Ok(Value::Int(v));
+    }
+    match decimal::parse(&digits) {
+        Some((unscaled, scale)) => Ok(Value::Decimal { unscaled, scale }),
+        None => Err(Error::out_of_range(format!("number {text} has more than 38 digits"))),
+    }
+}
+
+#[cold]
+fn invalid(text: &str, to: DataType) -> Error {
+    let state = match to {
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval => "22007",
+        _ => "22P02",
+    };
+    Error::type_error(format!("'{text}' is not a valid {to}")).with_sqlstate(state)
+}
+
+/// `unscaled / 10^scale` of an exact number.
+pub(crate) fn exact(value: &Value) -> Option<(i128, u8)> {
+    match value {
+        Value::Int(v) => Some((*v as i128, 0)),
+        Value::UInt(v) => Some((*v as i128, 0)),
+        Value::Decimal { unscaled, scale } => Some((*unscaled, *scale)),
+        _ => None,
+    }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Float(v) => Some(*v),
+        _ => exact(value).map(|(unscaled, scale)| decimal::to_f64(unscaled, scale)),
+    }
+}
+
+fn integer(v: i128, to: DataType) -> Option<Value> {
+    let (low, high) = to.integer_range()?;
+    if !(low..=high).contains(&v) {
+        return None;
+    }
+    if to == DataType::UInt64 { u64::try_from(v).ok().map(Value::UInt) } else { i64::try_from(v).ok().map(Value::Int) }
+}
+
+fn decimal_value((unscaled, from): (i128, u8), precision: u8, scale: u8) -> Option<Value> {
+    let unscaled = decimal::rescale(unscaled, from, scale)?;
+    (decimal::digits(unscaled) <= precision).then_some(Value::Decimal { unscaled, scale })
+}
+
+/// Casts a value; `None` leaves the cast, or its error, to run time.
+pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
+    use DataType as T;
+    let text = match value {
+        Value::Null => return Ok(Some(Value::Null)),
+        Value::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    if let Some(text) = text {
+        let trimmed = text.trim();
+        let bad = || invalid(text, to);
+        return Ok(match to {
+            T::Boolean => match trimmed.to_ascii_lowercase().as_str() {
+                "true" | "t" | "1" | "yes" | "on" => Some(Value::Boolean(true)),
+                "false" | "f" | "0" | "no" | "off" => Some(Value::Boolean(false)),
+                _ => return Err(bad()),
+            },
+            T::Decimal { precision, scale } => {
+                decimal_value(decimal::parse(trimmed).ok_or_else(bad)?, precision, scale)
+            }
+            T::Float64 => Some(Value::Float(trimmed.parse().map_err(|_| bad())?)),
+            T::Float32 => Some(Value::Float(trimmed.parse::<f32>().map_err(|_| bad())? as f64)),
+            T::Date => Some(Value::Date(temporal::parse_date(text).ok_or_else(bad)?)),
+            T::Time => Some(Value::Time(temporal::parse_time(text).ok_or_else(bad)?)),
+            T::Timestamp => Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?)),
+            T::Interval => Some(Value::Interval(parse_interval(text).ok_or_else(bad)?)),
+            T::Text { max_chars } => {
+                let fits = max_chars.is_none_or(|n| text.chars().count() <= n as usize);
+                fits.then(|| value.clone())
+            }
+            _ if to.is_integer() => {
+                let (unscaled, scale) = decimal::parse(trimmed).ok_or_else(bad)?;
+                if scale != 0 {
+                    return Err(bad());
+                }
+                integer(unscaled, to)
+            }
+            _ => None,
+        });
+    }
+    Ok(match to {
+        T::Boolean => match value {
+            Value::Boolean(_) => Some(value.clone()),
+            _ => None,
+        },
+        T::Decimal { precision, scale } => exact(value).and_then(|v| decimal_value(v, precision, scale)),
+        T::Float64 => float(value).map(Value::Float),
+        T::Float32 => float(value).map(|v| v as f32 as f64).filter(|v| v.is_finite()).map(Value::Float),
+        T::Date => match value {
+            Value::Date(_) => Some(value.clone()),
+            _ => None,
+        },
+        T::Timestamp => match value {
+            Value::Timestamp(_) => Some(value.clone()),
+            Value::Date(days) => Some(Value::Timestamp(*days as i64 * temporal::MICROS_PER_DAY)),
+            _ => None,
+        },
+        _ if to.is_integer() => {
+            exact(value).and_then(|(unscaled, scale)| decimal::rescale(unscaled, scale, 0)).and_then(|v| integer(v, to))
+        }
+        _ => None,
+    })
+}
+
+/// The same number as a value of another numeric type, when that loses nothing.
+pub(crate) fn fit(value: &Value, to: DataType) -> Option<Value> {
+    if to.is_float() {
+        let v = float(value)?;
+        return (to == DataType::Float64).then_some(Value::Float(v));
+    }
+    let (mut unscaled, mut scale) = exact(value)?;
+    while scale > to.scale() && unscaled % 10 == 0 {
+        unscaled /= 10;
+        scale -= 1;
+    }
+    if scale > to.scale() {
+        return None;
+    }
+    match to {
+        DataType::Decimal { precision, scale: s } => decimal_value((unscaled, scale), precision, s),
+        _ => integer(unscaled, to),
+    }
+}
+
+/// Unit of an interval: months, days and microseconds of one.
+pub(crate) fn interval_unit(name: &str) -> Option<(i32, i32, i64)> {
+    let lower = name.to_ascii_lowercase();
+    let unit = lower.strip_suffix('s').unwrap_or(&lower);
+    Some(match unit {
+        "y" | "year" | "yr" => (12, 0, 0),
+        "quarter" => (3, 0, 0),
+        "mon" | "month" => (1, 0, 0),
+        "w" | "week" => (0, 7, 0),
+        "d" | "day" => (0, 1, 0),
+        "h" | "hour" | "hr" => (0, 0, 3_600_000_000),
+        "m" | "minute" | "min" => (0, 0, 60_000_000),
+        // `s` and `ms` lose their last letter above.
+        "" | "second" | "sec" => (0, 0, 1_000_000),
+        "m_" | "millisecond" | "milli" => (0, 0, 1_000),
+        "microsecond" | "micro" | "u" => (0, 0, 1),
+        _ => return None,
+    })
+}
+
+/// `quantity` units; a fraction is allowed for days and below, where it is exact to the microsecond.
+pub(crate) fn interval_of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
+    let (unscaled, scale) = decimal::parse(quantity)?;
+    if let Some(whole) =
+        decimal::rescale(unscaled, scale, 0).filter(|w| decimal::rescale(*w, 0, scale) == Some(unscaled))
+    {
+        return Some(Interval {
+            months: i32::try_from(whole.checked_mul(unit.0 as i128)?).ok()?,
+            days: i32::try_from(whole.checked_mul(unit.1 as i128)?).ok()?,
+            micros: i64::try_from(whole.checked_mul(unit.2 as i128)?).ok()?,
+        });
+    }
+    if unit.0 != 0 {
+        return None;
+    }
+    let unit_micros = unit.1 as i128 * temporal::MICROS_PER_DAY as i128 + unit.2 as i128;
+    let micros = decimal::rescale(unscaled.checked_mul(unit_micros)?, scale, 0)?;
+    Some(Interval { months: 0, days: 0, micros: i64::try_from(micros).ok()? })
+}
+
+/// `1 year 2 months -3 days 04:05:06`.
+pub(crate) fn parse_interval(text: &str) -> Option<Interval> {
+    let mut total = Interval::default();
+    let mut words = text.split_ascii_whitespace().peekable();
+    words.peek()?;
+    while let Some(word) = words.next() {
+        let part = if word.contains(':') {
+            let (sign, clock) = match word.strip_prefix('-') {
+                Some(clock) => (-1, clock),
+                None => (1, word.strip_prefix('+').unwrap_or(word)),
+            };
+            Interval { months: 0, days: 0, micros: sign * temporal::parse_time(clock)? }
+        } else {
+            let split = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
+            let (quantity, unit) = word.split_at(split);
+            let unit = if unit.is_empty() { words.next()? } else { unit };
+            interval_of(quantity, interval_unit(unit)?)?
+        };
+        total.months = total.months.checked_add(part.months)?;
+        total.days = total.days.checked_add(part.days)?;
+        total.micros = total.micros.checked_add(part.micros)?;
+    }
+    Some(total)
+}
+
+/// Order of two values of one type, for folding comparisons of literals.
+pub(crate) fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::UInt(a), Value::UInt(b)) => Some(a.cmp(b)),
+        (Value::Boolean(a), Value::Boolean(b)) => Some(a.cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
+        (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
+        (Value::Decimal { unscaled: a, scale: s }, Value::Decimal { unscaled: b, scale: t }) if s == t => {
+            Some(a.cmp(b))
+        }
+        _ => None,
+    }
+}

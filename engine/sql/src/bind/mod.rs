@@ -1,0 +1,300 @@
+//! Names and types: syntax trees to typed plans. One folder, one pass: every expression leaves here
+//! with a type, every cast is explicit, every name is a position.
+//!
+//! Invariants: recursion is bounded by [`MAX_DEPTH`]; nothing here reads data; sizes that only data can
+//! decide (overflow, length) are left to run time.
+
+mod ddl;
+mod dml;
+mod expr;
+mod from;
+mod function;
+mod literal;
+mod operator;
+mod query;
+mod scope;
+mod select;
+mod show;
+mod types;
+
+use crate::expr::{Aggregate, Expr, ExprKind};
+use crate::parse::{Parsed, position};
+use crate::plan::{Catalog, Statement};
+use nacre_types::{DataType, Error, Position, Result, TableSchema};
+use scope::{Scope, with_suggestion};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Levels of expressions and subqueries at most.
+const MAX_DEPTH: usize = 420;
+/// Subqueries, common table expressions included, that one statement may expand to.
+const MAX_QUERIES: usize = 1_000;
+/// Aggregates of a grouped query are columns from here on until the grouping is known.
+const AGGREGATE_BASE: usize = 1 << 30;
+
+/// State of binding one statement.
+struct Binder<'a> {
+    catalog: &'a dyn Catalog,
+    /// Types of the parameter values at hand.
+    natural: &'a [DataType],
+    /// Types decided so far; `Null` is undecided.
+    parameters: Vec<DataType>,
+    /// Common table expressions in scope, innermost last.
+    ctes: Vec<&'a ast::Cte>,
+    depth: usize,
+    queries: usize,
+}
+
+/// What an expression may refer to, and what it was found to use.
+struct Env<'s> {
+    scope: &'s Scope,
+    /// Output columns, for names that are not in scope.
+    aliases: &'s [(String, Expr)],
+    /// Clause, for messages.
+    clause: &'static str,
+    /// Aggregates found; none where they are not allowed.
+    aggregates: Option<Vec<Aggregate>>,
+    in_aggregate: bool,
+    /// Columns named outside aggregates, for grouping errors.
+    seen: Vec<(usize, Option<Position>)>,
+}
+
+impl<'s> Env<'s> {
+    fn new(scope: &'s Scope, clause: &'static str) -> Env<'s> {
+        Env { scope, aliases: &[], clause, aggregates: None, in_aggregate: false, seen: Vec::new() }
+    }
+}
+
+pub(crate) fn bind_statement(
+    parsed: &Parsed,
+    catalog: &dyn Catalog,
+    natural: &[DataType],
+) -> Result<(Statement, Vec<DataType>)> {
+    let count = parsed.parameter_names().len();
+    let mut binder =
+        Binder { catalog, natural, parameters: vec![DataType::Null; count], ctes: Vec::new(), depth: 0, queries: 0 };
+    let statement = binder.statement(&parsed.statement)?;
+    let mut parameters = binder.parameters;
+    for (at, t) in parameters.iter_mut().enumerate() {
+        if *t == DataType::Null {
+            *t = natural.get(at).copied().filter(|t| *t != DataType::Null).unwrap_or(DataType::TEXT);
+        }
+    }
+    Ok((statement, parameters))
+}
+
+#[cold]
+fn unsupported(feature: &str) -> Error {
+    Error::unsupported(format!("{feature} is not supported"))
+}
+
+impl<'a> Binder<'a> {
+    fn statement(&mut self, statement: &'a ast::Statement) -> Result<Statement> {
+        use ast::Statement as S;
+        match statement {
+            S::Query(query) => Ok(Statement::Query(self.query(query)?)),
+            S::Insert(insert) => self.insert(insert),
+            S::Update(update) => self.update(update),
+            S::Delete(delete) => self.delete(delete),
+            S::CreateTable(create) => self.create_table(create),
+            S::Drop { object_type: ast::ObjectType::Table, if_exists, names, temporary: false, .. } => {
+                let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
+                Ok(Statement::DropTable { names: names.into_iter().map(|n| n.0).collect(), if_exists: *if_exists })
+            }
+            S::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Ok(Statement::Begin),
+            S::Commit { chain: false, .. } => Ok(Statement::Commit),
+            S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
+            S::Rollback { savepoint: Some(_), .. } => Err(unsupported("SAVEPOINT")),
+            S::Explain { analyze: true, .. } => Err(unsupported("EXPLAIN ANALYZE")),
+            S::Explain { statement, .. } => {
+                let inner = self.nested(|b| b.statement(statement))?;
+                Ok(Statement::Explain(Box::new(inner)))
+            }
+            S::OptimizeTable { name, include_final, .. } => {
+                Ok(Statement::Optimize { table: self.table(name)?, full: *include_final })
+            }
+            S::ShowTables { show_options, .. } => self.show_tables(show_options),
+            S::ShowColumns { show_options, .. } => self.show_columns(show_options),
+            S::ExplainTable { table_name, .. } => self.describe(table_name),
+            S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => self.show_create_table(obj_name),
+            _ => Err(unsupported(statement_name(statement))),
+        }
+    }
+
+    /// Runs one level deeper; too deep is an error instead of a stack overflow.
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Error::limit(format!("expression is nested deeper than {MAX_DEPTH} levels")));
+        }
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A table of the catalog.
+    fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableSchema>> {
+        let (name, place) = table_name(name)?;
+        self.catalog.table(&name).ok_or_else(|| {
+            let error = Error::not_found(format!("table {name} does not exist")).with_sqlstate("42P01").at(place);
+            let names = self.catalog.table_names();
+            with_suggestion(error, &name, names.iter().map(String::as_str))
+        })
+    }
+
+    /// A parameter whose type is not decided yet.
+    fn is_untyped(expr: &Expr) -> bool {
+        expr.data_type == DataType::Null && matches!(expr.kind, ExprKind::Parameter(_))
+    }
+
+    /// The type of the value at hand for a parameter.
+    fn natural_type(&self, index: usize) -> DataType {
+        self.natural.get(index).copied().unwrap_or(DataType::Null)
+    }
+
+    /// Decides an untyped parameter's type; the first decision stands, others cast.
+    fn decide(&mut self, expr: Expr, to: DataType) -> Expr {
+        let ExprKind::Parameter(index) = expr.kind else { return expr };
+        if expr.data_type != DataType::Null || to == DataType::Null {
+            return expr;
+        }
+        let Some(slot) = self.parameters.get_mut(index) else { return expr };
+        if *slot == DataType::Null {
+            *slot = to;
+        }
+        let typed = Expr { kind: ExprKind::Parameter(index), data_type: *slot };
+        if typed.data_type == to { typed } else { Expr { kind: ExprKind::Cast(Box::new(typed)), data_type: to } }
+    }
+
+    /// Decides an untyped parameter by its value, or by `otherwise` without one.
+    fn settle(&mut self, expr: Expr, otherwise: DataType) -> Expr {
+        match expr.kind {
+            ExprKind::Parameter(index) if expr.data_type == DataType::Null => {
+                let decided = self.parameters.get(index).copied().unwrap_or(DataType::Null);
+                let natural = self.natural_type(index);
+                let to = [decided, natural, otherwise].into_iter().find(|t| *t != DataType::Null);
+                self.decide(expr, to.unwrap_or(DataType::TEXT))
+            }
+            _ => expr,
+        }
+    }
+}
+
+/// The last part of a table's name, and where it is.
+fn table_name(name: &ast::ObjectName) -> Result<(String, Option<Position>)> {
+    let part = |at: usize| match name.0.get(at) {
+        Some(ast::ObjectNamePart::Identifier(ident)) => Some(ident),
+        _ => None,
+    };
+    let ident = match (name.0.len(), part(0), part(1)) {
+        (1, Some(ident), _) => ident,
+        (2, Some(schema), Some(ident))
+            if schema.value.eq_ignore_ascii_case("main") || schema.value.eq_ignore_ascii_case("public") =>
+        {
+            ident
+        }
+        (_, Some(first), _) => return Err(unsupported("a qualified table name").at(position(first.span.start))),
+        _ => return Err(unsupported("this form of name")),
+    };
+    Ok((ident.value.clone(), position(ident.span.start)))
+}
+
+/// Where an expression starts, as far as the syntax tree says.
+fn place(mut expr: &ast::Expr) -> Option<Position> {
+    use ast::Expr as E;
+    loop {
+        let span = match expr {
+            E::Identifier(ident) => ident.span,
+            E::CompoundIdentifier(parts) => parts.first()?.span,
+            E::Value(value) => value.span,
+            E::TypedString(typed) => typed.value.span,
+            E::Interval(interval) => {
+                expr = &interval.value;
+                continue;
+            }
+            E::Function(function) => match function.name.0.first()? {
+                ast::ObjectNamePart::Identifier(ident) => ident.span,
+                _ => return None,
+            },
+            E::Case { case_token, .. } => case_token.0.span,
+            E::BinaryOp { left, .. } => {
+                expr = left;
+                continue;
+            }
+            E::IsDistinctFrom(inner, _) | E::IsNotDistinctFrom(inner, _) => {
+                expr = inner;
+                continue;
+            }
+            E::Nested(inner)
+            | E::UnaryOp { expr: inner, .. }
+            | E::Cast { expr: inner, .. }
+            | E::Between { expr: inner, .. }
+            | E::InList { expr: inner, .. }
+            | E::InSubquery { expr: inner, .. }
+            | E::Like { expr: inner, .. }
+            | E::ILike { expr: inner, .. }
+            | E::IsNull(inner)
+            | E::IsNotNull(inner)
+            | E::IsTrue(inner)
+            | E::IsNotTrue(inner)
+            | E::IsFalse(inner)
+            | E::IsNotFalse(inner)
+            | E::Extract { expr: inner, .. }
+            | E::Substring { expr: inner, .. }
+            | E::Ceil { expr: inner, .. }
+            | E::Floor { expr: inner, .. }
+            | E::Trim { expr: inner, .. }
+            | E::Collate { expr: inner, .. } => {
+                expr = inner;
+                continue;
+            }
+            E::Subquery(query) | E::Exists { subquery: query, .. } => match query.body.as_ref() {
+                ast::SetExpr::Select(select) => select.select_token.0.span,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        return position(span.start);
+    }
+}
+
+/// Names of statements that parse but are not there yet.
+#[cold]
+fn statement_name(statement: &ast::Statement) -> &'static str {
+    use ast::Statement as S;
+    match statement {
+        S::Truncate(_) => "TRUNCATE",
+        S::CreateView(_) => "CREATE VIEW",
+        S::CreateIndex(_) => "CREATE INDEX",
+        S::AlterTable(_) => "ALTER TABLE",
+        S::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
+        S::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
+        S::Drop { .. } => "this DROP",
+        S::Savepoint { .. } => "SAVEPOINT",
+        S::ReleaseSavepoint { .. } => "RELEASE SAVEPOINT",
+        S::Commit { .. } => "COMMIT AND CHAIN",
+        S::Rollback { .. } => "ROLLBACK AND CHAIN",
+        S::StartTransaction { .. } => "this form of BEGIN",
+        S::Merge(_) => "MERGE",
+        S::Copy { .. } => "COPY",
+        S::Set(_) => "SET",
+        S::Use(_) => "USE",
+        S::Pragma { .. } => "PRAGMA",
+        S::Analyze(_) => "ANALYZE",
+        S::Grant(_) => "GRANT",
+        S::Revoke(_) => "REVOKE",
+        S::Call(_) => "CALL",
+        S::Prepare { .. } => "PREPARE",
+        S::Execute { .. } => "EXECUTE",
+        S::Vacuum(_) => "VACUUM",
+        S::CreateSchema { .. } => "CREATE SCHEMA",
+        S::CreateDatabase { .. } => "CREATE DATABASE",
+        S::CreateFunction(_) => "CREATE FUNCTION",
+        S::CreateTrigger(_) => "CREATE TRIGGER",
+        S::CreateSequence { .. } => "CREATE SEQUENCE",
+        S::CreateType { .. } => "CREATE TYPE",
+        S::RenameTable(_) => "RENAME TABLE",
+        S::ShowVariable { .. } | S::ShowVariables { .. } => "SHOW of a variable",
+        _ => "this statement",
+    }
+}

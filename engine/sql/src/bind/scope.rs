@@ -1,0 +1,141 @@
+//! Names in scope: which column an identifier means, and what to say when it means none or several.
+
+use crate::expr::Expr;
+use crate::plan::Field;
+use nacre_types::{DataType, Error, Result};
+
+/// A column that can be named.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub table: String,
+    pub name: String,
+    pub data_type: DataType,
+    pub nullable: bool,
+}
+
+/// A column of `USING` or `NATURAL`: named without a table, it is this expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Merged {
+    pub name: String,
+    pub expr: Expr,
+    /// The columns it stands for.
+    pub hidden: Vec<usize>,
+}
+
+/// The columns of a row under construction, by position.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub columns: Vec<ScopeColumn>,
+    pub merged: Vec<Merged>,
+}
+
+impl Scope {
+    /// A scope of one table or subquery.
+    pub fn of(table: &str, fields: &[Field]) -> Scope {
+        let column = |f: &Field| ScopeColumn {
+            table: table.to_string(),
+            name: f.name.clone(),
+            data_type: f.data_type,
+            nullable: f.nullable,
+        };
+        Scope { columns: fields.iter().map(column).collect(), merged: Vec::new() }
+    }
+
+    /// Whether a table or alias of this name is in scope.
+    pub fn has_table(&self, table: &str) -> bool {
+        self.columns.iter().any(|c| c.table.eq_ignore_ascii_case(table))
+    }
+
+    /// The column a name means.
+    pub fn resolve(&self, table: Option<&str>, name: &str) -> Result<Option<Expr>> {
+        let mut found = None;
+        let mut count = 0;
+        if table.is_none() {
+            for merged in self.merged.iter().filter(|m| m.name.eq_ignore_ascii_case(name)) {
+                count += 1;
+                found = Some(merged.expr.clone());
+            }
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            if !column.name.eq_ignore_ascii_case(name)
+                || table.is_some_and(|t| !column.table.eq_ignore_ascii_case(t))
+                || (table.is_none() && self.is_hidden(at))
+            {
+                continue;
+            }
+            count += 1;
+            found = Some(Expr::column(at, column.data_type));
+        }
+        if count > 1 {
+            let mut tables: Vec<&str> = Vec::new();
+            for column in self.columns.iter().filter(|c| c.name.eq_ignore_ascii_case(name)) {
+                tables.push(&column.table);
+            }
+            let error = Error::type_error(format!("column {name} is ambiguous")).with_sqlstate("42702");
+            return Err(error.with_hint(format!("it is in {}", tables.join(", "))));
+        }
+        Ok(found)
+    }
+
+    pub fn is_hidden(&self, at: usize) -> bool {
+        self.merged.iter().any(|m| m.hidden.contains(&at))
+    }
+
+    /// The error for a name that means nothing here.
+    pub fn unknown_column(&self, table: Option<&str>, name: &str, aliases: &[(String, Expr)]) -> Error {
+        if let Some(table) = table {
+            if !self.has_table(table) {
+                let tables = self.columns.iter().map(|c| c.table.as_str());
+                let error = Error::not_found(format!("table {table} is not in FROM")).with_sqlstate("42P01");
+                return with_suggestion(error, table, tables);
+            }
+        }
+        let in_table = |c: &&ScopeColumn| table.is_none_or(|t| c.table.eq_ignore_ascii_case(t));
+        let names = self.columns.iter().filter(in_table).map(|c| c.name.as_str());
+        let message = match table {
+            Some(table) => format!("column {table}.{name} does not exist"),
+            None => format!("column {name} does not exist"),
+        };
+        let error = Error::not_found(message).with_sqlstate("42703");
+        with_suggestion(error, name, names.chain(aliases.iter().map(|a| a.0.as_str())))
+    }
+}
+
+/// Adds "did you mean" when a candidate is close.
+pub(crate) fn with_suggestion<'n>(error: Error, name: &str, candidates: impl Iterator<Item = &'n str>) -> Error {
+    let limit = (name.chars().count() / 3).max(1);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates.take(10_000) {
+        let distance = edit_distance(name, candidate, limit);
+        if distance <= limit && best.is_none_or(|(d, _)| distance < d) {
+            best = Some((distance, candidate));
+        }
+    }
+    match best {
+        Some((_, candidate)) => error.with_hint(format!("did you mean {candidate}?")),
+        None => error,
+    }
+}
+
+/// Optimal string alignment distance without regard to ASCII case; anything over `limit` may be `limit + 1`.
+fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
+    let a: Vec<char> = a.chars().map(|c| c.to_ascii_lowercase()).collect();
+    let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).collect();
+    if a.len().abs_diff(b.len()) > limit || a.len() > 256 {
+        return limit + 1;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, cb) in b.iter().enumerate() {
+            let mut cost = (last[j] + usize::from(ca != cb)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *ca == b[j - 1] && a[i - 1] == *cb {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            row.push(cost);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(0)
+}

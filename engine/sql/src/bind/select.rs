@@ -1,0 +1,356 @@
+//! `SELECT`: output columns, grouping, `HAVING`, `DISTINCT` and `ORDER BY`, in that order of evaluation.
+//!
+//! Aggregates are bound as columns from [`AGGREGATE_BASE`] on; once groups are known, every expression is
+//! rewritten over the grouped row, and what is neither group nor aggregate is an error.
+
+use super::from::nullable;
+use super::operator::aggregates_not_allowed;
+use super::query::{order_items, output_position, sort_key};
+use super::scope::Scope;
+use super::{AGGREGATE_BASE, Binder, Env, place, position, unsupported};
+use crate::explain;
+use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::plan::{Field, Plan, SortKey};
+use nacre_types::{DataType, Error, Position, Result};
+use sqlparser::ast::{self, SelectItem};
+
+/// An output column under construction.
+struct Output {
+    name: String,
+    expr: Expr,
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn select(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+        refuse(select)?;
+        let (mut plan, scope) = self.from(&select.from)?;
+        if let Some(filter) = &select.selection {
+            let mut env = Env::new(&scope, "WHERE");
+            let bound = self.expr(filter, &mut env)?;
+            let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
+            plan = Plan::Filter { input: Box::new(plan), predicate };
+        }
+        let mut env = Env::new(&scope, "SELECT");
+        env.aggregates = Some(Vec::new());
+        let mut outputs = self.outputs(select, &mut env)?;
+        let width = outputs.len();
+        let aliases: Vec<(String, Expr)> = outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
+        let groups = self.groups(select, &scope, &aliases)?;
+        env.clause = "HAVING";
+        env.aliases = &aliases;
+        let mut having = None;
+        if let Some(filter) = &select.having {
+            let bound = self.expr(filter, &mut env)?;
+            having = Some(self.condition(bound, "HAVING").map_err(|e| e.at(place(filter)))?);
+        }
+        env.clause = "ORDER BY";
+        let mut keys = self.order_keys(order, &mut outputs, width, &mut env)?;
+        let aggregates = env.aggregates.take().unwrap_or_default();
+        let seen = std::mem::take(&mut env.seen);
+        let grouped = groups.is_some() || having.is_some() || !aggregates.is_empty();
+        // Nullability of the row the outputs read.
+        let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
+        if grouped {
+            let groups = groups.unwrap_or_default();
+            let grouping = Grouping { groups: &groups, scope: &scope, seen: &seen };
+            for output in &mut outputs {
+                grouping.rewrite(&mut output.expr)?;
+            }
+            if let Some(having) = &mut having {
+                grouping.rewrite(having)?;
+            }
+            let fields = group_fields(&groups, &aggregates, &scope, &null_columns);
+            null_columns = fields.iter().map(|f| f.nullable).collect();
+            plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates, fields };
+            if let Some(predicate) = having {
+                plan = Plan::Filter { input: Box::new(plan), predicate };
+            }
+        }
+        let distinct = match &select.distinct {
+            None | Some(ast::Distinct::All) => false,
+            Some(ast::Distinct::Distinct) => true,
+            Some(ast::Distinct::On(_)) => return Err(unsupported("DISTINCT ON")),
+        };
+        if distinct && outputs.len() > width {
+            let message = "with DISTINCT, ORDER BY takes only expressions of the SELECT list";
+            return Err(Error::type_error(message).with_sqlstate("42P10"));
+        }
+        let is_null = |at: usize| null_columns.get(at).copied().unwrap_or(true);
+        let field = |o: &Output| Field {
+            name: o.name.clone(),
+            data_type: o.expr.data_type,
+            nullable: nullable(&o.expr, &is_null),
+        };
+        let fields: Vec<Field> = outputs.iter().map(field).collect();
+        let exprs = outputs.into_iter().map(|o| o.expr).collect();
+        plan = Plan::Project { input: Box::new(plan), exprs, fields: fields.clone() };
+        if distinct {
+            let groups = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates: Vec::new(), fields: fields.clone() };
+        }
+        if !keys.is_empty() {
+            keys.dedup_by(|a, b| a.expr == b.expr);
+            plan = Plan::Sort { input: Box::new(plan), keys, limit: None };
+        }
+        if fields.len() > width {
+            let fields: Vec<Field> = fields.into_iter().take(width).collect();
+            let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            plan = Plan::Project { input: Box::new(plan), exprs, fields };
+        }
+        Ok(plan)
+    }
+
+    fn outputs(&mut self, select: &'a ast::Select, env: &mut Env<'_>) -> Result<Vec<Output>> {
+        let mut outputs = Vec::new();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(ast) => {
+                    let expr = self.typed(ast, env)?;
+                    let name = match ast {
+                        ast::Expr::Identifier(ident) => ident.value.clone(),
+                        ast::Expr::CompoundIdentifier(parts) => {
+                            parts.last().map(|i| i.value.clone()).unwrap_or_default()
+                        }
+                        _ => self.shown_name(&expr, env),
+                    };
+                    outputs.push(Output { name, expr });
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    outputs.push(Output { name: alias.value.clone(), expr: self.typed(expr, env)? });
+                }
+                SelectItem::Wildcard(options) => {
+                    plain_wildcard(options)?;
+                    if env.scope.columns.is_empty() {
+                        return Err(Error::syntax("SELECT * needs a FROM"));
+                    }
+                    for merged in &env.scope.merged {
+                        note(&merged.expr, env.scope, &mut env.seen);
+                        outputs.push(Output { name: merged.name.clone(), expr: merged.expr.clone() });
+                    }
+                    for at in 0..env.scope.columns.len() {
+                        if !env.scope.is_hidden(at) {
+                            push_column(&mut outputs, env, at, None);
+                        }
+                    }
+                }
+                SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    plain_wildcard(options)?;
+                    let (table, at) = super::table_name(name)?;
+                    if !env.scope.has_table(&table) {
+                        return Err(env.scope.unknown_column(Some(&table), "*", &[]).at(at));
+                    }
+                    for column in 0..env.scope.columns.len() {
+                        if env.scope.columns[column].table.eq_ignore_ascii_case(&table) {
+                            push_column(&mut outputs, env, column, at);
+                        }
+                    }
+                }
+                _ => return Err(unsupported("this form of SELECT item")),
+            }
+        }
+        if outputs.len() > nacre_types::limits::MAX_COLUMNS {
+            let message = format!("SELECT list is longer than {} columns", nacre_types::limits::MAX_COLUMNS);
+            return Err(Error::limit(message).with_sqlstate("54011"));
+        }
+        Ok(outputs)
+    }
+
+    /// The name of an output column without an alias: what it computes, without implied casts.
+    fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
+        let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
+            (Some(at), Some(list)) => list.get(at).map(|a| {
+                let column = |at: usize| env.scope.columns.get(at).map(|c| c.name.clone());
+                explain::aggregate_text(a, &|at| column(at).unwrap_or_default(), true)
+            }),
+            _ => env.scope.columns.get(at).map(|c| c.name.clone()),
+        };
+        let mut name = explain::expr_text(expr, &|at| column(at).unwrap_or_default(), true);
+        if let Some((at, _)) = name.char_indices().nth(128) {
+            name.truncate(at);
+        }
+        name
+    }
+
+    /// Group expressions; none when the statement has no `GROUP BY`.
+    fn groups(
+        &mut self,
+        select: &'a ast::Select,
+        scope: &Scope,
+        aliases: &[(String, Expr)],
+    ) -> Result<Option<Vec<Expr>>> {
+        let list = match &select.group_by {
+            ast::GroupByExpr::Expressions(list, modifiers) => {
+                if !modifiers.is_empty() {
+                    return Err(unsupported("WITH ROLLUP, CUBE and TOTALS"));
+                }
+                list
+            }
+            ast::GroupByExpr::All(_) => return Err(unsupported("GROUP BY ALL")),
+        };
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let mut groups: Vec<Expr> = Vec::with_capacity(list.len());
+        for ast in list {
+            let mut env = Env::new(scope, "GROUP BY");
+            env.aliases = aliases;
+            let expr = match output_position(ast, aliases.len(), "GROUP BY")? {
+                Some(at) => aliases[at].1.clone(),
+                None => self.typed(ast, &mut env)?,
+            };
+            if has_aggregate(&expr) {
+                return Err(aggregates_not_allowed(&env).at(place(ast)));
+            }
+            if expr.data_type == DataType::Interval {
+                return Err(unsupported("GROUP BY of an INTERVAL").at(place(ast)));
+            }
+            if !groups.contains(&expr) {
+                groups.push(expr);
+            }
+        }
+        Ok(Some(groups))
+    }
+
+    /// Sort keys over the outputs; expressions that are not among them become hidden outputs at the end.
+    fn order_keys(
+        &mut self,
+        order: Option<&'a ast::OrderBy>,
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::new();
+        let Some(order) = order else { return Ok(keys) };
+        for item in order_items(order)? {
+            let named = match &item.expr {
+                ast::Expr::Identifier(ident) => {
+                    outputs[..width].iter().position(|o| o.name.eq_ignore_ascii_case(&ident.value))
+                }
+                _ => None,
+            };
+            let at = match output_position(&item.expr, width, "ORDER BY")?.or(named) {
+                Some(at) => at,
+                None => {
+                    let expr = self.typed(&item.expr, env)?;
+                    match outputs.iter().position(|o| o.expr == expr) {
+                        Some(at) => at,
+                        None => {
+                            outputs.push(Output { name: String::new(), expr });
+                            outputs.len() - 1
+                        }
+                    }
+                }
+            };
+            keys.push(sort_key(Expr::column(at, outputs[at].expr.data_type), item)?);
+        }
+        Ok(keys)
+    }
+}
+
+fn push_column(outputs: &mut Vec<Output>, env: &mut Env<'_>, at: usize, place: Option<Position>) {
+    let column = &env.scope.columns[at];
+    env.seen.push((at, place));
+    outputs.push(Output { name: column.name.clone(), expr: Expr::column(at, column.data_type) });
+}
+
+fn note(expr: &Expr, scope: &Scope, seen: &mut Vec<(usize, Option<Position>)>) {
+    if let ExprKind::Column(at) = expr.kind {
+        if at < scope.columns.len() {
+            seen.push((at, None));
+        }
+    }
+}
+
+fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
+    let plain = options.opt_ilike.is_none()
+        && options.opt_exclude.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_alias.is_none();
+    if plain { Ok(()) } else { Err(unsupported("* with EXCEPT, REPLACE or RENAME")) }
+}
+
+fn has_aggregate(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Column(at) if at >= AGGREGATE_BASE) {
+        return true;
+    }
+    let mut found = false;
+    expr.for_each_child(&mut |e| found |= has_aggregate(e));
+    found
+}
+
+/// Rewrites expressions over the input row to expressions over the grouped row.
+struct Grouping<'g> {
+    groups: &'g [Expr],
+    scope: &'g Scope,
+    seen: &'g [(usize, Option<Position>)],
+}
+
+impl Grouping<'_> {
+    fn rewrite(&self, expr: &mut Expr) -> Result<()> {
+        if let Some(at) = self.groups.iter().position(|g| g == expr) {
+            *expr = Expr::column(at, expr.data_type);
+            return Ok(());
+        }
+        if let ExprKind::Column(at) = &mut expr.kind {
+            if let Some(aggregate) = at.checked_sub(AGGREGATE_BASE) {
+                *at = self.groups.len() + aggregate;
+                return Ok(());
+            }
+            let name = self.scope.columns.get(*at).map(|c| c.name.as_str()).unwrap_or_default();
+            let place = self.seen.iter().find(|(column, _)| column == at).and_then(|(_, place)| *place);
+            let message = format!("column {name} must be in GROUP BY or inside an aggregate");
+            return Err(Error::type_error(message).with_sqlstate("42803").at(place));
+        }
+        let mut result = Ok(());
+        expr.for_each_child_mut(&mut |e| {
+            if result.is_ok() {
+                result = self.rewrite(e);
+            }
+        });
+        result
+    }
+}
+
+fn group_fields(groups: &[Expr], aggregates: &[Aggregate], scope: &Scope, nulls: &[bool]) -> Vec<Field> {
+    let name = |at: usize| scope.columns.get(at).map(|c| c.name.clone()).unwrap_or_default();
+    let is_null = |at: usize| nulls.get(at).copied().unwrap_or(true);
+    let group = |g: &Expr| Field {
+        name: explain::expr_text(g, &name, true),
+        data_type: g.data_type,
+        nullable: nullable(g, &is_null),
+    };
+    let aggregate = |a: &Aggregate| Field {
+        name: explain::aggregate_text(a, &name, true),
+        data_type: a.data_type,
+        nullable: !matches!(a.function, AggregateFunction::Count | AggregateFunction::CountStar),
+    };
+    groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
+}
+
+/// Clauses that parse but are not there yet, by name.
+fn refuse(select: &ast::Select) -> Result<()> {
+    let clause = if select.top.is_some() {
+        "TOP"
+    } else if select.into.is_some() {
+        "SELECT INTO"
+    } else if !select.lateral_views.is_empty() {
+        "LATERAL VIEW"
+    } else if select.prewhere.is_some() {
+        "PREWHERE"
+    } else if !select.connect_by.is_empty() {
+        "CONNECT BY"
+    } else if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
+        "CLUSTER BY, DISTRIBUTE BY and SORT BY"
+    } else if !select.named_window.is_empty() {
+        "WINDOW"
+    } else if select.qualify.is_some() {
+        "QUALIFY"
+    } else if select.value_table_mode.is_some() || select.exclude.is_some() {
+        "this form of SELECT"
+    } else {
+        return Ok(());
+    };
+    Err(unsupported(clause).at(position(select.select_token.0.span.start)))
+}

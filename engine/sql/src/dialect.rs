@@ -1,0 +1,119 @@
+//! The SQL dialect: ANSI quoting with backticks accepted, MySQL and PostgreSQL spellings side by side.
+//! Only lexical and grammatical choices live here; what a statement means is the binder's business.
+
+use sqlparser::ast::{BinaryOperator, Expr, Statement};
+use sqlparser::dialect::{Dialect, GenericDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+use std::any::TypeId;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct NacreDialect;
+
+impl Dialect for NacreDialect {
+    /// The parser's own dialect checks see the generic dialect, which takes most spellings (`KEY (…)`,
+    /// `ON DUPLICATE KEY UPDATE`, `//`).
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<GenericDialect>()
+    }
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        ch == '"' || ch == '`'
+    }
+    fn is_identifier_start(&self, ch: char) -> bool {
+        ch.is_alphabetic() || ch == '_'
+    }
+    fn is_identifier_part(&self, ch: char) -> bool {
+        ch.is_alphanumeric() || ch == '_' || ch == '$'
+    }
+    fn supports_string_escape_constant(&self) -> bool {
+        true
+    }
+    fn supports_filter_during_aggregation(&self) -> bool {
+        true
+    }
+    fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+    fn supports_in_empty_list(&self) -> bool {
+        true
+    }
+    fn supports_limit_comma(&self) -> bool {
+        true
+    }
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+    fn supports_values_as_table_factor(&self) -> bool {
+        true
+    }
+    fn supports_parens_around_table_factor(&self) -> bool {
+        true
+    }
+    fn supports_try_convert(&self) -> bool {
+        true
+    }
+    fn supports_create_table_select(&self) -> bool {
+        true
+    }
+    fn supports_data_type_signed_suffix(&self) -> bool {
+        true
+    }
+    fn supports_constraint_keyword_without_name(&self) -> bool {
+        true
+    }
+    fn supports_order_by_all(&self) -> bool {
+        false
+    }
+    fn allow_extract_single_quotes(&self) -> bool {
+        true
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        if !parser.parse_keyword(Keyword::DIV) {
+            return None;
+        }
+        Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
+            left: Box::new(expr.clone()),
+            op: BinaryOperator::MyIntegerDivide,
+            right: Box::new(right),
+        }))
+    }
+
+    /// `OPTIMIZE TABLE t [FULL | FLUSH]`; `FINAL` is how the syntax tree says `FULL`.
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        if !parser.parse_keyword(Keyword::OPTIMIZE) {
+            return None;
+        }
+        Some(optimize_table(parser))
+    }
+}
+
+fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {
+    let has_table_keyword = parser.parse_keyword(Keyword::TABLE);
+    let name = parser.parse_object_name(false)?;
+    let include_final = parser.parse_keyword(Keyword::FULL);
+    if !include_final {
+        let flush = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.value.eq_ignore_ascii_case("flush"));
+        if flush {
+            parser.next_token();
+        }
+    }
+    Ok(Statement::OptimizeTable {
+        name,
+        has_table_keyword,
+        on_cluster: None,
+        partition: None,
+        include_final,
+        deduplicate: None,
+        predicate: None,
+        zorder: None,
+    })
+}

@@ -1,0 +1,357 @@
+//! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
+
+use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, ScalarFunction};
+use crate::plan::{Field, JoinKind, Plan, Statement};
+use nacre_types::{DataType, Value};
+use std::fmt::Write;
+
+/// One line a node, children indented below their parent.
+pub fn explain(statement: &Statement) -> Vec<String> {
+    let mut lines = Vec::new();
+    match statement {
+        Statement::Query(plan) => plan_lines(plan, 0, &mut lines),
+        Statement::Insert { table, source } => {
+            lines.push(format!("Insert {}", table.name));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::Update { table, input, assignments } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let set = |(at, e): &(usize, Expr)| format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false));
+            lines.push(format!("Update {} set {}", table.name, joined(assignments.iter().map(set))));
+            plan_lines(input, 1, &mut lines);
+        }
+        Statement::Delete { table, input } => {
+            lines.push(format!("Delete {}", table.name));
+            plan_lines(input, 1, &mut lines);
+        }
+        Statement::Explain(inner) => return explain(inner),
+        Statement::CreateTable { schema, .. } => {
+            let column = |c: &nacre_types::Column| {
+                format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
+            };
+            lines.push(format!("CreateTable {} [{}]", schema.name, joined(schema.columns.iter().map(column))));
+            if let Some(key) = &schema.primary_key {
+                let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
+                lines.push(format!("  PrimaryKey [{}]", joined(names)));
+            }
+        }
+        Statement::DropTable { names, .. } => lines.push(format!("DropTable {}", joined(names.iter().cloned()))),
+        Statement::Begin => lines.push("Begin".into()),
+        Statement::Commit => lines.push("Commit".into()),
+        Statement::Rollback => lines.push("Rollback".into()),
+        Statement::Optimize { table, full } => {
+            lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
+        }
+        Statement::Nothing => lines.push("Nothing".into()),
+    }
+    lines
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for part in parts {
+        if !out.is_empty() {
+            out += ", ";
+        }
+        out += &part;
+    }
+    out
+}
+
+fn field_name(fields: &[Field], at: usize) -> String {
+    match fields.get(at) {
+        Some(field) if !field.name.is_empty() => field.name.clone(),
+        _ => format!("#{at}"),
+    }
+}
+
+fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
+    let mut line = "  ".repeat(depth);
+    let mut children: Vec<&Plan> = Vec::new();
+    match plan {
+        Plan::Scan { table, projection, filters } => {
+            let fields = plan.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let columns = projection.iter().map(|at| table.columns[*at].name.clone());
+            let _ = write!(line, "Scan {} [{}]", table.name, joined(columns));
+            for (at, filter) in filters.iter().enumerate() {
+                line += if at == 0 { " where " } else { " and " };
+                line += &operand(filter, 3, &name, false);
+            }
+        }
+        Plan::Values { fields, rows } => {
+            let columns = (0..fields.len()).map(|at| field_name(fields, at));
+            let _ = write!(line, "Values [{}] {} rows", joined(columns), rows.len());
+        }
+        Plan::Filter { input, predicate } => {
+            let fields = input.fields();
+            line += "Filter ";
+            line += &expr_text(predicate, &|at| field_name(&fields, at), false);
+            children.push(input);
+        }
+        Plan::Project { input, exprs, fields } => {
+            let inner = input.fields();
+            let column = |(e, f): (&Expr, &Field)| {
+                let text = expr_text(e, &|at| field_name(&inner, at), false);
+                if text == f.name || f.name.is_empty() { text } else { format!("{text} as {}", f.name) }
+            };
+            let _ = write!(line, "Project [{}]", joined(exprs.iter().zip(fields).map(column)));
+            children.push(input);
+        }
+        Plan::Aggregate { input, groups, aggregates, .. } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let groups_text = joined(groups.iter().map(|g| expr_text(g, &name, false)));
+            let aggregates_text = joined(aggregates.iter().map(|a| aggregate_text(a, &name, false)));
+            let _ = write!(line, "Aggregate by [{groups_text}] compute [{aggregates_text}]");
+            children.push(input);
+        }
+        Plan::Join { left, right, kind, keys, residual } => {
+            let (a, b) = (left.fields(), right.fields());
+            line += match kind {
+                JoinKind::Inner if keys.is_empty() && residual.is_none() => "CrossJoin",
+                JoinKind::Inner => "InnerJoin",
+                JoinKind::Left => "LeftJoin",
+                JoinKind::Right => "RightJoin",
+                JoinKind::Full => "FullJoin",
+                JoinKind::Semi => "SemiJoin",
+                JoinKind::Anti => "AntiJoin",
+            };
+            for (at, (l, r)) in keys.iter().enumerate() {
+                line += if at == 0 { " on " } else { " and " };
+                line += &expr_text(l, &|at| field_name(&a, at), false);
+                line += " = ";
+                line += &expr_text(r, &|at| field_name(&b, at), false);
+            }
+            if let Some(residual) = residual {
+                let both: Vec<Field> = a.iter().chain(&b).cloned().collect();
+                line += " if ";
+                line += &expr_text(residual, &|at| field_name(&both, at), false);
+            }
+            children.push(left);
+            children.push(right);
+        }
+        Plan::Sort { input, keys, limit } => {
+            let fields = input.fields();
+            let key = |k: &crate::plan::SortKey| {
+                let mut text = expr_text(&k.expr, &|at| field_name(&fields, at), false);
+                if k.descending {
+                    text += " desc";
+                }
+                if k.nulls_first == k.descending {
+                    text += if k.nulls_first { " nulls first" } else { " nulls last" };
+                }
+                text
+            };
+            let _ = write!(line, "Sort [{}]", joined(keys.iter().map(key)));
+            if let Some(limit) = limit {
+                let _ = write!(line, " limit {limit}");
+            }
+            children.push(input);
+        }
+        Plan::Limit { input, offset, limit } => {
+            let none = |_: usize| String::new();
+            line += "Limit";
+            if let Some(limit) = limit {
+                line.push(' ');
+                line += &expr_text(limit, &none, false);
+            }
+            if let Some(offset) = offset {
+                line += " offset ";
+                line += &expr_text(offset, &none, false);
+            }
+            children.push(input);
+        }
+    }
+    lines.push(line);
+    for child in children {
+        plan_lines(child, depth + 1, lines);
+    }
+}
+
+/// A literal as it is written in SQL.
+pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match value {
+        Value::Text(text) | Value::Json(text) => quoted(text),
+        Value::Binary(_) => format!("X'{}'", value.to_string().trim_start_matches("\\x")),
+        Value::Date(_) | Value::Time(_) | Value::Timestamp(_) | Value::Interval(_) => {
+            format!("{data_type} '{value}'")
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// An aggregate call; `brief` leaves out casts.
+pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let function = match aggregate.function {
+        AggregateFunction::CountStar | AggregateFunction::Count => "count",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
+    };
+    let distinct = if aggregate.distinct { "distinct " } else { "" };
+    let arg = aggregate.arg.as_ref().map_or("*".into(), |a| expr_text(a, name, brief));
+    let mut out = format!("{function}({distinct}{arg})");
+    if let Some(filter) = &aggregate.filter {
+        out += " filter (where ";
+        out += &expr_text(filter, name, brief);
+        out.push(')');
+    }
+    out
+}
+
+/// How tightly an expression binds; what binds looser than its place gets parentheses.
+fn strength(expr: &Expr) -> u8 {
+    use crate::expr::BinaryOp::*;
+    match &expr.kind {
+        ExprKind::Or(_) => 1,
+        ExprKind::And(_) => 2,
+        ExprKind::Not(_) => 3,
+        ExprKind::Like { .. } | ExprKind::InList { .. } | ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => 4,
+        ExprKind::Binary { op, .. } => match op {
+            _ if op.is_comparison() => 4,
+            Multiply | Divide | IntegerDivide | Modulo => 7,
+            Add | Subtract => 6,
+            _ => 5,
+        },
+        ExprKind::Negate(_) => 8,
+        _ => 9,
+    }
+}
+
+fn operand(expr: &Expr, least: u8, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let mut inner = expr;
+    while let (true, ExprKind::Cast(arg)) = (brief, &inner.kind) {
+        inner = arg;
+    }
+    let text = expr_text(inner, name, brief);
+    if strength(inner) < least { format!("({text})") } else { text }
+}
+
+/// An expression over columns with these names; `brief` leaves out casts.
+pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let text = |e: &Expr| expr_text(e, name, brief);
+    let list = |l: &[Expr]| joined(l.iter().map(text));
+    let not = |negated: &bool| if *negated { "not " } else { "" };
+    match &expr.kind {
+        ExprKind::Column(at) => name(*at),
+        ExprKind::Literal(value) => literal_text(value, expr.data_type),
+        ExprKind::Parameter(at) => format!("${}", at + 1),
+        ExprKind::Cast(arg) if brief => text(arg),
+        ExprKind::Cast(arg) => format!("cast({} as {})", text(arg), expr.data_type),
+        ExprKind::Not(arg) => format!("not {}", operand(arg, 4, name, brief)),
+        ExprKind::Negate(arg) => format!("-{}", operand(arg, 9, name, brief)),
+        ExprKind::IsNull { arg, negated } => format!("{} is {}null", operand(arg, 5, name, brief), not(negated)),
+        ExprKind::IsBoolean { arg, value, negated } => {
+            format!("{} is {}{value}", operand(arg, 5, name, brief), not(negated))
+        }
+        ExprKind::Binary { op, left, right } => {
+            let own = strength(expr);
+            let symbol = op.symbol();
+            format!("{} {symbol} {}", operand(left, own, name, brief), operand(right, own + 1, name, brief))
+        }
+        ExprKind::And(parts) => parts.iter().map(|p| operand(p, 3, name, brief)).collect::<Vec<_>>().join(" and "),
+        ExprKind::Or(parts) => parts.iter().map(|p| operand(p, 2, name, brief)).collect::<Vec<_>>().join(" or "),
+        ExprKind::Case { branches, otherwise } => {
+            let mut out = String::from("case");
+            for (condition, result) in branches {
+                let _ = write!(out, " when {} then {}", text(condition), text(result));
+            }
+            if let Some(e) = otherwise {
+                let _ = write!(out, " else {}", text(e));
+            }
+            out + " end"
+        }
+        ExprKind::InList { arg, list: items, negated } => {
+            let shown = if items.len() > 20 { &items[..20] } else { items };
+            let more = if items.len() > 20 { format!(", … {} more", items.len() - 20) } else { String::new() };
+            format!("{} {}in ({}{more})", operand(arg, 5, name, brief), not(negated), list(shown))
+        }
+        ExprKind::Like { arg, pattern, escape, negated, case_insensitive } => {
+            let word = if *case_insensitive { "ilike" } else { "like" };
+            let mut out = format!("{} {}{word} {}", operand(arg, 5, name, brief), not(negated), text(pattern));
+            if let Some(c) = escape {
+                let _ = write!(out, " escape '{c}'");
+            }
+            out
+        }
+        ExprKind::Function { function, args } => {
+            let (word, part) = function_name(*function);
+            match part {
+                Some(part) if args.is_empty() => format!("{word}('{}')", part_name(part)),
+                Some(part) => format!("{word}('{}', {})", part_name(part), list(args)),
+                None => format!("{word}({})", list(args)),
+            }
+        }
+    }
+}
+
+fn part_name(part: DatePart) -> &'static str {
+    match part {
+        DatePart::Year => "year",
+        DatePart::Quarter => "quarter",
+        DatePart::Month => "month",
+        DatePart::Week => "week",
+        DatePart::Day => "day",
+        DatePart::DayOfWeek => "dow",
+        DatePart::DayOfYear => "doy",
+        DatePart::Hour => "hour",
+        DatePart::Minute => "minute",
+        DatePart::Second => "second",
+        DatePart::Millisecond => "millisecond",
+        DatePart::Microsecond => "microsecond",
+        DatePart::Epoch => "epoch",
+    }
+}
+
+fn function_name(function: ScalarFunction) -> (&'static str, Option<DatePart>) {
+    use ScalarFunction::*;
+    let name = match function {
+        Abs => "abs",
+        Ceil => "ceil",
+        Floor => "floor",
+        Round => "round",
+        Trunc => "trunc",
+        Sign => "sign",
+        Sqrt => "sqrt",
+        Power => "power",
+        Exp => "exp",
+        Ln => "ln",
+        Log10 => "log10",
+        Mod => "mod",
+        Greatest => "greatest",
+        Least => "least",
+        Coalesce => "coalesce",
+        NullIf => "nullif",
+        Length => "length",
+        OctetLength => "octet_length",
+        Lower => "lower",
+        Upper => "upper",
+        Trim => "trim",
+        LeftTrim => "ltrim",
+        RightTrim => "rtrim",
+        Substring => "substring",
+        Replace => "replace",
+        Concat => "concat",
+        Position => "position",
+        Left => "left",
+        Right => "right",
+        Reverse => "reverse",
+        Repeat => "repeat",
+        LeftPad => "lpad",
+        RightPad => "rpad",
+        StartsWith => "starts_with",
+        Extract(part) => return ("date_part", Some(part)),
+        DateTrunc(part) => return ("date_trunc", Some(part)),
+        Year => "year",
+        Month => "month",
+        Day => "day",
+        TypeOf => "typeof",
+        CurrentTimestamp => "current_timestamp",
+        CurrentDate => "current_date",
+    };
+    (name, None)
+}

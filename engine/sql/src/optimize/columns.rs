@@ -1,0 +1,92 @@
+//! Tools on expressions that the rules share: which columns are used, moving and replacing them, and
+//! taking conditions apart into conjuncts.
+
+use crate::expr::{Expr, ExprKind};
+use nacre_types::{DataType, Value};
+
+/// Replaces every column position.
+pub(crate) fn remap(expr: &mut Expr, to: &dyn Fn(usize) -> usize) {
+    if let ExprKind::Column(at) = &mut expr.kind {
+        *at = to(*at);
+    }
+    expr.for_each_child_mut(&mut |e| remap(e, to));
+}
+
+/// Moves every column position by `delta`.
+pub(crate) fn shift_columns(expr: &mut Expr, delta: isize) {
+    remap(expr, &|at| at.saturating_add_signed(delta));
+}
+
+/// Replaces every column by the expression it stands for.
+pub(crate) fn substitute(expr: &mut Expr, by: &[Expr]) {
+    if let ExprKind::Column(at) = expr.kind {
+        if let Some(replacement) = by.get(at) {
+            *expr = replacement.clone();
+        }
+        return;
+    }
+    expr.for_each_child_mut(&mut |e| substitute(e, by));
+}
+
+/// Calls `f` with every column used.
+pub(crate) fn columns(expr: &Expr, f: &mut dyn FnMut(usize)) {
+    if let ExprKind::Column(at) = expr.kind {
+        f(at);
+    }
+    expr.for_each_child(&mut |e| columns(e, f));
+}
+
+/// Whether all columns used satisfy `test`.
+pub(crate) fn only(expr: &Expr, test: &dyn Fn(usize) -> bool) -> bool {
+    let mut all = true;
+    columns(expr, &mut |at| all &= test(at));
+    all
+}
+
+/// Splits a condition into what must all hold; common parts of an `OR`'s branches come out of it:
+/// `(a and b) or (a and c)` is `a and (b or c)`.
+pub(crate) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
+    match expr.kind {
+        ExprKind::And(list) => list.into_iter().for_each(|e| conjuncts(e, out)),
+        ExprKind::Literal(Value::Boolean(true)) => {}
+        ExprKind::Or(list) => factor(list, out),
+        kind => out.push(Expr { kind, data_type: expr.data_type }),
+    }
+}
+
+fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
+    let or = |list: Vec<Expr>| Expr { kind: ExprKind::Or(list), data_type: DataType::Boolean };
+    // Long lists of alternatives rarely share anything, and looking costs the square.
+    if list.len() > 64 || !matches!(list.first().map(|e| &e.kind), Some(ExprKind::And(_))) {
+        out.push(or(list));
+        return;
+    }
+    let mut branches: Vec<Vec<Expr>> = Vec::with_capacity(list.len());
+    for expr in list {
+        let mut parts = Vec::new();
+        conjuncts(expr, &mut parts);
+        branches.push(parts);
+    }
+    let mut common: Vec<Expr> = branches.first().cloned().unwrap_or_default();
+    common.retain(|e| branches.iter().all(|b| b.contains(e)));
+    let mut rest = Vec::with_capacity(branches.len());
+    let mut always = false;
+    for mut branch in branches {
+        branch.retain(|e| !common.contains(e));
+        always |= branch.is_empty();
+        rest.push(all(branch));
+    }
+    out.extend(common);
+    if !always {
+        out.push(or(rest));
+    }
+}
+
+/// Conjunction of any number of conditions.
+pub(crate) fn all(mut list: Vec<Expr>) -> Expr {
+    match list.len() {
+        0 => Expr::literal(Value::Boolean(true), DataType::Boolean),
+        1 => list.swap_remove(0),
+        _ => Expr { kind: ExprKind::And(list), data_type: DataType::Boolean },
+    }
+}

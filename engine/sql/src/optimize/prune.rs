@@ -1,0 +1,188 @@
+//! Projection pruning: every node yields only columns somebody above reads. Projections that only move
+//! columns disappear; where columns went is told upwards as a map.
+
+use super::columns::{columns, remap};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::{Field, JoinKind, Plan};
+
+/// New position of each old output column; none for those nobody asked for.
+type Map = Vec<Option<usize>>;
+
+/// Prunes below, keeping the plan's own fields as they are.
+pub(crate) fn prune_root(plan: Plan) -> Plan {
+    let fields = plan.fields();
+    let (plan, map) = prune(plan, vec![true; fields.len()]);
+    let now = plan.fields();
+    let same = now.len() == fields.len()
+        && map.iter().enumerate().all(|(at, to)| *to == Some(at))
+        && now.iter().zip(&fields).all(|(a, b)| a.name == b.name);
+    if same {
+        return plan;
+    }
+    let exprs: Vec<Expr> =
+        fields.iter().zip(&map).map(|(f, to)| Expr::column(to.unwrap_or_default(), f.data_type)).collect();
+    project(plan, exprs, fields)
+}
+
+/// A projection, merged with one below it if that costs nothing twice.
+fn project(input: Plan, mut exprs: Vec<Expr>, fields: Vec<Field>) -> Plan {
+    match input {
+        Plan::Project { input: inner, exprs: below, .. } if exprs.iter().all(is_column) && once(&exprs, &below) => {
+            exprs.iter_mut().for_each(|e| super::columns::substitute(e, &below));
+            Plan::Project { input: inner, exprs, fields }
+        }
+        input => Plan::Project { input: Box::new(input), exprs, fields },
+    }
+}
+
+fn is_column(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Column(_))
+}
+
+/// Whether no computed column would be computed twice.
+fn once(exprs: &[Expr], below: &[Expr]) -> bool {
+    let mut seen = vec![false; below.len()];
+    exprs.iter().all(|e| match e.kind {
+        ExprKind::Column(at) => {
+            let cheap = below.get(at).is_some_and(|b| is_column(b) || matches!(b.kind, ExprKind::Literal(_)));
+            cheap || seen.get_mut(at).is_some_and(|s| !std::mem::replace(s, true))
+        }
+        _ => false,
+    })
+}
+
+fn mark(expr: &Expr, needed: &mut [bool]) {
+    columns(expr, &mut |at| {
+        if let Some(slot) = needed.get_mut(at) {
+            *slot = true;
+        }
+    });
+}
+
+fn moved(expr: &mut Expr, map: &Map) {
+    remap(expr, &|at| map.get(at).copied().flatten().unwrap_or(at));
+}
+
+/// The map when the columns kept are packed together in order.
+fn packed(needed: &[bool]) -> Map {
+    let mut next = 0;
+    needed
+        .iter()
+        .map(|n| {
+            n.then(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect()
+}
+
+fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
+    match plan {
+        Plan::Scan { table, projection, mut filters } => {
+            filters.iter().for_each(|f| mark(f, &mut needed));
+            let map = packed(&needed);
+            let projection = projection.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(p, _)| p).collect();
+            filters.iter_mut().for_each(|f| moved(f, &map));
+            (Plan::Scan { table, projection, filters }, map)
+        }
+        Plan::Values { .. } => {
+            let map = (0..needed.len()).map(Some).collect();
+            (plan, map)
+        }
+        Plan::Filter { input, mut predicate } => {
+            mark(&predicate, &mut needed);
+            let (input, map) = prune(*input, needed);
+            moved(&mut predicate, &map);
+            (Plan::Filter { input: Box::new(input), predicate }, map)
+        }
+        Plan::Project { input, exprs, fields } => {
+            let mut below = vec![false; input.fields().len()];
+            for (expr, _) in exprs.iter().zip(&needed).filter(|(_, n)| **n) {
+                mark(expr, &mut below);
+            }
+            let (input, input_map) = prune(*input, below);
+            let keep = |at: usize| needed.get(at).copied().unwrap_or(false);
+            if exprs.iter().enumerate().all(|(at, e)| !keep(at) || is_column(e)) {
+                let to = |(at, e): (usize, &Expr)| match e.kind {
+                    ExprKind::Column(column) if keep(at) => input_map.get(column).copied().flatten(),
+                    _ => None,
+                };
+                let map = exprs.iter().enumerate().map(to).collect();
+                return (input, map);
+            }
+            let map = packed(&needed);
+            let (mut new_exprs, mut new_fields) = (Vec::new(), Vec::new());
+            for (at, (mut expr, field)) in exprs.into_iter().zip(fields).enumerate() {
+                if keep(at) {
+                    moved(&mut expr, &input_map);
+                    new_exprs.push(expr);
+                    new_fields.push(field);
+                }
+            }
+            (project(input, new_exprs, new_fields), map)
+        }
+        Plan::Aggregate { input, mut groups, aggregates, fields } => {
+            // Groups decide the rows; aggregates nobody reads can go.
+            for slot in needed.iter_mut().take(groups.len()) {
+                *slot = true;
+            }
+            let map = packed(&needed);
+            let mut below = vec![false; input.fields().len()];
+            groups.iter().for_each(|g| mark(g, &mut below));
+            let kept = aggregates.into_iter().zip(needed.iter().skip(groups.len())).filter(|(_, n)| **n);
+            let mut aggregates: Vec<_> = kept.map(|(a, _)| a).collect();
+            for aggregate in &aggregates {
+                aggregate.arg.iter().chain(&aggregate.filter).for_each(|e| mark(e, &mut below));
+            }
+            let (input, input_map) = prune(*input, below);
+            groups.iter_mut().for_each(|g| moved(g, &input_map));
+            for aggregate in &mut aggregates {
+                aggregate.arg.iter_mut().chain(&mut aggregate.filter).for_each(|e| moved(e, &input_map));
+            }
+            let fields = fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+            (Plan::Aggregate { input: Box::new(input), groups, aggregates, fields }, map)
+        }
+        Plan::Join { left, right, kind, mut keys, mut residual } => {
+            let width = left.fields().len();
+            let right_width = right.fields().len();
+            needed.resize(width + right_width, false);
+            let mut need_left = needed.clone();
+            if let Some(residual) = &residual {
+                mark(residual, &mut need_left);
+            }
+            let mut need_right = need_left.split_off(width);
+            for (l, r) in &keys {
+                mark(l, &mut need_left);
+                mark(r, &mut need_right);
+            }
+            let (left, left_map) = prune(*left, need_left);
+            let (right, right_map) = prune(*right, need_right);
+            for (l, r) in &mut keys {
+                moved(l, &left_map);
+                moved(r, &right_map);
+            }
+            let new_width = left.fields().len();
+            let mut map = left_map;
+            let shifted = right_map.into_iter().map(|to| to.map(|at| at + new_width));
+            map.extend(shifted);
+            if let Some(residual) = &mut residual {
+                moved(residual, &map);
+            }
+            if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+                map.truncate(width);
+            }
+            (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
+        }
+        Plan::Sort { input, mut keys, limit } => {
+            keys.iter().for_each(|k| mark(&k.expr, &mut needed));
+            let (input, map) = prune(*input, needed);
+            keys.iter_mut().for_each(|k| moved(&mut k.expr, &map));
+            (Plan::Sort { input: Box::new(input), keys, limit }, map)
+        }
+        Plan::Limit { input, offset, limit } => {
+            let (input, map) = prune(*input, needed);
+            (Plan::Limit { input: Box::new(input), offset, limit }, map)
+        }
+    }
+}

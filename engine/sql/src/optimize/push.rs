@@ -1,0 +1,201 @@
+//! Predicate push-down. Conditions travel as a list of conjuncts over a node's output; each node hands
+//! down what its inputs can decide and keeps the rest above itself.
+
+use super::columns::{all, columns, conjuncts, only, shift_columns, substitute};
+use super::join;
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::plan::{Catalog, JoinKind, Plan};
+use nacre_types::Value;
+
+/// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
+pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog) -> Plan {
+    match plan {
+        Plan::Scan { table, projection, mut filters } => {
+            for condition in conditions {
+                if !filters.contains(&condition) {
+                    filters.push(condition);
+                }
+            }
+            Plan::Scan { table, projection, filters }
+        }
+        Plan::Values { .. } => filter(plan, conditions),
+        Plan::Filter { input, predicate } => {
+            let mut list = Vec::new();
+            conjuncts(predicate, &mut list);
+            list.append(&mut conditions);
+            push(*input, list, catalog)
+        }
+        Plan::Project { input, exprs, fields } => {
+            conditions.iter_mut().for_each(|c| substitute(c, &exprs));
+            Plan::Project { input: Box::new(push(*input, conditions, catalog)), exprs, fields }
+        }
+        Plan::Aggregate { input, groups, aggregates, fields } => {
+            // Over no groups there is one row even of nothing, so nothing may be filtered below.
+            let below = |c: &Expr| !groups.is_empty() && only(c, &|at| at < groups.len());
+            let (mut down, keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
+            down.iter_mut().for_each(|c| substitute(c, &groups));
+            let input = Box::new(push(*input, down, catalog));
+            filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
+        }
+        Plan::Sort { input, keys, limit: None } => {
+            Plan::Sort { input: Box::new(push(*input, conditions, catalog)), keys, limit: None }
+        }
+        Plan::Sort { input, keys, limit } => {
+            let input = Box::new(push(*input, Vec::new(), catalog));
+            filter(Plan::Sort { input, keys, limit }, conditions)
+        }
+        Plan::Limit { input, offset, limit } => {
+            let mut input = push(*input, Vec::new(), catalog);
+            if let (Some(limit), Some(offset)) = (rows(limit.as_ref()), rows(offset.as_ref().or(Some(&ZERO)))) {
+                limit_sort(&mut input, limit.saturating_add(offset));
+            }
+            filter(Plan::Limit { input: Box::new(input), offset, limit }, conditions)
+        }
+        Plan::Join { kind: JoinKind::Inner, .. } => join::order(plan, conditions, catalog),
+        Plan::Join { left, right, kind, keys, residual } => {
+            let mut on = Vec::new();
+            if let Some(residual) = residual {
+                conjuncts(residual, &mut on);
+            }
+            let (kind, conditions) = simplify(kind, left.fields().len(), conditions);
+            if kind == JoinKind::Inner && keys.is_empty() {
+                let residual = if on.is_empty() { None } else { Some(all(on)) };
+                return push(Plan::Join { left, right, kind, keys, residual }, conditions, catalog);
+            }
+            outer(*left, *right, kind, keys, on, conditions, catalog)
+        }
+    }
+}
+
+const ZERO: Expr = Expr { kind: ExprKind::Literal(Value::Int(0)), data_type: nacre_types::DataType::Int64 };
+
+fn rows(expr: Option<&Expr>) -> Option<u64> {
+    match expr.map(|e| &e.kind) {
+        Some(ExprKind::Literal(Value::Int(v))) => u64::try_from(*v).ok(),
+        _ => None,
+    }
+}
+
+/// Tells a sort under a limit how many rows matter.
+fn limit_sort(plan: &mut Plan, count: u64) {
+    match plan {
+        Plan::Sort { limit, .. } => *limit = Some(limit.map_or(count, |l| l.min(count))),
+        Plan::Project { input, .. } => limit_sort(input, count),
+        _ => {}
+    }
+}
+
+/// The plan under the conditions, if there are any.
+pub(crate) fn filter(plan: Plan, conditions: Vec<Expr>) -> Plan {
+    if conditions.is_empty() {
+        return plan;
+    }
+    Plan::Filter { input: Box::new(plan), predicate: all(conditions) }
+}
+
+/// An outer join whose made-up nulls no condition above lets through is a simpler join.
+fn simplify(kind: JoinKind, width: usize, conditions: Vec<Expr>) -> (JoinKind, Vec<Expr>) {
+    let rejects = |right: bool| conditions.iter().any(|c| rejects_null(c, &|at| (at >= width) == right));
+    let kind = match kind {
+        JoinKind::Left if rejects(true) => JoinKind::Inner,
+        JoinKind::Right if rejects(false) => JoinKind::Inner,
+        JoinKind::Full => match (rejects(false), rejects(true)) {
+            (true, true) => JoinKind::Inner,
+            (true, false) => JoinKind::Left,
+            (false, true) => JoinKind::Right,
+            (false, false) => JoinKind::Full,
+        },
+        other => other,
+    };
+    (kind, conditions)
+}
+
+/// Whether a condition cannot be true when the columns of `side` are all null.
+fn rejects_null(condition: &Expr, side: &dyn Fn(usize) -> bool) -> bool {
+    match &condition.kind {
+        ExprKind::Binary { op, left, right } if op.is_comparison() => {
+            !matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct)
+                && (null_of_null(left, side) || null_of_null(right, side))
+        }
+        ExprKind::Like { arg, .. } | ExprKind::InList { arg, .. } => null_of_null(arg, side),
+        ExprKind::IsNull { arg, negated: true } => null_of_null(arg, side),
+        ExprKind::And(list) => list.iter().any(|e| rejects_null(e, side)),
+        ExprKind::Or(list) => list.iter().all(|e| rejects_null(e, side)),
+        _ => false,
+    }
+}
+
+/// Whether an expression is surely null when the columns of `side` are.
+fn null_of_null(expr: &Expr, side: &dyn Fn(usize) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Column(at) => side(*at),
+        ExprKind::Cast(arg) | ExprKind::Negate(arg) => null_of_null(arg, side),
+        ExprKind::Binary { op, left, right } if !op.is_comparison() => {
+            null_of_null(left, side) || null_of_null(right, side)
+        }
+        _ => false,
+    }
+}
+
+/// Outer, semi and anti joins: each side gets what only it decides, where that keeps the meaning.
+fn outer(
+    left: Plan,
+    right: Plan,
+    kind: JoinKind,
+    mut keys: Vec<(Expr, Expr)>,
+    on: Vec<Expr>,
+    conditions: Vec<Expr>,
+    catalog: &dyn Catalog,
+) -> Plan {
+    let width = left.fields().len();
+    let (mut to_left, mut to_right, mut above, mut residual) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let is_left = |c: &Expr| only(c, &|at| at < width);
+    let is_right = |c: &Expr| only(c, &|at| at >= width);
+    for condition in conditions {
+        let left_only = is_left(&condition);
+        match kind {
+            JoinKind::Left | JoinKind::Semi | JoinKind::Anti if left_only => to_left.push(condition),
+            JoinKind::Right if is_right(&condition) => to_right.push(condition),
+            _ => above.push(condition),
+        }
+    }
+    for condition in on {
+        match kind {
+            // What the join condition says about the side that may be padded, that side can check itself.
+            JoinKind::Left | JoinKind::Semi | JoinKind::Anti if is_right(&condition) => to_right.push(condition),
+            JoinKind::Right | JoinKind::Semi if is_left(&condition) => to_left.push(condition),
+            _ => match key(condition, width) {
+                Ok(pair) => keys.push(pair),
+                Err(condition) => residual.push(condition),
+            },
+        }
+    }
+    to_right.iter_mut().for_each(|c| shift_columns(c, -(width as isize)));
+    let left = Box::new(push(left, to_left, catalog));
+    let right = Box::new(push(right, to_right, catalog));
+    let residual = if residual.is_empty() { None } else { Some(all(residual)) };
+    filter(Plan::Join { left, right, kind, keys, residual }, above)
+}
+
+/// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
+pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else { return Err(condition) };
+    let side = |e: &Expr| {
+        let (mut l, mut r) = (false, false);
+        columns(e, &mut |at| if at < width { l = true } else { r = true });
+        (l, r)
+    };
+    let swap = match (side(left), side(right)) {
+        ((true, false), (false, true)) => false,
+        ((false, true), (true, false)) => true,
+        _ => return Err(condition),
+    };
+    match condition.kind {
+        ExprKind::Binary { left, right, .. } => {
+            let (l, mut r) = if swap { (*right, *left) } else { (*left, *right) };
+            shift_columns(&mut r, -(width as isize));
+            Ok((l, r))
+        }
+        kind => Err(Expr { kind, data_type: condition.data_type }),
+    }
+}

@@ -1,0 +1,294 @@
+//! Text to syntax trees: statements, their text spans and their parameters.
+//!
+//! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them, so
+//! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`.
+
+use crate::dialect::NacreDialect;
+use nacre_types::{Error, Position, Result, limits};
+use sqlparser::ast::{Expr, SetExpr, Statement, Value};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+
+/// Nesting of parentheses, subqueries and prefix operators the parser follows.
+const MAX_NESTING: usize = 160;
+/// Operators of one chain such as `a + b + c …` without `AND` and `OR`.
+const MAX_CHAIN: u32 = 400;
+/// `AND`s and `OR`s of one chain.
+const MAX_LOGICAL_CHAIN: u32 = 6_000;
+/// Parameters of one text.
+const MAX_PARAMETERS: usize = 65_535;
+
+/// One parsed statement.
+#[derive(Debug)]
+pub struct Parsed {
+    pub(crate) statement: Statement,
+    text: String,
+    parameter_names: Vec<Option<String>>,
+}
+
+impl Parsed {
+    /// The statement as it was written, without the semicolon.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// One entry a parameter, in order of position; the name for `:name`, none for `?` and `$n`. Positions
+    /// count through all statements of one text, and every statement of it has all of them.
+    pub fn parameter_names(&self) -> &[Option<String>] {
+        &self.parameter_names
+    }
+}
+
+/// Long chains are left-deep trees; taking them apart in a loop keeps the stack flat.
+impl Drop for Parsed {
+    fn drop(&mut self) {
+        match &mut self.statement {
+            Statement::Query(query) => {
+                if let SetExpr::Select(select) = query.body.as_mut() {
+                    dismantle(&mut select.selection);
+                }
+            }
+            Statement::Update(update) => dismantle(&mut update.selection),
+            Statement::Delete(delete) => dismantle(&mut delete.selection),
+            _ => {}
+        }
+    }
+}
+
+fn dismantle(root: &mut Option<Expr>) {
+    let mut next = root.take();
+    while let Some(Expr::BinaryOp { left, .. }) = next {
+        next = Some(*left);
+    }
+}
+
+/// Parses a text of any number of statements.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    if sql.len() > limits::MAX_SQL_BYTES {
+        return Err(Error::limit(format!("SQL text is longer than {} bytes", limits::MAX_SQL_BYTES)));
+    }
+    let mut tokens = Vec::new();
+    Tokenizer::new(&NacreDialect, sql)
+        .tokenize_with_location_into_buf(&mut tokens)
+        .map_err(|e| Error::syntax(e.message).at(position(e.location)))?;
+    tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+    check_chains(&tokens)?;
+    let parameter_names = number_parameters(&mut tokens)?;
+    let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
+    let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
+    let mut lines = Lines::new(sql);
+    let mut parsed = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        let start = parser.peek_token_ref();
+        if start.token == Token::EOF {
+            return Ok(parsed);
+        }
+        let start = start.span.start;
+        let statement = parser.parse_statement().map_err(|e| syntax_error(e, start))?;
+        let end = ends.get(parser.index().saturating_sub(1)).copied().unwrap_or(start);
+        let after = parser.peek_token_ref();
+        if !matches!(after.token, Token::SemiColon | Token::EOF) {
+            let message = format!("unexpected {} after the statement", shown(&after.token));
+            return Err(Error::syntax(message).at(position(after.span.start)));
+        }
+        let from = lines.offset(start);
+        let to = lines.offset(end).max(from);
+        let text = sql.get(from..to).unwrap_or(sql).trim_end().to_string();
+        parsed.push(Parsed { statement, text, parameter_names: parameter_names.clone() });
+    }
+}
+
+pub(crate) fn position(location: Location) -> Option<Position> {
+    (location.line > 0).then_some(Position { line: location.line as u32, column: location.column as u32 })
+}
+
+fn shown(token: &Token) -> String {
+    if *token == Token::EOF { "the end of the text".into() } else { format!("{token}") }
+}
+
+/// The parser's messages end with ` at Line: l, Column: c`; the place goes where places go.
+fn syntax_error(error: ParserError, start: Location) -> Error {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => return nesting_error(start),
+        ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
+    };
+    let mut place = position(start);
+    let mut text = message.as_str();
+    if let Some((head, tail)) = message.rsplit_once(" at Line: ") {
+        if let Some((line, column)) = tail.split_once(", Column: ") {
+            if let (Ok(line), Ok(column)) = (line.trim().parse(), column.trim().parse()) {
+                place = Some(Position { line, column });
+                text = head;
+            }
+        }
+    }
+    let text = match text.strip_prefix("Expected: ").and_then(|t| t.split_once(", found: ")) {
+        Some((expected, "EOF")) => format!("expected {expected}, found the end of the text"),
+        Some((expected, found)) => format!("expected {expected}, found {found}"),
+        None => text.to_string(),
+    };
+    Error::syntax(text).at(place)
+}
+
+fn nesting_error(at: Location) -> Error {
+    Error::limit(format!("statement is nested deeper than {MAX_NESTING} levels")).at(position(at))
+}
+
+/// Bounds nesting and the length of operator chains, which become left-deep trees.
+fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
+    // One entry an open parenthesis or CASE: operators and logical operators since the last separator.
+    let mut levels: Vec<(u32, u32, bool)> = vec![(0, 0, false)];
+    for t in tokens {
+        let Some(top) = levels.last_mut() else { return Ok(()) };
+        match &t.token {
+            Token::LParen | Token::LBracket => {
+                top.0 += 1;
+                if levels.len() > 10 * MAX_NESTING {
+                    return Err(nesting_error(t.span.start));
+                }
+                levels.push((0, 0, false));
+            }
+            Token::RParen | Token::RBracket => while levels.len() > 1 && levels.pop().is_some_and(|l| l.2) {},
+            Token::Comma => {
+                (top.0, top.1) = (0, 0);
+            }
+            Token::SemiColon => levels = vec![(0, 0, false)],
+            Token::Word(w) => match w.keyword {
+                Keyword::CASE => levels.push((0, 0, true)),
+                Keyword::END => {
+                    if top.2 {
+                        levels.pop();
+                    }
+                }
+                Keyword::WHEN | Keyword::THEN | Keyword::ELSE if top.2 => (top.0, top.1) = (0, 0),
+                Keyword::AND | Keyword::OR | Keyword::XOR => {
+                    top.0 = 0;
+                    top.1 += 1;
+                }
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+                    top.0 += 1;
+                }
+                Keyword::IS | Keyword::LIKE | Keyword::ILIKE | Keyword::IN | Keyword::BETWEEN | Keyword::DIV => {
+                    top.0 += 1
+                }
+                Keyword::NOT | Keyword::COLLATE | Keyword::AT | Keyword::NOTNULL => top.0 += 1,
+                Keyword::JOIN | Keyword::FROM | Keyword::WHERE | Keyword::ON | Keyword::SELECT => {
+                    // A new clause, but `UNION SELECT` chains keep counting.
+                    if w.keyword != Keyword::SELECT && w.keyword != Keyword::FROM && w.keyword != Keyword::WHERE {
+                        top.0 = 0;
+                    }
+                }
+                _ => {}
+            },
+            Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::Colon
+            | Token::EOF => {}
+            _ => top.0 += 1,
+        }
+        if let Some(top) = levels.last() {
+            if top.0 > MAX_CHAIN || top.1 > MAX_LOGICAL_CHAIN {
+                return Err(Error::limit(format!(
+                    "expression is too long: at most {MAX_CHAIN} operators, or {MAX_LOGICAL_CHAIN} ANDs and ORs, in a row"
+                ))
+                .at(position(t.span.start)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rewrites `?`, `$n` and `:name` to `$n`; answers the names.
+fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>> {
+    let mut names: Vec<Option<String>> = Vec::new();
+    let mut style: Option<char> = None;
+    let mut at = 0;
+    while at < tokens.len() {
+        let place = tokens[at].span.start;
+        let named = match (&tokens[at].token, tokens.get(at + 1)) {
+            (Token::Colon, Some(TokenWithSpan { token: Token::Word(w), span }))
+                if span.start == tokens[at].span.end =>
+            {
+                Some(w.value.clone())
+            }
+            _ => None,
+        };
+        let (kind, index) = if let Some(name) = named {
+            tokens[at + 1].token = Token::Whitespace(Whitespace::Space);
+            let known = names.iter().position(|n| n.as_deref() == Some(name.as_str()));
+            let index = known.unwrap_or_else(|| {
+                names.push(Some(name));
+                names.len() - 1
+            });
+            (':', index)
+        } else if let Token::Placeholder(text) = &tokens[at].token {
+            if text == "?" {
+                names.push(None);
+                ('?', names.len() - 1)
+            } else {
+                let number = text.get(1..).and_then(|t| t.parse::<usize>().ok()).unwrap_or(0);
+                if number == 0 || number > MAX_PARAMETERS {
+                    return Err(Error::syntax(format!("{text} is not a parameter: they are ?, $1 or :name"))
+                        .at(position(place)));
+                }
+                if names.len() < number {
+                    names.resize(number, None);
+                }
+                ('$', number - 1)
+            }
+        } else {
+            at += 1;
+            continue;
+        };
+        if style.is_some_and(|s| s != kind) {
+            return Err(Error::syntax("parameters of one text must all be ?, all $n or all :name").at(position(place)));
+        }
+        if names.len() > MAX_PARAMETERS {
+            return Err(Error::limit(format!("more than {MAX_PARAMETERS} parameters")).at(position(place)));
+        }
+        style = Some(kind);
+        tokens[at].token = Token::Placeholder(format!("${}", index + 1));
+        at += 1;
+    }
+    Ok(names)
+}
+
+/// Position from zero of a placeholder made by [`number_parameters`].
+pub(crate) fn placeholder_index(value: &Value) -> Option<usize> {
+    match value {
+        Value::Placeholder(text) => text.get(1..)?.parse::<usize>().ok()?.checked_sub(1),
+        _ => None,
+    }
+}
+
+/// Byte offsets of locations, asked for in ascending order.
+struct Lines<'a> {
+    rest: std::iter::Peekable<std::str::CharIndices<'a>>,
+    length: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(sql: &'a str) -> Lines<'a> {
+        Lines { rest: sql.char_indices().peekable(), length: sql.len(), line: 1, column: 1 }
+    }
+
+    fn offset(&mut self, to: Location) -> usize {
+        while (self.line, self.column) < (to.line, to.column) {
+            match self.rest.next() {
+                Some((_, '\n')) => {
+                    self.line += 1;
+                    self.column = 1;
+                }
+                Some(_) => self.column += 1,
+                None => break,
+            }
+        }
+        self.rest.peek().map_or(self.length, |(at, _)| *at)
+    }
+}
