@@ -3,6 +3,7 @@
 
 mod batch;
 mod bitmap;
+mod concat;
 pub mod encoding;
 pub mod kernel;
 mod vector;

@@ -53,18 +53,29 @@ fn header(encoding: Encoding, flags: u8, rows: usize) -> Vec<u8> {
     out
 }
 
-/// Encodes the values block of a dictionary.
-pub fn encode_dictionary(values: &Values) -> Vec<u8> {
+/// Encodes any number of values, none of them null, as a header and a plain body: dictionaries, and
+/// lists of values outside blocks.
+pub fn encode_values(values: &Values) -> Vec<u8> {
     let mut out = header(Encoding::Plain, 0, values.len());
     plain::encode(Input { values, validity: None, start: 0, len: values.len() }, &mut out);
     out
 }
 
-/// Reads the header of a dictionary's values block; answers its body.
-pub(super) fn open_dictionary(bytes: &[u8], physical: PhysicalType, entries: usize) -> Result<Plain<'_>> {
+/// Reads back what [`encode_values`] made of `count` values.
+pub fn decode_values(bytes: &[u8], data_type: DataType, count: usize) -> Result<Values> {
+    if count > bytes.len().saturating_mul(8) {
+        return Err(corrupt("plain values end early"));
+    }
+    let values = open_values(bytes, data_type.physical(), count)?.values(0, count)?;
+    check_text(data_type, &values)?;
+    Ok(values)
+}
+
+/// Reads the head of what [`encode_values`] made.
+pub(super) fn open_values(bytes: &[u8], physical: PhysicalType, entries: usize) -> Result<Plain<'_>> {
     match open_header(bytes, Encoding::Plain, entries)? {
         0 => Plain::open(&bytes[HEADER_BYTES..], physical, entries),
-        _ => Err(corrupt("dictionary has nulls")),
+        _ => Err(corrupt("values outside a block cannot be null")),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A column gets a dictionary, or compression, or neither; then each block takes the smallest of
 //! what the column allows, constant before all. A slower encoding must be clearly smaller.
 
-use super::block::{encode, encode_dictionary};
+use super::block::{encode, encode_values};
 use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
 use super::{Encoding, Input, bitpacked};
 use crate::{Bitmap, Values};
@@ -37,7 +37,7 @@ impl ColumnPlan {
             .flatten()
             .filter(|built| {
                 let rows: usize = built.codes.iter().map(Vec::len).sum();
-                let entries = encode_dictionary(&built.values).len();
+                let entries = encode_values(&built.values).len();
                 let coded = rows * code_bits(built.values.len()) / 8 + entries;
                 coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
             });
@@ -47,7 +47,7 @@ impl ColumnPlan {
 
     /// The dictionary's values block and the number of its values.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
-        self.dictionary.as_ref().map(|built| (encode_dictionary(&built.values), built.values.len()))
+        self.dictionary.as_ref().map(|built| (encode_values(&built.values), built.values.len()))
     }
 }
 

@@ -142,7 +142,7 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
     Some(Encoded {
         encoding,
         bytes,
-        dictionary: Some((super::block::encode_dictionary(&built.values), built.values.len())),
+        dictionary: Some((super::block::encode_values(&built.values), built.values.len())),
     })
 }
 

@@ -1,5 +1,6 @@
 //! One value as it sits in a block: borrowed where it can be, compared without becoming a [`Value`].
 
+use crate::Values;
 use nacre_types::{DataType, Value, key, row};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -21,7 +22,31 @@ pub enum Scalar<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
-impl Scalar<'_> {
+impl<'a> Scalar<'a> {
+    /// Value `at` of flat values.
+    #[inline]
+    pub fn at(values: &'a Values, at: usize) -> Scalar<'a> {
+        match values {
+            Values::Bool(v) => Scalar::Bool(v[at]),
+            Values::I64(v) => Scalar::I64(v[at]),
+            Values::I128(v) => Scalar::I128(v[at]),
+            Values::F64(v) => Scalar::F64(v[at]),
+            Values::Bytes(v) => Scalar::Bytes(Cow::Borrowed(v.get(at))),
+        }
+    }
+
+    /// The order of keys among values of one physical type.
+    pub fn order(&self, other: &Scalar<'_>) -> Ordering {
+        match (self, other) {
+            (Scalar::Bool(a), Scalar::Bool(b)) => a.cmp(b),
+            (Scalar::I64(a), Scalar::I64(b)) => a.cmp(b),
+            (Scalar::I128(a), Scalar::I128(b)) => a.cmp(b),
+            (Scalar::F64(a), Scalar::F64(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
+            (Scalar::Bytes(a), Scalar::Bytes(b)) => a.cmp(b),
+            (a, b) => (*b == Scalar::Null).cmp(&(*a == Scalar::Null)),
+        }
+    }
+
     /// As a value of a data type of this physical type.
     pub fn to_value(&self, data_type: DataType) -> Value {
         match self {

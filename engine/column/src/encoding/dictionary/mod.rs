@@ -7,7 +7,7 @@
 //! asks for more than a few rows, and is then shared by every vector of the segment.
 
 use super::bitpacked::BitPacked;
-use super::block::{check_text, open_dictionary};
+use super::block::{check_text, open_values};
 use super::plain::Plain;
 use super::{Body, Scalar, corrupt};
 use crate::{Bitmap, BytesColumn, Form, Values};
@@ -141,7 +141,7 @@ impl<'a> Dictionary<'a> {
         if count > MAX_DICTIONARY_VALUES {
             return Err(corrupt("dictionary has too many values"));
         }
-        let entries = open_dictionary(bytes, data_type.physical(), count)?;
+        let entries = open_values(bytes, data_type.physical(), count)?;
         Ok(Dictionary { entries, count, data_type, decoded })
     }
 

@@ -1,0 +1,223 @@
+//! Collecting rows column by column, in blocks, and writing them as one file.
+//!
+//! Nothing is encoded before [`SegmentBuilder::write`], because encodings are chosen by looking at
+//! the whole column. Columns are written one after the other, each with its dictionary first, and
+//! freed as they go. The footer comes last, so a file cut short has no trailer and is not a segment.
+
+use crate::bounds::extremes;
+use crate::column::ColumnSpec;
+use crate::footer::{self, ALIGNMENT, ColumnEntry, DictionaryEntry, MAGIC};
+use nacre_column::encoding::{ColumnPlan, Scalar, encode_block};
+use nacre_column::{Batch, Bitmap, Values, Vector};
+use nacre_host::LocalFile;
+use nacre_types::bytes::Write;
+use nacre_types::checksum::checksum;
+use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMNS, MAX_SEGMENT_ROWS};
+use nacre_types::{Error, Result};
+
+/// Bytes gathered before the file is written to.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// The values of one block so far.
+type Rows = (Values, Option<Bitmap>);
+
+struct Column {
+    spec: ColumnSpec,
+    blocks: Vec<Rows>,
+    raw_bytes: u64,
+}
+
+/// Collects rows and writes them as one segment.
+pub struct SegmentBuilder {
+    columns: Vec<Column>,
+    rows: usize,
+    memory: usize,
+    overflow: bool,
+}
+
+impl SegmentBuilder {
+    /// A builder of a segment with these columns.
+    pub fn new(columns: Vec<ColumnSpec>) -> Self {
+        let columns = columns.into_iter().map(|spec| Column { spec, blocks: Vec::new(), raw_bytes: 0 }).collect();
+        SegmentBuilder { columns, rows: 0, memory: 0, overflow: false }
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory
+    }
+
+    /// Appends the selected rows of a batch, whose columns are those of the builder, in order.
+    pub fn push(&mut self, batch: &Batch) {
+        debug_assert_eq!(batch.columns.len(), self.columns.len());
+        for (column, vector) in self.columns.iter_mut().zip(&batch.columns) {
+            debug_assert_eq!(column.spec.data_type.physical(), vector.data_type().physical());
+            let (bytes, fits) = column.push(vector, batch.selection.as_deref(), self.rows);
+            self.memory += bytes;
+            self.overflow |= !fits;
+        }
+        self.rows += batch.selected();
+    }
+
+    /// Writes the whole file, footer last, and answers its length. Does not sync.
+    pub fn write(self, file: &dyn LocalFile) -> Result<u64> {
+        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
+            return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
+        }
+        let mut out = Output { file, written: 0, buffer: MAGIC.to_vec() };
+        let mut entries = Vec::with_capacity(self.columns.len());
+        for column in self.columns {
+            entries.push(column.write(&mut out)?);
+        }
+        let footer = footer::encode(self.rows, &entries);
+        let offset = out.put(&footer)?;
+        out.buffer.put_u64(offset);
+        out.buffer.put_u64(footer.len() as u64);
+        out.buffer.put_u64(checksum(&footer));
+        out.buffer.extend_from_slice(&MAGIC);
+        out.flush()?;
+        Ok(out.written)
+    }
+}
+
+impl Column {
+    /// Appends rows of a vector, `at` rows being there; answers the bytes added and whether offsets
+    /// still fit.
+    fn push(&mut self, vector: &Vector, selection: Option<&[u32]>, at: usize) -> (usize, bool) {
+        let count = selection.map_or(vector.len(), <[u32]>::len);
+        let flat = vector.flat();
+        let (mut done, mut added, mut fits) = (0, 0, true);
+        while done < count {
+            let room = BLOCK_ROWS - (at + done) % BLOCK_ROWS;
+            if room == BLOCK_ROWS {
+                self.blocks.push((Values::empty(self.spec.data_type.physical()), None));
+            }
+            let n = room.min(count - done);
+            let Some((values, validity)) = self.blocks.last_mut() else { break };
+            let before = size(values);
+            let old_rows = values.len();
+            match selection {
+                None => append_range(values, &flat, done, n),
+                Some(rows) => append_some(values, &flat, &rows[done..done + n]),
+            }
+            let row = |i: usize| selection.map_or(i, |rows| rows[i] as usize);
+            if validity.is_some() || (vector.validity().is_some() && (done..done + n).any(|i| vector.is_null(row(i)))) {
+                let bits = validity.get_or_insert_with(|| Bitmap::filled(old_rows, true));
+                (done..done + n).for_each(|i| bits.push(!vector.is_null(row(i))));
+            }
+            let bytes = size(values) - before;
+            fits &= !matches!(values, Values::Bytes(v) if v.data.len() > u32::MAX as usize);
+            self.raw_bytes += bytes as u64;
+            added += bytes;
+            done += n;
+        }
+        (added, fits)
+    }
+
+    fn write(self, out: &mut Output<'_>) -> Result<ColumnEntry> {
+        let data_type = self.spec.data_type;
+        let plan = ColumnPlan::choose(&self.blocks);
+        let mut entry = ColumnEntry::new(&self.spec);
+        entry.meta.raw_bytes = self.raw_bytes;
+        if let Some((bytes, values)) = plan.dictionary() {
+            let (length, checksum) = (length(&bytes)?, checksum(&bytes));
+            let offset = out.put(&bytes)?;
+            entry.dictionary = Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
+        }
+        let mut whole: Option<(Scalar<'_>, Scalar<'_>)> = None;
+        for (index, (values, validity)) in self.blocks.iter().enumerate() {
+            let block = encode_block(&plan, index, values, validity.as_ref());
+            entry.lengths.push(length(&block.bytes)?);
+            entry.checksums.push(checksum(&block.bytes));
+            entry.encodings.push(block.encoding);
+            entry.offsets.push(out.put(&block.bytes)?);
+            entry.nulls.push(validity.as_ref().map_or(0, |v| v.len() - v.count_ones()) as u16);
+            let found = extremes(values, validity.as_ref());
+            entry.bounds.push(data_type, found.as_ref());
+            whole = match (whole, found) {
+                (Some((low, high)), Some((min, max))) => Some((
+                    if min.order(&low).is_lt() { min } else { low },
+                    if max.order(&high).is_gt() { max } else { high },
+                )),
+                (known, found) => known.or(found),
+            };
+        }
+        entry.bounds.push(data_type, whole.as_ref());
+        Ok(entry)
+    }
+}
+
+fn length(bytes: &[u8]) -> Result<u32> {
+    u32::try_from(bytes.len()).map_err(|_| Error::limit("block longer than 4 GiB"))
+}
+
+/// Uncompressed bytes.
+fn size(values: &Values) -> usize {
+    match values {
+        Values::Bool(v) => v.len(),
+        Values::I64(v) => v.len() * 8,
+        Values::I128(v) => v.len() * 16,
+        Values::F64(v) => v.len() * 8,
+        Values::Bytes(v) => v.data.len() + v.len() * 4,
+    }
+}
+
+fn append_range(to: &mut Values, from: &Values, start: usize, len: usize) {
+    let range = start..start + len;
+    match (to, from) {
+        (Values::Bool(to), Values::Bool(from)) => to.extend_from_slice(&from[range]),
+        (Values::I64(to), Values::I64(from)) => to.extend_from_slice(&from[range]),
+        (Values::I128(to), Values::I128(from)) => to.extend_from_slice(&from[range]),
+        (Values::F64(to), Values::F64(from)) => to.extend_from_slice(&from[range]),
+        (Values::Bytes(to), Values::Bytes(from)) => to.append(from, start, len),
+        _ => debug_assert!(false, "vector of another physical type"),
+    }
+}
+
+fn append_some(to: &mut Values, from: &Values, rows: &[u32]) {
+    let rows = rows.iter().map(|row| *row as usize);
+    match (to, from) {
+        (Values::Bool(to), Values::Bool(from)) => to.extend(rows.map(|row| from[row])),
+        (Values::I64(to), Values::I64(from)) => to.extend(rows.map(|row| from[row])),
+        (Values::I128(to), Values::I128(from)) => to.extend(rows.map(|row| from[row])),
+        (Values::F64(to), Values::F64(from)) => to.extend(rows.map(|row| from[row])),
+        (Values::Bytes(to), Values::Bytes(from)) => rows.for_each(|row| to.push(from.get(row))),
+        _ => debug_assert!(false, "vector of another physical type"),
+    }
+}
+
+/// The file, written in large pieces.
+struct Output<'a> {
+    file: &'a dyn LocalFile,
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl Output<'_> {
+    /// Appends bytes at the next aligned offset, and answers it.
+    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
+        self.buffer.resize(padded, 0);
+        let offset = self.written + padded as u64;
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= WRITE_BYTES {
+            // Whole units only, so that what is left starts aligned.
+            let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
+            self.buffer.resize(padded, 0);
+            self.flush()?;
+        }
+        Ok(offset)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write(self.written, &self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,401 @@
+//! A segment opened for reading: the footer in memory, blocks through the cache.
+//!
+//! Every block's checksum is verified when it is loaded, and every error names file, column, block
+//! and byte. All calls may run concurrently.
+
+use crate::cache::{BlockCache, Page, Slots};
+use crate::column::{ColumnMeta, Zone};
+use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
+use nacre_column::encoding::{Block, Dictionary, Encoding};
+use nacre_column::{Values, Vector};
+use nacre_host::{LocalFile, ReadRange};
+use nacre_types::bytes::Reader;
+use nacre_types::checksum::checksum;
+use nacre_types::limits::BLOCK_ROWS;
+use nacre_types::{Error, Result, Value};
+use std::sync::{Arc, OnceLock};
+
+/// What is read from the end of a file at first: nearly always the whole footer.
+const TAIL_BYTES: u64 = 64 << 10;
+/// Neighbouring blocks are read as one range up to this length.
+const RUN_BYTES: usize = 8 << 20;
+
+/// One immutable file of rows, column by column. Cheap to share.
+pub struct Segment {
+    pub(crate) file: Arc<dyn LocalFile>,
+    name: String,
+    id: u64,
+    rows: usize,
+    bytes: u64,
+    pub(crate) columns: Vec<ColumnEntry>,
+    metas: Vec<ColumnMeta>,
+    cache: Arc<BlockCache>,
+    slots: Arc<Slots>,
+}
+
+/// A block, or the dictionary, of a column: its place and what it must hash to.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub column: usize,
+    /// Block number; the number of blocks for the dictionary.
+    pub index: usize,
+    pub offset: u64,
+    pub length: usize,
+    pub checksum: u64,
+}
+
+/// A block's bytes, and those of its dictionary if it has one.
+pub(crate) struct Held {
+    page: Arc<Page>,
+    dictionary: Option<Arc<Page>>,
+}
+
+impl Segment {
+    /// Opens a segment file: checks magic, version, and the footer with its checksum, in one read
+    /// unless the footer is very long. `name` is for error messages; `id` names the segment to
+    /// [`BlockCache::forget`].
+    pub fn open(file: Arc<dyn LocalFile>, name: &str, id: u64, cache: Arc<BlockCache>) -> Result<Segment> {
+        let bytes = file.len()?;
+        let (rows, columns) = read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
+        let slots = Slots::new(id, columns.len(), footer::block_count(rows));
+        let metas = columns.iter().map(|c| c.meta.clone()).collect();
+        Ok(Segment { file, name: name.to_string(), id, rows, bytes, columns, metas, cache, slots })
+    }
+
+    /// The number the segment was opened under.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The name the segment was opened under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The columns, in file order.
+    pub fn columns(&self) -> &[ColumnMeta] {
+        &self.metas
+    }
+
+    /// Position of the column with a table's column number.
+    pub fn column_index(&self, id: u32) -> Option<usize> {
+        self.metas.iter().position(|c| c.id == id)
+    }
+
+    /// Number of blocks of every column.
+    pub fn blocks(&self) -> usize {
+        footer::block_count(self.rows)
+    }
+
+    /// Estimated memory of the footer, in bytes; blocks are the cache's.
+    pub fn memory_bytes(&self) -> usize {
+        let values = |v: &Values| match v {
+            Values::Bytes(v) => v.offsets.len() * 4 + v.data.len(),
+            Values::I128(v) => v.len() * 16,
+            Values::Bool(v) => v.len(),
+            other => other.len() * 8,
+        };
+        // A cache slot a block, once touched, and the arrays of the directory.
+        let column = |c: &ColumnEntry| c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max);
+        self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
+    }
+
+    /// Bounds and nulls of a block.
+    pub fn zone(&self, column: usize, block: usize) -> Zone {
+        let entry = &self.columns[column];
+        let null_count = entry.nulls[block] as u32;
+        let (min, max) = match null_count as usize == self.block_rows(block) {
+            true => (Value::Null, Value::Null),
+            false => entry.bounds.values(entry.meta.data_type, block),
+        };
+        Zone { min, max, null_count, exact: entry.bounds.exact.get(block) }
+    }
+
+    /// Rows of a block: all but the last have [`BLOCK_ROWS`].
+    pub fn block_rows(&self, block: usize) -> usize {
+        block_rows(self.rows, block)
+    }
+
+    /// One value; decodes nothing else than it must.
+    pub fn get(&self, column: usize, row: usize) -> Result<Value> {
+        let data_type = self.columns[column].meta.data_type;
+        self.with_block(column, row / BLOCK_ROWS, |block| {
+            block.get(row % BLOCK_ROWS).map(|scalar| scalar.to_value(data_type))
+        })
+    }
+
+    /// Some rows, which must ascend: by seek where few of a block are asked for.
+    pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
+        let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
+        if runs().nth(1).is_some() {
+            self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
+        }
+        let part = |run: &[u32]| {
+            let inside: Vec<u32> = run.iter().map(|row| row % BLOCK_ROWS as u32).collect();
+            self.with_block(column, block_of(&run[0]), |block| block.take(&inside))
+        };
+        let parts = runs().map(part).collect::<Result<Vec<Vector>>>()?;
+        Ok(Vector::concat(self.columns[column].meta.data_type, parts))
+    }
+
+    /// A range of rows, in dictionary or constant form where the block is so. Meant for ranges inside
+    /// one block; one that spans several costs a copy.
+    pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
+        let end = start.saturating_add(len).min(self.rows.max(start));
+        let mut parts = Vec::new();
+        let mut at = start;
+        while at < end {
+            let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
+            parts.push(self.with_block(column, at / BLOCK_ROWS, |block| block.decode(at % BLOCK_ROWS, n))?);
+            at += n;
+        }
+        Ok(Vector::concat(self.columns[column].meta.data_type, parts))
+    }
+
+    /// Brings blocks into the cache, given as (column, block), together with the dictionaries they
+    /// need: in one call to the store, neighbours as one range. A scan calls this ahead of decoding.
+    pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
+        let mut places = Vec::new();
+        let mut want = |place: Place| {
+            if self.slots.get(place.column, place.index).is_none() {
+                places.push(place);
+            }
+        };
+        for &(column, block) in column_blocks {
+            if block < self.blocks() {
+                self.dictionary_place(column, block).into_iter().for_each(&mut want);
+                want(self.block_place(column, block));
+            }
+        }
+        places.sort_unstable_by_key(|place| place.offset);
+        places.dedup_by_key(|place| (place.offset, place.column, place.index));
+        self.load_places(&places).map(drop)
+    }
+
+    pub(crate) fn block_place(&self, column: usize, block: usize) -> Place {
+        let entry = &self.columns[column];
+        Place {
+            column,
+            index: block,
+            offset: entry.offsets[block],
+            length: entry.lengths[block] as usize,
+            checksum: entry.checksums[block],
+        }
+    }
+
+    pub(crate) fn dictionary_place(&self, column: usize, block: usize) -> Option<Place> {
+        let entry = &self.columns[column];
+        let dictionary = entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
+        Some(Place {
+            column,
+            index: self.blocks(),
+            offset: dictionary.offset,
+            length: dictionary.length as usize,
+            checksum: dictionary.checksum,
+        })
+    }
+
+    /// Reads places, ascending by offset, that are not in the cache, and puts them there.
+    fn load_places(&self, places: &[Place]) -> Result<Vec<Arc<Page>>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut runs: Vec<(u64, Vec<u8>, &[Place])> = Vec::new();
+        let mut rest = places;
+        while let Some(first) = rest.first() {
+            let mut end = first.offset + first.length as u64;
+            let mut count = 1;
+            while let Some(next) = rest.get(count) {
+                let next_end = next.offset + next.length as u64;
+                let near = next.offset >= end && next.offset - end < footer::ALIGNMENT as u64;
+                if !near || (next_end - first.offset) as usize > RUN_BYTES {
+                    break;
+                }
+                end = next_end;
+                count += 1;
+            }
+            let (run, after) = rest.split_at(count);
+            runs.push((first.offset, vec![0; (end - first.offset) as usize], run));
+            rest = after;
+        }
+        let mut ranges: Vec<ReadRange<'_>> =
+            runs.iter_mut().map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer }).collect();
+        if let Err(error) = self.file.read(&mut ranges) {
+            return Err(match places.first() {
+                Some(place) => self.locate(error, place),
+                None => error,
+            });
+        }
+        let mut pages = Vec::with_capacity(places.len());
+        for (offset, buffer, run) in runs {
+            self.cache.count_read(buffer.len());
+            if let [only] = run {
+                pages.push(self.keep(only, buffer.into_boxed_slice())?);
+                continue;
+            }
+            for place in run {
+                let at = (place.offset - offset) as usize;
+                pages.push(self.keep(place, buffer[at..at + place.length].into())?);
+            }
+        }
+        Ok(pages)
+    }
+
+    fn keep(&self, place: &Place, bytes: Box<[u8]>) -> Result<Arc<Page>> {
+        self.check(place, &bytes)?;
+        // A dictionary will be decoded beside its bytes.
+        let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
+        Ok(self.cache.insert(&self.slots, place.column, place.index, Arc::new(Page::new(bytes)), size))
+    }
+
+    /// Verifies a checksum.
+    pub(crate) fn check(&self, place: &Place, bytes: &[u8]) -> Result<()> {
+        match checksum(bytes) == place.checksum {
+            true => Ok(()),
+            false => Err(self.locate(Error::corrupt("checksum does not match"), place)),
+        }
+    }
+
+    /// Says where an error happened.
+    #[cold]
+    pub(crate) fn locate(&self, error: Error, place: &Place) -> Error {
+        let id = self.metas[place.column].id;
+        let what = match place.index == self.blocks() {
+            true => "dictionary".to_string(),
+            false => format!("block {}", place.index),
+        };
+        error.context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
+    }
+
+    /// A block's pages, read if need be.
+    #[inline]
+    pub(crate) fn held(&self, column: usize, block: usize) -> Result<Held> {
+        let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
+        let page = self.slots.get(column, block);
+        let dictionary = if needs_dictionary { self.slots.get(column, self.blocks()) } else { None };
+        match page {
+            Some(page) if !needs_dictionary || dictionary.is_some() => Ok(Held { page, dictionary }),
+            page => self.held_after_reading(column, block, page, dictionary),
+        }
+    }
+
+    #[cold]
+    fn held_after_reading(
+        &self,
+        column: usize,
+        block: usize,
+        page: Option<Arc<Page>>,
+        dictionary: Option<Arc<Page>>,
+    ) -> Result<Held> {
+        // The pages are held by what is answered, even if the cache is too small to keep them.
+        let missing_dictionary = self.dictionary_place(column, block).filter(|_| dictionary.is_none());
+        let missing_page = page.is_none().then(|| self.block_place(column, block));
+        let mut places: Vec<Place> = missing_dictionary.into_iter().chain(missing_page).collect();
+        places.sort_unstable_by_key(|place| place.offset);
+        let (mut page, mut dictionary) = (page, dictionary);
+        for (place, loaded) in places.iter().zip(self.load_places(&places)?) {
+            if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
+        }
+        match page {
+            Some(page) => Ok(Held { page, dictionary }),
+            None => Err(Error::corrupt("block was not loaded")),
+        }
+    }
+
+    /// Opens a block that is held.
+    #[inline]
+    pub(crate) fn open_block<'a>(&self, held: &'a Held, column: usize, block: usize) -> Result<Block<'a>> {
+        let dictionary = held.dictionary.as_ref().map(|page| (&*page.bytes, &page.decoded));
+        self.open_bytes(&held.page.bytes, dictionary, column, block)
+    }
+
+    pub(crate) fn open_bytes<'a>(
+        &self,
+        bytes: &'a [u8],
+        dictionary: Option<(&'a [u8], &'a OnceLock<Arc<Values>>)>,
+        column: usize,
+        block: usize,
+    ) -> Result<Block<'a>> {
+        let entry = &self.columns[column];
+        let data_type = entry.meta.data_type;
+        let dictionary = match (dictionary, entry.dictionary) {
+            (Some((bytes, decoded)), Some(place)) => {
+                Some(Dictionary::open(bytes, data_type, place.values as usize, decoded)?)
+            }
+            _ => None,
+        };
+        Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)
+    }
+
+    #[inline]
+    fn with_block<T>(&self, column: usize, block: usize, read: impl FnOnce(&Block<'_>) -> Result<T>) -> Result<T> {
+        if block >= self.blocks() {
+            return Err(Error::corrupt(format!("segment {} has no block {block}", self.name)));
+        }
+        let held = self.held(column, block)?;
+        let result = self.open_block(&held, column, block).and_then(|block| read(&block));
+        result.map_err(|error| self.locate(error, &self.block_place(column, block)))
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.cache.forget_slots(&self.slots);
+    }
+}
+
+fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEntry>)> {
+    let shortest = (MAGIC.len() + TRAILER_BYTES) as u64;
+    if bytes < shortest {
+        return Err(Error::corrupt(format!("file has {bytes} bytes, fewer than any segment")));
+    }
+    let mut head = MAGIC;
+    let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
+    let tail_offset = bytes - tail.len() as u64;
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut head }, ReadRange { offset: tail_offset, buffer: &mut tail }])?;
+    let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
+    let mut reader = Reader::new(trailer, "trailer");
+    let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    check_magic(&head, "first")?;
+    check_magic(reader.take(MAGIC.len())?, "last")?;
+    let end = bytes - TRAILER_BYTES as u64;
+    if offset < MAGIC.len() as u64 || offset.checked_add(length) != Some(end) {
+        return Err(Error::corrupt("trailer: footer is not where it is said to be"));
+    }
+    let long;
+    let footer = match offset.checked_sub(tail_offset) {
+        Some(at) => &rest[at as usize..],
+        None => {
+            let mut buffer = vec![0; length as usize];
+            file.read(&mut [ReadRange { offset, buffer: &mut buffer }])?;
+            long = buffer;
+            &long[..]
+        }
+    };
+    if checksum(footer) != expected {
+        return Err(Error::corrupt(format!("footer at byte {offset}: checksum does not match")));
+    }
+    footer::decode(footer, offset)
+}
+
+fn check_magic(found: &[u8], which: &str) -> Result<()> {
+    let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
+    match found.split_last() {
+        Some((_, found)) if found != name => Err(Error::corrupt(format!("{which} bytes are not those of a segment"))),
+        Some((found, _)) if *found != version[0] => {
+            Err(Error::unsupported(format!("segment format version {found}; this program reads {}", version[0])))
+        }
+        _ => Ok(()),
+    }
+}

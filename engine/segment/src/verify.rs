@@ -1,0 +1,81 @@
+//! Reading everything and believing nothing: what `nacre check` runs on a segment.
+
+use crate::segment::{Place, Segment};
+use nacre_column::encoding::Scalar;
+use nacre_column::{Values, Vector};
+use nacre_host::ReadRange;
+use nacre_types::{Error, Result, Value};
+use std::sync::{Arc, OnceLock};
+
+impl Segment {
+    /// Reads every block from the file, not from the cache; checks checksums, decodes everything, and
+    /// holds zone maps against values. Each error names file, column, block and byte.
+    pub fn verify(&self) -> Vec<Error> {
+        let mut errors = Vec::new();
+        for column in 0..self.columns.len() {
+            let decoded = OnceLock::new();
+            let dictionary = (0..self.blocks()).find_map(|block| self.dictionary_place(column, block));
+            let bytes = match dictionary.map(|place| self.read_place(&place)).transpose() {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            };
+            let mut nulls = 0;
+            for block in 0..self.blocks() {
+                match self.verify_block(column, block, bytes.as_deref(), &decoded) {
+                    Ok(count) => nulls += count as u64,
+                    Err(error) => errors.push(error),
+                }
+            }
+            if errors.is_empty() && nulls > 0 && !self.columns[column].meta.nullable {
+                let id = self.columns[column].meta.id;
+                let what = format!("segment {}, column {id}: {nulls} nulls in a column that is NOT NULL", self.name());
+                errors.push(Error::corrupt(what));
+            }
+        }
+        errors
+    }
+
+    fn read_place(&self, place: &Place) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; place.length];
+        self.file
+            .read(&mut [ReadRange { offset: place.offset, buffer: &mut buffer }])
+            .map_err(|error| self.locate(error, place))?;
+        self.check(place, &buffer)?;
+        Ok(buffer)
+    }
+
+    fn verify_block(
+        &self,
+        column: usize,
+        block: usize,
+        dictionary: Option<&[u8]>,
+        decoded: &OnceLock<Arc<Values>>,
+    ) -> Result<usize> {
+        let place = self.block_place(column, block);
+        let bytes = self.read_place(&place)?;
+        let vector = self
+            .open_bytes(&bytes, dictionary.map(|bytes| (bytes, decoded)), column, block)
+            .and_then(|view| view.decode(0, self.block_rows(block)));
+        vector.and_then(|vector| self.verify_zone(column, block, &vector)).map_err(|error| self.locate(error, &place))
+    }
+
+    fn verify_zone(&self, column: usize, block: usize, vector: &Vector) -> Result<usize> {
+        let zone = self.zone(column, block);
+        let nulls = vector.null_count();
+        if nulls != zone.null_count as usize {
+            return Err(Error::corrupt(format!("{nulls} nulls where the zone map says {}", zone.null_count)));
+        }
+        let flat = vector.flat();
+        let Some((min, max)) = crate::bounds::extremes(&flat, vector.validity()) else { return Ok(nulls) };
+        let order = |scalar: &Scalar<'_>, bound: &Value| scalar.compare(bound);
+        let (low, high) = (order(&min, &zone.min), order(&max, &zone.max));
+        let holds = match zone.exact {
+            true => low.is_some_and(|o| o.is_eq()) && high.is_some_and(|o| o.is_eq()),
+            false => low.is_some_and(|o| o.is_ge()) && high.is_some_and(|o| o.is_le()),
+        };
+        if holds { Ok(nulls) } else { Err(Error::corrupt("values are outside what the zone map says")) }
+    }
+}
