@@ -1,1 +1,20 @@
-//! placeholder
+//! Vectorised execution: evaluates bound expressions over batches and runs logical plans as pull
+//! operators. `scan/` is the access path to a table.
+//!
+//! Invariants: an operator never returns an empty batch or one of more than
+//! [`nacre_types::limits::VECTOR_ROWS`] rows; a row outside a batch's selection never raises an error.
+//! Nothing here waits, writes, or knows SQL text.
+
+mod build;
+mod context;
+pub mod expr;
+mod group;
+mod intern;
+mod operator;
+mod scan;
+
+mod store;
+
+pub use build::{build, build_locating};
+pub use context::{Context, LocatingOperator, Operator, Statistics, Step};
+pub use expr::{cast_value, evaluate, evaluate_constant, filter};

@@ -1,0 +1,77 @@
+//! From plans to operators.
+
+use crate::context::{Context, LocatingOperator, Operator};
+use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, Sort, Values};
+use nacre_sql::plan::{JoinKind, Plan};
+use nacre_types::{DataType, Error, Result};
+
+/// The operator tree of a plan.
+pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    Ok(match plan {
+        Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, context)?,
+        Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
+        Plan::Filter { input, predicate } => Box::new(Filter::new(build(input, context)?, predicate.clone())),
+        Plan::Project { input, exprs, .. } => Box::new(Project::new(build(input, context)?, exprs.clone())),
+        Plan::Aggregate { input, groups, aggregates, .. } => {
+            Box::new(HashAggregate::new(build(input, context)?, groups.clone(), aggregates.clone())?)
+        }
+        Plan::Join { left, right, kind, keys, residual } => {
+            let spec = JoinSpec {
+                kind: *kind,
+                keys: keys.clone(),
+                residual: residual.clone(),
+                left_types: types_of(left),
+                right_types: types_of(right),
+            };
+            Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec))
+        }
+        Plan::Sort { input, keys, limit } => {
+            Box::new(Sort::new(build(input, context)?, &types_of(input), keys.clone(), *limit))
+        }
+        Plan::Limit { input, offset, limit } => {
+            Box::new(Limit::new(build(input, context)?, offset.clone(), limit.clone()))
+        }
+    })
+}
+
+/// The rows of a table that a plan picks, each with where it lives: a scan, or filters over one.
+pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn LocatingOperator>> {
+    let mut plan = plan;
+    let mut predicates = Vec::new();
+    loop {
+        match plan {
+            Plan::Filter { input, predicate } => {
+                predicates.push(predicate.clone());
+                plan = input;
+            }
+            Plan::Scan { table, projection, filters } => {
+                // The innermost filter comes first: it protects the ones after it.
+                let all: Vec<_> = filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
+                return crate::scan::build_locating(table, projection, &all, context);
+            }
+            _ => return Err(Error::unsupported("UPDATE or DELETE over more than filters of one table")),
+        }
+    }
+}
+
+/// Types of a plan's output columns.
+fn types_of(plan: &Plan) -> Vec<DataType> {
+    match plan {
+        Plan::Scan { table, projection, .. } => {
+            projection.iter().filter_map(|at| table.columns.get(*at)).map(|c| c.data_type).collect()
+        }
+        Plan::Values { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
+        Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
+        Plan::Aggregate { groups, aggregates, .. } => {
+            groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type)).collect()
+        }
+        Plan::Join { left, right, kind, .. } => {
+            let mut types = types_of(left);
+            if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+                types.extend(types_of(right));
+            }
+            types
+        }
+        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => types_of(input),
+    }
+}

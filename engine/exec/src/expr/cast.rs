@@ -1,0 +1,210 @@
+//! `CAST`: typed loops between numbers, single values for everything else.
+//!
+//! Text that is longer than the target's limit is an error, never cut: the same node converts what is
+//! inserted.
+
+use super::access::{self, Rows, valid};
+use super::decimals::{bounds, fit, overflow};
+use super::{arithmetic, json, parse};
+use nacre_column::{Values, Vector};
+use nacre_types::temporal::{self, MICROS_PER_DAY};
+use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, key};
+
+/// Converts a value to a type. Null stays null. Fails when the value does not fit (`22003`), the text is
+/// not of the type (`22P02`) or there is no such conversion (`42846`).
+pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
+    use DataType as T;
+    if value.is_null() || is_of_type(value, to) {
+        return Ok(value.clone());
+    }
+    let bad = || parse::bad_text(value, to);
+    if let Value::Text(text) = value
+        && !matches!(to, T::Text { .. })
+    {
+        return parse::parse(text, to);
+    }
+    if let (Value::Json(text), true) = (value, to.is_numeric() || to == T::Boolean) {
+        return parse::parse(text, to);
+    }
+    Ok(match (value, to) {
+        (_, T::Null) => Value::Null,
+        (Value::Binary(v), T::Text { .. } | T::Json) => {
+            let text = std::str::from_utf8(v).map_err(|_| bad())?;
+            return cast_value(&Value::Text(text.to_string()), to);
+        }
+        (_, T::Text { max_chars }) => {
+            let text = value.to_string();
+            if max_chars.is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize) {
+                return Err(too_long(to));
+            }
+            Value::Text(text)
+        }
+        (Value::Binary(v), T::Binary { max_bytes }) => {
+            if max_bytes.is_some_and(|n| v.len() > n as usize) {
+                return Err(too_long(to));
+            }
+            Value::Binary(v.clone())
+        }
+        (Value::Boolean(v), T::Boolean) => Value::Boolean(*v),
+        (Value::Boolean(v), t) if t.is_numeric() => return cast_value(&Value::Int(*v as i64), to),
+        (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, T::Boolean) => {
+            Value::Boolean(key::integer(value) != Some(0))
+        }
+        (Value::Float(v), T::Boolean) => Value::Boolean(*v != 0.0),
+        (Value::Float(v), T::Float32 | T::Float64) => Value::Float(arithmetic::finite(*v, v.is_finite(), to)?),
+        (Value::Float(v), t) if t.is_numeric() => key::from_integer(to, float_to_integer(*v, to)?),
+        (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
+            let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
+            let unscaled = key::integer(value).unwrap_or(0);
+            if t.is_float() {
+                Value::Float(arithmetic::finite(decimal::to_f64(unscaled, scale), true, to)?)
+            } else {
+                key::from_integer(to, fit(decimal::rescale(unscaled, scale, to.scale()), to)?)
+            }
+        }
+        (Value::Date(v), T::Timestamp) => Value::Timestamp(*v as i64 * MICROS_PER_DAY),
+        (Value::Timestamp(v), T::Date) => Value::Date(v.div_euclid(MICROS_PER_DAY) as i32),
+        (Value::Timestamp(v), T::Time) => Value::Time(v.rem_euclid(MICROS_PER_DAY)),
+        (Value::Time(v), T::Interval) => Value::Interval(nacre_types::Interval { months: 0, days: 0, micros: *v }),
+        (Value::Boolean(_) | Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, T::Json) => {
+            Value::Json(value.to_string())
+        }
+        (Value::Float(v), T::Json) if v.is_finite() => Value::Json(value.to_string()),
+        _ => return Err(no_cast(value.natural_type(), to)),
+    })
+}
+
+#[cold]
+fn no_cast(from: DataType, to: DataType) -> Error {
+    Error::type_error(format!("cannot cast {from} to {to}")).with_sqlstate("42846")
+}
+
+#[cold]
+fn too_long(to: DataType) -> Error {
+    Error::type_error(format!("value too long for {to}")).with_sqlstate("22001")
+}
+
+/// Whether a value already is what the type holds, within its limits.
+pub(super) fn is_of_type(value: &Value, data_type: DataType) -> bool {
+    match (value, data_type) {
+        (Value::Boolean(_), DataType::Boolean)
+        | (Value::Float(_), DataType::Float64)
+        | (Value::Text(_), DataType::Text { max_chars: None })
+        | (Value::Binary(_), DataType::Binary { max_bytes: None })
+        | (Value::Date(_), DataType::Date)
+        | (Value::Time(_), DataType::Time)
+        | (Value::Timestamp(_), DataType::Timestamp)
+        | (Value::Interval(_), DataType::Interval)
+        | (Value::Json(_), DataType::Json) => true,
+        (Value::Int(v), t) if t != DataType::UInt64 => {
+            t.integer_range().is_some_and(|(low, high)| (low..=high).contains(&(*v as i128)))
+        }
+        (Value::UInt(_), DataType::UInt64) => true,
+        (Value::Decimal { unscaled, scale }, DataType::Decimal { precision, scale: s }) => {
+            *scale == s && decimal::digits(*unscaled) <= precision
+        }
+        (Value::Text(v), DataType::Text { max_chars: Some(n) }) => v.len() <= n as usize,
+        _ => false,
+    }
+}
+
+fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
+    let scale = to.scale();
+    let unscaled = if scale == 0 && v.abs() < 1e18 { Some(v.round() as i128) } else { decimal::from_f64(v, scale) };
+    fit(unscaled, to)
+}
+
+/// Converts a vector.
+pub(super) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+    let from = arg.data_type();
+    if from == to {
+        return Ok(arg.clone());
+    }
+    if from == DataType::Null {
+        return Ok(Vector::constant(to, &Value::Null, rows.len));
+    }
+    let unlimited = matches!(to, DataType::Text { max_chars: None } | DataType::Binary { max_bytes: None });
+    if unlimited && from.physical() == PhysicalType::Bytes && !matches!(from, DataType::Binary { .. }) {
+        return Ok(arg.clone().with_type(to));
+    }
+    let from_number = from.is_integer() || from.is_decimal();
+    if from_number && (to.is_integer() || to.is_decimal()) {
+        return integers(arg, to, rows);
+    }
+    if from.is_numeric() && to.is_float() {
+        return floats(arg, to, rows);
+    }
+    if from == DataType::Date
+        && to == DataType::Timestamp
+        && let Some(days) = access::i64s(arg)
+    {
+        let out = (0..arg.len()).map(|i| days.get(i).wrapping_mul(MICROS_PER_DAY)).collect();
+        return Ok(Vector::new(to, Values::I64(out), arg.validity().cloned()));
+    }
+    access::map_values(&[arg], to, rows, &mut |i| {
+        let value = arg.value(i);
+        match (&value, to) {
+            // Held widened: its own shortest text is that of the narrow float.
+            (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
+                cast_value(&Value::Text(float32_text(*v)), to)
+            }
+            (Value::Text(text), DataType::Json) => json::check(text).map(|()| Value::Json(text.clone())),
+            _ => cast_value(&value, to),
+        }
+    })
+}
+
+fn float32_text(v: f64) -> String {
+    let narrow = v as f32;
+    let magnitude = narrow.abs();
+    if !narrow.is_finite() {
+        nacre_types::Value::Float(v).to_string()
+    } else if magnitude != 0.0 && !(1e-5..1e7).contains(&magnitude) {
+        format!("{narrow:e}")
+    } else {
+        format!("{narrow:?}")
+    }
+}
+
+fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+    let (from_scale, scale) = (arg.data_type().scale(), to.scale());
+    let validity = arg.validity().cloned();
+    let (low, high) = bounds(to);
+    if from_scale == scale
+        && let Some(v) = access::i64s(arg)
+    {
+        let fits = |v: i64| (low..=high).contains(&(v as i128));
+        // Widening never fails; otherwise look only where it matters.
+        let (from_low, from_high) = bounds(arg.data_type());
+        if (from_low < low || from_high > high) && rows.iter().any(|i| valid(&validity, i) && !fits(v.get(i))) {
+            return Err(overflow(to));
+        }
+        if to.physical() == PhysicalType::I64 {
+            return Ok(arg.clone().with_type(to));
+        }
+        let out = (0..arg.len()).map(|i| v.get(i) as i128).collect();
+        return Ok(Vector::new(to, Values::I128(out), validity));
+    }
+    let Some(v) = access::wide(arg) else { return Err(no_cast(arg.data_type(), to)) };
+    arithmetic::each(to, validity, rows, &mut |i| {
+        decimal::rescale(v.get(i), from_scale, scale).filter(|v| (low..=high).contains(v)).ok_or_else(|| overflow(to))
+    })
+}
+
+fn floats(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+    let validity = arg.validity().cloned();
+    let values = arithmetic::doubles(arg)?;
+    let mut out = vec![0.0; rows.len];
+    for i in rows.iter().filter(|i| valid(&validity, *i)) {
+        let v = values.get(i);
+        out[i] = arithmetic::finite(v, v.is_finite(), to)?;
+    }
+    Ok(Vector::new(to, Values::F64(out), validity))
+}
+
+/// A timestamp or date as microseconds.
+pub(super) fn micros(vector: &Vector) -> Option<impl Fn(usize) -> i64> {
+    let factor = if vector.data_type() == DataType::Date { temporal::MICROS_PER_DAY } else { 1 };
+    let values = access::i64s(vector)?;
+    Some(move |i: usize| values.get(i).wrapping_mul(factor))
+}

@@ -1,0 +1,220 @@
+//! Comparisons and `IN`. Every physical type has one total order (NaN is equal to itself and largest,
+//! negative zero equals zero), so that comparing, grouping and sorting agree.
+
+use super::access::{self, Operand, Rows, Texts, valid};
+use super::interval;
+use nacre_column::{Bitmap, Values, Vector};
+use nacre_sql::expr::BinaryOp;
+use nacre_types::hash::Set;
+use nacre_types::{DataType, Error, PhysicalType, Result, Value, key};
+use std::cmp::Ordering;
+
+/// A comparison as one of two loops: `equal` or `less`, with operands swapped or the result negated.
+#[derive(Clone, Copy)]
+struct Test {
+    less: bool,
+    swap: bool,
+    negate: bool,
+}
+
+fn test_of(op: BinaryOp) -> Test {
+    let (less, swap, negate) = match op {
+        BinaryOp::NotEqual | BinaryOp::Distinct => (false, false, true),
+        BinaryOp::Less => (true, false, false),
+        BinaryOp::GreaterOrEqual => (true, false, true),
+        BinaryOp::Greater => (true, true, false),
+        BinaryOp::LessOrEqual => (true, true, true),
+        _ => (false, false, false),
+    };
+    Test { less, swap, negate }
+}
+
+/// Whether two values in this order satisfy the operator.
+pub(super) fn holds(op: BinaryOp, ordering: Ordering) -> bool {
+    match op {
+        BinaryOp::NotEqual | BinaryOp::Distinct => ordering.is_ne(),
+        BinaryOp::Less => ordering.is_lt(),
+        BinaryOp::LessOrEqual => ordering.is_le(),
+        BinaryOp::Greater => ordering.is_gt(),
+        BinaryOp::GreaterOrEqual => ordering.is_ge(),
+        _ => ordering.is_eq(),
+    }
+}
+
+/// Any comparison operator over vectors of one physical type.
+pub(super) fn compare(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_>) -> Result<Vector> {
+    let mut out = vec![false; rows.len];
+    compare_values(op, left, right, rows, &mut out)?;
+    if !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct) {
+        let validity = access::validity(&[left, right]);
+        return Ok(Vector::new(DataType::Boolean, Values::Bool(out), validity));
+    }
+    if left.validity().is_some() || right.validity().is_some() {
+        for i in rows.iter() {
+            let nulls = (left.is_null(i), right.is_null(i));
+            if nulls != (false, false) {
+                out[i] = (nulls == (true, true)) == (op == BinaryOp::NotDistinct);
+            }
+        }
+    }
+    Ok(Vector::new(DataType::Boolean, Values::Bool(out), None))
+}
+
+fn compare_values(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_>, out: &mut [bool]) -> Result<()> {
+    if left.data_type() == DataType::Null || right.data_type() == DataType::Null {
+        return Ok(());
+    }
+    if left.data_type() == DataType::Interval {
+        for i in rows.iter() {
+            if !left.is_null(i) && !right.is_null(i) {
+                out[i] = holds(op, interval::order(&left.value(i)).cmp(&interval::order(&right.value(i))));
+            }
+        }
+        return Ok(());
+    }
+    let test = test_of(op);
+    let (a, b) = if test.swap { (right, left) } else { (left, right) };
+    if let (Some(a), Some(b)) = (access::i64s(a), access::i64s(b)) {
+        compare_fast(test, &a, &b, rows, out);
+    } else if let (Some(a), Some(b)) = (access::f64s(a), access::f64s(b)) {
+        compare_fast(test, &ordered(a), &ordered(b), rows, out);
+    } else if let (Some(a), Some(b)) = (access::wide(a), access::wide(b)) {
+        for i in rows.iter() {
+            out[i] = (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+        }
+    } else if let (Some(a), Some(b)) = (access::bools(a), access::bools(b)) {
+        for i in rows.iter() {
+            out[i] = (if test.less { !a.get(i) & b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+        }
+    } else if left.data_type().physical() == PhysicalType::Bytes && right.data_type().physical() == PhysicalType::Bytes
+    {
+        let (a, b) = (Texts::new(a), Texts::new(b));
+        for i in rows.iter() {
+            out[i] = (if test.less { a.bytes(i) < b.bytes(i) } else { a.bytes(i) == b.bytes(i) }) != test.negate;
+        }
+    } else {
+        return Err(Error::type_error(format!("cannot compare {} with {}", left.data_type(), right.data_type())));
+    }
+    Ok(())
+}
+
+/// Doubles as integers of the same total order.
+fn ordered(values: Operand<'_, f64>) -> Operand<'static, i64> {
+    let order = |v: f64| (key::order_f64(v) ^ (1 << 63)) as i64;
+    match values {
+        Operand::Constant(v) => Operand::Constant(order(v)),
+        Operand::Rows(v) => Operand::Rows(v.iter().map(|v| order(*v)).collect()),
+    }
+}
+
+fn compare_fast(test: Test, a: &Operand<'_, i64>, b: &Operand<'_, i64>, rows: Rows<'_>, out: &mut [bool]) {
+    if !rows.is_dense() {
+        for i in rows.iter() {
+            out[i] = (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+        }
+        return;
+    }
+    match (a, b) {
+        (Operand::Rows(a), Operand::Rows(b)) => {
+            let pairs = out.iter_mut().zip(a.iter().zip(b.iter()));
+            if test.less {
+                pairs.for_each(|(out, (a, b))| *out = (a < b) != test.negate);
+            } else {
+                pairs.for_each(|(out, (a, b))| *out = (a == b) != test.negate);
+            }
+        }
+        // Against a constant each test is membership of a range: one subtraction, one comparison.
+        (Operand::Rows(a), Operand::Constant(c)) => {
+            let range = if test.less { c.checked_sub(1).map(|high| (i64::MIN, high)) } else { Some((*c, *c)) };
+            in_range(a, range, test.negate, out);
+        }
+        (Operand::Constant(c), Operand::Rows(b)) => {
+            let range = if test.less { c.checked_add(1).map(|low| (low, i64::MAX)) } else { Some((*c, *c)) };
+            in_range(b, range, test.negate, out);
+        }
+        (Operand::Constant(a), Operand::Constant(b)) => {
+            out.fill((if test.less { a < b } else { a == b }) != test.negate);
+        }
+    }
+}
+
+fn in_range(values: &[i64], range: Option<(i64, i64)>, negate: bool, out: &mut [bool]) {
+    let Some((low, high)) = range else {
+        out.fill(negate);
+        return;
+    };
+    let width = high.wrapping_sub(low) as u64;
+    for (out, v) in out.iter_mut().zip(values) {
+        *out = ((v.wrapping_sub(low) as u64) <= width) != negate;
+    }
+}
+
+/// `arg [NOT] IN (list)`: true when some candidate equals, else null when the argument or a candidate is
+/// null, else false.
+pub(super) fn in_list(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Rows<'_>) -> Result<Vector> {
+    let constant = list.iter().all(|c| matches!(c.form(), nacre_column::Form::Constant(_)));
+    if constant && list.len() > 4 && arg.data_type() != DataType::Interval {
+        return Ok(in_set(arg, list, negated, rows));
+    }
+    let mut found = vec![false; rows.len];
+    let mut validity = Bitmap::filled(rows.len, true);
+    let mut any_null = false;
+    for candidate in list {
+        let equal = compare(BinaryOp::Equal, arg, candidate, rows)?;
+        let truth = super::logic::Truth::new(&equal);
+        for i in rows.iter() {
+            match truth.get(i) {
+                Some(hit) => found[i] |= hit,
+                None => {
+                    validity.set(i, false);
+                    any_null = true;
+                }
+            }
+        }
+    }
+    Ok(membership(found, any_null.then_some(validity), negated))
+}
+
+fn in_set(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Rows<'_>) -> Vector {
+    let null_candidate = list.iter().any(|c| c.is_null(0));
+    let candidates: Vec<&Vector> = list.iter().map(|c| &**c).filter(|c| !c.is_null(0)).collect();
+    let validity = arg.validity().cloned();
+    let mut found = vec![false; rows.len];
+    if let Some(values) = access::i64s(arg) {
+        let mut set: Vec<i64> = candidates.iter().filter_map(|c| access::i64s(c).map(|v| v.get(0))).collect();
+        set.sort_unstable();
+        rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
+    } else if arg.data_type().physical() == PhysicalType::Bytes {
+        let set: Set<&[u8]> = candidates.iter().map(|c| Texts::new(c).bytes(0)).collect();
+        let values = Texts::new(arg);
+        rows.iter().for_each(|i| found[i] = set.contains(values.bytes(i)));
+    } else {
+        let set: Vec<Value> = candidates.iter().map(|c| c.value(0)).collect();
+        rows.iter().for_each(|i| {
+            if valid(&validity, i) {
+                let value = arg.value(i);
+                found[i] = set.iter().any(|c| interval::compare_values(c, &value).is_eq());
+            }
+        });
+    }
+    let validity = if null_candidate { Some(Bitmap::filled(rows.len, false)) } else { validity };
+    // A null argument is null whatever the list; clear hits on the values under its null rows.
+    if arg.validity().is_some() {
+        rows.iter().for_each(|i| found[i] &= !arg.is_null(i));
+    }
+    membership(found, validity, negated)
+}
+
+/// A hit decides even where another candidate was null.
+fn membership(found: Vec<bool>, validity: Option<Bitmap>, negated: bool) -> Vector {
+    let validity = validity.map(|mut validity| {
+        for (i, hit) in found.iter().enumerate() {
+            if *hit {
+                validity.set(i, true);
+            }
+        }
+        validity
+    });
+    let out = if negated { found.iter().map(|hit| !hit).collect() } else { found };
+    Vector::new(DataType::Boolean, Values::Bool(out), validity)
+}

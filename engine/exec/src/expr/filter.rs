@@ -1,0 +1,88 @@
+//! Filters: which rows make every predicate true. Conjuncts run left to right, each over what the ones
+//! before it left, so a later one never fails on a row an earlier one ruled out.
+
+use super::{Evaluator, Rows, logic::Truth};
+use crate::Context;
+use nacre_column::{Batch, Selection, Vector};
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_types::Result;
+
+/// Selected rows of the batch for which all expressions are true.
+pub fn filter(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Selection> {
+    filter_rows(exprs, batch, Rows { len: batch.rows, selection: batch.selection.as_deref() }, context)
+}
+
+/// Those of `rows` for which all expressions are true.
+pub(crate) fn filter_rows(exprs: &[Expr], batch: &Batch, rows: Rows<'_>, context: &Context<'_>) -> Result<Selection> {
+    Evaluator { batch, context }.conjunction(exprs, rows)
+}
+
+impl Evaluator<'_> {
+    // The one place that decides in which order clauses run and how: the adaptive scan will time them here.
+    fn conjunction(&self, exprs: &[Expr], rows: Rows<'_>) -> Result<Selection> {
+        let mut current: Option<Selection> = None;
+        for expr in exprs {
+            let narrowed = Rows { len: rows.len, selection: current.as_deref().or(rows.selection) };
+            if narrowed.is_empty() {
+                return Ok(Vec::new());
+            }
+            current = Some(self.clause(expr, narrowed)?);
+        }
+        Ok(current.unwrap_or_else(|| rows.to_selection()))
+    }
+
+    fn clause(&self, expr: &Expr, rows: Rows<'_>) -> Result<Selection> {
+        match &expr.kind {
+            ExprKind::And(list) => self.conjunction(list, rows),
+            ExprKind::Or(list) => self.disjunction(list, rows),
+            _ => Ok(select_true(&*self.eval(expr, rows)?, rows)),
+        }
+    }
+
+    fn disjunction(&self, list: &[Expr], rows: Rows<'_>) -> Result<Selection> {
+        let mut accepted = Vec::new();
+        let mut remaining = rows.to_selection();
+        for expr in list {
+            if remaining.is_empty() {
+                break;
+            }
+            let more = self.clause(expr, rows.narrowed(&remaining))?;
+            if more.is_empty() {
+                continue;
+            }
+            let mut taken = more.iter().peekable();
+            remaining.retain(|row| taken.next_if_eq(&row).is_none());
+            accepted.extend_from_slice(&more);
+        }
+        accepted.sort_unstable();
+        Ok(accepted)
+    }
+}
+
+/// The rows where a boolean vector is true.
+fn select_true(vector: &Vector, rows: Rows<'_>) -> Selection {
+    let truth = Truth::new(vector);
+    if let nacre_column::Form::Constant(_) = vector.form() {
+        let all = truth.get(0) == Some(true);
+        return if all { rows.to_selection() } else { Vec::new() };
+    }
+    // Branch-free: every row is written, and counted only if it passes.
+    let mut out = vec![0u32; rows.count()];
+    let mut n = 0;
+    match rows.selection {
+        None => {
+            for i in 0..rows.len {
+                out[n] = i as u32;
+                n += truth.is_true(i) as usize;
+            }
+        }
+        Some(selection) => {
+            for &i in selection {
+                out[n] = i;
+                n += truth.is_true(i as usize) as usize;
+            }
+        }
+    }
+    out.truncate(n);
+    out
+}

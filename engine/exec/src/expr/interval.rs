@@ -1,0 +1,161 @@
+//! Dates, times and intervals: arithmetic and order. Rare in inner loops, hence on single values.
+
+use super::access::{self, Rows};
+use super::decimals;
+use nacre_column::Vector;
+use nacre_sql::expr::BinaryOp;
+use nacre_types::temporal::{self, MICROS_PER_DAY};
+use nacre_types::{DataType, Error, Interval, Result, Value, key};
+use std::cmp::Ordering;
+
+/// Types whose arithmetic lives here.
+pub(super) fn is_temporal(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval)
+}
+
+/// Microseconds of an interval, a month counted as 30 days: what intervals are compared by.
+pub(super) fn order(value: &Value) -> i128 {
+    match value {
+        Value::Interval(v) => comparable(v.pack()),
+        _ => 0,
+    }
+}
+
+/// [`order`] of a packed interval.
+pub(crate) fn comparable(packed: i128) -> i128 {
+    let v = Interval::unpack(packed);
+    (v.months as i128 * 30 + v.days as i128) * MICROS_PER_DAY as i128 + v.micros as i128
+}
+
+/// Total order of two values of one type; null is smallest.
+pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, _) | (_, Value::Null) => b.is_null().cmp(&a.is_null()),
+        (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
+        (Value::Text(a) | Value::Json(a), Value::Text(b) | Value::Json(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Binary(a), Value::Binary(b)) => a.cmp(b),
+        (Value::Interval(_), Value::Interval(_)) => order(a).cmp(&order(b)),
+        _ => key::integer(a).cmp(&key::integer(b)),
+    }
+}
+
+#[cold]
+fn out_of_calendar() -> Error {
+    Error::out_of_range("date or time out of range").with_sqlstate("22008")
+}
+
+/// `left op right` where one side is a date, time, timestamp or interval.
+pub(super) fn binary(
+    op: BinaryOp,
+    left: &Vector,
+    right: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
+    access::map_values(&[left, right], data_type, rows, &mut |i| one(op, &left.value(i), &right.value(i), data_type))
+}
+
+fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result<Value> {
+    use BinaryOp::{Add, Divide, Multiply, Subtract};
+    let value = match (op, left, right) {
+        (Add, Value::Interval(v), at) if !matches!(at, Value::Interval(_)) => shift(at, *v)?,
+        (Add, at, Value::Interval(v)) if !matches!(at, Value::Interval(_)) => shift(at, *v)?,
+        (Subtract, at, Value::Interval(v)) if !matches!(at, Value::Interval(_)) => shift(at, inverse(*v)?)?,
+        (Add, Value::Interval(a), Value::Interval(b)) => Value::Interval(sum(*a, *b)?),
+        (Subtract, Value::Interval(a), Value::Interval(b)) => Value::Interval(sum(*a, inverse(*b)?)?),
+        (Add, Value::Date(day), Value::Int(n)) | (Add, Value::Int(n), Value::Date(day)) => move_days(*day, Some(*n))?,
+        (Subtract, Value::Date(day), Value::Int(n)) => move_days(*day, n.checked_neg())?,
+        (Subtract, Value::Date(a), Value::Date(b)) => {
+            let days = *a as i64 - *b as i64;
+            if data_type == DataType::Interval {
+                Value::Interval(Interval { months: 0, days: days as i32, micros: 0 })
+            } else {
+                Value::Int(days)
+            }
+        }
+        (Subtract, Value::Time(a), Value::Time(b)) => Value::Interval(Interval { months: 0, days: 0, micros: a - b }),
+        (Subtract, Value::Date(_) | Value::Timestamp(_), Value::Date(_) | Value::Timestamp(_)) => {
+            let micros = micros_of(left).checked_sub(micros_of(right)).ok_or_else(out_of_calendar)?;
+            let days = i32::try_from(micros / MICROS_PER_DAY).map_err(|_| out_of_calendar())?;
+            Value::Interval(Interval { months: 0, days, micros: micros % MICROS_PER_DAY })
+        }
+        (Multiply, Value::Interval(v), Value::Int(n)) | (Multiply, Value::Int(n), Value::Interval(v)) => {
+            Value::Interval(times(*v, *n)?)
+        }
+        (Divide, Value::Interval(_), Value::Int(0)) => return Err(decimals::zero_division()),
+        (Divide, Value::Interval(v), Value::Int(n)) => {
+            // Months and days that do not divide evenly spill into the next smaller unit.
+            let months = v.months as i64 / n;
+            let days = v.days as i64 + v.months as i64 % n * 30;
+            let micros = v.micros as i128 + (days % n) as i128 * MICROS_PER_DAY as i128;
+            Value::Interval(narrow(months, days / n, micros / *n as i128)?)
+        }
+        _ => {
+            let (l, r) = (left.natural_type(), right.natural_type());
+            return Err(Error::type_error(format!("no operator {l} {} {r}", op.symbol())).with_sqlstate("42883"));
+        }
+    };
+    super::cast::cast_value(&value, data_type)
+}
+
+fn micros_of(value: &Value) -> i64 {
+    match value {
+        Value::Date(days) => *days as i64 * MICROS_PER_DAY,
+        Value::Timestamp(micros) => *micros,
+        _ => 0,
+    }
+}
+
+fn move_days(day: i32, by: Option<i64>) -> Result<Value> {
+    let moved = by.and_then(|by| (day as i64).checked_add(by)).and_then(|d| i32::try_from(d).ok());
+    let moved = moved.filter(|d| (temporal::MIN_DATE..=temporal::MAX_DATE).contains(d));
+    moved.map(Value::Date).ok_or_else(out_of_calendar)
+}
+
+/// A date, time or timestamp plus an interval. A date plus days stays a date; the caller casts.
+fn shift(at: &Value, by: Interval) -> Result<Value> {
+    match at {
+        Value::Date(day) => {
+            let moved = temporal::add_interval(*day as i64 * MICROS_PER_DAY, by).ok_or_else(out_of_calendar)?;
+            Ok(Value::Timestamp(moved))
+        }
+        Value::Timestamp(micros) => {
+            temporal::add_interval(*micros, by).map(Value::Timestamp).ok_or_else(out_of_calendar)
+        }
+        Value::Time(micros) => {
+            let moved = (*micros as i128 + by.micros as i128).rem_euclid(MICROS_PER_DAY as i128);
+            Ok(Value::Time(moved as i64))
+        }
+        _ => Err(Error::type_error(format!("cannot add an interval to {}", at.natural_type()))),
+    }
+}
+
+fn narrow(months: i64, days: i64, micros: i128) -> Result<Interval> {
+    match (i32::try_from(months), i32::try_from(days), i64::try_from(micros)) {
+        (Ok(months), Ok(days), Ok(micros)) => Ok(Interval { months, days, micros }),
+        _ => Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015")),
+    }
+}
+
+fn times(v: Interval, n: i64) -> Result<Interval> {
+    let product = |a: i32| (a as i64).checked_mul(n).unwrap_or(i64::MAX);
+    narrow(product(v.months), product(v.days), v.micros as i128 * n as i128)
+}
+
+fn inverse(v: Interval) -> Result<Interval> {
+    times(v, -1)
+}
+
+fn sum(a: Interval, b: Interval) -> Result<Interval> {
+    let micros = a.micros as i128 + b.micros as i128;
+    narrow(a.months as i64 + b.months as i64, a.days as i64 + b.days as i64, micros)
+}
+
+/// `-interval`.
+pub(super) fn negate(value: &Value) -> Result<Value> {
+    match value {
+        Value::Interval(v) => inverse(*v).map(Value::Interval),
+        other => Ok(other.clone()),
+    }
+}

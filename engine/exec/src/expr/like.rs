@@ -1,0 +1,204 @@
+//! `LIKE`: `%` any run, `_` any one character, everything else itself. Patterns are compiled once when
+//! constant; the common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
+
+use super::access::{self, Rows, Texts, valid};
+use nacre_column::{Form, Values, Vector};
+use nacre_types::{DataType, Error, Result};
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    /// These bytes.
+    Exactly(Vec<u8>),
+    /// So many characters, whichever.
+    Characters(usize),
+}
+
+/// A pattern cut at its `%`: each run of parts matches somewhere after the run before it.
+struct Pattern {
+    runs: Vec<Vec<Part>>,
+    fold: bool,
+}
+
+impl Pattern {
+    fn compile(pattern: &str, escape: char, fold: bool) -> Result<Pattern> {
+        let mut runs: Vec<Vec<Part>> = vec![Vec::new()];
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            let Some(run) = runs.last_mut() else { break };
+            let literal = if c == escape {
+                chars.next().ok_or_else(|| {
+                    Error::type_error("LIKE pattern ends with its escape character").with_sqlstate("22025")
+                })?
+            } else if c == '%' {
+                runs.push(Vec::new());
+                continue;
+            } else if c == '_' {
+                match run.last_mut() {
+                    Some(Part::Characters(n)) => *n += 1,
+                    _ => run.push(Part::Characters(1)),
+                }
+                continue;
+            } else {
+                c
+            };
+            let mut buffer = [0; 4];
+            let bytes = literal.encode_utf8(&mut buffer).as_bytes();
+            let bytes = bytes.iter().map(|b| if fold { b.to_ascii_lowercase() } else { *b });
+            match run.last_mut() {
+                Some(Part::Exactly(own)) => own.extend(bytes),
+                _ => run.push(Part::Exactly(bytes.collect())),
+            }
+        }
+        // Neighbouring `%` are one.
+        let last = runs.len() - 1;
+        let mut at = 0;
+        runs.retain(|run| {
+            at += 1;
+            at == 1 || at == last + 1 || !run.is_empty()
+        });
+        Ok(Pattern { runs, fold })
+    }
+
+    fn matches(&self, text: &[u8]) -> bool {
+        let folded;
+        let text = if self.fold {
+            folded = text.to_ascii_lowercase();
+            &folded[..]
+        } else {
+            text
+        };
+        let [first, middle @ .., last] = &self.runs[..] else {
+            return self.runs.first().is_some_and(|run| match_run(run, text) == Some(text.len()));
+        };
+        let Some(mut at) = match_run(first, text) else { return false };
+        for run in middle {
+            match find_run(run, text, at) {
+                Some(end) => at = end,
+                None => return false,
+            }
+        }
+        match_at_end(last, text, at)
+    }
+}
+
+/// Matches a run at the start of `text`; where it ends.
+fn match_run(run: &[Part], text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for part in run {
+        match part {
+            Part::Exactly(bytes) => {
+                if !text.get(at..)?.starts_with(bytes) {
+                    return None;
+                }
+                at += bytes.len();
+            }
+            Part::Characters(n) => {
+                for _ in 0..*n {
+                    at += char_len(*text.get(at)?);
+                }
+            }
+        }
+    }
+    (at <= text.len()).then_some(at)
+}
+
+fn char_len(first: u8) -> usize {
+    match first {
+        0..0x80 => 1,
+        0x80..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        _ => 4,
+    }
+}
+
+fn is_boundary(text: &[u8], at: usize) -> bool {
+    text.get(at).is_none_or(|b| b & 0xc0 != 0x80)
+}
+
+/// The first match of a run at or after `from`; where it ends.
+fn find_run(run: &[Part], text: &[u8], from: usize) -> Option<usize> {
+    if let [Part::Exactly(needle)] = run {
+        return find(text.get(from..)?, needle).map(|at| from + at + needle.len());
+    }
+    let lead = if let Some(Part::Exactly(bytes)) = run.first() { &bytes[..] } else { &[] };
+    let mut at = from;
+    while at <= text.len() {
+        at += find(&text[at..], lead)?;
+        if is_boundary(text, at)
+            && let Some(len) = match_run(run, &text[at..])
+        {
+            return Some(at + len);
+        }
+        at += 1;
+    }
+    None
+}
+
+fn match_at_end(run: &[Part], text: &[u8], from: usize) -> bool {
+    match run {
+        [] => true,
+        [Part::Exactly(bytes)] => text.len() >= from + bytes.len() && text.ends_with(bytes),
+        _ => {
+            (from..=text.len()).any(|at| is_boundary(text, at) && match_run(run, &text[at..]) == Some(text.len() - at))
+        }
+    }
+}
+
+/// Where `needle` first is in `haystack`.
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    let Some((&first, rest)) = needle.split_first() else { return Some(0) };
+    let last_start = haystack.len().checked_sub(needle.len())?;
+    let mut at = 0;
+    while at <= last_start {
+        at += find_byte(&haystack[at..=last_start], first)?;
+        if &haystack[at + 1..at + needle.len()] == rest {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Position of a byte, eight at a time.
+fn find_byte(haystack: &[u8], byte: u8) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let pattern = LOW.wrapping_mul(byte as u64);
+    let (words, tail) = haystack.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let difference = u64::from_le_bytes(*word) ^ pattern;
+        // The lowest flagged byte is exact; only bytes above a real zero can be flagged by mistake.
+        let zeros = difference.wrapping_sub(LOW) & !difference & HIGH;
+        if zeros != 0 {
+            return Some(index * 8 + (zeros.trailing_zeros() / 8) as usize);
+        }
+    }
+    tail.iter().position(|b| *b == byte).map(|at| words.len() * 8 + at)
+}
+
+/// `arg [NOT] LIKE pattern`.
+pub(super) fn like(
+    arg: &Vector,
+    pattern: &Vector,
+    escape: Option<char>,
+    negated: bool,
+    fold: bool,
+    rows: Rows<'_>,
+) -> Result<Vector> {
+    let validity = access::validity(&[arg, pattern]);
+    let escape = escape.unwrap_or('\\');
+    let (texts, patterns) = (Texts::new(arg), Texts::new(pattern));
+    let mut out = vec![false; rows.len];
+    let constant = matches!(pattern.form(), Form::Constant(_));
+    let mut compiled: Option<Pattern> = None;
+    for i in rows.iter().filter(|i| valid(&validity, *i)) {
+        let reusable = compiled.take().filter(|_| constant);
+        let current = match reusable {
+            Some(current) => current,
+            None => Pattern::compile(&patterns.text(i), escape, fold)?,
+        };
+        out[i] = current.matches(texts.bytes(i)) != negated;
+        compiled = Some(current);
+    }
+    Ok(Vector::new(DataType::Boolean, Values::Bool(out), validity))
+}

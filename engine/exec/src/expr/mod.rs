@@ -1,0 +1,198 @@
+//! Expression evaluation over batches.
+//!
+//! A result has one value a row of the batch's vectors (not a selected row): values at unselected rows
+//! are unspecified, and nothing about them raises an error. Strict nodes evaluate their arguments over
+//! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict node over
+//! constants is computed once, over one dictionary-coded argument once a dictionary entry.
+
+pub(crate) mod access;
+mod arithmetic;
+mod cast;
+mod compare;
+pub(crate) mod decimals;
+mod filter;
+mod function;
+mod interval;
+mod json;
+mod like;
+mod logic;
+mod number;
+mod parse;
+mod temporal;
+
+mod text;
+
+pub use cast::cast_value;
+pub use filter::filter;
+
+pub(crate) use access::{Rows, Texts, mask};
+pub(crate) use filter::filter_rows;
+pub(crate) use interval::{comparable as interval_comparable, compare_values};
+
+use crate::Context;
+use nacre_column::{Batch, Bitmap, Form, Values, Vector};
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_types::{DataType, Error, Result, Value};
+use std::sync::Arc;
+
+/// The value of an expression for each row of the batch's vectors; unspecified at unselected rows.
+pub fn evaluate(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<Vector> {
+    let shared = evaluate_shared(expr, batch, context)?;
+    Ok(Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// Like [`evaluate`], without copying what is a column of the batch already.
+pub(crate) fn evaluate_shared(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<Arc<Vector>> {
+    Evaluator { batch, context }.eval(expr, Rows { len: batch.rows, selection: batch.selection.as_deref() })
+}
+
+/// The value of an expression without columns.
+pub fn evaluate_constant(expr: &Expr, context: &Context<'_>) -> Result<Value> {
+    let batch = Batch::new(Vec::new(), 1);
+    Ok(evaluate_shared(expr, &batch, context)?.value(0))
+}
+
+/// Evaluation over one batch.
+pub(crate) struct Evaluator<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) context: &'a Context<'a>,
+}
+
+impl Evaluator<'_> {
+    /// Evaluates over some rows.
+    pub(crate) fn eval(&self, expr: &Expr, rows: Rows<'_>) -> Result<Arc<Vector>> {
+        if rows.is_empty() {
+            return Ok(Arc::new(Vector::constant(expr.data_type, &Value::Null, rows.len)));
+        }
+        match &expr.kind {
+            ExprKind::Column(index) => match self.batch.columns.get(*index) {
+                Some(column) => Ok(column.clone()),
+                None => Err(Error::type_error(format!("no column {index} in the input"))),
+            },
+            ExprKind::Literal(value) => Ok(Arc::new(Vector::constant(expr.data_type, value, rows.len))),
+            ExprKind::Parameter(index) => self.parameter(*index, expr.data_type, rows.len),
+            ExprKind::And(list) => self.junction(list, rows, false),
+            ExprKind::Or(list) => self.junction(list, rows, true),
+            ExprKind::Case { branches, otherwise } => self.case(branches, otherwise.as_deref(), expr.data_type, rows),
+            ExprKind::Function { function: nacre_sql::expr::ScalarFunction::Coalesce, args } => {
+                self.coalesce(args, expr.data_type, rows)
+            }
+            _ => self.strict(expr, rows),
+        }
+    }
+
+    fn parameter(&self, index: usize, data_type: DataType, len: usize) -> Result<Arc<Vector>> {
+        let Some(value) = self.context.parameters.get(index) else {
+            return Err(Error::type_error(format!("no value for parameter {}", index + 1)).with_sqlstate("07001"));
+        };
+        // Callers cast parameters once, beforehand; a value that is not of the type is cast here all the same.
+        let constant = if value.is_null() || cast::is_of_type(value, data_type) {
+            Vector::constant(data_type, value, len)
+        } else {
+            Vector::constant(data_type, &cast_value(value, data_type)?, len)
+        };
+        Ok(Arc::new(constant))
+    }
+
+    fn strict(&self, expr: &Expr, rows: Rows<'_>) -> Result<Arc<Vector>> {
+        let mut children = Vec::new();
+        expr.for_each_child(&mut |child| children.push(child));
+        let args = children.into_iter().map(|child| self.eval(child, rows)).collect::<Result<Vec<_>>>()?;
+        let mut dictionary = None;
+        let mut flat = false;
+        for (at, arg) in args.iter().enumerate() {
+            match arg.form() {
+                Form::Constant(_) => {}
+                Form::Dictionary { codes, values } if dictionary.is_none() => dictionary = Some((at, codes, values)),
+                _ => flat = true,
+            }
+        }
+        if flat {
+            return self.apply(expr, &args, rows).map(Arc::new);
+        }
+        match dictionary {
+            None => {
+                let ones: Vec<_> = args.iter().map(|arg| Arc::new(arg.take(&[0]))).collect();
+                let one = self.apply(expr, &ones, Rows::all(1))?;
+                Ok(Arc::new(Vector::constant(expr.data_type, &one.value(0), rows.len)))
+            }
+            Some((at, codes, values)) if values.len() <= rows.count() && !values.is_empty() => {
+                match self.once_an_entry(expr, &args, at, values) {
+                    Some(result) => Ok(Arc::new(spread(&result, codes, args[at].validity()))),
+                    None => self.apply(expr, &args, rows).map(Arc::new),
+                }
+            }
+            Some(_) => self.apply(expr, &args, rows).map(Arc::new),
+        }
+    }
+
+    /// Evaluates over the entries of a dictionary. `None` when that fails: the failing entry may belong to
+    /// no selected row. Also `None` where null input does not give null output.
+    fn once_an_entry(&self, expr: &Expr, args: &[Arc<Vector>], at: usize, values: &Arc<Values>) -> Option<Vector> {
+        let len = values.len();
+        let entries: Vec<_> = args
+            .iter()
+            .enumerate()
+            .map(|(index, arg)| {
+                let one = if index == at {
+                    Vector::new(arg.data_type(), (**values).clone(), None)
+                } else {
+                    arg.take(&vec![0; len])
+                };
+                Arc::new(one)
+            })
+            .collect();
+        let has_nulls = args[at].validity().is_some();
+        if has_nulls && !null_in_null_out(expr) {
+            return None;
+        }
+        self.apply(expr, &entries, Rows::all(len)).ok()
+    }
+
+    /// Computes a strict node from its arguments, which all have `rows.len` values.
+    fn apply(&self, expr: &Expr, args: &[Arc<Vector>], rows: Rows<'_>) -> Result<Vector> {
+        match (&expr.kind, args) {
+            (ExprKind::Cast(_), [arg]) => cast::cast_vector(arg, expr.data_type, rows),
+            (ExprKind::Not(_), [arg]) => Ok(logic::not(arg)),
+            (ExprKind::Negate(_), [arg]) => arithmetic::negate(arg, expr.data_type, rows),
+            (ExprKind::IsNull { negated, .. }, [arg]) => Ok(logic::is_null(arg, *negated)),
+            (ExprKind::IsBoolean { value, negated, .. }, [arg]) => Ok(logic::is_boolean(arg, *value, *negated)),
+            (ExprKind::Binary { op, .. }, [left, right]) => {
+                if op.is_comparison() {
+                    compare::compare(*op, left, right, rows)
+                } else if *op == nacre_sql::expr::BinaryOp::Concat {
+                    text::concat(args, expr.data_type, rows)
+                } else {
+                    arithmetic::binary(*op, left, right, expr.data_type, rows)
+                }
+            }
+            (ExprKind::InList { negated, .. }, [arg, list @ ..]) => compare::in_list(arg, list, *negated, rows),
+            (ExprKind::Like { escape, negated, case_insensitive, .. }, [arg, pattern]) => {
+                like::like(arg, pattern, *escape, *negated, *case_insensitive, rows)
+            }
+            (ExprKind::Function { function, .. }, _) => {
+                function::apply(*function, args, expr.data_type, rows, self.context)
+            }
+            _ => Err(Error::unsupported("this expression")),
+        }
+    }
+}
+
+fn null_in_null_out(expr: &Expr) -> bool {
+    use nacre_sql::expr::{BinaryOp, ScalarFunction};
+    match &expr.kind {
+        ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
+        ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
+        ExprKind::Function { function, .. } => !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf),
+        _ => true,
+    }
+}
+
+/// Values computed a dictionary entry each, laid out a row each.
+fn spread(entries: &Vector, codes: &[u32], validity: Option<&Bitmap>) -> Vector {
+    let row_values = entries.take(codes);
+    match validity {
+        None => row_values,
+        Some(validity) => access::mask(row_values, validity),
+    }
+}

@@ -1,0 +1,128 @@
+//! Text to values: what `CAST(text AS …)` accepts. Surrounding blanks are ignored, anything else is not.
+
+use super::decimals::fit;
+use super::{arithmetic, json};
+use nacre_types::temporal::{self, MICROS_PER_DAY, MICROS_PER_SECOND};
+use nacre_types::{DataType, Error, Interval, Result, Value, decimal, key};
+
+/// The text is not a value of the type: SQLSTATE `22P02`.
+#[cold]
+pub(super) fn bad_text(value: &Value, to: DataType) -> Error {
+    let mut text = value.to_string();
+    if text.chars().count() > 60 {
+        text = text.chars().take(57).chain("...".chars()).collect();
+    }
+    Error::type_error(format!("'{text}' is not a valid {to}")).with_sqlstate("22P02")
+}
+
+/// Reads a value of a type other than text.
+pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
+    use DataType as T;
+    let bad = || bad_text(&Value::Text(text.to_string()), to);
+    let trimmed = text.trim();
+    Ok(match to {
+        T::Null => Value::Null,
+        T::Boolean => Value::Boolean(boolean(trimmed).ok_or_else(bad)?),
+        T::Float32 | T::Float64 => {
+            let v: f64 = trimmed.parse().map_err(|_| bad())?;
+            // The text of an infinity is one; digits that overflow to one are not.
+            let spelled = trimmed.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
+            Value::Float(arithmetic::finite(v, !spelled && !v.is_nan(), to)?)
+        }
+        T::Decimal { scale, .. } => {
+            let (unscaled, from) = decimal::parse(trimmed).ok_or_else(bad)?;
+            key::from_integer(to, fit(decimal::rescale(unscaled, from, scale), to)?)
+        }
+        t if t.is_integer() => {
+            let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(bad());
+            }
+            key::from_integer(to, fit(trimmed.parse().ok(), to)?)
+        }
+        T::Date => {
+            let date = temporal::parse_date(trimmed);
+            let date = date
+                .or_else(|| temporal::parse_timestamp(trimmed).map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32));
+            Value::Date(date.ok_or_else(bad)?)
+        }
+        T::Time => {
+            let time = temporal::parse_time(trimmed);
+            let time = time.or_else(|| temporal::parse_timestamp(trimmed).map(|m| m.rem_euclid(MICROS_PER_DAY)));
+            Value::Time(time.ok_or_else(bad)?)
+        }
+        T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
+        T::Interval => Value::Interval(interval(trimmed).ok_or_else(bad)?),
+        T::Json => {
+            json::check(text)?;
+            Value::Json(text.to_string())
+        }
+        T::Binary { max_bytes } => {
+            if max_bytes.is_some_and(|n| text.len() > n as usize) {
+                return Err(Error::type_error(format!("value too long for {to}")).with_sqlstate("22001"));
+            }
+            Value::Binary(text.as_bytes().to_vec())
+        }
+        _ => return Err(bad()),
+    })
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    let any = |words: &[&str]| words.iter().any(|w| text.eq_ignore_ascii_case(w));
+    if any(&["true", "t", "yes", "y", "on", "1"]) {
+        Some(true)
+    } else if any(&["false", "f", "no", "n", "off", "0"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// `1 year 2 months -3 days 04:05:06.5` and the like.
+fn interval(text: &str) -> Option<Interval> {
+    let mut sum = (0i64, 0i64, 0i64);
+    let mut words = text.split_ascii_whitespace().peekable();
+    words.peek()?;
+    while let Some(word) = words.next() {
+        if word.contains(':') {
+            let (negative, clock) = match word.strip_prefix('-') {
+                Some(rest) => (true, rest),
+                None => (false, word),
+            };
+            let micros = temporal::parse_time(clock)?;
+            sum.2 = sum.2.checked_add(if negative { -micros } else { micros })?;
+            continue;
+        }
+        let (unscaled, scale) = decimal::parse(word)?;
+        let unit = words.next()?.trim_end_matches(['s', 'S']);
+        let whole = || i64::try_from(decimal::rescale(unscaled, scale, 0)?).ok().filter(|_| scale == 0);
+        let time = |unit_us: i64| {
+            let micros = unscaled.checked_mul(unit_us as i128)?;
+            i64::try_from(decimal::rescale(micros, scale, 0)?).ok()
+        };
+        let add = |a: i64, b: Option<i64>, factor: i64| a.checked_add(b?.checked_mul(factor)?);
+        let is = |name: &str| unit.eq_ignore_ascii_case(name);
+        if is("year") {
+            sum.0 = add(sum.0, whole(), 12)?;
+        } else if is("month") || is("mon") {
+            sum.0 = add(sum.0, whole(), 1)?;
+        } else if is("week") {
+            sum.1 = add(sum.1, whole(), 7)?;
+        } else if is("day") {
+            sum.1 = add(sum.1, whole(), 1)?;
+        } else if is("hour") {
+            sum.2 = add(sum.2, time(3600 * MICROS_PER_SECOND), 1)?;
+        } else if is("minute") || is("min") {
+            sum.2 = add(sum.2, time(60 * MICROS_PER_SECOND), 1)?;
+        } else if is("second") || is("sec") {
+            sum.2 = add(sum.2, time(MICROS_PER_SECOND), 1)?;
+        } else if is("millisecond") {
+            sum.2 = add(sum.2, time(1000), 1)?;
+        } else if is("microsecond") {
+            sum.2 = add(sum.2, time(1), 1)?;
+        } else {
+            return None;
+        }
+    }
+    Some(Interval { months: i32::try_from(sum.0).ok()?, days: i32::try_from(sum.1).ok()?, micros: sum.2 })
+}

@@ -1,0 +1,222 @@
+//! Text functions. Positions and lengths count characters; binary values count bytes.
+
+use super::access::{self, Rows, Texts};
+use super::{arithmetic, like};
+use nacre_column::{Values, Vector};
+use nacre_sql::expr::ScalarFunction;
+use nacre_types::{DataType, Error, PhysicalType, Result, limits};
+use std::sync::Arc;
+
+fn wrong(function: ScalarFunction) -> Error {
+    Error::type_error(format!("wrong arguments for {function:?}")).with_sqlstate("42883")
+}
+
+fn check_length(bytes: usize) -> Result<()> {
+    if bytes > limits::MAX_VALUE_BYTES {
+        return Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)));
+    }
+    Ok(())
+}
+
+/// `||` and `CONCAT`: null when any argument is.
+pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+    let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
+    if let Some(other) = all.iter().find(|arg| arg.data_type().physical() != PhysicalType::Bytes) {
+        if other.data_type() == DataType::Null {
+            return Ok(Vector::constant(data_type, &nacre_types::Value::Null, rows.len));
+        }
+        return Err(Error::type_error(format!("cannot concatenate {}", other.data_type())));
+    }
+    access::map_bytes(&all, data_type, rows, &mut |i, out| {
+        all.iter().for_each(|arg| out.extend_from_slice(Texts::new(arg).bytes(i)));
+        check_length(out.len()).map(|()| true)
+    })
+}
+
+/// Functions from text to a number or boolean.
+pub(super) fn measure(
+    function: ScalarFunction,
+    args: &[Arc<Vector>],
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
+    use ScalarFunction::{Length, OctetLength, Position, StartsWith};
+    let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
+    let Some(first) = all.first() else { return Err(wrong(function)) };
+    let validity = access::validity(&all);
+    let binary = matches!(first.data_type(), DataType::Binary { .. });
+    let a = Texts::new(first);
+    let b = Texts::new(all.get(1).unwrap_or(first));
+    match (function, all.len()) {
+        (Length, 1) if !binary => {
+            arithmetic::each(data_type, validity, rows, &mut |i| Ok(characters(a.bytes(i)) as i128))
+        }
+        (Length | OctetLength, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128)),
+        (Position, 2) => arithmetic::each(data_type, validity, rows, &mut |i| {
+            let text = b.bytes(i);
+            Ok(like::find(text, a.bytes(i)).map_or(0, |at| characters(&text[..at]) as i128 + 1))
+        }),
+        (StartsWith, 2) => {
+            let mut out = vec![false; rows.len];
+            rows.iter().for_each(|i| out[i] = a.bytes(i).starts_with(b.bytes(i)));
+            Ok(Vector::new(DataType::Boolean, Values::Bool(out), validity))
+        }
+        _ => Err(wrong(function)),
+    }
+}
+
+/// Characters of UTF-8 text: bytes that do not continue one.
+fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|b| (**b & 0xc0) != 0x80).count()
+}
+
+/// Byte offset of character `n`; the length when there are fewer.
+fn offset(text: &[u8], n: usize) -> usize {
+    if text.is_ascii() {
+        return n.min(text.len());
+    }
+    let starts = text.iter().enumerate().filter(|(_, b)| (**b & 0xc0) != 0x80);
+    starts.map(|(at, _)| at).nth(n).unwrap_or(text.len())
+}
+
+/// Characters `from..to` (clamped).
+fn slice(text: &[u8], from: usize, to: usize) -> &[u8] {
+    if to <= from {
+        return &[];
+    }
+    let start = offset(text, from);
+    let rest = &text[start..];
+    &rest[..offset(rest, to - from)]
+}
+
+fn trim<'a>(text: &'a str, set: &str, left: bool, right: bool) -> &'a str {
+    let inside = |c: char| set.contains(c);
+    let text = if left { text.trim_start_matches(inside) } else { text };
+    if right { text.trim_end_matches(inside) } else { text }
+}
+
+/// Functions from text to text.
+pub(super) fn transform(
+    function: ScalarFunction,
+    args: &[Arc<Vector>],
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
+    use ScalarFunction as F;
+    let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
+    let numbers: Vec<_> = all.iter().map(|arg| access::wide(arg)).collect();
+    let number = |index: usize, i: usize| -> Result<i64> {
+        match numbers.get(index) {
+            Some(Some(v)) => Ok(v.get(i).clamp(i32::MIN as i128, i32::MAX as i128) as i64),
+            _ => Err(wrong(function)),
+        }
+    };
+    let text = |index: usize, i: usize| -> Result<&[u8]> {
+        match all.get(index) {
+            Some(arg) if arg.data_type().physical() == PhysicalType::Bytes => Ok(Texts::new(arg).bytes(i)),
+            _ => Err(wrong(function)),
+        }
+    };
+    let binary = matches!(all.first().map(|a| a.data_type()), Some(DataType::Binary { .. }));
+    access::map_bytes(&all, data_type, rows, &mut |i, out| {
+        let value = text(0, i)?;
+        let string = || String::from_utf8_lossy(value);
+        match function {
+            F::Lower | F::Upper => {
+                let upper = function == F::Upper;
+                if value.is_ascii() {
+                    out.extend_from_slice(value);
+                    if upper { out.make_ascii_uppercase() } else { out.make_ascii_lowercase() }
+                } else if upper {
+                    out.extend_from_slice(string().to_uppercase().as_bytes());
+                } else {
+                    out.extend_from_slice(string().to_lowercase().as_bytes());
+                }
+            }
+            F::Trim | F::LeftTrim | F::RightTrim => {
+                let set = if all.len() > 1 { String::from_utf8_lossy(text(1, i)?) } else { " ".into() };
+                let trimmed = string();
+                let trimmed = trim(&trimmed, &set, function != F::RightTrim, function != F::LeftTrim);
+                out.extend_from_slice(trimmed.as_bytes());
+            }
+            F::Substring => {
+                let start = number(1, i)?;
+                let end = if all.len() > 2 {
+                    let length = number(2, i)?;
+                    if length < 0 {
+                        return Err(Error::type_error("negative substring length").with_sqlstate("22011"));
+                    }
+                    start + length
+                } else {
+                    i64::MAX
+                };
+                // Positions before the first character count towards the length, as in the SQL standard.
+                let from = (start - 1).max(0) as usize;
+                let to = (end.saturating_sub(1)).max(0) as usize;
+                if binary {
+                    let to = to.min(value.len());
+                    out.extend_from_slice(value.get(from..to).unwrap_or(&[]));
+                } else {
+                    out.extend_from_slice(slice(value, from, to));
+                }
+            }
+            F::Left | F::Right => {
+                let n = number(1, i)?;
+                let length = characters(value);
+                // A negative count means all but so many characters of the other end.
+                let kept =
+                    if n >= 0 { (n as usize).min(length) } else { length.saturating_sub(n.unsigned_abs() as usize) };
+                let (from, to) = if function == F::Left { (0, kept) } else { (length - kept, length) };
+                out.extend_from_slice(slice(value, from, to));
+            }
+            F::Replace => replace(value, text(1, i)?, text(2, i)?, out)?,
+            F::Reverse if binary => out.extend(value.iter().rev()),
+            F::Reverse => out.extend_from_slice(string().chars().rev().collect::<String>().as_bytes()),
+            F::Repeat => {
+                let n = number(1, i)?.max(0) as usize;
+                check_length(value.len().saturating_mul(n))?;
+                (0..n).for_each(|_| out.extend_from_slice(value));
+            }
+            F::LeftPad | F::RightPad => {
+                let n = number(1, i)?.max(0) as usize;
+                let fill = if all.len() > 2 { text(2, i)? } else { b" " };
+                pad(value, n, fill, function == F::LeftPad, out)?;
+            }
+            _ => return Err(wrong(function)),
+        }
+        Ok(true)
+    })
+}
+
+fn replace(value: &[u8], from: &[u8], to: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let mut rest = value;
+    if !from.is_empty() {
+        while let Some(at) = like::find(rest, from) {
+            out.extend_from_slice(&rest[..at]);
+            out.extend_from_slice(to);
+            check_length(out.len())?;
+            rest = &rest[at + from.len()..];
+        }
+    }
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+fn pad(value: &[u8], n: usize, fill: &[u8], left: bool, out: &mut Vec<u8>) -> Result<()> {
+    let length = characters(value);
+    if length >= n || fill.is_empty() {
+        out.extend_from_slice(slice(value, 0, n));
+        return Ok(());
+    }
+    check_length(value.len() + (n - length).saturating_mul(4))?;
+    if !left {
+        out.extend_from_slice(value);
+    }
+    let (missing, width) = (n - length, characters(fill).max(1));
+    (0..missing / width).for_each(|_| out.extend_from_slice(fill));
+    out.extend_from_slice(slice(fill, 0, missing % width));
+    if left {
+        out.extend_from_slice(value);
+    }
+    Ok(())
+}

@@ -1,0 +1,495 @@
+//! Gives each distinct key an id, in the order keys are first seen: what grouping, `DISTINCT` and hash
+//! joins stand on.
+//!
+//! A key is packed into a few 64-bit words: narrow integers in as many bits as their type has, text and
+//! 128-bit values as interned ids. While the keys seen span few combinations, ids come from a dense table
+//! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
+
+use crate::expr::Rows;
+use crate::intern::{Interner, SlotTable};
+use crate::store::NO_ROW;
+use nacre_column::{Form, Values, Vector};
+use nacre_types::hash::{combine, hash_u64};
+use nacre_types::{DataType, Error, PhysicalType, Result, key};
+use std::sync::Arc;
+
+/// A dense table may always have so many slots, and further ones in proportion to its groups.
+const DENSE_SLOTS: usize = 1 << 14;
+const DENSE_SLOTS_A_GROUP: usize = 8;
+
+/// Where a column's bits are. Narrow columns store `value - low + 1`, so that zero is null.
+struct Field {
+    data_type: DataType,
+    interner: Option<Interner>,
+    /// Least value of the type when narrow; `None` when the value takes a whole word.
+    low: Option<i64>,
+    word: usize,
+    shift: u32,
+    bits: u32,
+    /// Where the null bit of a whole-word column is. None is needed when it is the only column.
+    null: Option<(usize, u32)>,
+}
+
+/// One column's extent in the dense table: code 0 is null, code `n` the value `low + n - 1`.
+#[derive(Clone, Copy)]
+struct Axis {
+    low: i64,
+    size: usize,
+}
+
+/// See the module.
+pub(crate) struct Grouper {
+    fields: Vec<Field>,
+    stride: usize,
+    keys: Vec<u64>,
+    groups: usize,
+    /// The group of null when there is one whole-word column only.
+    null_group: u32,
+    table: SlotTable,
+    dense: Option<(Vec<Axis>, Vec<u32>)>,
+    ids: Vec<u32>,
+}
+
+fn narrow_range(data_type: DataType) -> Option<(i64, u32)> {
+    Some(match data_type {
+        DataType::Null | DataType::Boolean => (0, 2),
+        DataType::Int8 => (i8::MIN as i64, 9),
+        DataType::UInt8 => (0, 9),
+        DataType::Int16 => (i16::MIN as i64, 17),
+        DataType::UInt16 => (0, 17),
+        DataType::Int32 | DataType::Date => (i32::MIN as i64, 33),
+        DataType::UInt32 => (0, 33),
+        DataType::Time => (0, 40),
+        _ => return None,
+    })
+}
+
+impl Grouper {
+    /// For keys of these types.
+    pub fn new(types: &[DataType]) -> Grouper {
+        let mut fields: Vec<Field> = types
+            .iter()
+            .map(|&data_type| {
+                let physical = data_type.physical();
+                let interned = matches!(physical, PhysicalType::Bytes | PhysicalType::I128);
+                let (low, bits) = match narrow_range(data_type) {
+                    _ if interned => (Some(1), 32),
+                    Some((low, bits)) => (Some(low), bits),
+                    None => (None, 64),
+                };
+                let interner = interned.then(|| Interner::new(physical));
+                Field { data_type, interner, low, word: 0, shift: 0, bits, null: None }
+            })
+            .collect();
+        // Whole words first, then everything narrower into the first word with room.
+        let mut free: Vec<u32> = Vec::new();
+        let alone = fields.len() == 1;
+        for field in fields.iter_mut().filter(|f| f.low.is_none()) {
+            field.word = free.len();
+            free.push(0);
+        }
+        let mut place = |bits: u32| {
+            let word = free.iter().position(|room| *room >= bits).unwrap_or_else(|| {
+                free.push(64);
+                free.len() - 1
+            });
+            free[word] -= bits;
+            (word, 64 - free[word] - bits)
+        };
+        for field in &mut fields {
+            if field.low.is_some() {
+                (field.word, field.shift) = place(field.bits);
+            } else if !alone {
+                field.null = Some(place(1));
+            }
+        }
+        let dense = fields.iter().all(|f| !f.data_type.is_float()).then(|| (Vec::new(), Vec::new()));
+        Grouper {
+            stride: free.len().max(1),
+            fields,
+            keys: Vec::new(),
+            groups: 0,
+            null_group: NO_ROW,
+            table: SlotTable::new(),
+            dense,
+            ids: Vec::new(),
+        }
+    }
+
+    /// Number of distinct keys.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Estimated bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        let interners: usize = self.fields.iter().filter_map(|f| f.interner.as_ref()).map(Interner::memory_bytes).sum();
+        let dense = self.dense.as_ref().map_or(0, |(_, slots)| slots.len() * 4);
+        self.keys.capacity() * 8 + self.table.memory_bytes() + dense + interners
+    }
+
+    /// The group of each of these rows, in their order. New keys become groups.
+    pub fn assign(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+        self.resolve(keys, rows, true, out)
+    }
+
+    /// Like [`Grouper::assign`], but unknown keys are [`NO_ROW`].
+    pub fn lookup(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+        self.resolve(keys, rows, false, out)
+    }
+
+    fn resolve(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, insert: bool, out: &mut Vec<u32>) -> Result<()> {
+        out.clear();
+        if self.fields.is_empty() {
+            if insert {
+                self.groups = 1;
+            }
+            out.resize(rows.count(), if self.groups == 0 { NO_ROW } else { 0 });
+            return Ok(());
+        }
+        let n = rows.count();
+        // Interned ids once, for either path.
+        let mut codes: Vec<Codes> = Vec::with_capacity(keys.len());
+        for (field, vector) in self.fields.iter_mut().zip(keys) {
+            codes.push(match &mut field.interner {
+                Some(interner) => {
+                    let mut ids = std::mem::take(&mut self.ids);
+                    interner.intern(vector, rows, insert, &mut ids)?;
+                    let values = ids.iter().map(|id| *id as i64).collect();
+                    let nulls = vector.validity().map(|_| ids.iter().map(|id| *id == 0).collect());
+                    self.ids = ids;
+                    Codes { values, nulls }
+                }
+                None => Codes::of(vector, rows)?,
+            });
+        }
+        if self.dense.is_some() && (!insert || self.extend_dense(&codes)) {
+            self.resolve_dense(&codes, n, insert, out);
+        } else {
+            self.resolve_hashed(&codes, n, insert, out);
+        }
+        if self.groups >= NO_ROW as usize - 1 {
+            return Err(Error::limit("more than 4,294,967,293 groups"));
+        }
+        Ok(())
+    }
+
+    /// Makes the dense table cover these values; false, for good, when that is too much.
+    fn extend_dense(&mut self, codes: &[Codes]) -> bool {
+        let Some((axes, slots)) = &mut self.dense else { return false };
+        let fresh = axes.is_empty();
+        let mut changed = fresh;
+        let mut wanted = Vec::with_capacity(codes.len());
+        for (index, (field, codes)) in self.fields.iter().zip(codes).enumerate() {
+            let known =
+                axes.get(index).filter(|a| a.size > 1).map(|a| (a.low, a.low.saturating_add(a.size as i64 - 2)));
+            let seen = match &field.interner {
+                Some(interner) => Some((1, interner.ids() as i64)),
+                None => codes.range(),
+            };
+            let axis = match (known, seen) {
+                (None, None) => Axis { low: 0, size: 1 },
+                (Some(_), None) => axes[index],
+                (Some((low, high)), Some((a, b))) if low <= a && b <= high => axes[index],
+                (known, Some((a, b))) => {
+                    let (low, high) = known.map_or((a, b), |(low, high)| (low.min(a), high.max(b)));
+                    let Some(span) = high.checked_sub(low).filter(|s| *s < 1 << 30) else {
+                        self.dense = None;
+                        return self.leave_dense();
+                    };
+                    changed = true;
+                    // Room to grow, on the side that grew, so that rebuilding stays rare.
+                    let size = (span as usize + 2).next_power_of_two();
+                    let spare = (size - span as usize - 2) as i64;
+                    let downwards = known.is_some_and(|(low, high)| a < low && b <= high);
+                    let low = if downwards { low.saturating_sub(spare) } else { low };
+                    Axis { low, size }
+                }
+            };
+            wanted.push(axis);
+        }
+        if !changed {
+            return true;
+        }
+        let limit = DENSE_SLOTS.max(self.groups.saturating_mul(DENSE_SLOTS_A_GROUP));
+        let total = wanted.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.size));
+        match total.filter(|total| *total <= limit) {
+            Some(total) => {
+                *axes = wanted;
+                slots.clear();
+                slots.resize(total, NO_ROW);
+                for group in 0..self.groups {
+                    if let Some(at) = self.dense_slot_of_group(group)
+                        && let Some((_, slots)) = &mut self.dense
+                    {
+                        slots[at] = group as u32;
+                    }
+                }
+                true
+            }
+            None => {
+                self.dense = None;
+                self.leave_dense()
+            }
+        }
+    }
+
+    /// Enters all groups into the hash table. Answers false: no longer dense.
+    fn leave_dense(&mut self) -> bool {
+        for group in 0..self.groups as u32 {
+            if group == self.null_group {
+                // Out of band, yet the slot table counts ids: it may only be fuller than needed.
+                continue;
+            }
+            let hash = hash_words(self.words(group));
+            if let Err(slot) = self.table.find(hash, |_| false) {
+                let (keys, stride) = (&self.keys, self.stride);
+                self.table.insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
+            }
+        }
+        false
+    }
+
+    fn words(&self, group: u32) -> &[u64] {
+        words_of(&self.keys, self.stride, group)
+    }
+
+    /// One column of a group: `None` when null.
+    fn code_of_group(&self, field: &Field, group: usize) -> Option<i64> {
+        let words = self.words(group as u32);
+        match field.low {
+            Some(low) => {
+                let raw = (words[field.word] >> field.shift) & ((1u64 << field.bits) - 1);
+                (raw != 0).then(|| low.wrapping_add(raw as i64 - 1))
+            }
+            None => {
+                let null = match field.null {
+                    Some((word, shift)) => words[word] >> shift & 1 == 1,
+                    None => group as u32 == self.null_group,
+                };
+                (!null).then_some(words[field.word] as i64)
+            }
+        }
+    }
+
+    fn dense_slot_of_group(&self, group: usize) -> Option<usize> {
+        let (axes, _) = self.dense.as_ref()?;
+        let mut at = 0;
+        for (field, axis) in self.fields.iter().zip(axes) {
+            let code = self.code_of_group(field, group).map_or(0, |v| v.wrapping_sub(axis.low) as usize + 1);
+            at = at * axis.size + code;
+        }
+        Some(at)
+    }
+
+    fn resolve_dense(&mut self, codes: &[Codes], n: usize, insert: bool, out: &mut Vec<u32>) {
+        let Some((axes, slots)) = self.dense.take() else { return };
+        let mut slots = slots;
+        let mut at = vec![0usize; n];
+        // Looking up, a value outside its axis is no group; wrapped codes are caught by the size.
+        let mut outside = vec![false; if insert { 0 } else { n }];
+        for (codes, axis) in codes.iter().zip(&axes) {
+            for (at, v) in at.iter_mut().zip(&codes.values) {
+                *at = at.wrapping_mul(axis.size).wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
+            }
+            if let Some(nulls) = &codes.nulls {
+                for (k, null) in nulls.iter().enumerate() {
+                    if *null {
+                        let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
+                        at[k] = at[k].wrapping_sub(code);
+                    }
+                }
+            }
+            for (k, outside) in outside.iter_mut().enumerate() {
+                let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
+                *outside |= !codes.is_null(k) && (code == 0 || code >= axis.size);
+            }
+        }
+        if axes.is_empty() {
+            out.resize(n, NO_ROW);
+        } else if insert {
+            for (k, at) in at.iter().enumerate() {
+                let mut group = slots[*at];
+                if group == NO_ROW {
+                    group = self.push_group(codes, k);
+                    slots[*at] = group;
+                }
+                out.push(group);
+            }
+        } else {
+            out.extend(at.iter().zip(&outside).map(|(at, outside)| if *outside { NO_ROW } else { slots[*at] }));
+        }
+        self.dense = Some((axes, slots));
+    }
+
+    /// Appends a group with the key of row `k`.
+    fn push_group(&mut self, codes: &[Codes], k: usize) -> u32 {
+        let group = self.groups as u32;
+        let start = self.keys.len();
+        self.keys.resize(start + self.stride, 0);
+        for (field, codes) in self.fields.iter().zip(codes) {
+            let null = codes.is_null(k);
+            if null && field.low.is_none() && field.null.is_none() {
+                self.null_group = group;
+            }
+            pack(field, codes.values[k], null, &mut self.keys[start..]);
+        }
+        self.groups += 1;
+        group
+    }
+
+    fn resolve_hashed(&mut self, codes: &[Codes], n: usize, insert: bool, out: &mut Vec<u32>) {
+        let stride = self.stride;
+        let mut words = vec![0u64; n * stride];
+        for (field, codes) in self.fields.iter().zip(codes) {
+            match (field.low, &codes.nulls) {
+                (None, None) => {
+                    for (key, v) in words.chunks_exact_mut(stride).zip(&codes.values) {
+                        key[field.word] = *v as u64;
+                    }
+                }
+                _ => {
+                    for (k, key) in words.chunks_exact_mut(stride).enumerate() {
+                        pack(field, codes.values[k], codes.is_null(k), key);
+                    }
+                }
+            }
+        }
+        let out_of_band = match self.fields.first() {
+            Some(field) if field.low.is_none() && field.null.is_none() => codes.first().and_then(|c| c.nulls.as_ref()),
+            _ => None,
+        };
+        for (k, key) in words.chunks_exact(stride).enumerate() {
+            if out_of_band.is_some_and(|nulls| nulls[k]) {
+                if self.null_group == NO_ROW && insert {
+                    self.push_group(codes, k);
+                }
+                out.push(self.null_group);
+                continue;
+            }
+            let hash = hash_words(key);
+            let keys = &self.keys;
+            let found = if stride == 1 {
+                self.table.find(hash, |id| keys[id as usize] == key[0])
+            } else {
+                self.table.find(hash, |id| words_of(keys, stride, id) == key)
+            };
+            out.push(match found {
+                Ok(group) => group,
+                Err(_) if !insert => NO_ROW,
+                Err(slot) => {
+                    let group = self.groups as u32;
+                    self.keys.extend_from_slice(key);
+                    self.groups += 1;
+                    let keys = &self.keys;
+                    self.table.insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
+                    group
+                }
+            });
+        }
+    }
+
+    /// The keys of some groups, a vector a column.
+    pub fn key_vectors(&self, from: usize, to: usize) -> Vec<Arc<Vector>> {
+        self.fields
+            .iter()
+            .map(|field| {
+                let codes = (from..to).map(|group| self.code_of_group(field, group));
+                if let Some(interner) = &field.interner {
+                    let ids: Vec<u32> = codes.map(|c| c.unwrap_or(0) as u32).collect();
+                    return Arc::new(interner.vector(field.data_type, ids.into_iter()));
+                }
+                let mut builder = nacre_column::VectorBuilder::new(field.data_type);
+                for code in codes {
+                    match (code, field.data_type.physical()) {
+                        (None, _) => builder.push_null(),
+                        (Some(v), PhysicalType::Bool) => builder.push_bool(v != 0),
+                        (Some(v), PhysicalType::F64) => builder.push_f64(from_order(v as u64)),
+                        (Some(v), _) => builder.push_i64(v),
+                    }
+                }
+                Arc::new(builder.finish())
+            })
+            .collect()
+    }
+}
+
+fn pack(field: &Field, value: i64, null: bool, words: &mut [u64]) {
+    match (field.low, field.null) {
+        (Some(_), _) if null => {}
+        (Some(low), _) => words[field.word] |= (value.wrapping_sub(low).wrapping_add(1) as u64) << field.shift,
+        (None, Some((word, shift))) if null => words[word] |= 1 << shift,
+        (None, None) if null => {}
+        (None, _) => words[field.word] = value as u64,
+    }
+}
+
+#[inline]
+fn words_of(keys: &[u64], stride: usize, group: u32) -> &[u64] {
+    let start = group as usize * stride;
+    &keys[start..start + stride]
+}
+
+#[inline]
+fn hash_words(words: &[u64]) -> u64 {
+    match words {
+        [one] => hash_u64(*one),
+        [first, rest @ ..] => rest.iter().fold(hash_u64(*first), |hash, word| combine(hash, *word)),
+        [] => 0,
+    }
+}
+
+fn from_order(bits: u64) -> f64 {
+    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}
+
+/// The values of one key column for the rows at hand, in their order.
+struct Codes {
+    values: Vec<i64>,
+    nulls: Option<Vec<bool>>,
+}
+
+impl Codes {
+    fn is_null(&self, k: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|n| n[k])
+    }
+
+    fn range(&self) -> Option<(i64, i64)> {
+        let mut range: Option<(i64, i64)> = None;
+        match &self.nulls {
+            None => {
+                let low = self.values.iter().min()?;
+                let high = self.values.iter().max()?;
+                range = Some((*low, *high));
+            }
+            Some(nulls) => {
+                for (v, _) in self.values.iter().zip(nulls).filter(|(_, null)| !**null) {
+                    range = Some(range.map_or((*v, *v), |(low, high)| (low.min(*v), high.max(*v))));
+                }
+            }
+        }
+        range
+    }
+
+    fn of(vector: &Vector, rows: Rows<'_>) -> Result<Codes> {
+        let at = |row: usize| match vector.form() {
+            Form::Flat(_) => row,
+            Form::Constant(_) => 0,
+            Form::Dictionary { codes, .. } => codes[row] as usize,
+        };
+        let values = match vector.form() {
+            Form::Flat(values) | Form::Constant(values) => values,
+            Form::Dictionary { values, .. } => values,
+        };
+        let nulls = vector.validity().map(|_| rows.iter().map(|row| vector.is_null(row)).collect());
+        let values: Vec<i64> = match (values, rows.selection) {
+            (Values::I64(v), None) if matches!(vector.form(), Form::Flat(_)) => v.clone(),
+            (Values::I64(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)]).collect(),
+            (Values::F64(v), _) if !v.is_empty() => rows.iter().map(|row| key::order_f64(v[at(row)]) as i64).collect(),
+            (Values::Bool(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)] as i64).collect(),
+            (Values::I64(_) | Values::F64(_) | Values::Bool(_), _) => vec![0; rows.count()],
+            _ => return Err(Error::type_error(format!("{} cannot be a key", vector.data_type()))),
+        };
+        Ok(Codes { values, nulls })
+    }
+}

@@ -1,0 +1,153 @@
+//! `GROUP BY` and aggregates: group ids from a [`Grouper`], states from [`super::accumulate`].
+
+use super::accumulate::{Accumulator, Groups};
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr::{self, Rows};
+use crate::group::Grouper;
+use nacre_column::{Batch, Values, Vector};
+use nacre_sql::expr::{Aggregate, Expr};
+use nacre_types::{DataType, Result, limits};
+use std::sync::Arc;
+
+struct State {
+    spec: Aggregate,
+    accumulator: Accumulator,
+    /// For `DISTINCT`: the pairs of group and value that were counted already.
+    distinct: Option<Grouper>,
+}
+
+impl State {
+    fn argument(&self) -> DataType {
+        self.spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type)
+    }
+}
+
+/// Hash aggregation. Without group keys it answers exactly one row.
+pub(crate) struct HashAggregate {
+    input: Box<dyn Operator>,
+    groups: Vec<Expr>,
+    grouper: Grouper,
+    states: Vec<State>,
+    consumed: bool,
+    emitted: usize,
+}
+
+impl HashAggregate {
+    pub fn new(input: Box<dyn Operator>, groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<HashAggregate> {
+        let types: Vec<DataType> = groups.iter().map(|g| g.data_type).collect();
+        let states = aggregates
+            .into_iter()
+            .map(|spec| {
+                let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
+                let accumulator = Accumulator::new(spec.function, argument)?;
+                let distinct = spec.distinct.then(|| Grouper::new(&[DataType::UInt32, argument]));
+                Ok(State { spec, accumulator, distinct })
+            })
+            .collect::<Result<_>>()?;
+        Ok(HashAggregate { input, grouper: Grouper::new(&types), groups, states, consumed: false, emitted: 0 })
+    }
+
+    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let keys = self.groups.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect::<Result<Vec<_>>>()?;
+        let mut ids = Vec::new();
+        let groups = if self.groups.is_empty() {
+            Groups::One
+        } else {
+            self.grouper.assign(&keys, rows, &mut ids)?;
+            if let Some(selection) = rows.selection {
+                let mut by_row = vec![0; rows.len];
+                selection.iter().zip(&ids).for_each(|(row, id)| by_row[*row as usize] = *id);
+                ids = by_row;
+            }
+            Groups::Each(&ids)
+        };
+        let count = if self.groups.is_empty() { 1 } else { self.grouper.groups() };
+        for state in &mut self.states {
+            state.accumulator.resize(count);
+            update(state, batch, rows, groups, context)?;
+        }
+        context.check_memory("aggregate", self.memory_bytes())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let states = self
+            .states
+            .iter()
+            .map(|s| s.accumulator.memory_bytes() + s.distinct.as_ref().map_or(0, Grouper::memory_bytes));
+        self.grouper.memory_bytes() + states.sum::<usize>()
+    }
+}
+
+fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, context: &Context<'_>) -> Result<()> {
+    let filtered;
+    let mut rows = rows;
+    if let Some(filter) = &state.spec.filter {
+        filtered = expr::filter_rows(std::slice::from_ref(filter), batch, rows, context)?;
+        rows = rows.narrowed(&filtered);
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let Some(arg) = &state.spec.arg else {
+        state.accumulator.count_rows(rows, groups);
+        return Ok(());
+    };
+    // Only over the rows the filter left: the argument must not fail on the others.
+    let vector = expr::Evaluator { batch, context }.eval(arg, rows)?;
+    let Some(distinct) = &mut state.distinct else {
+        return state.accumulator.update(&vector, rows, groups);
+    };
+    let fresh = first_seen(distinct, &vector, rows, groups)?;
+    state.accumulator.update(&vector, rows.narrowed(&fresh), groups)
+}
+
+/// Rows whose pair of group and value was not there before. Null is left out.
+fn first_seen(distinct: &mut Grouper, vector: &Arc<Vector>, rows: Rows<'_>, groups: Groups<'_>) -> Result<Vec<u32>> {
+    let candidates: Vec<u32> = rows.iter().filter(|row| !vector.is_null(*row)).map(|row| row as u32).collect();
+    let group_column = match groups {
+        Groups::One => vec![0; rows.len],
+        Groups::Each(ids) => ids.iter().map(|id| *id as i64).collect(),
+    };
+    let group_column = Arc::new(Vector::new(DataType::UInt32, Values::I64(group_column), None));
+    let mut next = distinct.groups() as u32;
+    let mut ids = Vec::new();
+    distinct.assign(&[group_column, vector.clone()], rows.narrowed(&candidates), &mut ids)?;
+    // Ids are given out in the order pairs are first seen.
+    let mut fresh = Vec::new();
+    for (row, id) in candidates.into_iter().zip(ids) {
+        if id == next {
+            fresh.push(row);
+            next += 1;
+        }
+    }
+    Ok(fresh)
+}
+
+impl Operator for HashAggregate {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        if !self.consumed {
+            while let Some(batch) = pull!(self.input, context) {
+                context.check_cancelled()?;
+                self.consume(&batch, context)?;
+            }
+            self.consumed = true;
+        }
+        let total = if self.groups.is_empty() { 1 } else { self.grouper.groups() };
+        if self.emitted >= total {
+            return Ok(Step::Done);
+        }
+        context.check_cancelled()?;
+        let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(total));
+        let mut columns = if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
+        for state in &mut self.states {
+            // An input without rows never made room for the one group.
+            state.accumulator.resize(total);
+            let (spec, argument) = (&state.spec, state.argument());
+            let column = state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
+            columns.push(Arc::new(column));
+        }
+        self.emitted = to;
+        Ok(Step::Batch(Batch::new(columns, to - from)))
+    }
+}

@@ -1,0 +1,373 @@
+//! Joins. The right input is collected and its keys become groups; each left row looks up its group and
+//! is paired with the rows there. Without keys every right row is in one group, which is the nested loop.
+//!
+//! Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
+
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr::{self, Rows};
+use crate::group::Grouper;
+use crate::store::{NO_ROW, RowStore};
+use nacre_column::{Batch, Vector};
+use nacre_sql::expr::Expr;
+use nacre_sql::plan::JoinKind;
+use nacre_types::{DataType, PhysicalType, Result, Value, limits};
+use std::sync::Arc;
+
+/// What a join is made from.
+pub(crate) struct JoinSpec {
+    pub kind: JoinKind,
+    pub keys: Vec<(Expr, Expr)>,
+    pub residual: Option<Expr>,
+    pub left_types: Vec<DataType>,
+    pub right_types: Vec<DataType>,
+}
+
+/// The right input: its rows, and after the last one the rows of each group together.
+struct Build {
+    rows: RowStore,
+    grouper: Grouper,
+    /// Group of each row, [`NO_ROW`] when its key has a null.
+    group_of: Vec<u32>,
+    /// Rows of group `g`: `members[starts[g]..starts[g + 1]]`.
+    starts: Vec<u32>,
+    members: Vec<u32>,
+    /// Right and full joins: which rows found a partner.
+    matched: Vec<bool>,
+}
+
+/// A left batch on its way.
+struct Probe {
+    batch: Batch,
+    /// Selected rows and their groups.
+    rows: Vec<u32>,
+    groups: Vec<u32>,
+    /// Next row, and how many members of its group are done.
+    at: usize,
+    done: usize,
+    /// Which of `rows` found a partner, where that is needed.
+    matched: Vec<bool>,
+}
+
+/// Pairs of rows that share a key.
+#[derive(Default)]
+struct Pairs {
+    /// Positions in the left batch.
+    left: Vec<u32>,
+    /// Positions in the build, or [`NO_ROW`].
+    right: Vec<u32>,
+    /// Positions in [`Probe::rows`].
+    ordinals: Vec<u32>,
+}
+
+/// Hash join and nested loop.
+pub(crate) struct HashJoin {
+    spec: JoinSpec,
+    residual: Option<[Expr; 1]>,
+    left_keys: Vec<Expr>,
+    right_keys: Vec<Expr>,
+    left: Box<dyn Operator>,
+    right: Box<dyn Operator>,
+    build: Build,
+    built: bool,
+    probe: Option<Probe>,
+    left_done: bool,
+    /// Right and full joins: next row to ask whether it was left alone.
+    unmatched_at: usize,
+}
+
+/// The type keys of both sides are grouped as; narrow packing needs the exact type.
+fn key_type(left: DataType, right: DataType) -> DataType {
+    if left == right || left.physical() != PhysicalType::I64 { right } else { DataType::Int64 }
+}
+
+impl HashJoin {
+    pub fn new(left: Box<dyn Operator>, right: Box<dyn Operator>, mut spec: JoinSpec) -> HashJoin {
+        let types: Vec<_> = spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
+        let (left_keys, right_keys) = std::mem::take(&mut spec.keys).into_iter().unzip();
+        let build = Build {
+            rows: RowStore::new(&spec.right_types),
+            grouper: Grouper::new(&types),
+            group_of: Vec::new(),
+            starts: Vec::new(),
+            members: Vec::new(),
+            matched: Vec::new(),
+        };
+        let residual = spec.residual.take().map(|e| [e]);
+        HashJoin {
+            spec,
+            residual,
+            left_keys,
+            right_keys,
+            left,
+            right,
+            build,
+            built: false,
+            probe: None,
+            left_done: false,
+            unmatched_at: 0,
+        }
+    }
+
+    fn keeps_right(&self) -> bool {
+        matches!(self.spec.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    fn keeps_left(&self) -> bool {
+        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full)
+    }
+
+    fn collect(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let keys = evaluate_all(&self.right_keys, batch, context)?;
+        let usable = without_nulls(&keys, rows);
+        let mut groups = Vec::new();
+        match usable {
+            None => {
+                self.build.grouper.assign(&keys, rows, &mut groups)?;
+                self.build.rows.append(batch, rows)?;
+                self.build.group_of.extend_from_slice(&groups);
+            }
+            Some(usable) => {
+                let narrowed = rows.narrowed(&usable);
+                self.build.grouper.assign(&keys, narrowed, &mut groups)?;
+                if self.keeps_right() {
+                    // Rows with a null key match nothing, but must come out in the end.
+                    self.build.rows.append(batch, rows)?;
+                    let mut with_key = usable.iter().zip(&groups).peekable();
+                    for row in rows.iter() {
+                        let group = with_key.next_if(|(usable, _)| **usable as usize == row);
+                        self.build.group_of.push(group.map_or(NO_ROW, |(_, group)| *group));
+                    }
+                } else {
+                    self.build.rows.append(batch, narrowed)?;
+                    self.build.group_of.extend_from_slice(&groups);
+                }
+            }
+        }
+        let build = &self.build;
+        let held = build.rows.memory_bytes() + build.grouper.memory_bytes() + build.group_of.len() * 8;
+        context.check_memory("join", held)
+    }
+
+    fn finish_build(&mut self) {
+        let build = &mut self.build;
+        let groups = build.grouper.groups();
+        let mut starts = vec![0u32; groups + 1];
+        for group in build.group_of.iter().filter(|g| **g != NO_ROW) {
+            starts[*group as usize + 1] += 1;
+        }
+        for g in 0..groups {
+            starts[g + 1] += starts[g];
+        }
+        let mut next = starts.clone();
+        build.members = vec![0; starts.last().map_or(0, |n| *n as usize)];
+        for (row, group) in build.group_of.iter().enumerate().filter(|(_, g)| **g != NO_ROW) {
+            let at = &mut next[*group as usize];
+            build.members[*at as usize] = row as u32;
+            *at += 1;
+        }
+        build.starts = starts;
+        build.group_of = Vec::new();
+        if matches!(self.spec.kind, JoinKind::Right | JoinKind::Full) {
+            build.matched = vec![false; build.rows.rows()];
+        }
+        self.built = true;
+    }
+
+    fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let keys = evaluate_all(&self.left_keys, &batch, context)?;
+        let mut groups = Vec::new();
+        match without_nulls(&keys, rows) {
+            None => self.build.grouper.lookup(&keys, rows, &mut groups)?,
+            Some(usable) => {
+                let mut found = Vec::new();
+                self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut found)?;
+                let mut with_key = usable.iter().zip(&found).peekable();
+                for row in rows.iter() {
+                    let group = with_key.next_if(|(usable, _)| **usable as usize == row);
+                    groups.push(group.map_or(NO_ROW, |(_, group)| *group));
+                }
+            }
+        }
+        let selected = rows.to_selection();
+        let tracked = if self.residual.is_some() { selected.len() } else { 0 };
+        Ok(Probe { rows: selected, groups, at: 0, done: 0, matched: vec![false; tracked], batch })
+    }
+
+    /// The next pairs, at most a vector of them; none at the end of the left batch.
+    fn next_pairs(&self, probe: &mut Probe) -> Pairs {
+        let mut pairs = Pairs::default();
+        let alone_in_place = self.keeps_left() && self.residual.is_none();
+        while probe.at < probe.rows.len() && pairs.left.len() < limits::VECTOR_ROWS {
+            let (row, group) = (probe.rows[probe.at], probe.groups[probe.at]);
+            let members: &[u32] = if group == NO_ROW {
+                &[]
+            } else {
+                let group = group as usize;
+                &self.build.members[self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
+            };
+            let members = if members.is_empty() && alone_in_place { &[NO_ROW] } else { members };
+            let room = limits::VECTOR_ROWS - pairs.left.len();
+            let taken = &members[probe.done..(probe.done + room).min(members.len())];
+            pairs.left.extend(std::iter::repeat_n(row, taken.len()));
+            pairs.ordinals.extend(std::iter::repeat_n(probe.at as u32, taken.len()));
+            pairs.right.extend_from_slice(taken);
+            probe.done += taken.len();
+            if probe.done == members.len() {
+                probe.at += 1;
+                probe.done = 0;
+            }
+        }
+        pairs
+    }
+
+    fn pair_batch(&self, probe: &Probe, pairs: &Pairs) -> Batch {
+        let whole =
+            pairs.left.len() == probe.batch.rows && pairs.left.iter().enumerate().all(|(i, p)| i == *p as usize);
+        let mut columns: Vec<Arc<Vector>> = if whole {
+            probe.batch.columns.clone()
+        } else {
+            probe.batch.columns.iter().map(|c| Arc::new(c.take(&pairs.left))).collect()
+        };
+        columns.extend(self.build.rows.take(&pairs.right));
+        Batch { columns, rows: pairs.left.len(), selection: None }
+    }
+
+    /// What the next pairs of a left batch yield; `None` when there are no more.
+    fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
+        loop {
+            context.check_cancelled()?;
+            let pairs = self.next_pairs(probe);
+            if pairs.left.is_empty() {
+                return Ok(None);
+            }
+            let mut batch = self.pair_batch(probe, &pairs);
+            if let Some(residual) = &self.residual {
+                let passed = expr::filter(residual, &batch, context)?;
+                for at in &passed {
+                    probe.matched[pairs.ordinals[*at as usize] as usize] = true;
+                }
+                batch.selection = Some(passed);
+            }
+            if self.keeps_right() {
+                for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
+                    if pairs.right[at] != NO_ROW {
+                        self.build.matched[pairs.right[at] as usize] = true;
+                    }
+                }
+            }
+            let left_only = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
+            if !left_only && batch.selected() > 0 {
+                return Ok(Some(super::settle(batch)));
+            }
+        }
+    }
+
+    /// Left rows without a partner, once all pairs of the batch went through the residual.
+    fn left_alone(&self, probe: &Probe) -> Option<Batch> {
+        let alone: Vec<u32> =
+            probe.rows.iter().zip(&probe.matched).filter(|(_, matched)| !**matched).map(|(row, _)| *row).collect();
+        if alone.is_empty() {
+            return None;
+        }
+        let mut columns: Vec<_> = probe.batch.columns.iter().map(|c| Arc::new(c.take(&alone))).collect();
+        columns.extend(nulls(&self.spec.right_types, alone.len()));
+        Some(Batch::new(columns, alone.len()))
+    }
+
+    /// Semi and anti joins: the left rows that are kept.
+    fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
+        let wanted = self.spec.kind == JoinKind::Semi;
+        let has_partner = |at: usize| match self.residual {
+            Some(_) => probe.matched[at],
+            None => probe.groups[at] != NO_ROW,
+        };
+        let kept: Vec<u32> =
+            (0..probe.rows.len()).filter(|at| has_partner(*at) == wanted).map(|at| probe.rows[at]).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        probe.batch.selection = Some(kept);
+        Some(super::settle(probe.batch))
+    }
+
+    fn right_alone(&mut self) -> Option<Batch> {
+        let mut alone = Vec::new();
+        while self.unmatched_at < self.build.matched.len() && alone.len() < limits::VECTOR_ROWS {
+            if !self.build.matched[self.unmatched_at] {
+                alone.push(self.unmatched_at as u32);
+            }
+            self.unmatched_at += 1;
+        }
+        if alone.is_empty() {
+            return None;
+        }
+        let mut columns = nulls(&self.spec.left_types, alone.len());
+        columns.extend(self.build.rows.take(&alone));
+        Some(Batch::new(columns, alone.len()))
+    }
+}
+
+fn evaluate_all(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Vec<Arc<Vector>>> {
+    exprs.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect()
+}
+
+/// The rows where no key is null; `None` when that is all of them.
+fn without_nulls(keys: &[Arc<Vector>], rows: Rows<'_>) -> Option<Vec<u32>> {
+    let nullable: Vec<_> = keys.iter().filter_map(|k| k.validity()).collect();
+    if nullable.is_empty() {
+        return None;
+    }
+    Some(rows.iter().filter(|row| nullable.iter().all(|v| v.get(*row))).map(|row| row as u32).collect())
+}
+
+fn nulls(types: &[DataType], len: usize) -> Vec<Arc<Vector>> {
+    types.iter().map(|t| Arc::new(Vector::constant(*t, &Value::Null, len))).collect()
+}
+
+impl Operator for HashJoin {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        if !self.built {
+            while let Some(batch) = pull!(self.right, context) {
+                context.check_cancelled()?;
+                self.collect(&batch, context)?;
+            }
+            self.finish_build();
+            // Nothing on the right: nothing of the left can come out either.
+            let needs_partner = matches!(self.spec.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+            self.left_done = needs_partner && self.build.members.is_empty();
+        }
+        loop {
+            let Some(mut probe) = self.probe.take() else {
+                if self.left_done {
+                    break;
+                }
+                match pull!(self.left, context) {
+                    Some(batch) => self.probe = Some(self.start_probe(batch, context)?),
+                    None => self.left_done = true,
+                }
+                continue;
+            };
+            let left_only = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
+            if !left_only || self.residual.is_some() {
+                if let Some(batch) = self.advance(&mut probe, context)? {
+                    self.probe = Some(probe);
+                    return Ok(Step::Batch(batch));
+                }
+            }
+            let rest = if left_only {
+                self.left_kept(probe)
+            } else if self.keeps_left() && self.residual.is_some() {
+                self.left_alone(&probe)
+            } else {
+                None
+            };
+            if let Some(batch) = rest {
+                return Ok(Step::Batch(batch));
+            }
+        }
+        context.check_cancelled()?;
+        Ok(self.right_alone().map_or(Step::Done, Step::Batch))
+    }
+}

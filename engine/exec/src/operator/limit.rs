@@ -1,0 +1,63 @@
+//! `LIMIT` and `OFFSET`.
+
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr;
+use nacre_sql::expr::Expr;
+use nacre_types::{Error, Result, Value};
+
+/// Skips rows, then passes rows, then stops asking its input.
+pub(crate) struct Limit {
+    input: Box<dyn Operator>,
+    offset: Option<Expr>,
+    limit: Option<Expr>,
+    /// Rows still to skip and to pass, once the expressions were evaluated.
+    left: Option<(u64, u64)>,
+}
+
+impl Limit {
+    pub fn new(input: Box<dyn Operator>, offset: Option<Expr>, limit: Option<Expr>) -> Limit {
+        Limit { input, offset, limit, left: None }
+    }
+}
+
+fn rows(expr: &Option<Expr>, absent: u64, what: &str, context: &Context<'_>) -> Result<u64> {
+    let Some(expr) = expr else { return Ok(absent) };
+    match expr::evaluate_constant(expr, context)? {
+        Value::Null => Ok(absent),
+        Value::Int(n) => u64::try_from(n)
+            .map_err(|_| Error::type_error(format!("{what} must not be negative")).with_sqlstate("2201W")),
+        Value::UInt(n) => Ok(n),
+        other => Err(Error::type_error(format!("{what} must be an integer, not {}", other.natural_type()))),
+    }
+}
+
+impl Operator for Limit {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let (mut skip, mut pass) = match self.left {
+            Some(left) => left,
+            None => (rows(&self.offset, 0, "OFFSET", context)?, rows(&self.limit, u64::MAX, "LIMIT", context)?),
+        };
+        self.left = Some((skip, pass));
+        while pass > 0 {
+            let Some(mut batch) = pull!(self.input, context) else { break };
+            let selected = batch.selected() as u64;
+            let skipped = skip.min(selected);
+            let passed = (selected - skipped).min(pass);
+            skip -= skipped;
+            pass -= passed;
+            self.left = Some((skip, pass));
+            if passed == 0 {
+                continue;
+            }
+            if passed < selected {
+                let range = skipped as usize..(skipped + passed) as usize;
+                batch.selection = Some(match &batch.selection {
+                    Some(selection) => selection[range].to_vec(),
+                    None => (range.start as u32..range.end as u32).collect(),
+                });
+            }
+            return Ok(Step::Batch(super::settle(batch)));
+        }
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,29 @@
+//! The operators that are not scans: each pulls from its children and answers batches.
+
+mod accumulate;
+mod aggregate;
+mod join;
+mod limit;
+mod row;
+mod sort;
+mod sort_key;
+
+pub(crate) use aggregate::HashAggregate;
+pub(crate) use join::{HashJoin, JoinSpec};
+pub(crate) use limit::Limit;
+pub(crate) use row::{Filter, Project, Values};
+pub(crate) use sort::Sort;
+
+use nacre_column::Batch;
+
+/// The same rows, without carrying along many that do not count.
+pub(crate) fn settle(mut batch: Batch) -> Batch {
+    match &batch.selection {
+        Some(selection) if selection.len() == batch.rows => {
+            batch.selection = None;
+            batch
+        }
+        Some(selection) if selection.len() * 8 < batch.rows => batch.compact(),
+        _ => batch,
+    }
+}

@@ -1,0 +1,88 @@
+//! Operators that look at one row at a time: constant rows, filters and projections.
+
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr;
+use nacre_column::{Batch, VectorBuilder};
+use nacre_sql::expr::Expr;
+use nacre_types::{DataType, Result, limits};
+use std::sync::Arc;
+
+/// Constant rows.
+pub(crate) struct Values {
+    types: Vec<DataType>,
+    rows: Vec<Vec<Expr>>,
+    at: usize,
+}
+
+impl Values {
+    pub fn new(types: Vec<DataType>, rows: Vec<Vec<Expr>>) -> Values {
+        Values { types, rows, at: 0 }
+    }
+}
+
+impl Operator for Values {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        context.check_cancelled()?;
+        let rows = &self.rows[self.at..(self.at + limits::VECTOR_ROWS).min(self.rows.len())];
+        if rows.is_empty() {
+            return Ok(Step::Done);
+        }
+        let mut builders: Vec<_> = self.types.iter().map(|t| VectorBuilder::new(*t)).collect();
+        for row in rows {
+            for (builder, expr) in builders.iter_mut().zip(row) {
+                builder.push(&expr::evaluate_constant(expr, context)?);
+            }
+        }
+        self.at += rows.len();
+        let columns = builders.into_iter().map(|b| Arc::new(b.finish())).collect();
+        Ok(Step::Batch(Batch::new(columns, rows.len())))
+    }
+}
+
+/// Rows for which a predicate is true.
+pub(crate) struct Filter {
+    input: Box<dyn Operator>,
+    predicate: [Expr; 1],
+}
+
+impl Filter {
+    pub fn new(input: Box<dyn Operator>, predicate: Expr) -> Filter {
+        Filter { input, predicate: [predicate] }
+    }
+}
+
+impl Operator for Filter {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        while let Some(mut batch) = pull!(self.input, context) {
+            context.check_cancelled()?;
+            let selection = expr::filter(&self.predicate, &batch, context)?;
+            if !selection.is_empty() {
+                batch.selection = Some(selection);
+                return Ok(Step::Batch(super::settle(batch)));
+            }
+        }
+        Ok(Step::Done)
+    }
+}
+
+/// Computed columns.
+pub(crate) struct Project {
+    input: Box<dyn Operator>,
+    exprs: Vec<Expr>,
+}
+
+impl Project {
+    pub fn new(input: Box<dyn Operator>, exprs: Vec<Expr>) -> Project {
+        Project { input, exprs }
+    }
+}
+
+impl Operator for Project {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let Some(batch) = pull!(self.input, context) else { return Ok(Step::Done) };
+        context.check_cancelled()?;
+        let columns =
+            self.exprs.iter().map(|e| expr::evaluate_shared(e, &batch, context)).collect::<Result<Vec<_>>>()?;
+        Ok(Step::Batch(Batch { columns, rows: batch.rows, selection: batch.selection }))
+    }
+}

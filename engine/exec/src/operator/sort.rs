@@ -1,0 +1,96 @@
+//! `ORDER BY`. Collects all rows, sorts their keys, gives the rows out in that order. With a limit it
+//! keeps little more than so many rows and drops what cannot be among them as it comes in.
+
+use super::sort_key::SortKeys;
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr::{self, Rows};
+use crate::store::RowStore;
+use nacre_column::Batch;
+use nacre_sql::plan::SortKey;
+use nacre_types::{DataType, Result, limits};
+
+/// Rows collected beyond twice the limit before the worst are dropped.
+const SLACK_ROWS: usize = 4096;
+
+/// Stable sort, or the first rows of one.
+pub(crate) struct Sort {
+    input: Box<dyn Operator>,
+    keys: Vec<SortKey>,
+    limit: usize,
+    rows: RowStore,
+    encoded: SortKeys,
+    /// Position of the row that newer ones must come before, once there are enough rows.
+    bound: Option<u32>,
+    order: Option<Vec<u32>>,
+    emitted: usize,
+}
+
+impl Sort {
+    pub fn new(input: Box<dyn Operator>, types: &[DataType], keys: Vec<SortKey>, limit: Option<u64>) -> Sort {
+        let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let encoded = SortKeys::new(&keys);
+        Sort { input, keys, limit, rows: RowStore::new(types), encoded, bound: None, order: None, emitted: 0 }
+    }
+
+    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let vectors =
+            self.keys.iter().map(|k| expr::evaluate_shared(&k.expr, batch, context)).collect::<Result<Vec<_>>>()?;
+        let start = self.encoded.len();
+        self.encoded.append(&self.keys, &vectors, rows);
+        match self.bound {
+            None => self.rows.append(batch, rows)?,
+            Some(bound) => {
+                // Equal keys of later rows lose: the sort is stable.
+                let mut kept = Vec::new();
+                let mut selection = Vec::new();
+                for (at, row) in (start..).zip(rows.iter()) {
+                    if self.encoded.is_before(at, bound as usize) {
+                        kept.push(at as u32);
+                        selection.push(row as u32);
+                    }
+                }
+                self.encoded.keep_from(start, &kept);
+                self.rows.append(batch, rows.narrowed(&selection))?;
+            }
+        }
+        if self.limit < usize::MAX / 4 && self.rows.rows() >= self.limit * 2 + SLACK_ROWS {
+            self.prune();
+        }
+        context.check_memory("sort", self.rows.memory_bytes() + self.encoded.memory_bytes() + self.rows.rows() * 24)
+    }
+
+    /// Drops all but the first `limit` rows.
+    fn prune(&mut self) {
+        let mut kept = self.encoded.order(self.limit);
+        let worst = kept.last().copied();
+        kept.sort_unstable();
+        self.encoded.retain(&kept);
+        self.rows.retain(&kept);
+        self.bound = worst.and_then(|worst| kept.binary_search(&worst).ok()).map(|at| at as u32);
+    }
+}
+
+impl Operator for Sort {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        if self.limit == 0 {
+            return Ok(Step::Done);
+        }
+        let order = match self.order.take() {
+            Some(order) => order,
+            None => {
+                while let Some(batch) = pull!(self.input, context) {
+                    context.check_cancelled()?;
+                    self.consume(&batch, context)?;
+                }
+                self.encoded.order(self.limit)
+            }
+        };
+        let to = (self.emitted + limits::VECTOR_ROWS).min(order.len());
+        let batch = Batch::new(self.rows.take(&order[self.emitted..to]), to - self.emitted);
+        self.emitted = to;
+        self.order = Some(order);
+        context.check_cancelled()?;
+        Ok(if batch.rows == 0 { Step::Done } else { Step::Batch(batch) })
+    }
+}

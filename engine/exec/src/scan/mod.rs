@@ -1,0 +1,71 @@
+//! Access to a table: the scan over segments and rowstore, and the point read that replaces it when the
+//! filters fix the whole primary key.
+
+mod point;
+mod prune;
+mod source;
+
+use crate::context::{Context, LocatingOperator, Operator, Step};
+use nacre_column::Batch;
+use nacre_sql::expr::Expr;
+use nacre_table::RowLocator;
+use nacre_types::{Result, TableSchema};
+use point::{LocatingPoint, PointRead, point_key};
+use source::{Origin, Source};
+use std::sync::Arc;
+
+/// The operator of `Plan::Scan`.
+pub(crate) fn build(
+    schema: &Arc<TableSchema>,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> Result<Box<dyn Operator>> {
+    let table = context.transaction.table_of(schema)?;
+    if let Some(key) = point_key(schema, projection, filters, context) {
+        return Ok(Box::new(PointRead::new(table, key, projection, filters)));
+    }
+    let view = context.transaction.view(&table);
+    Ok(Box::new(Scan(Source::new(schema, view, projection, filters, false, context))))
+}
+
+/// Like [`build`], with a locator for each row.
+pub(crate) fn build_locating(
+    schema: &Arc<TableSchema>,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> Result<Box<dyn LocatingOperator>> {
+    let table = context.transaction.table_of(schema)?;
+    if let Some(key) = point_key(schema, projection, filters, context) {
+        return Ok(Box::new(LocatingPoint(PointRead::new(table, key, projection, filters))));
+    }
+    let view = context.transaction.view(&table);
+    Ok(Box::new(LocatingScan(Source::new(schema, view, projection, filters, true, context))))
+}
+
+struct Scan(Source);
+
+impl Operator for Scan {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        Ok(self.0.next(context)?.map_or(Step::Done, |(batch, _)| Step::Batch(batch)))
+    }
+}
+
+struct LocatingScan(Source);
+
+impl LocatingOperator for LocatingScan {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        let Some((batch, origin)) = self.0.next(context)? else { return Ok(None) };
+        let at = |row: u32| match &origin {
+            Origin::Segment { segment, start } => RowLocator::Segment { segment: *segment, row: *start as u32 + row },
+            Origin::SegmentRows { segment, rows } => RowLocator::Segment { segment: *segment, row: rows[row as usize] },
+            Origin::Memory(locators) => locators[row as usize].clone(),
+        };
+        let locators = match &batch.selection {
+            Some(selection) => selection.iter().map(|row| at(*row)).collect(),
+            None => (0..batch.rows as u32).map(at).collect(),
+        };
+        Ok(Some((batch.compact(), locators)))
+    }
+}

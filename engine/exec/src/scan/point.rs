@@ -1,0 +1,102 @@
+//! One row by its primary key.
+
+use super::prune::comparison;
+use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::expr;
+use nacre_column::{Batch, Vector};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
+use nacre_table::{RowLocator, Table};
+use nacre_types::{Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// The primary key when the filters fix all of it: `column = constant` for each key column.
+pub(super) fn point_key(
+    schema: &TableSchema,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> Option<Vec<Value>> {
+    let key = schema.primary_key.as_ref()?;
+    let mut found: Vec<Option<Value>> = vec![None; key.columns.len()];
+    collect(schema, projection, &key.columns, filters, &mut found, context);
+    found.into_iter().collect()
+}
+
+fn collect(
+    schema: &TableSchema,
+    projection: &[usize],
+    key: &[usize],
+    filters: &[Expr],
+    found: &mut [Option<Value>],
+    context: &Context<'_>,
+) {
+    for filter in filters {
+        if let ExprKind::And(list) = &filter.kind {
+            collect(schema, projection, key, list, found, context);
+        } else if let Some((column, BinaryOp::Equal, value)) = comparison(filter, context)
+            && let Some(position) = projection.get(column)
+            && let Some(part) = key.iter().position(|k| k == position)
+            && found[part].is_none()
+            // A value the column could not hold equals none of its rows; the scan finds that out.
+            && (value.is_null() || schema.columns[*position].check(&value).is_ok())
+        {
+            found[part] = Some(value);
+        }
+    }
+}
+
+/// Looks a key up once.
+pub(super) struct PointRead {
+    table: Arc<Table>,
+    key: Option<Vec<Value>>,
+    projection: Vec<usize>,
+    filters: Vec<Expr>,
+}
+
+impl PointRead {
+    pub fn new(table: Arc<Table>, key: Vec<Value>, projection: &[usize], filters: &[Expr]) -> PointRead {
+        PointRead { table, key: Some(key), projection: projection.to_vec(), filters: filters.to_vec() }
+    }
+
+    /// The key, the first time; none when a part of it is null, for null equals nothing.
+    fn key(&mut self, context: &Context<'_>) -> Result<Option<Vec<Value>>> {
+        context.check_cancelled()?;
+        Ok(self.key.take().filter(|key| !key.iter().any(Value::is_null)))
+    }
+
+    /// The row as a batch if it passes the filters, which may say more than the key.
+    fn batch(&self, row: &[Value], context: &Context<'_>) -> Result<Option<Batch>> {
+        count(&context.statistics.rows_read, 1);
+        let schema = self.table.schema();
+        let columns = (self.projection.iter().zip(row))
+            .map(|(position, value)| Arc::new(Vector::from_values(schema.columns[*position].data_type, [value])))
+            .collect();
+        let batch = Batch::new(columns, 1);
+        let passed = expr::filter(&self.filters, &batch, context)?;
+        Ok((!passed.is_empty()).then_some(batch))
+    }
+}
+
+impl Operator for PointRead {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let Some(key) = self.key(context)? else { return Ok(Step::Done) };
+        count(&context.statistics.point_reads, 1);
+        let Some(row) = context.transaction.get(&self.table, &key, &self.projection)? else {
+            return Ok(Step::Done);
+        };
+        Ok(self.batch(&row, context)?.map_or(Step::Done, Step::Batch))
+    }
+}
+
+/// The same with a locator.
+pub(super) struct LocatingPoint(pub PointRead);
+
+impl LocatingOperator for LocatingPoint {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        let Some(key) = self.0.key(context)? else { return Ok(None) };
+        count(&context.statistics.point_reads, 1);
+        let Some((locator, row)) = context.transaction.locate(&self.0.table, &key)? else { return Ok(None) };
+        let row: Vec<Value> = self.0.projection.iter().map(|c| row[*c].clone()).collect();
+        Ok(self.0.batch(&row, context)?.map(|batch| (batch, vec![locator])))
+    }
+}

@@ -1,0 +1,125 @@
+//! What zone maps can rule out: the part of the filters that compares a column with constants.
+
+use crate::context::Context;
+use crate::expr::{self, compare_values};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
+use nacre_table::Zone;
+use nacre_types::{DataType, Value};
+
+/// A condition on zones. It may hold for zones without a matching row, never the other way round.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Prune {
+    /// `column op value`, the value not null.
+    Compare { column: usize, op: BinaryOp, value: Value },
+    /// `column IN (values)`, none of them null.
+    In { column: usize, values: Vec<Value> },
+    /// `column IS [NOT] NULL`.
+    IsNull { column: usize, negated: bool },
+    /// One of these.
+    Any(Vec<Prune>),
+    /// All of these.
+    All(Vec<Prune>),
+    /// Nothing matches, as with a comparison to null.
+    Nothing,
+}
+
+impl Prune {
+    /// What the conjunction of these filters says about zones. Columns are positions in the scan's output.
+    pub fn of(filters: &[Expr], context: &Context<'_>) -> Prune {
+        Prune::All(filters.iter().filter_map(|f| prune(f, context)).collect())
+    }
+
+    /// Whether a block of `rows` rows with these zones can hold a matching row.
+    pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Zone) -> bool {
+        match self {
+            Prune::Compare { column, op, value } => {
+                let zone = zone(*column);
+                !zone.min.is_null() && compare(*op, &zone, value)
+            }
+            Prune::In { column, values } => {
+                let zone = zone(*column);
+                !zone.min.is_null() && values.iter().any(|v| compare(BinaryOp::Equal, &zone, v))
+            }
+            Prune::IsNull { column, negated: false } => zone(*column).null_count > 0,
+            Prune::IsNull { column, negated: true } => (zone(*column).null_count as usize) < rows,
+            Prune::Any(list) => list.iter().any(|p| p.may_match(rows, zone)),
+            Prune::All(list) => list.iter().all(|p| p.may_match(rows, zone)),
+            Prune::Nothing => false,
+        }
+    }
+}
+
+fn compare(op: BinaryOp, zone: &Zone, value: &Value) -> bool {
+    let (min, max) = (compare_values(&zone.min, value), compare_values(&zone.max, value));
+    match op {
+        BinaryOp::Equal => min.is_le() && max.is_ge(),
+        BinaryOp::NotEqual => !(zone.exact && min.is_eq() && max.is_eq()),
+        BinaryOp::Less => min.is_lt(),
+        BinaryOp::LessOrEqual => min.is_le(),
+        BinaryOp::Greater => max.is_gt(),
+        BinaryOp::GreaterOrEqual => max.is_ge(),
+        _ => true,
+    }
+}
+
+/// A constant operand's value. An error is left for the rows to raise, should there be any.
+pub(super) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
+    fn has_column(expr: &Expr) -> bool {
+        let mut found = matches!(expr.kind, ExprKind::Column(_));
+        expr.for_each_child(&mut |child| found |= has_column(child));
+        found
+    }
+    if has_column(expr) { None } else { expr::evaluate_constant(expr, context).ok() }
+}
+
+/// `column op constant`, turned round when it is written the other way.
+pub(super) fn comparison(expr: &Expr, context: &Context<'_>) -> Option<(usize, BinaryOp, Value)> {
+    let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
+    if !op.is_comparison() || left.data_type == DataType::Interval {
+        return None;
+    }
+    match (&left.kind, &right.kind) {
+        (ExprKind::Column(column), _) => Some((*column, *op, constant(right, context)?)),
+        (_, ExprKind::Column(column)) => {
+            let turned = match op {
+                BinaryOp::Less => BinaryOp::Greater,
+                BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+                BinaryOp::Greater => BinaryOp::Less,
+                BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+                other => *other,
+            };
+            Some((*column, turned, constant(left, context)?))
+        }
+        _ => None,
+    }
+}
+
+fn prune(expr: &Expr, context: &Context<'_>) -> Option<Prune> {
+    match &expr.kind {
+        ExprKind::Literal(Value::Boolean(false) | Value::Null) => Some(Prune::Nothing),
+        ExprKind::Binary { .. } => {
+            let (column, op, value) = comparison(expr, context)?;
+            if matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) {
+                return (op == BinaryOp::NotDistinct && !value.is_null()).then_some(Prune::Compare {
+                    column,
+                    op: BinaryOp::Equal,
+                    value,
+                });
+            }
+            Some(if value.is_null() { Prune::Nothing } else { Prune::Compare { column, op, value } })
+        }
+        ExprKind::InList { arg, list, negated: false } => {
+            let ExprKind::Column(column) = arg.kind else { return None };
+            let mut values = list.iter().map(|e| constant(e, context)).collect::<Option<Vec<_>>>()?;
+            values.retain(|v| !v.is_null());
+            Some(Prune::In { column, values })
+        }
+        ExprKind::IsNull { arg, negated } => match arg.kind {
+            ExprKind::Column(column) => Some(Prune::IsNull { column, negated: *negated }),
+            _ => None,
+        },
+        ExprKind::And(list) => Some(Prune::All(list.iter().filter_map(|e| prune(e, context)).collect())),
+        ExprKind::Or(list) => list.iter().map(|e| prune(e, context)).collect::<Option<_>>().map(Prune::Any),
+        _ => None,
+    }
+}

@@ -1,0 +1,286 @@
+//! The rows of a table view, vector by vector: blocks that zone maps leave, filter columns first, the
+//! other columns only for rows that survived; then the rowstore.
+
+use super::prune::Prune;
+use crate::context::{Context, count};
+use crate::expr::{self, Rows};
+use nacre_column::{Batch, Selection, Vector};
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_table::{MemoryScan, RoaringBitmap, RowLocator, SegmentView, TableView, Zone};
+use nacre_types::{Result, TableSchema, Value, limits};
+use std::sync::Arc;
+
+/// Survivors are picked one by one when they are at most one in so many, else the block is decoded.
+const TAKE_ONE_IN: usize = 8;
+
+/// Where the rows of a batch are.
+pub(super) enum Origin {
+    /// Vector row `i` is row `start + i` of this segment.
+    Segment { segment: u64, start: usize },
+    /// Vector row `i` is row `rows[i]` of this segment.
+    SegmentRows { segment: u64, rows: Vec<u32> },
+    /// One locator a vector row, when asked for.
+    Memory(Vec<RowLocator>),
+}
+
+/// The segment being read.
+struct Current {
+    view: SegmentView,
+    /// Blocks that may match, last first.
+    blocks: Vec<usize>,
+    /// Next row, inside a block that was taken from `blocks`.
+    at: usize,
+    end: usize,
+}
+
+/// See the module.
+pub(super) struct Source {
+    schema: Arc<TableSchema>,
+    projection: Vec<usize>,
+    filters: Vec<Expr>,
+    prune: Prune,
+    /// Which output columns the filters look at.
+    filtered: Vec<bool>,
+    segments: std::vec::IntoIter<SegmentView>,
+    current: Option<Current>,
+    memory: MemoryScan,
+}
+
+fn mark_columns(expr: &Expr, marks: &mut [bool]) {
+    if let ExprKind::Column(column) = expr.kind
+        && let Some(mark) = marks.get_mut(column)
+    {
+        *mark = true;
+    }
+    expr.for_each_child(&mut |child| mark_columns(child, marks));
+}
+
+impl Source {
+    /// The rows of a view that pass the filters, projected.
+    pub fn new(
+        schema: &Arc<TableSchema>,
+        view: TableView,
+        projection: &[usize],
+        filters: &[Expr],
+        locators: bool,
+        context: &Context<'_>,
+    ) -> Source {
+        let mut filtered = vec![false; projection.len()];
+        filters.iter().for_each(|f| mark_columns(f, &mut filtered));
+        Source {
+            schema: schema.clone(),
+            projection: projection.to_vec(),
+            prune: Prune::of(filters, context),
+            filters: filters.to_vec(),
+            filtered,
+            memory: view.memory(projection, locators),
+            segments: view.segments.into_iter(),
+            current: None,
+        }
+    }
+
+    /// The next rows that pass, with a selection where not all of the vectors do.
+    pub fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
+        loop {
+            context.check_cancelled()?;
+            if let Some(mut current) = self.current.take() {
+                let found = self.next_vector(&mut current, context)?;
+                if current.at < current.end || !current.blocks.is_empty() {
+                    self.current = Some(current);
+                }
+                if found.is_some() {
+                    return Ok(found);
+                }
+                continue;
+            }
+            match self.segments.next() {
+                Some(view) => self.current = self.open(view, context),
+                None => return self.next_memory(context),
+            }
+        }
+    }
+
+    /// Chooses the blocks of a segment; `None` when there are none to read.
+    fn open(&self, view: SegmentView, context: &Context<'_>) -> Option<Current> {
+        let segment = &view.segment;
+        let total = segment.blocks();
+        let mut blocks: Vec<usize> = (0..total)
+            .filter(|block| {
+                let rows = segment.block_rows(*block);
+                self.prune.may_match(rows, &|column| self.zone(&view, column, *block, rows))
+            })
+            .collect();
+        let statistics = context.statistics;
+        count(&statistics.blocks_skipped, total - blocks.len());
+        if blocks.is_empty() {
+            count(&statistics.segments_skipped, 1);
+            return None;
+        }
+        count(&statistics.segments_read, 1);
+        blocks.reverse();
+        Some(Current { view, blocks, at: 0, end: 0 })
+    }
+
+    fn zone(&self, view: &SegmentView, column: usize, block: usize, rows: usize) -> Zone {
+        match self.segment_column(view, column) {
+            Some(stored) => view.segment.zone(stored, block),
+            None => {
+                let value = self.default(column);
+                let null_count = if value.is_null() { rows as u32 } else { 0 };
+                Zone { min: value.clone(), max: value, null_count, exact: true }
+            }
+        }
+    }
+
+    fn segment_column(&self, view: &SegmentView, column: usize) -> Option<usize> {
+        view.columns.get(*self.projection.get(column)?).copied().flatten()
+    }
+
+    fn default(&self, column: usize) -> Value {
+        let declared = self.projection.get(column).and_then(|at| self.schema.columns.get(*at));
+        declared.map_or(Value::Null, |c| c.default.clone())
+    }
+
+    fn next_vector(&self, current: &mut Current, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
+        if current.at >= current.end {
+            let Some(block) = current.blocks.pop() else { return Ok(None) };
+            current.at = block * limits::BLOCK_ROWS;
+            current.end = current.at + current.view.segment.block_rows(block);
+            count(&context.statistics.blocks_read, 1);
+            self.prefetch(&current.view, block)?;
+        }
+        let (start, view) = (current.at, &current.view);
+        let len = (current.end - start).min(limits::VECTOR_ROWS);
+        current.at += len;
+
+        let alive = alive(view.deleted.as_deref(), start, len);
+        let mut rows = Rows { len, selection: alive.as_deref() };
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let reads_all = self.filters.is_empty();
+        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; self.projection.len()];
+        for (column, slot) in columns.iter_mut().enumerate() {
+            if self.filtered[column] {
+                *slot = Some(self.decode(view, column, start, len, context)?);
+            }
+        }
+        if !self.projection.is_empty() && (!reads_all || rows.is_dense()) {
+            count(&context.statistics.rows_read, len);
+        }
+        let passed: Selection;
+        if !reads_all {
+            passed = self.filter(&columns, rows, context)?;
+            rows = rows.narrowed(&passed);
+            if passed.is_empty() {
+                return Ok(None);
+            }
+        }
+        let segment = view.segment.id();
+        if rows.count() * TAKE_ONE_IN <= len {
+            let selection = rows.to_selection();
+            let picked: Vec<u32> = selection.iter().map(|row| start as u32 + row).collect();
+            if reads_all && !self.projection.is_empty() && !rows.is_dense() {
+                count(&context.statistics.rows_read, picked.len());
+            }
+            let columns = (columns.into_iter().enumerate())
+                .map(|(column, have)| match have {
+                    Some(vector) => Ok(Arc::new(vector.take(&selection))),
+                    None => self.take(view, column, &picked, context),
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let batch = Batch::new(columns, picked.len());
+            return Ok(Some((batch, Origin::SegmentRows { segment, rows: picked })));
+        }
+        let columns = (columns.into_iter().enumerate())
+            .map(|(column, have)| match have {
+                Some(vector) => Ok(vector),
+                None => self.decode(view, column, start, len, context),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let selection = (rows.count() < len).then(|| rows.to_selection());
+        Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { segment, start })))
+    }
+
+    /// Brings what will surely be decoded into the cache in one read.
+    fn prefetch(&self, view: &SegmentView, block: usize) -> Result<()> {
+        let wanted: Vec<(usize, usize)> = (0..self.projection.len())
+            .filter(|column| self.filters.is_empty() || self.filtered[*column])
+            .filter_map(|column| self.segment_column(view, column))
+            .map(|stored| (stored, block))
+            .collect();
+        if wanted.len() > 1 { view.segment.load(&wanted) } else { Ok(()) }
+    }
+
+    fn filter(&self, columns: &[Option<Arc<Vector>>], rows: Rows<'_>, context: &Context<'_>) -> Result<Selection> {
+        // Columns no filter looks at are stood in for, so that positions hold.
+        let stand_in = Arc::new(Vector::constant(nacre_types::DataType::Null, &Value::Null, rows.len));
+        let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
+        let batch = Batch { columns, rows: rows.len, selection: None };
+        expr::filter_rows(&self.filters, &batch, rows, context)
+    }
+
+    fn decode(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        start: usize,
+        len: usize,
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
+        match self.segment_column(view, column) {
+            Some(stored) => {
+                self.count_bytes(view, stored, len, context);
+                view.segment.decode(stored, start, len).map(Arc::new)
+            }
+            None => Ok(self.default_vector(column, len)),
+        }
+    }
+
+    fn take(&self, view: &SegmentView, column: usize, rows: &[u32], context: &Context<'_>) -> Result<Arc<Vector>> {
+        match self.segment_column(view, column) {
+            Some(stored) => {
+                self.count_bytes(view, stored, rows.len(), context);
+                view.segment.take(stored, rows).map(Arc::new)
+            }
+            None => Ok(self.default_vector(column, rows.len())),
+        }
+    }
+
+    fn default_vector(&self, column: usize, len: usize) -> Arc<Vector> {
+        let declared = self.projection.get(column).and_then(|at| self.schema.columns.get(*at));
+        let data_type = declared.map_or(nacre_types::DataType::Null, |c| c.data_type);
+        Arc::new(Vector::constant(data_type, &self.default(column), len))
+    }
+
+    /// The share of a column's bytes that so many rows have on average.
+    fn count_bytes(&self, view: &SegmentView, stored: usize, rows: usize, context: &Context<'_>) {
+        let (bytes, total) = (view.segment.columns()[stored].bytes, view.segment.rows().max(1));
+        count(&context.statistics.bytes_read, (bytes as u128 * rows as u128 / total as u128) as usize);
+    }
+
+    fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
+        loop {
+            context.check_cancelled()?;
+            let Some((mut batch, locators)) = self.memory.next(limits::VECTOR_ROWS)? else { return Ok(None) };
+            count(&context.statistics.rows_read, batch.rows);
+            if !self.filters.is_empty() {
+                let passed = expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;
+                if passed.is_empty() {
+                    continue;
+                }
+                batch.selection = (passed.len() < batch.rows).then_some(passed);
+            }
+            return Ok(Some((batch, Origin::Memory(locators))));
+        }
+    }
+}
+
+/// Positions that are not deleted among `len` rows from `start`; `None` when all are there.
+fn alive(deleted: Option<&RoaringBitmap>, start: usize, len: usize) -> Option<Vec<u32>> {
+    let deleted = deleted?;
+    let (from, to) = (start as u32, (start + len) as u32);
+    let mut gone = deleted.range(from..to).peekable();
+    gone.peek()?;
+    Some((from..to).filter(|row| gone.next_if_eq(row).is_none()).map(|row| row - from).collect())
+}
