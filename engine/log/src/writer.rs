@@ -3,6 +3,9 @@
 //! Invariants: one batch is written at a time and in order; a new chunk is created only after the one before it is
 //! synced, and gets records only after its header is synced. Knows nothing of pending appends or of poisoning: after
 //! any error the caller must not use it again.
+//!
+//! Space is reserved ahead of the records by writing zeroes, which recovery reads as the end of the log: a sync that
+//! does not have to record a new file length or new blocks is about a third faster on common file systems.
 
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
@@ -14,12 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A buffer that grew larger than this for one big record is not kept.
 const SPARE_BYTES: usize = 4 << 20;
 
+/// Bytes reserved at once. Small in this crate's tests, so that small logs have all cases.
+const RESERVE_BYTES: u64 = if cfg!(test) { 48 } else { 256 << 10 };
+
 pub(crate) struct Writer {
     file: Arc<dyn LocalFile>,
     /// Start positions of all chunks, ascending; the last one is `file`.
     chunks: Vec<Lsn>,
     /// End of what was handed to the file.
     written: Lsn,
+    /// Offset in the file up to which space is reserved.
+    reserved: u64,
     /// Whether something was written since the last sync.
     dirty: bool,
     chunk_bytes: u64,
@@ -35,7 +43,7 @@ impl Writer {
         chunk_bytes: u64,
         database_id: u64,
     ) -> Writer {
-        Writer { file, chunks, written, dirty: false, chunk_bytes, database_id, spare: Vec::new() }
+        Writer { file, chunks, written, reserved: 0, dirty: false, chunk_bytes, database_id, spare: Vec::new() }
     }
 
     fn start(&self) -> Lsn {
@@ -55,7 +63,23 @@ impl Writer {
         self.dirty = true;
         self.file.write(offset, records).map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
         self.written += records.len() as u64;
+        self.reserve(offset + records.len() as u64);
         Ok(())
+    }
+
+    /// Reserves space from the end of the records on, unless there is some left; never past the size of a chunk.
+    fn reserve(&mut self, end: u64) {
+        if end <= self.reserved {
+            return;
+        }
+        let limit = self.chunk_bytes.saturating_add(FILE_HEADER_BYTES as u64);
+        self.reserved = end.max(limit.min(end + RESERVE_BYTES));
+        let zeroes = vec![0; (self.reserved - end) as usize];
+        // No room for zeroes is no failure of the records, which are written. If the device is at fault the sync
+        // will say so.
+        if !zeroes.is_empty() && self.file.write(end, &zeroes).is_err() {
+            self.reserved = u64::MAX;
+        }
     }
 
     /// Makes everything written durable.
@@ -82,6 +106,7 @@ impl Writer {
         self.sync(durable)?;
         self.file = create_chunk(store, self.database_id, self.written)?;
         self.chunks.push(self.written);
+        self.reserved = 0;
         Ok(())
     }
 

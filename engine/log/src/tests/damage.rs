@@ -2,7 +2,7 @@
 //! exact prefix where the damage can be a torn tail, or an error that says where; never a panic, never a wrong record.
 
 use super::*;
-use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{FileHeader, RECORD_HEADER_BYTES, RecordHeader};
 use nacre_types::checksum::checksum;
 
 const FIRST: &str = "log-0000000000000000";
@@ -19,6 +19,7 @@ fn small_log(records: usize) -> (Arc<dyn LocalStore>, Records) {
     });
     let expected = expected.collect();
     drop(log);
+    trimmed(store.as_ref(), FIRST);
     (store, expected)
 }
 

@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod fault_store;
 
+use crate::format::{FILE_HEADER_BYTES, FileKind};
 use crate::{Log, LogOptions, Lsn};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalStore, ReadRange};
@@ -67,6 +68,22 @@ fn bytes_of(store: &dyn LocalStore, name: &str) -> Vec<u8> {
     let mut buffer = vec![0; file.len().unwrap() as usize];
     file.read(&mut [ReadRange { offset: 0, buffer: &mut buffer }]).unwrap();
     buffer
+}
+
+/// A chunk of the log without the space reserved at its end, and the file cut to that.
+fn trimmed(store: &dyn LocalStore, name: &str) -> Vec<u8> {
+    let start = FileKind::Chunk.parse(name).unwrap();
+    let mut ends = Vec::new();
+    Log::open(copy(store), LogOptions::default(), &mut |_| Ok(()), &mut |lsn, _| {
+        ends.push(lsn);
+        Ok(())
+    })
+    .map(|log| ends.push(log.position()))
+    .unwrap();
+    let mut bytes = bytes_of(store, name);
+    bytes.truncate(FILE_HEADER_BYTES + (ends.last().unwrap() - start) as usize);
+    put(store, name, &bytes);
+    bytes
 }
 
 fn put(store: &dyn LocalStore, name: &str, bytes: &[u8]) {
