@@ -1,0 +1,95 @@
+//! Which way the arrows point: who may depend on whom, in Cargo and in TypeScript imports.
+
+use nacre_tidy::{files_ending, metadata, read};
+use std::collections::BTreeMap;
+
+/// Crates of the workspace and the workspace crates each may use in its product code.
+fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let storage = ["nacre-types", "nacre-host", "nacre-column"];
+    BTreeMap::from([
+        ("nacre-types", vec![]),
+        ("nacre-host", vec!["nacre-types"]),
+        ("nacre-column", vec!["nacre-types"]),
+        ("nacre-rowstore", storage.to_vec()),
+        ("nacre-segment", storage.to_vec()),
+        ("nacre-log", storage.to_vec()),
+        ("nacre-table", [&storage[..], &["nacre-rowstore", "nacre-segment", "nacre-log"]].concat()),
+        ("nacre-sql", vec!["nacre-types"]),
+        ("nacre-exec", [&storage[..], &["nacre-table", "nacre-sql"]].concat()),
+        ("nacredb", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
+        ("nacre-native", vec!["nacredb", "nacre-host"]),
+        ("nacre-wasm", vec!["nacredb", "nacre-host"]),
+        ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),
+        ("nacre-web-tpch", vec![]),
+    ])
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    assert!(packages.len() >= 10, "cargo metadata lists the workspace");
+    let names: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    let allowed = allowed();
+    let mut findings = Vec::new();
+    for package in &packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let manifest = package["manifest_path"].as_str().unwrap_or_default().replace('\\', "/");
+        let is_test = manifest.contains("/tests/") || manifest.contains("/bench/");
+        let Some(may) = allowed.get(name) else {
+            if !is_test {
+                findings.push(format!("{name} is not in the table of tests/tidy/tests/arrows.rs"));
+            }
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().cloned().unwrap_or_default() {
+            let used = dependency["name"].as_str().unwrap_or_default();
+            let product = dependency["kind"].is_null();
+            if product && names.contains(&used) && !may.contains(&used) {
+                findings.push(format!("{name} must not depend on {used}"));
+            }
+        }
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// Folder of a TypeScript file and the folders it may import from, beside its own.
+const LAYERS: [(&str, &[&str]); 4] = [
+    ("worker/", &["bindings/wasm/"]),
+    ("bindings/js/", &["worker/", "bindings/wasm/"]),
+    ("web/", &[]),
+    ("examples/", &[]),
+];
+
+#[test]
+fn typescript_imports_downwards_only() {
+    let mut findings = Vec::new();
+    for file in files_ending(&[".ts", ".tsx"]) {
+        let Some((layer, may)) = LAYERS.iter().find(|(folder, _)| file.starts_with(folder)) else { continue };
+        for line in read(&file).lines().filter(|l| l.contains("from '") || l.contains("import('")) {
+            let Some(target) = line.split('\'').nth(1).filter(|t| t.starts_with('.')) else { continue };
+            let resolved = resolve(&file, target);
+            let known =
+                LAYERS.iter().map(|(folder, _)| *folder).chain(["bindings/wasm/", "engine/", "tests/", "bench/"]);
+            for folder in known {
+                if resolved.starts_with(folder) && folder != *layer && !may.contains(&folder) {
+                    findings.push(format!("{file} imports {resolved}"));
+                }
+            }
+        }
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+fn resolve(file: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    for step in target.split('/') {
+        match step {
+            "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
