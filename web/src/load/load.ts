@@ -59,20 +59,24 @@ async function loadTable(table: TableDefinition, source: ReturnType<typeof rowSo
   report(table.name, { state: 'loading' });
   let rows = 0;
   await db.transaction(async (tx) => {
+    const step = Math.floor(INSERT_VALUES / table.columns.length);
+    const many = await tx.prepare(insert(table, step));
     for await (const slice of source.slices({ table: table.name, scale: SCALE, slice: SLICE_ROWS })) {
       const lines = slice.text.split('\n');
       lines.pop();
-      const step = Math.floor(INSERT_VALUES / table.columns.length);
+      const inserts: Promise<unknown>[] = [];
       for (let at = 0; at < lines.length; at += step) {
         const some = lines.slice(at, at + step);
-        await tx.query(
-          insert(table, some.length),
-          some.flatMap((line) => values(table, line)),
+        const parameters = some.flatMap((line) => values(table, line));
+        inserts.push(
+          some.length === step ? many.run(parameters) : tx.query(insert(table, some.length), parameters),
         );
       }
+      await Promise.all(inserts);
       rows += lines.length;
       report(table.name, { rows, total: slice.total });
     }
+    await many.close();
   });
   await db.exec(`optimize table ${table.name} flush`);
   report(table.name, { rows, total: rows, state: 'done' });
@@ -83,9 +87,9 @@ function insert({ name, columns }: TableDefinition, rows: number): string {
   return `insert into ${name} values ${Array<string>(rows).fill(row).join(',')}`;
 }
 
-function values({ columns }: TableDefinition, line: string): unknown[] {
+function values({ columns }: TableDefinition, line: string): (number | string)[] {
   const fields = line.split('|');
-  return columns.map(({ field }, index) => (field === 'integer' ? Number(fields[index]) : fields[index]));
+  return columns.map(({ field }, index) => (field === 'integer' ? Number(fields[index]) : fields[index]!));
 }
 
 function report(name: string, change: Partial<Progress>): void {

@@ -2,7 +2,7 @@
 
 import type { Answer, Column } from '../database/types';
 
-const NUMERIC = /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)/i;
+const NUMERIC = /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)\b/i;
 
 export const isNumeric = (column: Column): boolean => NUMERIC.test(column.type);
 

@@ -3,9 +3,9 @@
 const HUES: Record<string, string> = {
   plain: 'lilac',
   constant: 'apricot',
-  'run-length': 'apricot',
+  runlength: 'apricot',
   dictionary: 'mint',
-  'bit-packed': 'sky',
+  bitpacked: 'sky',
   delta: 'sky',
   fsst: 'rose',
   lz4: 'rose',
@@ -21,7 +21,7 @@ const NEIGHBOURS: Record<string, string> = {
   pearl: 'sky',
 };
 
-const normal = (encoding: string): string => encoding.toLowerCase().replaceAll('_', '-');
+const normal = (encoding: string): string => encoding.toLowerCase().replaceAll(/[-_ ]/g, '');
 
 export const hue = (encoding: string): string => HUES[normal(encoding)] ?? 'pearl';
 

@@ -42,9 +42,9 @@ export function Section({ table }: { table: TableReport }) {
       <div class={changed > 0 ? 'section-drawing changed' : 'section-drawing'} key={changed} ref={place}>
         <Layer name="rowstore" note={rowstoreNote(table)} />
         {table.rowstoreRows > 0 && <Grains rows={table.rowstoreRows} width={width} seed={seed} />}
-        {table.segments.toReversed().map((segment) => (
+        {newestFirst(table).map(({ segment, ordinal }) => (
           <div class="section-segment" key={segment.id}>
-            <Layer name={`segment ${segment.id}`} note={segmentNote(segment)} deleted={segment.deleted} />
+            <Layer name={`segment ${ordinal}`} note={segmentNote(segment)} deleted={segment.deleted} />
             {width > 0 && (
               <Stack
                 segment={segment}
@@ -73,6 +73,10 @@ function Layer({ name, note, deleted = 0 }: { name: string; note: string; delete
     </p>
   );
 }
+
+/** Ids are places in the log; people count from the oldest. */
+const newestFirst = (table: TableReport) =>
+  table.segments.map((segment, index) => ({ segment, ordinal: index + 1 })).toReversed();
 
 function summary(table: TableReport): string {
   const deleted = deletedRows(table);
