@@ -1,9 +1,9 @@
 //! Finding a key in a segment sorted ascending by its key columns: zone maps first, then first rows
-//! of blocks, then a binary search with seeks inside one block.
+//! of blocks, then binary searches with seeks inside one block.
 //!
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
 
-use crate::segment::{Held, Segment};
+use crate::segment::Segment;
 use nacre_column::encoding::{Block, Scalar};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
@@ -13,18 +13,19 @@ impl Segment {
     /// The row with exactly this key, if there is one; the first of several. The file must be sorted
     /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
-        let row = self.lower_bound(key_columns, key)?;
-        if row >= self.rows() {
-            return Ok(None);
-        }
-        let mut cursor = Cursor::new(self, key_columns, key, row / BLOCK_ROWS);
-        Ok(cursor.compare(row % BLOCK_ROWS)?.is_eq().then_some(row))
+        let (row, found) = self.find(key_columns, key)?;
+        Ok(found.then_some(row))
     }
 
     /// The first row whose key is not below `key_prefix`, comparing as many columns as the prefix has;
     /// the number of rows if there is none. The file must be sorted ascending by `key_columns`.
     pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
-        let key_columns = &key_columns[..key_prefix.len().min(key_columns.len())];
+        Ok(self.find(key_columns, key_prefix)?.0)
+    }
+
+    /// The lower bound, and whether that row's key equals the prefix.
+    fn find(&self, key_columns: &[usize], key: &[Value]) -> Result<(usize, bool)> {
+        let key_columns = &key_columns[..key.len().min(key_columns.len())];
         // The first block that may reach the key, and the first that surely begins past it. Cut bounds
         // need not ascend strictly, so both searches keep only what they have tested: everything
         // before `first` is below, everything from `past` on is above.
@@ -32,41 +33,89 @@ impl Segment {
         let (mut first, mut undecided) = (0, blocks);
         while first < undecided {
             let middle = first.midpoint(undecided);
-            match self.compare_zone(middle, key_columns, key_prefix)? {
+            match self.compare_zone(middle, key_columns, key)? {
                 Some(Ordering::Less) => first = middle + 1,
                 _ => undecided = middle,
             }
         }
-        let (mut low, mut past) = (first, blocks);
+        // Most keys lie in one block, so look near before looking far.
+        let (mut low, mut past, mut step) = (first, blocks, 1);
         while low < past {
-            let middle = low.midpoint(past);
-            match self.compare_zone(middle, key_columns, key_prefix)? {
-                Some(Ordering::Greater) => past = middle,
-                _ => low = middle + 1,
+            let middle = if step > 0 { (low + step - 1).min(past - 1) } else { low.midpoint(past) };
+            match self.compare_zone(middle, key_columns, key)? {
+                Some(Ordering::Greater) => (past, step) = (middle, 0),
+                _ => (low, step) = (middle + 1, step * 2),
             }
         }
         // Among what is left, the last block whose first row is below the key holds the answer, or
         // the answer is the first row of the block after it.
         while past - first > 1 {
             let middle = first.midpoint(past);
-            match Cursor::new(self, key_columns, key_prefix, middle).compare(0)? {
+            match self.compare_row(middle * BLOCK_ROWS, key_columns, key)? {
                 Ordering::Less => first = middle,
                 _ => past = middle,
             }
         }
         if first >= past {
-            return Ok((first * BLOCK_ROWS).min(self.rows()));
+            return Ok(((first * BLOCK_ROWS).min(self.rows()), false));
         }
-        let mut cursor = Cursor::new(self, key_columns, key_prefix, first);
-        let (mut low, mut high) = (0, self.block_rows(first));
-        while low < high {
-            let middle = low.midpoint(high);
-            match cursor.compare(middle)? {
-                Ordering::Less => low = middle + 1,
-                _ => high = middle,
+        let (at, found) = self.find_in_block(first, key_columns, key)?;
+        let row = first * BLOCK_ROWS + at;
+        // Past the end of its block: the answer is the next one's first row.
+        let next = !found && at == self.block_rows(first) && row < self.rows();
+        Ok((row, found || (next && self.compare_row(row, key_columns, key)?.is_eq())))
+    }
+
+    /// The lower bound inside a block, and whether the key is there: column after column, each narrows
+    /// the rows to those that tie so far, and is read only if there are any.
+    fn find_in_block(&self, block: usize, key_columns: &[usize], key: &[Value]) -> Result<(usize, bool)> {
+        let (mut start, mut end) = (0, self.block_rows(block));
+        for (position, (&column, key)) in key_columns.iter().zip(key).enumerate() {
+            let held = self.held(column, block)?;
+            let narrow = || -> Result<(usize, usize)> {
+                let view = self.open_block(&held, column, block)?;
+                let order = |row| view.get(row)?.compare(key).ok_or_else(|| mismatch(self, column));
+                let (mut low, mut high) = (start, end);
+                while low < high {
+                    let middle = low.midpoint(high);
+                    if order(middle)?.is_lt() { low = middle + 1 } else { high = middle }
+                }
+                let first = low;
+                if position + 1 == key_columns.len() {
+                    // Nothing to narrow for: one look tells whether the key is there.
+                    return Ok((first, if first < end && order(first)?.is_eq() { first + 1 } else { first }));
+                }
+                // Ties are often few: gallop from the first.
+                let (mut high, mut step) = (end, 1);
+                while low < high {
+                    let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
+                    if order(middle)?.is_gt() {
+                        (high, step) = (middle, 0)
+                    } else {
+                        (low, step) = (middle + 1, step * 2)
+                    }
+                }
+                Ok((first, low))
+            };
+            (start, end) = narrow().map_err(|error| self.locate_block(error, column, block))?;
+            if start == end {
+                return Ok((start, false));
             }
         }
-        Ok(first * BLOCK_ROWS + low)
+        Ok((start, start < end))
+    }
+
+    /// How a row orders to the key.
+    fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
+        for (&column, key) in key_columns.iter().zip(key) {
+            let compare = |block: &Block<'_>| Ok(block.get(row % BLOCK_ROWS)?.compare(key));
+            let order = self.with_block(column, row / BLOCK_ROWS, compare)?;
+            match order.ok_or_else(|| mismatch(self, column))? {
+                Ordering::Equal => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Ordering::Equal)
     }
 
     /// How all rows of a block order to the key, as far as zone maps know.
@@ -100,40 +149,4 @@ impl Segment {
 #[cold]
 fn mismatch(segment: &Segment, column: usize) -> Error {
     Error::type_error(format!("key value is not {}", segment.columns()[column].data_type))
-}
-
-/// Compares rows of one block to a key; a key column is read only once the ones before it tie.
-struct Cursor<'a> {
-    segment: &'a Segment,
-    key_columns: &'a [usize],
-    key: &'a [Value],
-    block: usize,
-    held: Vec<Held>,
-}
-
-impl<'a> Cursor<'a> {
-    fn new(segment: &'a Segment, key_columns: &'a [usize], key: &'a [Value], block: usize) -> Cursor<'a> {
-        Cursor { segment, key_columns, key, block, held: Vec::new() }
-    }
-
-    /// How a row of the block orders to the key.
-    fn compare(&mut self, row: usize) -> Result<Ordering> {
-        for (at, (&column, key)) in self.key_columns.iter().zip(self.key).enumerate() {
-            if at == self.held.len() {
-                self.held.push(self.segment.held(column, self.block)?);
-            }
-            let place = || self.segment.block_place(column, self.block);
-            let order = self
-                .segment
-                .open_block(&self.held[at], column, self.block)
-                .and_then(|block: Block<'_>| block.get(row))
-                .map_err(|error| self.segment.locate(error, &place()))?
-                .compare(key)
-                .ok_or_else(|| mismatch(self.segment, column))?;
-            if order.is_ne() {
-                return Ok(order);
-            }
-        }
-        Ok(Ordering::Equal)
-    }
 }

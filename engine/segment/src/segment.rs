@@ -278,6 +278,12 @@ impl Segment {
         error.context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
     }
 
+    /// Says in which block an error happened.
+    #[cold]
+    pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
+        self.locate(error, &self.block_place(column, block))
+    }
+
     /// A block's pages, read if need be.
     #[inline]
     pub(crate) fn held(&self, column: usize, block: usize) -> Result<Held> {
@@ -339,13 +345,18 @@ impl Segment {
     }
 
     #[inline]
-    fn with_block<T>(&self, column: usize, block: usize, read: impl FnOnce(&Block<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn with_block<T>(
+        &self,
+        column: usize,
+        block: usize,
+        read: impl FnOnce(&Block<'_>) -> Result<T>,
+    ) -> Result<T> {
         if block >= self.blocks() {
             return Err(Error::corrupt(format!("segment {} has no block {block}", self.name)));
         }
         let held = self.held(column, block)?;
         let result = self.open_block(&held, column, block).and_then(|block| read(&block));
-        result.map_err(|error| self.locate(error, &self.block_place(column, block)))
+        result.map_err(|error| self.locate_block(error, column, block))
     }
 }
 

@@ -12,7 +12,7 @@ use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;
 
 /// Uncompressed bytes a chunk aims at.
-const CHUNK_BYTES: usize = 4096;
+const CHUNK_BYTES: usize = 2048;
 /// LZ4 cannot make more than this many bytes of one: longer claims are damage.
 const MAX_RATIO: usize = 256;
 const ENDS_EARLY: &str = "compressed chunk ends early";
