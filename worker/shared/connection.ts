@@ -14,6 +14,8 @@ import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './p
 /** The session of calls that belong to no transaction. */
 export const MAIN_SESSION = 0;
 const MAINTENANCE_STEPS = 4;
+/** A little more than the engine's interval of `relaxed` durability, so that a sync is due by then. */
+const SYNC_AFTER_MS = 110;
 
 interface OpenSession {
   engine: Session;
@@ -21,6 +23,7 @@ interface OpenSession {
   tail: Promise<unknown> | null;
 }
 
+type Timer = ReturnType<typeof setTimeout>;
 type Method = (...args: never[]) => unknown;
 
 export class Connection {
@@ -30,11 +33,14 @@ export class Connection {
   readonly #statements = new Map<number, Prepared>();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
-  #idle: ReturnType<typeof setTimeout> | null = null;
+  #idle: Timer | null = null;
+  readonly #relaxed: boolean;
+  #sync: Timer | null = null;
 
-  private constructor(database: Database, store: OwnedStore | null) {
+  private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.#database = database;
     this.#store = store;
+    this.#relaxed = options.durability === 'relaxed';
     this.#sessions.set(MAIN_SESSION, { engine: database.session(), tail: null });
   }
 
@@ -42,7 +48,7 @@ export class Connection {
   static async open(store: OwnedStore | null, options: EngineOptions): Promise<Connection> {
     try {
       mustBeSound();
-      const connection = new Connection(await Database.open(store ?? undefined, options), store);
+      const connection = new Connection(await Database.open(store ?? undefined, options), store, options);
       connection.#afterwards();
       return connection;
     } catch (error) {
@@ -102,8 +108,10 @@ export class Connection {
   }
 
   async #close(): Promise<void> {
-    if (this.#idle !== null) {
-      clearTimeout(this.#idle);
+    for (const timer of [this.#idle, this.#sync]) {
+      if (timer !== null) {
+        clearTimeout(timer);
+      }
     }
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
@@ -219,17 +227,19 @@ export class Connection {
 
   /** Between calls: files are made ready and the engine's background work is stepped, a little at a time. */
   #afterwards(): void {
-    if (this.#idle !== null || this.#closing !== null) {
+    if (this.#closing !== null) {
       return;
     }
-    this.#idle = setTimeout(() => {
+    this.#idle ??= later(0, () => {
       this.#idle = null;
-      if (this.#closing === null) {
+      void this.#maintain();
+    });
+    if (this.#relaxed) {
+      this.#sync ??= later(SYNC_AFTER_MS, () => {
+        this.#sync = null;
         void this.#maintain();
-      }
-    }, 0);
-    // Node must be free to exit.
-    (this.#idle as { unref?: () => void }).unref?.();
+      });
+    }
   }
 
   async #maintain(): Promise<void> {
@@ -244,4 +254,11 @@ export class Connection {
       engineError(error);
     }
   }
+}
+
+/** Runs something later, without keeping a process of Node alive for it. */
+function later(ms: number, run: () => void): Timer {
+  const timer = setTimeout(run, ms);
+  (timer as { unref?: () => void }).unref?.();
+  return timer;
 }

@@ -11,6 +11,12 @@ use nacredb::{Budget, Durability, Options};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+/// Longest time acknowledged commits stay unsynced with `relaxed` durability.
+const RELAXED_INTERVAL_MS: u32 = 100;
+/// Defaults for an address space of 4 GB that is shared with a page: below the engine's own.
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
+const DEFAULT_MEMORY_LIMIT: usize = 512 << 20;
+
 /// An open database.
 #[wasm_bindgen]
 pub struct Database(nacredb::Database);
@@ -58,12 +64,13 @@ impl Database {
 
 /// `EngineOptions` of `worker/shared/protocol.ts`; what is missing keeps its default.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
-    let mut options = Options::default();
+    let mut options =
+        Options { cache_bytes: DEFAULT_CACHE_BYTES, memory_limit: DEFAULT_MEMORY_LIMIT, ..Options::default() };
     if from.is_undefined() || from.is_null() {
         return Ok(options);
     }
     if Reflect::get(from, &"durability".into())?.as_string().as_deref() == Some("relaxed") {
-        options.durability = Durability::Relaxed;
+        options.durability = Durability::Relaxed { interval_ms: RELAXED_INTERVAL_MS };
     }
     if let Some(bytes) = Reflect::get(from, &"memoryLimit".into())?.as_f64() {
         options.memory_limit = bytes as usize;

@@ -5,7 +5,7 @@ use crate::error::to_js;
 use crate::parameters::Parameters;
 use crate::wire;
 use js_sys::{Array, Uint8Array};
-use nacredb::{Error, QueryResult};
+use nacredb::{Error, Field, QueryResult};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -17,18 +17,22 @@ pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);
 
 /// A statement, parsed and bound.
 #[wasm_bindgen]
-pub struct Prepared(nacredb::Prepared);
+pub struct Prepared {
+    statement: nacredb::Prepared,
+    /// What the other side was told.
+    columns: Rc<[Field]>,
+}
 
 #[wasm_bindgen]
 impl Prepared {
     /// Its result's columns; `WireField[]`.
     pub fn fields(&self) -> JsValue {
-        wire::fields(self.0.columns()).into()
+        wire::fields(&self.columns).into()
     }
 
     /// Types of its parameters, as SQL writes them; `string[]`.
     pub fn parameters(&self) -> JsValue {
-        self.0.parameters().iter().map(|t| JsValue::from(t.to_string())).collect::<Array>().into()
+        self.statement.parameters().iter().map(|t| JsValue::from(t.to_string())).collect::<Array>().into()
     }
 }
 
@@ -82,7 +86,11 @@ impl Session {
     /// Parses and binds a statement.
     pub fn prepare(&self, sql: &str) -> Result<Prepared, JsValue> {
         match &mut *self.0.borrow_mut() {
-            Some(session) => session.prepare(sql).map(Prepared).map_err(to_js),
+            Some(session) => {
+                let statement = session.prepare(sql).map_err(to_js)?;
+                let columns = statement.columns().into();
+                Ok(Prepared { statement, columns })
+            }
             None => Err(to_js(Error::closed("the session runs another statement"))),
         }
     }
@@ -92,10 +100,10 @@ impl Session {
         let Parameters::Positional(values) = Parameters::from_js(parameters)? else {
             return Err(to_js(Error::unsupported("named parameters of a prepared statement")));
         };
-        let prepared = prepared.0.clone();
+        let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
         answer(turn(self.0.clone(), async move |session| {
-            let result = session.run(&prepared, &values).await.map_err(to_js)?;
-            wire::result(&result, Some(prepared.columns()))
+            let result = session.run(&statement, &values).await.map_err(to_js)?;
+            wire::result(&result, Some(&columns))
         }))
     }
 

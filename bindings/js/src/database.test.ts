@@ -1,0 +1,137 @@
+import { NacreError, connect, sql } from 'nacredb';
+import { describe, expect, test } from 'vitest';
+import { connected, durable, expectKind, places, withNames } from './testing.js';
+
+describe.each(places)('a database in $name', (place) => {
+  test('answers rows, columns, rows affected and statistics', async () => {
+    const db = await withNames(place, 'nacre', 'pearl');
+    const result = await db.query('select id, name from t order by id');
+    expect(result.columns.map((column) => column.name)).toEqual(['id', 'name']);
+    expect(result.columns[0]!.type).toBe('BIGINT');
+    expect(result.rows).toEqual([
+      { id: 1n, name: 'nacre' },
+      { id: 2n, name: 'pearl' },
+    ]);
+    expect([...result]).toEqual(result.rows);
+    expect(result.values(1)).toEqual([2n, 'pearl']);
+    expect(result.rowCount).toBe(2);
+    expect(result.statistics.rowsRead).toBeGreaterThanOrEqual(2);
+    const updated = await db.query("update t set name = 'shell' where id = 1");
+    expect(updated).toMatchObject({ rowsAffected: 1, rowCount: 0, kind: 'write' });
+  });
+
+  test('takes parameters by position, by name and by tag', async () => {
+    const db = await withNames(place, 'nacre', 'pearl');
+    const pearl = [{ name: 'pearl' }];
+    expect((await db.query('select name from t where id = ?', [2])).rows).toEqual(pearl);
+    expect((await db.query('select name from t where id = $1', [2n])).rows).toEqual(pearl);
+    expect((await db.query('select name from t where id = :id', { id: 2 })).rows).toEqual(pearl);
+    expect((await db.query(sql`select name from t where id = ${2}`)).rows).toEqual(pearl);
+  });
+
+  test('says what is wrong, changes nothing, and goes on', async () => {
+    const db = await withNames(place, 'nacre');
+    await expectKind(db.query('selct 1'), 'syntax', { position: { line: 1, column: 1 } });
+    await expectKind(db.query('select * from nowhere'), 'not_found');
+    await expectKind(db.query('select nothing from t'), 'not_found');
+    await expectKind(db.query('create table t (a int)'), 'already_exists');
+    await expectKind(db.query("insert into t values (1, 'twice')"), 'constraint', { table: 't' });
+    await expectKind(db.query('insert into t values (?, ?)', ['no number', 'x']), 'type');
+    await expectKind(db.query('select * from t where id = ?', []), 'type');
+    expect((await db.query('select * from t')).rows).toEqual([{ id: 1n, name: 'nacre' }]);
+  });
+
+  test('errors are NacreErrors with an SQLSTATE', async () => {
+    const db = await withNames(place);
+    const error = await db.query('select * from nowhere').catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(NacreError);
+    expect(error).toMatchObject({ sqlstate: expect.stringMatching(/^[0-9A-Z]{5}$/), retryable: false });
+  });
+
+  test('runs several statements, and calls in the order they were made', async () => {
+    const db = await connected(await place.fresh());
+    await db.exec('create table t (id bigint primary key, name text); insert into t values (0, null)');
+    const writes = Array.from({ length: 100 }, (_, i) =>
+      db.query('insert into t values (?, ?)', [i + 1, `${i}`]),
+    );
+    const count = db.query('select count(*) as n from t');
+    await Promise.all(writes);
+    expect((await count).rows).toEqual([{ n: 101n }]);
+  });
+
+  test('refuses calls after closing, and closes twice', async () => {
+    const db = await withNames(place, 'nacre');
+    const last = db.query('select name from t');
+    await db.close();
+    await db.close();
+    expect((await last).rows).toEqual([{ name: 'nacre' }]);
+    await expectKind(db.query('select 1'), 'closed');
+    await expectKind(
+      db.transaction(async () => {}),
+      'closed',
+    );
+  });
+
+  test('a cancelled call does not start', async () => {
+    const db = await withNames(place, 'nacre');
+    const signal = AbortSignal.abort();
+    await expectKind(db.exec('delete from t', { signal }), 'cancelled');
+    await expectKind(db.query('delete from t', [], { signal }), 'cancelled');
+    expect((await db.query('select * from t')).rowCount).toBe(1);
+  });
+
+  test('reports tables and storage', async () => {
+    const db = await withNames(place, 'nacre', 'pearl');
+    const [table] = await db.inspect();
+    expect(table).toMatchObject({ name: 't', rows: 2, rowstoreRows: 2, primaryKey: ['id'], segments: [] });
+    expect(table!.columns.map(({ name, type }) => `${name} ${type}`)).toEqual(['id BIGINT', 'name TEXT']);
+    await db.exec('optimize table t flush');
+    const [flushed] = await db.inspect();
+    expect(flushed!.segments).toHaveLength(1);
+    expect(flushed!.segments[0]).toMatchObject({ rows: 2, deleted: 0, minKey: '1', maxKey: '2' });
+    expect(flushed!.segments[0]!.columns.map((column) => column.name)).toEqual(['id', 'name']);
+    expect((await db.query('select name from t where id = 2')).rows).toEqual([{ name: 'pearl' }]);
+    const storage = await db.storage();
+    expect(storage.bytes > 0).toBe(place.name !== 'memory');
+    expect(typeof storage.persisted).toBe('boolean');
+  });
+
+  test('is closed by `await using` through Symbol.asyncDispose', async () => {
+    const db = await withNames(place);
+    await db[Symbol.asyncDispose]();
+    await expectKind(db.query('select 1'), 'closed');
+  });
+});
+
+describe('a durable database', () => {
+  test.each(['strict', 'relaxed'] as const)('finds everything again, %s', async (durability) => {
+    const url = await durable.fresh();
+    const first = await connected(url, { durability });
+    await first.exec('create table t (id bigint primary key, name text)');
+    await first.query('insert into t values (1, ?), (2, ?), (3, ?)', ['a', 'b', 'c']);
+    await first.exec('optimize table t flush');
+    await first.exec("update t set name = 'B' where id = 2; delete from t where id = 1");
+    await first.flush();
+    await first.close();
+    const second = await connected(url);
+    expect((await second.query('select * from t order by id')).rows).toEqual([
+      { id: 2n, name: 'B' },
+      { id: 3n, name: 'c' },
+    ]);
+  });
+
+  test('is in use while it is open', async () => {
+    const url = await durable.fresh();
+    const db = await connected(url);
+    await expectKind(connect(url), 'in_use');
+    await db.close();
+    await connected(url);
+  });
+});
+
+test('places and options that cannot be are refused', async () => {
+  await expectKind(connect('s3://bucket'), 'unsupported');
+  await expectKind(connect('memory://', { durability: 'perhaps' as 'strict' }), 'type');
+  await expectKind(connect('memory://', { memoryLimit: -1 }), 'type');
+  await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { expectKind, places, withNames } from './testing.js';
+
+describe.each(places)('a transaction in $name', (place) => {
+  const count = 'select count(*) as n from t';
+
+  test('commits what it did and answers what the function answers', async () => {
+    const db = await withNames(place, 'a');
+    const answer = await db.transaction(async (tx) => {
+      await tx.query('insert into t values (2, ?)', ['b']);
+      expect((await tx.query(count)).rows).toEqual([{ n: 2n }]);
+      return 'done';
+    });
+    expect(answer).toBe('done');
+    expect((await db.query(count)).rows).toEqual([{ n: 2n }]);
+  });
+
+  test('is rolled back when the function throws', async () => {
+    const db = await withNames(place, 'a');
+    const failure = new Error('no');
+    const promise = db.transaction(async (tx) => {
+      await tx.exec("insert into t values (2, 'b'); update t set name = 'z'; delete from t where id = 1");
+      throw failure;
+    });
+    await expect(promise).rejects.toBe(failure);
+    expect((await db.query('select * from t')).rows).toEqual([{ id: 1n, name: 'a' }]);
+  });
+
+  test('is rolled back when a statement fails and nobody catches it', async () => {
+    const db = await withNames(place, 'a');
+    await expectKind(
+      db.transaction(async (tx) => {
+        await tx.query("insert into t values (2, 'b')");
+        await tx.query("insert into t values (1, 'twice')");
+      }),
+      'constraint',
+    );
+    expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
+  });
+
+  test('goes on after a failed statement that was caught', async () => {
+    const db = await withNames(place, 'a');
+    await db.transaction(async (tx) => {
+      await tx.query("insert into t values (2, 'b')");
+      await expectKind(tx.query("insert into t values (3, 'c'), (1, 'twice')"), 'constraint');
+      await tx.query("insert into t values (4, 'd')");
+    });
+    const ids = (await db.query('select id from t order by id')).rows.map((row) => row['id']);
+    expect(ids).toEqual([1n, 2n, 4n]);
+  });
+
+  test('is not seen before it commits', async () => {
+    const db = await withNames(place, 'a');
+    await db.transaction(async (tx) => {
+      await tx.query("update t set name = 'changed' where id = 1");
+      expect((await db.query('select name from t')).rows).toEqual([{ name: 'a' }]);
+    });
+    expect((await db.query('select name from t')).rows).toEqual([{ name: 'changed' }]);
+  });
+
+  test('can be rolled back by hand, and refuses calls afterwards', async () => {
+    const db = await withNames(place, 'a');
+    await db.transaction(async (tx) => {
+      await tx.query("insert into t values (2, 'b')");
+      await tx.rollback();
+      await expectKind(tx.query(count), 'closed');
+    });
+    expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
+  });
+
+  test('several run at a time; a conflict can be retried', async () => {
+    const db = await withNames(place, 'a', 'b');
+    const increment = async (id: number): Promise<void> => {
+      for (;;) {
+        try {
+          return await db.transaction(async (tx) => {
+            const { rows } = await tx.query<{ name: string }>('select name from t where id = ?', [id]);
+            await tx.query('update t set name = ? where id = ?', [`${rows[0]!.name}+`, id]);
+          });
+        } catch (error) {
+          if (!(error as { retryable?: boolean }).retryable) {
+            throw error;
+          }
+        }
+      }
+    };
+    await Promise.all([increment(1), increment(2), increment(1), increment(2), increment(1)]);
+    expect((await db.query('select name from t order by id')).rows).toEqual([
+      { name: 'a+++' },
+      { name: 'b++' },
+    ]);
+  });
+
+  test('a statement waits for another transaction to end', async () => {
+    const db = await withNames(place, 'a');
+    let outside: Promise<unknown> | null = null;
+    await db.transaction(async (tx) => {
+      await tx.query("update t set name = 'inside' where id = 1");
+      outside = db.query("update t set name = 'outside' where id = 1");
+      await tx.query("insert into t values (2, 'b')");
+    });
+    await outside;
+    expect((await db.query('select name from t where id = 1')).rows).toEqual([{ name: 'outside' }]);
+  });
+});
