@@ -86,7 +86,7 @@ pub fn type_from_arrow(field: &ArrowField) -> Result<DataType> {
 pub fn field_to_arrow(field: &Field) -> ArrowField {
     let arrow = ArrowField::new(&field.name, type_to_arrow(field.data_type), field.nullable);
     if field.data_type == DataType::Json {
-        return arrow.with_metadata([(EXTENSION_NAME.to_string(), JSON_EXTENSION.to_string())].into());
+        return arrow.with_metadata([(EXTENSION_NAME, JSON_EXTENSION)]);
     }
     arrow
 }
@@ -116,7 +116,9 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
     }
     Ok(match (vector.data_type(), &*values) {
         (DataType::Null, _) => Arc::new(NullArray::new(vector.len())),
-        (DataType::Boolean, Values::Bool(v)) => Arc::new(BooleanArray::new(BooleanBuffer::from(v.as_slice()), nulls(vector))),
+        (DataType::Boolean, Values::Bool(v)) => {
+            Arc::new(BooleanArray::new(BooleanBuffer::from(v.as_slice()), nulls(vector)))
+        }
         (DataType::Int8, _) => ints!(Int8Type, i8),
         (DataType::Int16, _) => ints!(Int16Type, i16),
         (DataType::Int32, _) => ints!(Int32Type, i32),
@@ -146,7 +148,8 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
                 nanos.map(|n| IntervalMonthDayNano::new(i.months, i.days, n))
             };
             let converted: Option<Vec<_>> = v.iter().map(convert).collect();
-            let converted = converted.ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
+            let converted =
+                converted.ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
             primitive::<IntervalMonthDayNanoType>(vector, converted)
         }
         (DataType::Binary { .. }, Values::Bytes(bytes)) => {

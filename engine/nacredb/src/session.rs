@@ -269,7 +269,12 @@ impl Session {
         }
     }
 
-    fn run_once(&self, transaction: &mut Transaction, statement: &Statement, parameters: &[Value]) -> Result<QueryResult> {
+    fn run_once(
+        &self,
+        transaction: &mut Transaction,
+        statement: &Statement,
+        parameters: &[Value],
+    ) -> Result<QueryResult> {
         let statistics = Statistics::default();
         let cancel = self.cancel.clone();
         let cancelled = move || cancel.load(Ordering::Relaxed);

@@ -51,7 +51,11 @@ fn explain_field() -> Field {
 }
 
 /// Runs a statement that reads or writes rows.
-pub(crate) fn run(transaction: &mut Transaction, statement: &Statement, settings: &Settings<'_>) -> Result<QueryResult> {
+pub(crate) fn run(
+    transaction: &mut Transaction,
+    statement: &Statement,
+    settings: &Settings<'_>,
+) -> Result<QueryResult> {
     match statement {
         Statement::Query(plan) => {
             let mut result = QueryResult::new(ResultKind::Query);
@@ -115,8 +119,11 @@ fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
 
 fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
     if bytes > context.memory_limit {
-        return Err(Error::limit(format!("the result needs more than the memory limit of {} bytes", context.memory_limit))
-            .with_sqlstate("53200"));
+        return Err(Error::limit(format!(
+            "the result needs more than the memory limit of {} bytes",
+            context.memory_limit
+        ))
+        .with_sqlstate("53200"));
     }
     Ok(())
 }

@@ -1,0 +1,76 @@
+//! Helpers of the session tests: open a database, run statements, compare rows as text.
+
+use nacre_native::{block_on, memory_host, open_folder};
+use nacredb::{Database, ErrorKind, Options, QueryResult, Result, Session, Value};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A database in memory.
+pub fn memory() -> Result<Database> {
+    block_on(Database::open(memory_host(), options()))
+}
+
+/// A database in a folder.
+pub fn folder(path: &Path) -> Result<Database> {
+    block_on(Database::open(open_folder(path)?, options()))
+}
+
+/// Options with a short lock timeout.
+pub fn options() -> Options {
+    Options { lock_timeout_ms: 150, ..Options::default() }
+}
+
+/// Runs statements.
+pub fn run(session: &mut Session, sql: &str) -> Result<QueryResult> {
+    block_on(session.execute(sql, &[]))
+}
+
+/// Runs a statement with parameters.
+pub fn run_with(session: &mut Session, sql: &str, parameters: &[Value]) -> Result<QueryResult> {
+    block_on(session.execute(sql, parameters))
+}
+
+/// Rows as text, columns separated by `|`.
+pub fn rows(session: &mut Session, sql: &str) -> Result<Vec<String>> {
+    let rows = run(session, sql)?.to_rows();
+    Ok(rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect())
+}
+
+/// The error kind of a statement that must fail.
+pub fn kind(session: &mut Session, sql: &str) -> Option<ErrorKind> {
+    run(session, sql).err().map(|e| e.kind())
+}
+
+/// A folder of its own for one test, removed when it goes out of scope.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty folder.
+    pub fn new(name: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let unique = format!("nacre-{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(unique);
+        std::fs::remove_dir_all(&path).ok();
+        Folder(path)
+    }
+
+    /// Its path; the folder itself is made by who opens it.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Files whose name starts with this.
+    pub fn files(&self, prefix: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let named = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
+        let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(named).collect();
+        files.sort();
+        files
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}

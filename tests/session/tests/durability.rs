@@ -1,0 +1,139 @@
+//! What survives closing, reopening and damage.
+
+use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
+use nacredb::{ErrorKind, OnDuplicate};
+
+#[test]
+fn data_is_there_after_reopening() {
+    let place = Folder::new("reopen");
+    {
+        let db = folder(place.path()).unwrap();
+        let mut s = db.session();
+        run(&mut s, "create table t (id bigint primary key, name text, price decimal(12,2), day date)").unwrap();
+        run(&mut s, "insert into t values (1, 'a', 1.25, '2026-01-31'), (2, null, -3, null)").unwrap();
+        run(
+            &mut s,
+            "optimize table t flush; insert into t values (3, 'c', 0, '1999-12-31'); delete from t where id = 2",
+        )
+        .unwrap();
+    }
+    let db = folder(place.path()).unwrap();
+    let mut s = db.session();
+    assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|a|1.25|2026-01-31", "3|c|0.00|1999-12-31"]);
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+    nacre_native::block_on(db.close()).unwrap();
+    assert_eq!(kind(&mut s, "select 1 from t"), Some(ErrorKind::Closed));
+}
+
+#[test]
+fn a_folder_has_one_user() {
+    let place = Folder::new("lock");
+    let db = folder(place.path()).unwrap();
+    assert_eq!(folder(place.path()).err().map(|e| e.kind()), Some(ErrorKind::InUse));
+    drop(db);
+    folder(place.path()).unwrap();
+}
+
+fn with_segment(place: &Folder) -> Vec<u8> {
+    let db = folder(place.path()).unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table t (id bigint primary key, name text)").unwrap();
+    for base in 0..20 {
+        let values: Vec<String> = (0..100).map(|i| format!("({}, 'name {}')", base * 100 + i, i % 7)).collect();
+        run(&mut s, &format!("insert into t values {}", values.join(", "))).unwrap();
+    }
+    run(&mut s, "optimize table t flush").unwrap();
+    drop(s);
+    drop(db);
+    let files = place.files("seg-");
+    assert_eq!(files.len(), 1);
+    std::fs::read(&files[0]).unwrap()
+}
+
+#[test]
+fn every_flipped_byte_of_a_segment_is_found() {
+    let place = Folder::new("flip");
+    let good = with_segment(&place);
+    let file = place.files("seg-").remove(0);
+    for at in (0..good.len()).step_by(good.len() / 60 + 1) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        std::fs::write(&file, &bad).unwrap();
+        // Damage of the footer is found when the database opens, damage of a block when it is read.
+        match folder(place.path()) {
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Corrupt, "byte {at}: {e}");
+                assert!(e.message().contains("seg-"), "{e}");
+            }
+            Ok(db) => {
+                let findings = db.check().unwrap();
+                let padding = findings.is_empty() && rows(&mut db.session(), "select count(*), sum(id) from t").is_ok();
+                assert!(!findings.is_empty() || padding, "byte {at}");
+                for finding in &findings {
+                    assert!(finding.contains("seg-") && finding.contains("block"), "{finding}");
+                }
+            }
+        }
+    }
+    std::fs::write(&file, &good).unwrap();
+    assert_eq!(folder(place.path()).unwrap().check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_damaged_block_fails_its_reader_only() {
+    let place = Folder::new("block");
+    let mut bad = with_segment(&place);
+    let text = bad.windows(6).position(|w| w == b"name 0").expect("a plain or dictionary value");
+    bad[text] = b'N';
+    std::fs::write(place.files("seg-").remove(0), &bad).unwrap();
+    let db = folder(place.path()).unwrap();
+    let mut s = db.session();
+    assert_eq!(kind(&mut s, "select min(name) from t where id >= 0 and name <> 'x'"), Some(ErrorKind::Corrupt));
+    assert_eq!(rows(&mut s, "select count(*) from t where id < 1000").unwrap(), ["1000"]);
+    run(&mut s, "insert into t values (9999, 'still works')").unwrap();
+    assert_eq!(rows(&mut s, "select name from t where id = 9999").unwrap(), ["still works"]);
+}
+
+#[test]
+fn a_truncated_or_missing_segment_is_named() {
+    let place = Folder::new("cut");
+    let good = with_segment(&place);
+    let file = place.files("seg-").remove(0);
+    for len in [0, 7, good.len() / 2, good.len() - 1] {
+        std::fs::write(&file, &good[..len]).unwrap();
+        let error = folder(place.path()).err().expect("a cut segment");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{len}: {error}");
+        assert!(error.message().contains("seg-"), "{error}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    let error = folder(place.path()).err().expect("a missing segment");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn bulk_loads_are_all_or_nothing() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(
+        &mut s,
+        "create table src (id bigint primary key, name text); create table t (id bigint primary key, name text)",
+    )
+    .unwrap();
+    run(&mut s, "insert into src values (1, 'a'), (2, 'b'), (3, 'c'); insert into t values (2, 'old')").unwrap();
+    let batches = run(&mut s, "select * from src").unwrap().batches;
+    let load = |policy| {
+        let mut s = db.session();
+        let mut appender = nacre_native::block_on(s.appender("t", policy))?;
+        for batch in &batches {
+            appender.append(batch)?;
+        }
+        nacre_native::block_on(appender.finish())
+    };
+    assert_eq!(load(OnDuplicate::Error).err().map(|e| e.kind()), Some(ErrorKind::Constraint));
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), ["2|old"]);
+    load(OnDuplicate::Skip).unwrap();
+    assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|a", "2|old", "3|c"]);
+    load(OnDuplicate::Replace).unwrap();
+    assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|a", "2|b", "3|c"]);
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}

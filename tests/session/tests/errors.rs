@@ -1,0 +1,81 @@
+//! Bad input: a typed error that says what and where, nothing changed, the next statement works.
+
+use nacre_session_tests::{memory, rows, run};
+use nacredb::ErrorKind;
+
+#[test]
+fn every_bad_statement_has_its_kind_and_changes_nothing() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table t (id int primary key, name varchar(3) not null, price decimal(5,2), d date)").unwrap();
+    run(&mut s, "insert into t values (1, 'a', 1.5, '2026-02-28')").unwrap();
+    let cases = [
+        ("selec 1", ErrorKind::Syntax),
+        ("select", ErrorKind::Syntax),
+        ("select * from nowhere", ErrorKind::NotFound),
+        ("select nope from t", ErrorKind::NotFound),
+        ("select nofunction(1)", ErrorKind::NotFound),
+        ("select 'x' + id from t where name = 1.5 + 'y'", ErrorKind::Type),
+        ("create table t (id int)", ErrorKind::AlreadyExists),
+        ("drop table nowhere", ErrorKind::NotFound),
+        ("insert into t values (1, 'b', 1, null)", ErrorKind::Constraint),
+        ("insert into t values (2, null, 1, null)", ErrorKind::Constraint),
+        ("insert into t values (2, 'long', 1, null)", ErrorKind::Type),
+        ("insert into t values (2, 'b', 1000, null)", ErrorKind::Type),
+        ("insert into t values (3000000000, 'b', 1, null)", ErrorKind::Type),
+        ("insert into t values (2, 'b', 1, '2026-02-30')", ErrorKind::Type),
+        ("insert into t (id) values (2, 3)", ErrorKind::Syntax),
+        ("insert into t values (7, 'g', 1, null), (8, 'h', 1, null), (7, 'g', 1, null)", ErrorKind::Constraint),
+        ("update t set id = null", ErrorKind::Constraint),
+        ("update t set price = price * 1000", ErrorKind::Type),
+        ("select 1 / 0", ErrorKind::Type),
+        ("select 9223372036854775807 + 1", ErrorKind::Type),
+        ("select id from t group by name", ErrorKind::Type),
+        ("select * from t where sum(id) > 1", ErrorKind::Type),
+        ("create view v as select 1", ErrorKind::Unsupported),
+        ("select row_number() over () from t", ErrorKind::Unsupported),
+    ];
+    for (sql, expected) in cases {
+        match run(&mut s, sql) {
+            Ok(_) => panic!("{sql} did not fail"),
+            Err(e) => {
+                assert_eq!(e.kind(), expected, "{sql}: {e}");
+                assert_eq!(e.sqlstate().len(), 5, "{sql}");
+            }
+        }
+        assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|a|1.50|2026-02-28"], "after {sql}");
+    }
+}
+
+#[test]
+fn errors_say_where_and_suggest() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table customer (id int primary key, name text)").unwrap();
+    let error = run(&mut s, "select id,\n  nmae from customer").unwrap_err();
+    assert_eq!(error.position().map(|p| (p.line, p.column)), Some((2, 3)), "{error}");
+    assert!(error.hint().is_some_and(|h| h.contains("name")), "{error}");
+    let error = run(&mut s, "select * from custmer").unwrap_err();
+    assert!(error.hint().is_some_and(|h| h.contains("customer")), "{error}");
+    let error = run(&mut s, "insert into customer values (1, 'a'), (1, 'b')").unwrap_err();
+    assert_eq!((error.table(), error.sqlstate()), (Some("customer"), "23505"), "{error}");
+    assert!(error.message().contains('1'), "{error}");
+}
+
+#[test]
+fn deep_and_long_statements_are_errors_not_crashes() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    let deep = format!("select {}1{}", "(".repeat(20_000), ")".repeat(20_000));
+    assert!(run(&mut s, &deep).is_err());
+    let nots = format!("select {} true", "not ".repeat(20_000));
+    assert!(run(&mut s, &nots).is_err());
+    let long = format!("select {}", vec!["1"; 3_000].join(" + "));
+    match run(&mut s, &long) {
+        Ok(result) => assert_eq!(result.row(0)[0].to_string(), "3000"),
+        Err(e) => assert!(matches!(e.kind(), ErrorKind::Limit | ErrorKind::Syntax), "{e}"),
+    }
+    let many = format!("select 1 where {}", vec!["1 = 2"; 5_000].join(" or "));
+    assert_eq!(run(&mut s, &many).map(|r| r.rows()).unwrap_or(0), 0);
+    assert_eq!(rows(&mut s, "select 1").unwrap(), ["1"]);
+}
