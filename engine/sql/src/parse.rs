@@ -11,7 +11,9 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 /// Nesting of parentheses, subqueries and prefix operators the parser follows.
-const MAX_NESTING: usize = 160;
+const MAX_NESTING: usize = 100;
+/// What nested calls and subqueries cost the parser's stack beyond a level of nesting, in units of about 4 KiB.
+const MAX_WEIGHT: u32 = 80;
 /// Operators of one chain such as `a + b + c …` without `AND` and `OR`.
 const MAX_CHAIN: u32 = 400;
 /// `AND`s and `OR`s of one chain.
@@ -86,7 +88,8 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
             return Ok(parsed);
         }
         let start = start.span.start;
-        let statement = parser.parse_statement().map_err(|e| syntax_error(e, start))?;
+        let statement =
+            parser.parse_statement().map_err(|e| syntax_error(e, start, ends.last().copied().unwrap_or(start)))?;
         let end = ends.get(parser.index().saturating_sub(1)).copied().unwrap_or(start);
         let after = parser.peek_token_ref();
         if !matches!(after.token, Token::SemiColon | Token::EOF) {
@@ -109,7 +112,7 @@ fn shown(token: &Token) -> String {
 }
 
 /// The parser's messages end with ` at Line: l, Column: c`; the place goes where places go.
-fn syntax_error(error: ParserError, start: Location) -> Error {
+fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
     let message = match error {
         ParserError::RecursionLimitExceeded => return nesting_error(start),
         ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
@@ -124,8 +127,12 @@ fn syntax_error(error: ParserError, start: Location) -> Error {
             }
         }
     }
-    let text = match text.strip_prefix("Expected: ").and_then(|t| t.split_once(", found: ")) {
-        Some((expected, "EOF")) => format!("expected {expected}, found the end of the text"),
+    let expected = text.strip_prefix("Expected: ").or(text.strip_prefix("Expected "));
+    let text = match expected.and_then(|t| t.split_once(", found: ")) {
+        Some((expected, "EOF")) => {
+            place = position(last);
+            format!("expected {expected}, found the end of the text")
+        }
         Some((expected, found)) => format!("expected {expected}, found {found}"),
         None => text.to_string(),
     };
@@ -133,30 +140,44 @@ fn syntax_error(error: ParserError, start: Location) -> Error {
 }
 
 fn nesting_error(at: Location) -> Error {
-    Error::limit(format!("statement is nested deeper than {MAX_NESTING} levels")).at(position(at))
+    Error::limit("statement is nested too deeply: at most 100 parentheses, 40 calls or 16 subqueries").at(position(at))
 }
 
 /// Bounds nesting and the length of operator chains, which become left-deep trees.
 fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
     // One entry an open parenthesis or CASE: operators and logical operators since the last separator.
     let mut levels: Vec<(u32, u32, bool)> = vec![(0, 0, false)];
-    for t in tokens {
+    let mut weights: Vec<u32> = Vec::new();
+    let mut weight = 0;
+    for (at, t) in tokens.iter().enumerate() {
         let Some(top) = levels.last_mut() else { return Ok(()) };
         match &t.token {
             Token::LParen | Token::LBracket => {
                 top.0 += 1;
-                if levels.len() > 10 * MAX_NESTING {
+                let own = open_weight(at.checked_sub(1).and_then(|b| tokens.get(b)), tokens.get(at + 1));
+                weight += own;
+                if levels.len() > MAX_NESTING || weight > MAX_WEIGHT {
                     return Err(nesting_error(t.span.start));
                 }
+                weights.push(own);
                 levels.push((0, 0, false));
             }
             Token::RParen | Token::RBracket => while levels.len() > 1 && levels.pop().is_some_and(|l| l.2) {},
             Token::Comma => {
                 (top.0, top.1) = (0, 0);
             }
-            Token::SemiColon => levels = vec![(0, 0, false)],
+            Token::SemiColon => {
+                levels = vec![(0, 0, false)];
+                weights.clear();
+                weight = 0;
+            }
             Token::Word(w) => match w.keyword {
-                Keyword::CASE => levels.push((0, 0, true)),
+                Keyword::CASE => {
+                    if levels.len() > MAX_NESTING {
+                        return Err(nesting_error(t.span.start));
+                    }
+                    levels.push((0, 0, true));
+                }
                 Keyword::END => {
                     if top.2 {
                         levels.pop();
@@ -200,6 +221,22 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Stack a parenthesis costs the parser beyond plain nesting: subqueries and calls have large frames.
+fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) -> u32 {
+    use Keyword as K;
+    let keyword = |t: Option<&TokenWithSpan>| match t.map(|t| &t.token) {
+        Some(Token::Word(w)) => Some(w.keyword),
+        _ => None,
+    };
+    match (keyword(before), keyword(after)) {
+        (_, Some(K::SELECT | K::WITH | K::VALUES)) | (Some(K::FROM | K::JOIN), _) => 3,
+        (Some(K::AND | K::OR | K::NOT | K::IN | K::ON | K::WHERE | K::HAVING | K::BETWEEN | K::LIKE), _) => 0,
+        (Some(K::WHEN | K::THEN | K::ELSE | K::CASE | K::BY | K::SELECT | K::VALUES | K::AS), _) => 0,
+        (Some(_), _) => 2,
+        (None, _) => 0,
+    }
 }
 
 /// Rewrites `?`, `$n` and `:name` to `$n`; answers the names.

@@ -60,13 +60,43 @@ fn catalog() -> TestCatalog {
     TestCatalog(vec![
         table("region", 5, &[0], "r_regionkey:i r_name:t r_comment:t"),
         table("nation", 25, &[0], "n_nationkey:i n_name:t n_regionkey:i n_comment:t"),
-        table("part", 200_000, &[0], "p_partkey:i p_name:t p_mfgr:t p_brand:t p_type:t p_size:i p_container:t p_retailprice:m p_comment:t"),
-        table("supplier", 10_000, &[0], "s_suppkey:i s_name:t s_address:t s_nationkey:i s_phone:t s_acctbal:m s_comment:t"),
+        table(
+            "part",
+            200_000,
+            &[0],
+            "p_partkey:i p_name:t p_mfgr:t p_brand:t p_type:t p_size:i p_container:t p_retailprice:m p_comment:t",
+        ),
+        table(
+            "supplier",
+            10_000,
+            &[0],
+            "s_suppkey:i s_name:t s_address:t s_nationkey:i s_phone:t s_acctbal:m s_comment:t",
+        ),
         table("partsupp", 800_000, &[0, 1], "ps_partkey:i ps_suppkey:i ps_availqty:i ps_supplycost:m ps_comment:t"),
-        table("customer", 150_000, &[0], "c_custkey:i c_name:t c_address:t c_nationkey:i c_phone:t c_acctbal:m c_mktsegment:t c_comment:t"),
-        table("orders", 1_500_000, &[0], "o_orderkey:l o_custkey:i o_orderstatus:t o_totalprice:m o_orderdate:date o_orderpriority:t o_clerk:t o_shippriority:i o_comment:t"),
-        table("lineitem", 6_000_000, &[0, 3], "l_orderkey:l l_partkey:i l_suppkey:i l_linenumber:i l_quantity:m l_extendedprice:m l_discount:m l_tax:m l_returnflag:t l_linestatus:t l_shipdate:date l_commitdate:date l_receiptdate:date l_shipinstruct:t l_shipmode:t l_comment:t"),
-        table("t", 1000, &[0], "id:l a:i b:i tiny:i8 big:ul price:m ratio:d single:f name:t code:v5 day:date at:ts clock:time flag:b doc:json raw:blob with_default:i"),
+        table(
+            "customer",
+            150_000,
+            &[0],
+            "c_custkey:i c_name:t c_address:t c_nationkey:i c_phone:t c_acctbal:m c_mktsegment:t c_comment:t",
+        ),
+        table(
+            "orders",
+            1_500_000,
+            &[0],
+            "o_orderkey:l o_custkey:i o_orderstatus:t o_totalprice:m o_orderdate:date o_orderpriority:t o_clerk:t o_shippriority:i o_comment:t",
+        ),
+        table(
+            "lineitem",
+            6_000_000,
+            &[0, 3],
+            "l_orderkey:l l_partkey:i l_suppkey:i l_linenumber:i l_quantity:m l_extendedprice:m l_discount:m l_tax:m l_returnflag:t l_linestatus:t l_shipdate:date l_commitdate:date l_receiptdate:date l_shipinstruct:t l_shipmode:t l_comment:t",
+        ),
+        table(
+            "t",
+            1000,
+            &[0],
+            "id:l a:i b:i tiny:i8 big:ul price:m ratio:d single:f name:t code:v5 day:date at:ts clock:time flag:b doc:json raw:blob with_default:i",
+        ),
         table("u", 1000, &[], "id:l a:i c:t"),
     ])
 }
@@ -82,7 +112,13 @@ fn plan(sql: &str, types: &[DataType]) -> Result<(Statement, Vec<DataType>), Err
 #[track_caller]
 fn check(sql: &str, expected: &str) {
     let lines = match plan(sql, &[]) {
-        Ok((statement, _)) => explain(&statement),
+        Ok((statement, parameters)) => {
+            let mut lines = explain(&statement);
+            if !parameters.is_empty() {
+                lines.push(format!("parameters {parameters:?}"));
+            }
+            lines
+        }
         Err(e) => vec![format!("{} {e}", e.sqlstate())],
     };
     let expected: Vec<&str> = expected.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();

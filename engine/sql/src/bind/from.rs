@@ -1,7 +1,7 @@
 //! `FROM`: tables, derived tables, joins, and the scope they make.
 
 use super::scope::{Merged, Scope};
-use super::{Binder, Env, place, position, unsupported};
+use super::{Binder, Env, MAX_TABLES, place, position, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
 use crate::optimize::shift_columns;
 use crate::plan::{JoinKind, Plan};
@@ -50,6 +50,10 @@ impl<'a> Binder<'a> {
     }
 
     fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+        self.tables += 1;
+        if self.tables > MAX_TABLES {
+            return Err(Error::limit(format!("FROM has more than {MAX_TABLES} tables")));
+        }
         match factor {
             TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
                 if args.is_some() {

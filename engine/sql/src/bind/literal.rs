@@ -1,6 +1,7 @@
 //! Literals: from text to values, and the casts of values that are safe to make while binding.
 //! Whatever could fail for its size is left to run time; text that does not read as its type fails here.
 
+use crate::expr::BinaryOp;
 use nacre_types::{DataType, Error, Interval, Result, Value, decimal, temporal};
 
 /// A number as written: integers, exact decimals, or a double when there is an exponent.
@@ -204,6 +205,20 @@ pub(crate) fn parse_interval(text: &str) -> Option<Interval> {
         total.micros = total.micros.checked_add(part.micros)?;
     }
     Some(total)
+}
+
+/// Sum, difference or product of two exact numbers; none when it overflows, which is run time's to report.
+pub(crate) fn arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Value> {
+    let ((a, s), (b, t)) = (exact(a)?, exact(b)?);
+    let scale = s.max(t);
+    let aligned = || Some((decimal::rescale(a, s, scale)?, decimal::rescale(b, t, scale)?));
+    let (unscaled, scale) = match op {
+        BinaryOp::Add => aligned().and_then(|(a, b)| a.checked_add(b)).map(|v| (v, scale))?,
+        BinaryOp::Subtract => aligned().and_then(|(a, b)| a.checked_sub(b)).map(|v| (v, scale))?,
+        BinaryOp::Multiply => (a.checked_mul(b)?, s.checked_add(t)?),
+        _ => return None,
+    };
+    Some(Value::Decimal { unscaled, scale })
 }
 
 /// Order of two values of one type, for folding comparisons of literals.

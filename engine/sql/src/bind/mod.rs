@@ -29,6 +29,8 @@ use std::sync::Arc;
 const MAX_DEPTH: usize = 420;
 /// Subqueries, common table expressions included, that one statement may expand to.
 const MAX_QUERIES: usize = 1_000;
+/// Tables of one `FROM` at most.
+const MAX_TABLES: usize = 60;
 /// Aggregates of a grouped query are columns from here on until the grouping is known.
 const AGGREGATE_BASE: usize = 1 << 30;
 
@@ -43,6 +45,8 @@ struct Binder<'a> {
     ctes: Vec<&'a ast::Cte>,
     depth: usize,
     queries: usize,
+    /// Tables of the current `FROM`.
+    tables: usize,
 }
 
 /// What an expression may refer to, and what it was found to use.
@@ -71,8 +75,15 @@ pub(crate) fn bind_statement(
     natural: &[DataType],
 ) -> Result<(Statement, Vec<DataType>)> {
     let count = parsed.parameter_names().len();
-    let mut binder =
-        Binder { catalog, natural, parameters: vec![DataType::Null; count], ctes: Vec::new(), depth: 0, queries: 0 };
+    let mut binder = Binder {
+        catalog,
+        natural,
+        parameters: vec![DataType::Null; count],
+        ctes: Vec::new(),
+        depth: 0,
+        queries: 0,
+        tables: 0,
+    };
     let statement = binder.statement(&parsed.statement)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {

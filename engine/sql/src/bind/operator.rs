@@ -216,7 +216,7 @@ impl Binder<'_> {
             let right = self.text(right)?;
             return Ok(binary(op, left, right, DataType::TEXT));
         }
-        let (left, right) = self.settle_arithmetic(left, right);
+        let (left, right) = self.settle_arithmetic(op, left, right);
         let (a, b) = (left.data_type, right.data_type);
         if matches!(op, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight) {
             return self.bits(op, left, right);
@@ -227,11 +227,16 @@ impl Binder<'_> {
         let left = numeric_operand(left, b, op)?;
         let right = numeric_operand(right, left.data_type, op)?;
         let (to_left, to_right, result) = arithmetic(op, left.data_type, right.data_type)?;
+        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right)) {
+            if let Some(value) = literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result)) {
+                return Ok(Expr::literal(value, result));
+            }
+        }
         let operand = |e: Expr, to: DataType| if meets(e.data_type, to) { Ok(e) } else { cast(e, to) };
         Ok(binary(op, operand(left, to_left)?, operand(right, to_right)?, result))
     }
 
-    fn settle_arithmetic(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
+    fn settle_arithmetic(&mut self, op: BinaryOp, left: Expr, right: Expr) -> (Expr, Expr) {
         // An integer beside an untyped parameter makes it BIGINT: `tiny + 1000` is meant to work.
         let like = |t: DataType| match t {
             DataType::UInt64 => t,
@@ -240,7 +245,10 @@ impl Binder<'_> {
             DataType::Null => DataType::Float64,
             _ => t,
         };
-        let (a, b) = (like(left.data_type), like(right.data_type));
+        let (a, mut b) = (like(left.data_type), like(right.data_type));
+        if op == BinaryOp::Subtract && matches!(right.data_type, DataType::Date | DataType::Timestamp) {
+            b = right.data_type;
+        }
         (self.settle(left, b), self.settle(right, a))
     }
 

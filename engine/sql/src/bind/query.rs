@@ -14,7 +14,10 @@ impl<'a> Binder<'a> {
         if self.queries > MAX_QUERIES {
             return Err(Error::limit(format!("statement expands to more than {MAX_QUERIES} queries")));
         }
-        self.nested(|b| b.query_inner(query))
+        let tables = std::mem::take(&mut self.tables);
+        let plan = self.nested(|b| b.query_inner(query));
+        self.tables = tables;
+        plan
     }
 
     fn query_inner(&mut self, query: &'a ast::Query) -> Result<Plan> {

@@ -103,7 +103,7 @@ impl Scope {
 
 /// Adds "did you mean" when a candidate is close.
 pub(crate) fn with_suggestion<'n>(error: Error, name: &str, candidates: impl Iterator<Item = &'n str>) -> Error {
-    let limit = (name.chars().count() / 3).max(1);
+    let limit = ((name.chars().count() + 1) / 3).min(3);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates.take(10_000) {
         let distance = edit_distance(name, candidate, limit);

@@ -2,7 +2,7 @@
 //! are joined greedily by the fewest estimated rows, larger side left, smaller side right, because the
 //! executor builds its hash table on the right.
 
-use super::columns::{columns, conjuncts, remap, shift_columns};
+use super::columns::{columns, conjuncts, only, remap, shift_columns};
 use super::estimate::{distinct, rows, selectivity};
 use super::push::{filter, key, push};
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -54,7 +54,14 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog
                 shift_columns(&mut expr, -(relations[at].start as isize));
                 own[at].push(expr);
             }
-            _ => shared.push(Condition { expr, relations: relations_used }),
+            _ => {
+                for (at, relation) in relations.iter().enumerate() {
+                    if relations_used & (1 << at) != 0 {
+                        own[at].extend(implied(&expr, relation));
+                    }
+                }
+                shared.push(Condition { expr, relations: relations_used });
+            }
         }
     }
     let mut nodes = Vec::with_capacity(inputs.len());
@@ -82,6 +89,41 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog
         exprs.push(Expr::column(position, field.data_type));
     }
     Plan::Project { input: Box::new(plan), exprs, fields }
+}
+
+/// What an `OR` over several relations says about one: `(a = 1 and b = 2) or (a = 3 and b = 4)` implies
+/// `a = 1 or a = 3`. Only a hint that filters early; the condition itself stays.
+fn implied(expr: &Expr, relation: &Relation) -> Option<Expr> {
+    let ExprKind::Or(branches) = &expr.kind else { return None };
+    if branches.len() > 64 {
+        return None;
+    }
+    let inside = |at: usize| at >= relation.start && at < relation.start + relation.width;
+    let mut list: Vec<Expr> = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let parts: &[Expr] = match &branch.kind {
+            ExprKind::And(parts) => parts,
+            _ => std::slice::from_ref(branch),
+        };
+        let mut any = false;
+        let mut own = |e: &&Expr| {
+            columns(e, &mut |_| any = true);
+            std::mem::take(&mut any) && only(e, &inside)
+        };
+        let own: Vec<Expr> = parts.iter().filter(&mut own).cloned().collect();
+        if own.is_empty() {
+            return None;
+        }
+        let mut branch = super::columns::all(own);
+        shift_columns(&mut branch, -(relation.start as isize));
+        if !list.contains(&branch) {
+            list.push(branch);
+        }
+    }
+    match list.len() {
+        1 => list.pop(),
+        _ => Some(Expr { kind: ExprKind::Or(list), data_type: expr.data_type }),
+    }
 }
 
 /// Takes a tree of inner joins apart; conditions move to the columns of the whole.
