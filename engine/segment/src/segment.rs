@@ -134,7 +134,7 @@ impl Segment {
         })
     }
 
-    /// Some rows, which must ascend: by seek where few of a block are asked for.
+    /// Some rows, which must ascend and may repeat: by seek where few of a block are asked for.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
         let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
@@ -152,7 +152,10 @@ impl Segment {
     /// A range of rows, in dictionary or constant form where the block is so. Meant for ranges inside
     /// one block; one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
-        let end = start.saturating_add(len).min(self.rows.max(start));
+        let end = match start.checked_add(len) {
+            Some(end) if end <= self.rows => end,
+            _ => return Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
+        };
         let mut parts = Vec::new();
         let mut at = start;
         while at < end {
@@ -272,7 +275,7 @@ impl Segment {
     pub(crate) fn locate(&self, error: Error, place: &Place) -> Error {
         let id = self.metas[place.column].id;
         let what = match place.index == self.blocks() {
-            true => "dictionary".to_string(),
+            true => "dictionary block".to_string(),
             false => format!("block {}", place.index),
         };
         error.context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))

@@ -51,7 +51,7 @@ fn all_row(row: usize) -> Vec<Value> {
     let r = pseudo(row);
     let n = row as i64;
     let mut values = vec![
-        Value::Boolean(r % 3 == 0),
+        Value::Boolean(r.is_multiple_of(3)),
         Value::Int((r % 256) as i64 - 128),
         Value::Int(n * 3 - 70_000),
         Value::Int(if row.is_multiple_of(97) { i64::MAX - n } else { i64::MIN + n }),
@@ -136,6 +136,7 @@ fn all_types_round_trip() {
                     assert_eq!(taken.value(at), rows[*row as usize][column], "{spec:?} row {row}");
                 }
             }
+            assert!(segment.decode(column, count / 2 + 1, count).is_err());
             assert!(segment.get(column, count).is_err() && segment.take(column, &[count as u32]).is_err());
         }
         assert!(segment.column_index(1).is_none());
@@ -442,6 +443,8 @@ fn reads_are_few_and_batched() {
 }
 
 #[test]
+// Real threads: what is tested is that the cache may be shared by them.
+#[allow(clippy::disallowed_methods)]
 fn the_cache_stays_small_and_readers_get_their_blocks() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 6).map(all_row).collect();
     let file = write(&all_specs(), &rows, 1000);

@@ -194,7 +194,7 @@ impl<'a> Block<'a> {
         self.vector(form, validity, len)
     }
 
-    /// Some rows, which must ascend.
+    /// Some rows, which must ascend; a row may repeat.
     pub fn take(&self, rows: &[u32]) -> Result<Vector> {
         if !rows.is_sorted() || rows.last().is_some_and(|last| *last as usize >= self.rows) {
             return Err(out_of_range());

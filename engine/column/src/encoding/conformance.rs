@@ -182,6 +182,9 @@ fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random
             let vector = block.read(data_type, rows, |b| b.take(&some)).unwrap().unwrap();
             assert_rows(&vector, &some, &expected, &format!("{what} take"));
         }
+        let often = [[rows as u32 / 2; 300], [rows as u32 - 1; 300]].concat();
+        let vector = block.read(data_type, rows, |b| b.take(&often)).unwrap().unwrap();
+        assert_rows(&vector, &often, &expected, &format!("{what} repeated"));
         for _ in 0..64 {
             let row = random.below(rows as u64) as usize;
             let (value, order) = block

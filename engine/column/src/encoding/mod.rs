@@ -97,7 +97,7 @@ trait Body<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
     /// A range of rows.
     fn decode(&self, start: usize, len: usize) -> Result<Form>;
-    /// Some rows, ascending.
+    /// Some rows, ascending; a row may repeat.
     fn take(&self, rows: &[u32]) -> Result<Form>;
 }
 

@@ -117,7 +117,7 @@ impl<'a> Plain<'a> {
                 view.offsets = slice(bytes, 8, offsets, ENDS_EARLY)?;
                 view.data = bytes.get(8 + offsets..).unwrap_or_default();
                 match view.layout {
-                    FIXED => view.length.checked_mul(rows).unwrap_or(usize::MAX),
+                    FIXED => view.length.saturating_mul(rows),
                     _ => 0,
                 }
             }
@@ -183,14 +183,12 @@ impl<'a> Plain<'a> {
             }
             _ => {
                 let ends = slice(self.offsets, self.rows.div_ceil(GROUP) * 4 + start * 2, len * 2, ENDS_EARLY)?;
-                let mut row = start;
-                let mut base = self.base(row)?;
-                for end in ends.as_chunks::<2>().0 {
+                let mut base = self.base(start)?;
+                for (row, end) in (start..).zip(ends.as_chunks::<2>().0) {
                     if row.is_multiple_of(GROUP) {
                         base = self.base(row)?;
                     }
                     ordered &= put(base.wrapping_add(u16::from_le_bytes(*end) as usize));
-                    row += 1;
                 }
             }
         }
@@ -275,6 +273,14 @@ impl<'a> Body<'a> for Plain<'a> {
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
-        Ok(Form::Flat(self.pick(rows)?))
+        match (self.pick(rows), rows.first(), rows.last()) {
+            (Ok(values), _, _) => Ok(Form::Flat(values)),
+            // Damage, or a row asked for so often that it looks like it: decoding in order tells.
+            (Err(_), Some(&first), Some(&last)) => {
+                let all = self.values(first as usize, (last - first) as usize + 1)?;
+                Ok(Form::Flat(all.take(rows.iter().map(|row| row - first))))
+            }
+            (Err(error), _, _) => Err(error),
+        }
     }
 }
