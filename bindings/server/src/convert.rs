@@ -1,6 +1,6 @@
 //! Text to values of a column's type: what CSV, TBL and NDJSON have in common.
 
-use nacredb::{DataType, VectorBuilder, decimal, temporal};
+use nacredb::{DataType, PhysicalType, VectorBuilder, decimal, temporal};
 
 /// Appends a text as a value of the type. The error is the rest of a sentence that starts with the text.
 pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -> Result<(), String> {
@@ -15,7 +15,7 @@ pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -
             let unscaled = decimal::rescale(unscaled, from, scale)
                 .filter(|v| decimal::digits(*v) <= precision)
                 .ok_or_else(|| format!("does not fit {data_type}"))?;
-            if precision <= nacredb::DECIMAL64_MAX_PRECISION {
+            if data_type.physical() == PhysicalType::I64 {
                 builder.push_i64(unscaled as i64);
             } else {
                 builder.push_i128(unscaled);

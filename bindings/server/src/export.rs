@@ -20,7 +20,8 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     let format = args.format.map_or_else(|| source::format_of(&args.file), Ok)?;
     let database = database::open(&args.url, Missing::Refuse)?;
     let started = Instant::now();
-    let sql = if is_name(&args.source) { format!("select * from {}", quoted(&args.source)) } else { args.source.clone() };
+    let sql =
+        if is_name(&args.source) { format!("select * from {}", quoted(&args.source)) } else { args.source.clone() };
     let outcome = database::execute(&mut database.session(), &sql, &[]).and_then(|result| {
         if result.columns.is_empty() {
             return Err(Error::type_error("the statement returns no rows, there is nothing to export").into());

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::table::{Layout, Table};
 use crate::output::{Delimited, Json, JsonShape, write_rows};
 use crate::{parameter, terminal};
-use nacredb::{Database, Error, QueryResult, Value};
+use nacredb::{Database, Error, QueryResult, ResultKind, Value};
 use std::io::{Read, Write};
 
 /// Runs the command.
@@ -66,7 +66,7 @@ fn print(result: &QueryResult, format: OutputFormat, out: &mut dyn Write) -> Out
 /// What a statement without rows did.
 pub fn outcome_of(result: &QueryResult) -> String {
     match result.rows_affected {
-        0 if result.kind != "write" => "ok".into(),
+        0 if result.kind != ResultKind::Write => "ok".into(),
         count => format!("{} affected", terminal::rows(count)),
     }
 }

@@ -120,8 +120,7 @@ pub mod tests {
         ];
         let fields =
             columns.iter().map(|(n, t, _)| Field { name: (*n).into(), data_type: *t, nullable: true }).collect();
-        let vectors =
-            columns.iter().map(|(_, t, v)| Arc::new(Vector::from_values(*t, [v, &Value::Null]))).collect();
+        let vectors = columns.iter().map(|(_, t, v)| Arc::new(Vector::from_values(*t, [v, &Value::Null]))).collect();
         (fields, vec![Batch::new(vectors, 2)])
     }
 

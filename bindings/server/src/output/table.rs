@@ -60,8 +60,7 @@ impl Table {
 
     /// The first rows of a result.
     pub fn of_result(columns: &[Field], batches: &[Batch], limit: usize) -> Table {
-        let headings: Vec<(&str, bool)> =
-            columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
+        let headings: Vec<(&str, bool)> = columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
         let mut table = Table::new(&headings);
         let mut text = String::new();
         for batch in batches {
@@ -222,10 +221,7 @@ mod tests {
         let mut table = Table::new(&[("name", false), ("n", true)]);
         table.push(["日本".into(), "7".into()]);
         table.push(["a".into(), "1,000".into()]);
-        assert_eq!(
-            table.draw(PLAIN),
-            " name │     n\n──────┼──────\n 日本 │     7\n a    │ 1,000\n"
-        );
+        assert_eq!(table.draw(PLAIN), " name │     n\n──────┼──────\n 日本 │     7\n a    │ 1,000\n");
     }
 
     #[test]

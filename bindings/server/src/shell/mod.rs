@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::table::{Layout, Table};
 use crate::{scan, sql, terminal};
 use complete::{Names, ShellHelper};
-use nacredb::{Database, QueryResult, Session};
+use nacredb::{Database, QueryResult, ResultKind, Session};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -149,7 +149,7 @@ impl Shell<'_> {
         match database::execute(&mut self.session, sql, &[]) {
             Ok(result) => {
                 self.show(&result, started.elapsed())?;
-                if self.interactive && result.kind == "ddl" {
+                if self.interactive && result.kind == ResultKind::Ddl {
                     self.names.refresh(&mut self.session);
                 }
                 Ok(true)
@@ -174,7 +174,9 @@ impl Shell<'_> {
         self.out.write_all(drawn.as_bytes())?;
         let all = result.rows();
         let shown = match table.len() {
-            shown if shown < all => format!(", the first {} shown (\\rows changes that)", terminal::grouped(shown as u64)),
+            shown if shown < all => {
+                format!(", the first {} shown (\\rows changes that)", terminal::grouped(shown as u64))
+            }
             _ => String::new(),
         };
         Ok(writeln!(self.out, "({}{shown}{time})", terminal::rows(all as u64))?)

@@ -1,13 +1,17 @@
 //! Parquet and Arrow IPC. Both yield Arrow record batches, whose columns are matched with the
 //! table's by name.
 
-use super::rows::match_names;
+use super::rows::{check_absent, match_names};
 use super::{BATCH_ROWS, FileColumn, Source, Tick};
+use crate::convert;
 use crate::failure::file_error;
-use arrow_array::RecordBatch;
+use crate::output::Cell;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, DataType as ArrowType, SchemaRef};
-use nacredb::{Batch, DataType, Error, Result, TableSchema, Vector, arrow};
+use arrow_schema::{ArrowError, Field, SchemaRef};
+use arrow_select::take::take;
+use nacredb::{Batch, Column, DataType, Error, Result, TableSchema, Value, Vector, VectorBuilder, arrow};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
 use std::io::BufReader;
@@ -28,11 +32,7 @@ pub struct ColumnarSource {
 /// Where the file's columns go.
 struct Target {
     schema: Arc<TableSchema>,
-    /// The table without the columns that the file does not have.
-    present: TableSchema,
-    /// For each of `present`, the file's column.
-    projection: Vec<usize>,
-    /// For each column of the table, its place in `present`.
+    /// For each column of the table, the file's column.
     places: Vec<Option<usize>>,
 }
 
@@ -45,14 +45,7 @@ impl ColumnarSource {
         let total = builder.metadata().file_metadata().num_rows().max(0) as u64;
         let schema = builder.schema().clone();
         let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| broken(&e))?;
-        Ok(ColumnarSource {
-            path: path.to_owned(),
-            schema,
-            batches: Box::new(reader),
-            total,
-            done: 0,
-            target: None,
-        })
+        Ok(ColumnarSource { path: path.to_owned(), schema, batches: Box::new(reader), total, done: 0, target: None })
     }
 
     /// An Arrow IPC file, or a stream when it lacks the file's magic.
@@ -75,46 +68,57 @@ fn at_row(path: &Path, row: u64, error: Error) -> Error {
     error.context(format!("{}: row {row}", path.display()))
 }
 
-/// The type of a table's column that holds an Arrow column.
-fn data_type_of(arrow: &ArrowType) -> Option<DataType> {
-    Some(match arrow {
-        ArrowType::Null | ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::TEXT,
-        ArrowType::Boolean => DataType::Boolean,
-        ArrowType::Int8 => DataType::Int8,
-        ArrowType::Int16 => DataType::Int16,
-        ArrowType::Int32 => DataType::Int32,
-        ArrowType::Int64 => DataType::Int64,
-        ArrowType::UInt8 => DataType::UInt8,
-        ArrowType::UInt16 => DataType::UInt16,
-        ArrowType::UInt32 => DataType::UInt32,
-        ArrowType::UInt64 => DataType::UInt64,
-        ArrowType::Float16 | ArrowType::Float32 => DataType::Float32,
-        ArrowType::Float64 => DataType::Float64,
-        ArrowType::Decimal32(p, s) | ArrowType::Decimal64(p, s) | ArrowType::Decimal128(p, s) => {
-            DataType::Decimal { precision: *p, scale: u8::try_from(*s).ok().filter(|s| s <= p)? }
+/// An Arrow column as a vector of the table's type. What is not of that type, or a narrower one, goes
+/// through its text, so that every value is checked.
+/// An error comes with its row in the batch.
+fn convert_column(field: &Field, array: &ArrayRef, column: &Column) -> Result<Vector, (u64, Error)> {
+    let whole = |error| (0, error);
+    let array = match array.as_any_dictionary_opt() {
+        Some(dictionary) => {
+            &take(dictionary.values(), dictionary.keys(), None).map_err(|e| whole(Error::corrupt(e.to_string())))?
         }
-        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
-            DataType::BLOB
+        None => array,
+    };
+    let own = arrow::type_from_arrow(field).map_err(whole)?;
+    let wanted = column.data_type;
+    let fits = |inner: (i128, i128), outer: (i128, i128)| outer.0 <= inner.0 && inner.1 <= outer.1;
+    let narrower = match (own.integer_range(), wanted.integer_range()) {
+        (Some(inner), Some(outer)) => own.physical() == wanted.physical() && fits(inner, outer),
+        _ => own == DataType::Float32 && wanted == DataType::Float64,
+    };
+    if own == wanted || narrower {
+        let vector = arrow::vector_from_arrow(array, wanted).map_err(whole)?;
+        return check_nulls(&vector, column).map(|()| vector);
+    }
+    let vector = arrow::vector_from_arrow(array, own).map_err(whole)?;
+    check_nulls(&vector, column)?;
+    let mut builder = VectorBuilder::new(wanted);
+    let mut text = String::new();
+    for row in 0..vector.len() {
+        if vector.is_null(row) {
+            builder.push_null();
+            continue;
         }
-        ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
-        ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
-        ArrowType::Timestamp(_, _) => DataType::Timestamp,
-        ArrowType::Dictionary(_, values) => return data_type_of(values),
-        _ => return None,
-    })
+        text.clear();
+        Cell::of(&vector, row).push_text(&mut text);
+        convert::push_text(&mut builder, wanted, &text)
+            .map_err(|why| (row as u64, Error::type_error(format!("{text:?} {why}"))))?;
+    }
+    Ok(builder.finish())
+}
+
+fn check_nulls(vector: &Vector, column: &Column) -> Result<(), (u64, Error)> {
+    if column.nullable || vector.null_count() == 0 {
+        return Ok(());
+    }
+    let row = (0..vector.len()).find(|row| vector.is_null(*row)).unwrap_or(0);
+    column.check(&Value::Null).map_err(|e| (row as u64, e))
 }
 
 impl Source for ColumnarSource {
     fn describe(&mut self, _tick: Tick<'_>) -> Result<Vec<FileColumn>> {
         let columns = self.schema.fields().iter().map(|field| {
-            let data_type = data_type_of(field.data_type()).ok_or_else(|| {
-                Error::unsupported(format!(
-                    "{}: column {} of type {}",
-                    self.path.display(),
-                    field.name(),
-                    field.data_type()
-                ))
-            })?;
+            let data_type = arrow::type_from_arrow(field).map_err(|e| e.context(self.path.display()))?;
             Ok(FileColumn { name: field.name().clone(), data_type })
         });
         columns.collect()
@@ -123,51 +127,36 @@ impl Source for ColumnarSource {
     fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()> {
         let names: Vec<String> = self.schema.fields().iter().map(|f| f.name().clone()).collect();
         let columns = match_names(schema, &names, &self.path)?;
-        let mut present = TableSchema { columns: Vec::new(), primary_key: None, ..(**schema).clone() };
-        let mut projection = Vec::new();
         let mut places = Vec::new();
         for (at, column) in schema.columns.iter().enumerate() {
-            places.push(columns.iter().position(|c| *c == at).map(|from| {
-                projection.push(from);
-                present.columns.push(column.clone());
-                projection.len() - 1
-            }));
-            if places[at].is_none() && !column.nullable && column.default.is_null() {
-                return Err(Error::constraint(format!(
-                    "{}: the file has no column {}, which must not be null",
-                    self.path.display(),
-                    column.name
-                ))
-                .with_table(schema.name.clone())
-                .with_key(column.name.clone()));
+            let place = columns.iter().position(|c| *c == at);
+            if place.is_none() {
+                check_absent(schema, column, &self.path)?;
             }
+            places.push(place);
         }
-        self.target = Some(Target { schema: schema.clone(), present, projection, places });
+        self.target = Some(Target { schema: schema.clone(), places });
         Ok(())
     }
 
     fn next(&mut self) -> Result<Option<Batch>> {
         let Some(target) = &self.target else { return Ok(None) };
-        let place = |e| at_row(&self.path, self.done + 1, e);
         let Some(batch) = self.batches.next() else { return Ok(None) };
-        let batch = batch.map_err(|e| place(Error::corrupt(e.to_string())))?;
-        let projected = batch.project(&target.projection).map_err(|e| place(Error::corrupt(e.to_string())))?;
-        let read = arrow::batch_from_arrow(&projected, &target.present).map_err(place)?;
-        for (column, vector) in target.present.columns.iter().zip(&read.columns) {
-            if !column.nullable && vector.null_count() > 0 {
-                let row = (0..vector.len()).find(|row| vector.is_null(*row)).unwrap_or(0) as u64;
-                let null = column.check(&nacredb::Value::Null).err();
-                let null = null.unwrap_or_else(|| Error::constraint("null")).with_table(target.schema.name.clone());
-                return Err(at_row(&self.path, self.done + row + 1, null));
-            }
-        }
+        let batch = batch.map_err(|e| at_row(&self.path, self.done + 1, Error::corrupt(e.to_string())))?;
         let rows = batch.num_rows();
+        let mut columns = Vec::with_capacity(target.places.len());
+        for (column, place) in target.schema.columns.iter().zip(&target.places) {
+            let vector = match place {
+                Some(place) => convert_column(self.schema.field(*place), batch.column(*place), column),
+                None => Ok(Vector::constant(column.data_type, &column.default, rows)),
+            };
+            let vector = vector.map_err(|(row, e)| {
+                at_row(&self.path, self.done + row + 1, e.context(format!("column {}", column.name)))
+            })?;
+            columns.push(Arc::new(vector));
+        }
         self.done += rows as u64;
-        let columns = target.schema.columns.iter().zip(&target.places).map(|(column, place)| match place {
-            Some(place) => read.columns[*place].clone(),
-            None => Arc::new(Vector::constant(column.data_type, &column.default, rows)),
-        });
-        Ok(Some(Batch::new(columns.collect(), rows)))
+        Ok(Some(Batch::new(columns, rows)))
     }
 
     fn total(&self) -> u64 {

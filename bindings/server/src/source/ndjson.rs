@@ -261,26 +261,18 @@ mod tests {
 
     #[test]
     fn objects_become_rows() {
-        let text = "{\"id\": 9223372036854775807, \"name\": \"a\\\"b\", \"doc\": {\"x\": 1}}\n\n{\"ID\":1,\"on\":true}\n";
+        let text =
+            "{\"id\": 9223372036854775807, \"name\": \"a\\\"b\", \"doc\": {\"x\": 1}}\n\n{\"ID\":1,\"on\":true}\n";
         let file = temp(".ndjson", text.as_bytes());
         let mut source = open(&file.0, FileFormat::Ndjson, &TextOptions::default()).unwrap();
         let columns = source.describe(&|_, _| ()).unwrap();
         let described: Vec<(&str, DataType)> = columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
-        let expected = [
-            ("id", DataType::Int64),
-            ("name", DataType::TEXT),
-            ("doc", DataType::Json),
-            ("on", DataType::Boolean),
-        ];
+        let expected =
+            [("id", DataType::Int64), ("name", DataType::TEXT), ("doc", DataType::Json), ("on", DataType::Boolean)];
         assert_eq!(described, expected);
         source.bind(&schema(&described)).unwrap();
         let expected = [
-            [
-                Value::Int(i64::MAX),
-                Value::Text("a\"b".into()),
-                Value::Json("{\"x\": 1}".into()),
-                Value::Null,
-            ],
+            [Value::Int(i64::MAX), Value::Text("a\"b".into()), Value::Json("{\"x\": 1}".into()), Value::Null],
             [Value::Int(1), Value::Null, Value::Null, Value::Boolean(true)],
         ];
         assert_eq!(rows(&mut *source).unwrap(), expected);

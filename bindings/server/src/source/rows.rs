@@ -1,7 +1,7 @@
 //! Rows of text on their way into batches: the part that CSV, TBL and NDJSON share.
 
 use crate::convert;
-use nacredb::{Batch, Error, Result, TableSchema, Value, Vector, VectorBuilder};
+use nacredb::{Batch, Column, Error, Result, TableSchema, Value, Vector, VectorBuilder};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,14 +19,8 @@ impl RowBuilder {
     /// in the file is an error.
     pub fn new(schema: &Arc<TableSchema>, present: Vec<bool>, path: &Path) -> Result<RowBuilder> {
         for (column, present) in schema.columns.iter().zip(&present) {
-            if !present && !column.nullable && column.default.is_null() {
-                return Err(Error::constraint(format!(
-                    "{}: the file has no column {}, which must not be null",
-                    path.display(),
-                    column.name
-                ))
-                .with_table(schema.name.clone())
-                .with_key(column.name.clone()));
+            if !present {
+                check_absent(schema, column, path)?;
             }
         }
         let builders = schema.columns.iter().map(|c| VectorBuilder::new(c.data_type)).collect();
@@ -96,6 +90,15 @@ impl RowBuilder {
         );
         Some(Batch::new(columns.collect(), rows))
     }
+}
+
+/// Whether a column of the table may be missing in the file: when it has a default or may be null.
+pub fn check_absent(schema: &TableSchema, column: &Column, path: &Path) -> Result<()> {
+    if column.nullable || !column.default.is_null() {
+        return Ok(());
+    }
+    let message = format!("{}: the file has no column {}, which must not be null", path.display(), column.name);
+    Err(Error::constraint(message).with_table(schema.name.clone()).with_key(column.name.clone()))
 }
 
 /// For each name of a file, the table's column. Unknown and repeated names are errors.

@@ -5,6 +5,7 @@ use super::super::{TextOptions, open};
 use super::*;
 use crate::args::FileFormat;
 use nacredb::{ErrorKind, Value};
+use std::io::Read;
 
 fn records(text: &str) -> Result<Vec<Vec<String>>> {
     // One byte at a time: every state is crossed by a refill.

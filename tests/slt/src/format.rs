@@ -1,0 +1,114 @@
+//! Values as sqllogictest prints them, by the type letter that the script expects: `I` integer,
+//! `R` three digits after the point, anything else text.
+
+use md5::{Digest, Md5};
+use nacredb::{QueryResult, Value};
+
+/// All values, row by row. `letters` may be short or empty: then values are text.
+pub fn rows(result: &QueryResult, letters: &[char]) -> Vec<Vec<String>> {
+    let mut rows = Vec::with_capacity(result.rows());
+    for batch in &result.batches {
+        for row in 0..batch.rows {
+            let values = batch.columns.iter().enumerate();
+            rows.push(
+                values.map(|(at, column)| value(&column.value(row), letters.get(at).copied().unwrap_or('T'))).collect(),
+            );
+        }
+    }
+    rows
+}
+
+/// One value under a type letter.
+pub fn value(value: &Value, letter: char) -> String {
+    match (letter, value) {
+        (_, Value::Null) => "NULL".into(),
+        ('I', value) => integer(value).to_string(),
+        ('R', value) => format!("{:.3}", number(value)),
+        (_, value) => match value.to_string() {
+            text if text.is_empty() => "(empty)".into(),
+            text => text.chars().map(|c| if c.is_control() { '@' } else { c }).collect(),
+        },
+    }
+}
+
+/// As SQLite reads a column as an integer: truncated; text counts as far as it is a number.
+fn integer(value: &Value) -> i128 {
+    match value {
+        Value::Int(v) => *v as i128,
+        Value::UInt(v) => *v as i128,
+        Value::Boolean(v) => *v as i128,
+        Value::Decimal { unscaled, scale } => unscaled / 10i128.pow(*scale as u32),
+        Value::Float(v) => *v as i128,
+        other => {
+            let text = other.to_string();
+            let digits = text.strip_prefix('-').unwrap_or(&text);
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            let magnitude: i128 = digits[..end].parse().unwrap_or(0);
+            if digits.len() < text.len() { -magnitude } else { magnitude }
+        }
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Int(v) => *v as f64,
+        Value::UInt(v) => *v as f64,
+        Value::Boolean(v) => f64::from(u8::from(*v)),
+        Value::Float(v) => *v,
+        other => other.to_string().parse().unwrap_or(0.0),
+    }
+}
+
+/// `30 values hashing to …`, the short form of long results.
+pub fn hash(rows: &[Vec<String>]) -> String {
+    let mut md5 = Md5::new();
+    for value in rows.iter().flatten() {
+        md5.update(value.as_bytes());
+        md5.update(b"\n");
+    }
+    let digits: String = md5.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} values hashing to {digits}", rows.iter().map(Vec::len).sum::<usize>())
+}
+
+/// Whether an expected result is given in its short form.
+pub fn is_hash(expected: &[String]) -> bool {
+    let [line] = expected else { return false };
+    let words: Vec<&str> = line.split(' ').collect();
+    matches!(words[..], [count, "values", "hashing", "to", digits]
+        if count.bytes().all(|b| b.is_ascii_digit()) && digits.len() == 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_decide() {
+        for (v, letter, text) in [
+            (Value::Null, 'I', "NULL"),
+            (Value::Float(2.9), 'I', "2"),
+            (Value::Decimal { unscaled: -295, scale: 2 }, 'I', "-2"),
+            (Value::Text("12abc".into()), 'I', "12"),
+            (Value::Text("abc".into()), 'I', "0"),
+            (Value::Int(2), 'R', "2.000"),
+            (Value::Decimal { unscaled: 12345, scale: 4 }, 'R', "1.234"),
+            (Value::Boolean(true), 'I', "1"),
+            (Value::Boolean(true), 'T', "true"),
+            (Value::Text(String::new()), 'T', "(empty)"),
+            (Value::Text("a\nb".into()), 'T', "a@b"),
+            (Value::Date(0), 'T', "1970-01-01"),
+        ] {
+            assert_eq!(value(&v, letter), text, "{v} {letter}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_sqlites() {
+        // printf '1\n2\n' | md5sum
+        let rows = vec![vec!["1".to_owned()], vec!["2".to_owned()]];
+        let text = hash(&rows);
+        assert_eq!(text, "2 values hashing to 6ddb4095eb719e2a9f0a3f95677d24e0");
+        assert!(is_hash(&[text]));
+        assert!(!is_hash(&["2 values".into()]));
+    }
+}

@@ -1,0 +1,38 @@
+//! sqllogictest: scripts of statements and queries with the results they must have.
+//!
+//! The format and its parser are those of the `sqllogictest` crate; how values are printed,
+//! sorted and hashed follows SQLite's original, so that its corpus runs too. Each script gets a
+//! database of its own in memory. The same script can be run in three [`Mode`]s, which must not
+//! make a difference: that is what tests segments and recovery against the rowstore.
+
+mod database;
+mod format;
+mod script;
+
+pub use database::Mode;
+pub use script::{Failure, Report, run_script};
+
+use std::path::{Path, PathBuf};
+
+/// Files with these extensions below a path, or the path itself, in order of their names.
+pub fn find_scripts(path: &Path, extensions: &[&str]) -> std::io::Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(find_scripts(&path, extensions)?);
+        } else if path.extension().is_some_and(|e| extensions.iter().any(|known| *known == e)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a file's results stand one value a line, as in SQLite's corpus, rather than one row.
+pub fn is_value_wise(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "test")
+}

@@ -1,0 +1,272 @@
+//! Runs one script and compares.
+
+use crate::database::{Mode, TestDatabase};
+use crate::format;
+use nacredb::{Error, QueryResult};
+use sqllogictest::{
+    Condition, Connection, Control, DefaultColumnType, ExpectedError, QueryExpect, Record, ResultMode, SortMode,
+    StatementExpect,
+};
+use std::collections::HashMap;
+use std::fmt;
+
+/// The name that `onlyif` and `skipif` know us by.
+const ENGINE: &str = "nacre";
+
+/// Something in a script that did not come out.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Line of the record.
+    pub line: u32,
+    /// What was run.
+    pub sql: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}\n  {}", self.line, self.what, self.sql.replace('\n', "\n  "))
+    }
+}
+
+/// What a script came to.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Records that came out as expected.
+    pub passed: usize,
+    /// Records meant for other engines.
+    pub skipped: usize,
+    /// The others.
+    pub failures: Vec<Failure>,
+}
+
+/// Runs a script on a database of its own, all of it even when something fails. `value_wise` says
+/// how results are written when the script itself does not.
+pub fn run_script(name: &str, text: &str, mode: Mode, value_wise: bool) -> Report {
+    let mut report = Report::default();
+    let broken = |what: String| Failure { line: 0, sql: String::new(), what };
+    let records = match sqllogictest::parse_with_name::<DefaultColumnType>(&without_remarks(text), name) {
+        Ok(records) => records,
+        Err(error) => {
+            report.failures.push(broken(error.to_string()));
+            return report;
+        }
+    };
+    let database = match TestDatabase::new(mode) {
+        Ok(database) => database,
+        Err(error) => {
+            report.failures.push(broken(error.to_string()));
+            return report;
+        }
+    };
+    let mut runner = Runner { database, value_wise, sort: SortMode::NoSort, labels: HashMap::new() };
+    for record in records {
+        match runner.record(record) {
+            Step::Nothing => {}
+            Step::Passed => report.passed += 1,
+            Step::Skipped => report.skipped += 1,
+            Step::Failed(failure) => report.failures.push(failure),
+            Step::Halt => break,
+        }
+    }
+    report
+}
+
+/// SQLite's corpus has remarks behind conditions, which the parser does not know.
+fn without_remarks(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let is_condition = line.starts_with("skipif ") || line.starts_with("onlyif ");
+        let line = if is_condition { line.split('#').next().unwrap_or(line) } else { line };
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+enum Step {
+    Nothing,
+    Passed,
+    Skipped,
+    Failed(Failure),
+    Halt,
+}
+
+struct Runner {
+    database: TestDatabase,
+    value_wise: bool,
+    sort: SortMode,
+    /// Results of labelled queries, which must all be the same.
+    labels: HashMap<String, String>,
+}
+
+/// What a query must come to.
+struct Expected<'a> {
+    types: &'a [DefaultColumnType],
+    sort: SortMode,
+    label: Option<String>,
+    lines: &'a [String],
+}
+
+impl Runner {
+    fn record(&mut self, record: Record<DefaultColumnType>) -> Step {
+        match record {
+            Record::Statement { loc, conditions, connection, sql, expected, .. } => {
+                if skips(&conditions) {
+                    return Step::Skipped;
+                }
+                let outcome = self.database.run(session(&connection), &sql);
+                step(loc.line(), sql, statement(outcome, &expected))
+            }
+            Record::Query { loc, conditions, connection, sql, expected, .. } => {
+                if skips(&conditions) {
+                    return Step::Skipped;
+                }
+                let outcome = self.database.run(session(&connection), &sql);
+                let checked = match &expected {
+                    QueryExpect::Error(error) => expect_error(outcome, error),
+                    QueryExpect::Results { types, sort_mode, label, results, .. } => {
+                        let sort = sort_mode.unwrap_or(self.sort);
+                        let expected = Expected { types, sort, label: label.clone(), lines: results };
+                        outcome.map_err(|e| e.to_string()).and_then(|result| self.query(&result, &expected))
+                    }
+                };
+                step(loc.line(), sql, checked)
+            }
+            Record::Control(Control::SortMode(sort)) => {
+                self.sort = sort;
+                Step::Nothing
+            }
+            Record::Control(Control::ResultMode(mode)) => {
+                self.value_wise = mode == ResultMode::ValueWise;
+                Step::Nothing
+            }
+            Record::Halt { .. } => Step::Halt,
+            // The short form is recognised by its looks.
+            Record::HashThreshold { .. } => Step::Nothing,
+            Record::Include { loc, .. } | Record::System { loc, .. } | Record::Let { loc, .. } => {
+                step(loc.line(), String::new(), Err("this kind of record is not known to the runner".into()))
+            }
+            _ => Step::Nothing,
+        }
+    }
+
+    fn query(&mut self, result: &QueryResult, expected: &Expected<'_>) -> Result<(), String> {
+        if !expected.types.is_empty() && expected.types.len() != result.columns.len() {
+            return Err(format!("{} columns, expected {}", result.columns.len(), expected.types.len()));
+        }
+        let letters: Vec<char> = expected.types.iter().map(sqllogictest::ColumnType::to_char).collect();
+        let mut rows = format::rows(result, &letters);
+        match expected.sort {
+            SortMode::NoSort => {}
+            SortMode::RowSort => rows.sort(),
+            SortMode::ValueSort => {
+                let mut values: Vec<String> = rows.into_iter().flatten().collect();
+                values.sort();
+                rows = values.into_iter().map(|value| vec![value]).collect();
+            }
+        }
+        let hash = format::hash(&rows);
+        if let Some(label) = &expected.label {
+            let first = self.labels.entry(label.clone()).or_insert_with(|| hash.clone());
+            if *first != hash {
+                return Err(format!("not the result of the earlier query labelled {label}"));
+            }
+        }
+        if format::is_hash(expected.lines) {
+            return match expected.lines[0] == hash {
+                true => Ok(()),
+                false => Err(format!("{hash}, expected {}", expected.lines[0])),
+            };
+        }
+        let actual: Vec<String> = match self.value_wise {
+            true => rows.into_iter().flatten().collect(),
+            false => rows.into_iter().map(|row| row.join(" ")).collect(),
+        };
+        if actual == expected.lines {
+            return Ok(());
+        }
+        Err(difference(&actual, expected.lines))
+    }
+}
+
+fn session(connection: &Connection) -> &str {
+    match connection {
+        Connection::Default => "",
+        Connection::Named(name) => name,
+    }
+}
+
+fn skips(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| match condition {
+        Condition::OnlyIf { label } => label != ENGINE,
+        Condition::SkipIf { label } => label == ENGINE,
+    })
+}
+
+fn step(line: u32, sql: String, outcome: Result<(), String>) -> Step {
+    match outcome {
+        Ok(()) => Step::Passed,
+        Err(what) => Step::Failed(Failure { line, sql, what }),
+    }
+}
+
+fn statement(outcome: Result<QueryResult, Error>, expected: &StatementExpect) -> Result<(), String> {
+    match expected {
+        StatementExpect::Ok => outcome.map(|_| ()).map_err(|e| e.to_string()),
+        StatementExpect::Count(count) => match outcome {
+            Ok(result) if result.rows_affected == *count => Ok(()),
+            Ok(result) => Err(format!("{} rows affected, expected {count}", result.rows_affected)),
+            Err(error) => Err(error.to_string()),
+        },
+        StatementExpect::Error(error) => expect_error(outcome, error),
+    }
+}
+
+fn expect_error(outcome: Result<QueryResult, Error>, expected: &ExpectedError) -> Result<(), String> {
+    match outcome {
+        Ok(_) => Err("succeeded, an error was expected".into()),
+        Err(error) => match expected.is_match(&error.to_string(), Some(error.sqlstate())) {
+            true => Ok(()),
+            false => Err(format!("another error was expected; got ({}) {error}", error.sqlstate())),
+        },
+    }
+}
+
+/// Where two results part, in a few lines.
+fn difference(actual: &[String], expected: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let from = actual.iter().zip(expected).take_while(|(a, e)| a == e).count();
+    let part = |lines: &[String]| {
+        let rest = lines.get(from..).unwrap_or_default();
+        let more = if rest.len() > SHOWN { "\n    …" } else { "" };
+        let shown: Vec<&str> = rest.iter().take(SHOWN).map(String::as_str).collect();
+        if shown.is_empty() { "(end)".to_owned() } else { shown.join("\n    ") + more }
+    };
+    format!(
+        "result differs from line {} on ({} lines, expected {})\n  got\n    {}\n  expected\n    {}",
+        from + 1,
+        actual.len(),
+        expected.len(),
+        part(actual),
+        part(expected)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_behind_conditions_go() {
+        assert_eq!(without_remarks("skipif mysql # why\nselect '#'\n"), "skipif mysql\nselect '#'\n");
+    }
+
+    #[test]
+    fn differences_are_short() {
+        let lines = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+        let text = difference(&lines(3), &lines(4));
+        assert!(text.contains("line 4") && text.contains("(end)"), "{text}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Every script under `cases/`, in every mode; one test each, so that one can be run by its name.
+
+use nacre_slt::{Mode, find_scripts, is_value_wise, run_script};
+use sqllogictest::harness::{Arguments, Failed, Trial, run};
+use std::path::Path;
+
+fn main() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let Ok(scripts) = find_scripts(&cases, &["slt"]) else { std::process::exit(1) };
+    let mut trials = Vec::new();
+    for script in scripts {
+        for mode in Mode::ALL {
+            let relative = script.strip_prefix(&cases).unwrap_or(&script).with_extension("");
+            let name = format!("{}::{}", relative.display(), mode.name());
+            let script = script.clone();
+            trials.push(Trial::test(name, move || {
+                let text = std::fs::read_to_string(&script)?;
+                let report = run_script(&script.display().to_string(), &text, mode, is_value_wise(&script));
+                if report.failures.is_empty() && report.passed > 0 {
+                    return Ok(());
+                }
+                let all: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
+                Err(Failed::from(format!("{} passed\n{}", report.passed, all.join("\n\n"))))
+            }));
+        }
+    }
+    run(&Arguments::from_args(), trials).exit();
+}
