@@ -2,7 +2,9 @@
 
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, Sort, Values};
+use nacre_column::Batch;
 use nacre_sql::plan::{JoinKind, Plan};
+use nacre_table::RowLocator;
 use nacre_types::{DataType, Error, Result};
 
 /// The operator tree of a plan.
@@ -49,8 +51,18 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
                 let all: Vec<_> = filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
                 return crate::scan::build_locating(table, projection, &all, context);
             }
+            // What the optimizer makes of a condition that is never true.
+            Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),
             _ => return Err(Error::unsupported("UPDATE or DELETE over more than filters of one table")),
         }
+    }
+}
+
+struct Nothing;
+
+impl LocatingOperator for Nothing {
+    fn next(&mut self, _: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        Ok(None)
     }
 }
 

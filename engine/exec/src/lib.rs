@@ -14,6 +14,8 @@ mod operator;
 mod scan;
 
 mod store;
+#[cfg(test)]
+mod testing;
 
 pub use build::{build, build_locating};
 pub use context::{Context, LocatingOperator, Operator, Statistics, Step};

@@ -19,7 +19,10 @@ mod logic;
 mod number;
 mod parse;
 mod temporal;
-
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_functions;
 mod text;
 
 pub use cast::cast_value;

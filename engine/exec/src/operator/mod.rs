@@ -7,6 +7,8 @@ mod limit;
 mod row;
 mod sort;
 mod sort_key;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use aggregate::HashAggregate;
 pub(crate) use join::{HashJoin, JoinSpec};

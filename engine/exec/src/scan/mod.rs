@@ -4,6 +4,8 @@
 mod point;
 mod prune;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use crate::context::{Context, LocatingOperator, Operator, Step};
 use nacre_column::Batch;

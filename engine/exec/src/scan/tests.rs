@@ -1,0 +1,216 @@
+//! Scans over segments, deleted rows and rowstore, against filtering everything row by row.
+
+use crate::testing::*;
+use crate::{Operator, build, build_locating};
+use nacre_column::{Batch, Vector};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
+use nacre_sql::plan::Plan;
+use nacre_table::Table;
+use nacre_types::{Column, DataType, KeyColumns, TableSchema, Value};
+use std::sync::Arc;
+
+const I64: DataType = DataType::Int64;
+
+fn schema() -> TableSchema {
+    let column = |id, name: &str, data_type, nullable| Column {
+        id,
+        name: name.into(),
+        data_type,
+        nullable,
+        default: Value::Null,
+    };
+    TableSchema {
+        id: 0,
+        name: "t".into(),
+        columns: vec![
+            column(1, "id", I64, false),
+            column(2, "tag", DataType::TEXT, true),
+            column(3, "n", DataType::Int32, true),
+            column(4, "price", decimal(12, 2), false),
+        ],
+        primary_key: Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] }),
+    }
+}
+
+fn row(id: i64) -> Vec<Value> {
+    let n = if id % 11 == 0 { Value::Null } else { int(id % 97) };
+    let tag = if id % 7 == 0 { Value::Null } else { text(["red", "green", "blue"][(id % 3) as usize]) };
+    vec![int(id), tag, n, dec((id as i128 * 37) % 10_007, 2)]
+}
+
+fn rows(ids: impl Iterator<Item = i64>) -> Batch {
+    let rows: Vec<_> = ids.map(row).collect();
+    let types = schema().types();
+    let columns =
+        types.iter().enumerate().map(|(i, t)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[i])))).collect();
+    Batch::new(columns, rows.len())
+}
+
+/// 25,000 rows in segments, every 13th and a whole run of them deleted, and 500 rows in the rowstore.
+fn fixture() -> (Fixture, Arc<Table>, Vec<Vec<Value>>) {
+    let mut fixture = Fixture::new();
+    let table = fixture.store.create_table(schema()).unwrap();
+    let mut write = fixture.store.begin().unwrap();
+    write.insert(&table, &rows(0..25_000)).unwrap();
+    write.commit().unwrap();
+    fixture.store.flush(&table).unwrap();
+    let gone = |id: i64| id % 13 == 0 || (4096..8192).contains(&id);
+    let mut write = fixture.store.begin().unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    let mut locators = Vec::new();
+    {
+        let context = fixture.context();
+        let mut scan = build_locating(&scan(&table, &[0, 1, 2, 3], Vec::new()), &context).unwrap();
+        while let Some((batch, found)) = scan.next(&context).unwrap() {
+            assert_eq!((batch.rows, batch.selection.is_none()), (found.len(), true));
+            for (at, locator) in found.into_iter().enumerate() {
+                let Value::Int(id) = batch.columns[0].value(at) else { panic!("an id") };
+                if gone(id) {
+                    locators.push(locator);
+                }
+            }
+        }
+    }
+    write.delete(&table, &locators).unwrap();
+    write.insert(&table, &rows(30_000..30_500)).unwrap();
+    write.commit().unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    fixture.statistics = Default::default();
+    let there = (0..25_000).filter(|id| !gone(*id)).chain(30_000..30_500).map(row).collect();
+    (fixture, table, there)
+}
+
+fn scan(table: &Table, projection: &[usize], filters: Vec<Expr>) -> Plan {
+    Plan::Scan { table: table.schema().clone(), projection: projection.to_vec(), filters }
+}
+
+fn result(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
+    let context = fixture.context();
+    let mut operator: Box<dyn Operator> = build(plan, &context).unwrap();
+    let mut rows = run(&mut *operator, &context).unwrap();
+    rows.sort_by_key(|r| nacre_types::key::integer(r.first().unwrap_or(&Value::Null)));
+    rows
+}
+
+fn is(op: BinaryOp, column: usize, value: Value) -> Expr {
+    let data_type = schema().columns[column].data_type;
+    compare(op, col(column, data_type), lit(value, data_type))
+}
+
+#[test]
+fn filters_agree_with_looking_at_every_row() {
+    use BinaryOp::*;
+    let (fixture, table, there) = fixture();
+    let all = [0, 1, 2, 3];
+    let integer = |v: &Value| nacre_types::key::integer(v);
+    type Keep = Box<dyn Fn(&[Value]) -> bool>;
+    let null = |column: usize, negated| {
+        let arg = Box::new(col(column, schema().columns[column].data_type));
+        boolean(ExprKind::IsNull { arg, negated })
+    };
+    let among = ExprKind::InList {
+        arg: Box::new(col(0, I64)),
+        list: [5, 20_000, 30_001, 99_999].map(|v| lit(int(v), I64)).to_vec(),
+        negated: false,
+    };
+    let cases: Vec<(Vec<Expr>, Keep)> = vec![
+        (vec![], Box::new(|_| true)),
+        (vec![is(Less, 0, int(100))], Box::new(move |r| integer(&r[0]) < Some(100))),
+        (vec![is(Greater, 0, int(24_990))], Box::new(move |r| integer(&r[0]) > Some(24_990))),
+        (
+            vec![is(GreaterOrEqual, 0, int(9_000)), is(LessOrEqual, 0, int(9_100))],
+            Box::new(move |r| (Some(9_000)..=Some(9_100)).contains(&integer(&r[0]))),
+        ),
+        (vec![is(Equal, 1, text("green"))], Box::new(|r| r[1] == text("green"))),
+        (
+            vec![is(Equal, 2, int(5)), is(NotEqual, 1, text("red"))],
+            Box::new(|r| r[2] == int(5) && !r[1].is_null() && r[1] != text("red")),
+        ),
+        (vec![null(2, false)], Box::new(|r| r[2].is_null())),
+        (vec![null(1, true), is(Less, 3, dec(50, 2))], Box::new(move |r| !r[1].is_null() && integer(&r[3]) < Some(50))),
+        (
+            vec![boolean(among)],
+            Box::new(|r| [5, 20_000, 30_001].contains(&if let Value::Int(v) = r[0] { v } else { 0 })),
+        ),
+        (
+            vec![boolean(ExprKind::Or(vec![is(Equal, 0, int(7)), is(Equal, 0, int(20_001))]))],
+            Box::new(|r| r[0] == int(7) || r[0] == int(20_001)),
+        ),
+        (vec![is(Equal, 1, Value::Null)], Box::new(|_| false)),
+    ];
+    for (filters, keep) in cases {
+        let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
+        let found = result(&fixture, &scan(&table, &all, filters.clone()));
+        assert!(found == expected, "{filters:?}: {} rows, {} expected", found.len(), expected.len());
+        // With a filter above instead of inside; and only some columns, in another order.
+        let predicate = boolean(ExprKind::And(filters.clone()));
+        let outside = Plan::Filter { input: Box::new(scan(&table, &all, Vec::new())), predicate };
+        assert!(result(&fixture, &outside) == expected);
+    }
+    let swapped = vec![compare(Less, col(1, I64), lit(int(3), I64))];
+    let expected: Vec<_> = there.iter().take(2).map(|r| vec![r[3].clone(), r[0].clone()]).collect();
+    assert_eq!(result(&fixture, &scan(&table, &[3, 0], swapped)), expected);
+}
+
+#[test]
+fn zone_maps_skip_blocks() {
+    let (fixture, table, _) = fixture();
+    let plan = scan(&table, &[0, 3], vec![is(BinaryOp::Less, 0, int(100))]);
+    result(&fixture, &plan);
+    let statistics = &fixture.statistics;
+    assert!(statistics.blocks_skipped.get() >= 5, "{statistics:?}");
+    assert_eq!(statistics.blocks_read.get(), 1);
+    assert!(statistics.segments_skipped.get() >= 1);
+    assert_eq!(statistics.segments_read.get(), 1);
+    assert!(statistics.rows_read.get() <= 4096 + 500 && statistics.bytes_read.get() > 0, "{statistics:?}");
+}
+
+#[test]
+fn counting_decodes_nothing() {
+    let (fixture, table, there) = fixture();
+    assert_eq!(result(&fixture, &scan(&table, &[], Vec::new())).len(), there.len());
+    // The rowstore's rows are counted as read; none of the segments' are.
+    assert_eq!((fixture.statistics.rows_read.get(), fixture.statistics.bytes_read.get()), (500, 0));
+}
+
+#[test]
+fn whole_keys_are_point_reads() {
+    let (mut fixture, table, _) = fixture();
+    fixture.parameters = vec![int(20_001)];
+    let parameter = Expr { kind: ExprKind::Parameter(0), data_type: I64 };
+    let by_key = |extra: Vec<Expr>| {
+        let filters = [vec![compare(BinaryOp::Equal, parameter.clone(), col(1, I64))], extra].concat();
+        scan(&table, &[1, 0], filters)
+    };
+    let [_, tag, _, _] = &row(20_001)[..] else { panic!("four columns") };
+    let expected = vec![vec![tag.clone(), int(20_001)]];
+    assert_eq!(result(&fixture, &by_key(Vec::new())), expected);
+    assert_eq!(fixture.statistics.point_reads.get(), 1);
+    assert_eq!(fixture.statistics.segments_read.get(), 0);
+    let never = compare(BinaryOp::Equal, col(0, DataType::TEXT), lit(text("none"), DataType::TEXT));
+    assert!(result(&fixture, &by_key(vec![never])).is_empty());
+    for absent in [int(26), int(-1), Value::Null] {
+        fixture.parameters = vec![absent];
+        assert!(result(&fixture, &by_key(Vec::new())).is_empty());
+    }
+    for (id, n) in [(1, 1), (30_007, 1), (13, 0)] {
+        let plan = scan(&table, &[0, 1, 2, 3], vec![is(BinaryOp::Equal, 0, int(id))]);
+        let context = fixture.context();
+        let mut operator = build_locating(&plan, &context).unwrap();
+        let mut found = Vec::new();
+        while let Some((batch, locators)) = operator.next(&context).unwrap() {
+            assert_eq!(locators.len(), batch.rows);
+            found.extend(rows_of(&batch));
+        }
+        assert_eq!(found, vec![row(id); n]);
+    }
+}
+
+#[test]
+fn rows_that_do_not_exist_raise_nothing() {
+    let (fixture, table, there) = fixture();
+    // Row 0 is deleted; dividing by its id must not be seen.
+    let inverse = binary(BinaryOp::IntegerDivide, lit(int(1_000_000), I64), col(0, I64), I64);
+    let filter = compare(BinaryOp::GreaterOrEqual, inverse, lit(int(0), I64));
+    assert_eq!(result(&fixture, &scan(&table, &[0], vec![filter])).len(), there.len());
+}

@@ -1,0 +1,199 @@
+//! What the tests of this crate share: a database in memory to make contexts from, short ways to write
+//! expressions and batches, and a seeded generator.
+
+use crate::context::{Context, Operator, Statistics, Step};
+use nacre_column::{Batch, Vector};
+use nacre_host::memory::MemoryStore;
+use nacre_host::{Clock, Entropy, Host, Parallelism};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use nacre_table::{Store, StoreOptions, Transaction};
+use nacre_types::{DataType, Result, Value};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Fixed(AtomicU64);
+
+impl Clock for Fixed {
+    fn monotonic_ns(&self) -> u64 {
+        self.0.fetch_add(1_000, Ordering::Relaxed)
+    }
+    fn wall_us(&self) -> i64 {
+        0
+    }
+    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Entropy for Fixed {
+    fn next_u64(&self) -> u64 {
+        nacre_types::hash::hash_u64(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Parallelism for Fixed {
+    fn width(&self) -> usize {
+        1
+    }
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(task);
+    }
+}
+
+/// A statement's surroundings, owned.
+pub(crate) struct Fixture {
+    pub store: Arc<Store>,
+    pub transaction: Transaction,
+    pub parameters: Vec<Value>,
+    pub statistics: Statistics,
+    pub memory_limit: usize,
+}
+
+impl Fixture {
+    pub fn new() -> Fixture {
+        let fixed = Arc::new(Fixed(AtomicU64::new(1)));
+        let files = Arc::new(MemoryStore::new());
+        let host = Host { store: files, clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed };
+        let options = StoreOptions { segment_rows: 10_000, flush_bytes: usize::MAX, ..StoreOptions::default() };
+        let store = Store::open(host, options).unwrap();
+        let transaction = store.begin().unwrap();
+        Fixture { store, transaction, parameters: Vec::new(), statistics: Statistics::default(), memory_limit: 1 << 30 }
+    }
+
+    pub fn context(&self) -> Context<'_> {
+        Context {
+            transaction: &self.transaction,
+            parameters: &self.parameters,
+            statistics: &self.statistics,
+            memory_limit: self.memory_limit,
+            now_us: 1_000_000,
+            cancelled: &|| false,
+        }
+    }
+}
+
+/// All rows of an operator.
+pub(crate) fn run(operator: &mut dyn Operator, context: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    let mut rows = Vec::new();
+    loop {
+        match operator.next(context)? {
+            Step::Batch(batch) => {
+                assert!(batch.selected() > 0 && batch.rows <= nacre_types::limits::VECTOR_ROWS);
+                rows.extend(rows_of(&batch));
+            }
+            Step::Done => return Ok(rows),
+        }
+    }
+}
+
+/// The selected rows of a batch.
+pub(crate) fn rows_of(batch: &Batch) -> Vec<Vec<Value>> {
+    let all: Vec<u32> = (0..batch.rows as u32).collect();
+    let rows = batch.selection.as_ref().unwrap_or(&all);
+    rows.iter().map(|row| batch.columns.iter().map(|c| c.value(*row as usize)).collect()).collect()
+}
+
+/// A batch of flat columns.
+pub(crate) fn batch(columns: &[(DataType, Vec<Value>)]) -> Batch {
+    let rows = columns.first().map_or(0, |c| c.1.len());
+    Batch::new(columns.iter().map(|(t, values)| Arc::new(Vector::from_values(*t, values))).collect(), rows)
+}
+
+/// The same values as a dictionary-coded vector.
+pub(crate) fn dictionary(vector: &Vector) -> Vector {
+    let mut distinct: Vec<Value> = Vec::new();
+    let mut codes = Vec::new();
+    for row in 0..vector.len() {
+        let value = vector.value(row);
+        if value.is_null() {
+            codes.push(0);
+            continue;
+        }
+        let code = distinct.iter().position(|d| *d == value).unwrap_or_else(|| {
+            distinct.push(value);
+            distinct.len() - 1
+        });
+        codes.push(code as u32);
+    }
+    let values = Vector::from_values(vector.data_type(), &distinct).flat().into_owned();
+    Vector::dictionary(vector.data_type(), codes, Arc::new(values), vector.validity().cloned())
+}
+
+pub(crate) fn int(v: i64) -> Value {
+    Value::Int(v)
+}
+
+pub(crate) fn text(v: &str) -> Value {
+    Value::Text(v.into())
+}
+
+pub(crate) fn dec(unscaled: i128, scale: u8) -> Value {
+    Value::Decimal { unscaled, scale }
+}
+
+pub(crate) fn decimal(precision: u8, scale: u8) -> DataType {
+    DataType::Decimal { precision, scale }
+}
+
+pub(crate) fn col(index: usize, data_type: DataType) -> Expr {
+    Expr::column(index, data_type)
+}
+
+pub(crate) fn lit(value: Value, data_type: DataType) -> Expr {
+    Expr::literal(value, data_type)
+}
+
+pub(crate) fn binary(op: BinaryOp, left: Expr, right: Expr, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, data_type }
+}
+
+pub(crate) fn compare(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    binary(op, left, right, DataType::Boolean)
+}
+
+pub(crate) fn cast(arg: Expr, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Cast(Box::new(arg)), data_type }
+}
+
+pub(crate) fn call(function: ScalarFunction, args: Vec<Expr>, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Function { function, args }, data_type }
+}
+
+pub(crate) fn boolean(kind: ExprKind) -> Expr {
+    Expr { kind, data_type: DataType::Boolean }
+}
+
+/// Xorshift: the same numbers from the same seed.
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// A value of a type from a small domain, null one time in `nulls` (never for 0).
+    pub fn value(&mut self, data_type: DataType, domain: u64, nulls: u64) -> Value {
+        if nulls > 0 && self.below(nulls) == 0 {
+            return Value::Null;
+        }
+        let n = self.below(domain) as i64;
+        match data_type {
+            DataType::Boolean => Value::Boolean(n % 2 == 0),
+            DataType::Float64 => Value::Float(n as f64 / 4.0 - 2.0),
+            DataType::Decimal { scale, .. } => dec(n as i128 - 5, scale),
+            DataType::Date => Value::Date(n as i32 - 3),
+            DataType::UInt64 => Value::UInt(n as u64),
+            DataType::Text { .. } => Value::Text(format!("{}", n * 37 % 101)),
+            _ => Value::Int(n - domain as i64 / 3),
+        }
+    }
+}
