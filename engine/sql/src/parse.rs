@@ -9,6 +9,7 @@ use sqlparser::ast::{Expr, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+use std::sync::Arc;
 
 /// Nesting of parentheses, subqueries and prefix operators the parser follows.
 const MAX_NESTING: usize = 100;
@@ -26,7 +27,7 @@ const MAX_PARAMETERS: usize = 65_535;
 pub struct Parsed {
     pub(crate) statement: Statement,
     text: String,
-    parameter_names: Vec<Option<String>>,
+    parameter_names: Arc<[Option<String>]>,
 }
 
 impl Parsed {
@@ -76,7 +77,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
         .map_err(|e| Error::syntax(e.message).at(position(e.location)))?;
     tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
     check_chains(&tokens)?;
-    let parameter_names = number_parameters(&mut tokens)?;
+    let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
     let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
     let mut lines = Lines::new(sql);

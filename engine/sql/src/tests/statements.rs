@@ -352,3 +352,16 @@ fn several_statements() {
     assert_eq!(names, ["x", "y"]);
     assert!(crate::parse(" -- nothing\n ; ").unwrap().is_empty());
 }
+
+#[test]
+fn show_create_reads_back() {
+    let Ok((crate::Statement::Query(crate::Plan::Values { rows, .. }), _)) = plan("show create table t", &[]) else {
+        panic!("not rows")
+    };
+    let crate::ExprKind::Literal(nacre_types::Value::Text(sql)) = &rows[0][1].kind else { panic!("not text") };
+    let again = sql.replace("\"t\"", "again");
+    let Ok((crate::Statement::CreateTable { schema, .. }, _)) = plan(&again, &[]) else { panic!("{again}") };
+    let t = crate::Catalog::table(&super::catalog(), "t").unwrap();
+    assert_eq!(schema.columns, t.columns);
+    assert_eq!(schema.primary_key, t.primary_key);
+}
