@@ -1,0 +1,144 @@
+//! Starts writers, kills them, and has the folder verified after each.
+
+use crate::model::{Model, Random};
+use crate::verify::{Promises, verify};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What to do.
+pub struct Settings {
+    /// Kills in all.
+    pub times: u64,
+    /// Kills of writers on one folder, before a new one is started.
+    pub kills_per_folder: u64,
+    /// Threads that commit.
+    pub threads: u64,
+    /// Decides when to kill.
+    pub seed: u64,
+    /// Acknowledge before durable.
+    pub relaxed: bool,
+    /// Where folders are made. One that went wrong stays.
+    pub folder: PathBuf,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            times: 20,
+            kills_per_folder: 10,
+            threads: 4,
+            seed: u64::from(std::process::id()),
+            relaxed: false,
+            folder: std::env::temp_dir(),
+        }
+    }
+}
+
+/// Runs all; `true` when nothing was wrong.
+pub fn drive(settings: &Settings) -> Result<bool, String> {
+    let mut random = Random::new(settings.seed);
+    let (mut runs, mut lost, mut phantom, mut committed) = (0, 0, 0, 0);
+    let mut sound = true;
+    while runs < settings.times && sound {
+        let folder = settings.folder.join(format!("nacre-crash-{}-{runs}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut promises = Promises { ready: false, models: (0..settings.threads as i64).map(Model::new).collect() };
+        for _ in 0..settings.kills_per_folder.min(settings.times - runs) {
+            // Now and then during recovery, otherwise in the midst of work.
+            let after_ms = if random.below(5) == 0 { 1 + random.below(50) } else { 50 + random.below(750) };
+            let result = run_once(&folder, settings, after_ms, &mut promises, random.below(2) == 0);
+            runs += 1;
+            let messages = match result {
+                Ok(findings) => {
+                    lost += findings.lost;
+                    phantom += findings.phantom;
+                    if findings.sound() { Vec::new() } else { findings.messages }
+                }
+                Err(message) => vec![message],
+            };
+            for message in &messages {
+                eprintln!("run {runs}, killed after {after_ms} ms: {message}");
+            }
+            if !messages.is_empty() {
+                sound = false;
+                eprintln!("the folder is kept: {}", folder.display());
+                eprintln!("again: nacre-crash drive --times {} --seed {}", settings.times, settings.seed);
+                break;
+            }
+        }
+        committed += promises.models.iter().map(|model| model.seq).sum::<i64>();
+        if sound {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+    }
+    eprintln!("{committed} transactions committed by {} threads", settings.threads);
+    println!("crash: runs={runs} lost={lost} phantom={phantom}");
+    Ok(sound)
+}
+
+fn run_once(
+    folder: &Path,
+    settings: &Settings,
+    after_ms: u64,
+    promises: &mut Promises,
+    close: bool,
+) -> Result<crate::verify::Findings, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut child = Command::new(program)
+        .arg("writer")
+        .arg(folder)
+        .arg(settings.threads.to_string())
+        .args(settings.relaxed.then_some("relaxed"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start a writer: {error}"))?;
+    let lines = kill_after(&mut child, Duration::from_millis(after_ms))?;
+    for line in &lines {
+        if line == "ready" {
+            promises.ready = true;
+            continue;
+        }
+        let mut words = line.split(' ').skip(1).map(|word| word.parse::<i64>().ok());
+        let (Some(Some(thread)), Some(Some(seq))) = (words.next(), words.next()) else {
+            return Err(format!("the writer said {line:?}"));
+        };
+        let Some(model) = promises.models.get_mut(thread as usize) else {
+            return Err(format!("the writer spoke of thread {thread}"));
+        };
+        if model.seq != seq {
+            return Err(format!("thread {thread} committed transaction {seq}; it had to be {}", model.seq));
+        }
+        let step = model.next_step();
+        model.apply(&step);
+    }
+    verify(folder, promises, close).map_err(|error| format!("verifying: {error}"))
+}
+
+/// Lets the writer run for a while, kills it, and answers with everything it had said by then.
+fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> {
+    let output = child.stdout.take().ok_or("the writer has no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut lines = Vec::new();
+        let mut line = String::new();
+        // A line without an end was cut by the kill; then its commit need not count.
+        while output.read_line(&mut line).is_ok_and(|count| count > 0) && line.ends_with('\n') {
+            lines.push(line.trim_end().to_string());
+            line.clear();
+        }
+        lines
+    });
+    std::thread::sleep(time);
+    let early = child.try_wait().map_err(|error| error.to_string())?;
+    // On Unix this is signal 9.
+    let _ = child.kill();
+    child.wait().map_err(|error| error.to_string())?;
+    let lines = reader.join().map_err(|_| "the reader of the writer's output panicked")?;
+    match early {
+        Some(status) => Err(format!("the writer ended by itself: {status}")),
+        None => Ok(lines),
+    }
+}

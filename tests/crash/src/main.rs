@@ -1,0 +1,69 @@
+//! Kills a writing process again and again and checks that nothing it acknowledged is lost.
+//!
+//! `nacre-crash writer DIR` opens a database and writes to it from several threads until it is killed. What each
+//! thread does is a function of its number and of how many transactions it has committed (`model`). After each
+//! commit has returned, and only then, it prints the commit. `nacre-crash drive --times N` starts such writers,
+//! kills them with signal 9, opens the folder, and compares every row with what the acknowledged commits must have
+//! left, plus at most one commit per thread that was in flight. Whatever a recovery has shown must still be there
+//! after the next one.
+//!
+//! With `--relaxed 1` commits are acknowledged before they are durable. Then some must be lost: this shows that the
+//! driver notices.
+//!
+//! A killed process takes nothing with it that it had handed to the operating system, so this says nothing about
+//! power cuts; those are simulated in the tests of `engine/log`.
+
+mod drive;
+mod model;
+mod verify;
+mod writer;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: nacre-crash writer DIR [THREADS [relaxed]]
+       nacre-crash drive [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]";
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("nacre-crash: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: Vec<String>) -> Result<bool, String> {
+    let mut arguments = arguments.into_iter();
+    match arguments.next().as_deref() {
+        Some("writer") => {
+            let folder = PathBuf::from(arguments.next().ok_or(USAGE)?);
+            let threads = match arguments.next() {
+                Some(n) => n.parse().map_err(|_| USAGE)?,
+                None => drive::Settings::default().threads,
+            };
+            let relaxed = arguments.next().as_deref() == Some("relaxed");
+            writer::write(&folder, threads, relaxed).map(|()| true).map_err(|error| format!("writer: {error}"))
+        }
+        Some("drive") => {
+            let mut settings = drive::Settings::default();
+            while let Some(name) = arguments.next() {
+                let value = arguments.next().ok_or(USAGE)?;
+                let number = || value.parse::<u64>().map_err(|_| format!("{name} wants a number, not {value}"));
+                match name.as_str() {
+                    "--times" => settings.times = number()?,
+                    "--kills-per-folder" => settings.kills_per_folder = number()?.max(1),
+                    "--threads" => settings.threads = number()?.max(1),
+                    "--seed" => settings.seed = number()?,
+                    "--relaxed" => settings.relaxed = number()? != 0,
+                    "--folder" => settings.folder = PathBuf::from(value),
+                    _ => return Err(format!("unknown option {name}\n{USAGE}")),
+                }
+            }
+            drive::drive(&settings)
+        }
+        _ => Err(USAGE.to_string()),
+    }
+}

@@ -1,0 +1,212 @@
+//! What each thread writes, as a function of its number and of what it has committed before: the writer runs it, the
+//! driver computes what the tables must hold. No clock, no chance, no database.
+
+use std::collections::BTreeMap;
+
+/// Accounts that all threads transfer between.
+pub const ACCOUNTS: i64 = 64;
+/// What each account holds at first.
+pub const BALANCE: i64 = 1_000;
+
+/// The tables, all of them with a primary key.
+pub const TABLES: [&str; 5] = [
+    "create table if not exists accounts (id bigint primary key, balance bigint not null)",
+    "create table if not exists journal (thread bigint not null, seq bigint not null, payload text not null, \
+     primary key (thread, seq))",
+    "create table if not exists items (thread bigint not null, id bigint not null, value bigint not null, \
+     note text not null, primary key (thread, id))",
+    "create table if not exists transfers (thread bigint not null, seq bigint not null, source bigint not null, \
+     target bigint not null, amount bigint not null, primary key (thread, seq))",
+    "create table if not exists bulk (thread bigint not null, seq bigint not null, n bigint not null, \
+     text text not null, primary key (thread, seq, n))",
+];
+
+/// A small generator (splitmix).
+pub struct Random(u64);
+
+impl Random {
+    /// Starts at a seed; all seeds are good.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// 64 well mixed bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+}
+
+/// One row of `items` without its thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub value: i64,
+    pub note: String,
+}
+
+/// One row of `transfers` without its thread and number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    pub source: i64,
+    pub target: i64,
+    pub amount: i64,
+}
+
+/// A change of the thread's own items, or of the accounts of all.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Insert(Vec<(i64, Item)>),
+    UpdateOne { id: i64, item: Item },
+    UpdateRange { from: i64, to: i64, add: i64 },
+    DeleteOne { id: i64 },
+    DeleteRange { from: i64, to: i64 },
+    Transfer(Transfer),
+}
+
+/// One commit.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// One statement of its own: a row of the journal.
+    Single,
+    /// An explicit transaction: a row of the journal and these operations. Before it, `abandoned` are done in a
+    /// transaction that is rolled back.
+    Transaction { abandoned: Vec<Operation>, operations: Vec<Operation> },
+    /// A bulk load of so many rows, and no row of the journal.
+    Bulk { rows: i64 },
+}
+
+/// What a thread's committed transactions have left.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub thread: i64,
+    /// Transactions committed; the number of the next one.
+    pub seq: i64,
+    pub journal: BTreeMap<i64, String>,
+    pub items: BTreeMap<i64, Item>,
+    pub transfers: BTreeMap<i64, Transfer>,
+    /// Rows per bulk load.
+    pub bulk: BTreeMap<i64, i64>,
+    next_id: i64,
+}
+
+/// Text that belongs to one place and no other.
+pub fn text(thread: i64, seq: i64, n: i64) -> String {
+    let mut random = Random::new((thread as u64) << 48 ^ (seq as u64) << 20 ^ n as u64);
+    let words = ["mother", "of", "pearl", "layer", "shell", "tide", "reef", "salt"];
+    let mut out = format!("{thread}/{seq}/{n}");
+    for _ in 0..random.below(12) {
+        out.push(' ');
+        out.push_str(words[random.below(words.len() as u64) as usize]);
+    }
+    out
+}
+
+impl Model {
+    /// A thread that has committed nothing.
+    pub fn new(thread: i64) -> Model {
+        Model { thread, ..Model::default() }
+    }
+
+    /// The transaction that comes next.
+    pub fn next_step(&self) -> Step {
+        let mut random = Random::new((self.thread as u64 + 1) << 40 ^ self.seq as u64);
+        match random.below(20) {
+            0..=6 => Step::Single,
+            7 => Step::Bulk { rows: 20 + random.below(400) as i64 },
+            _ => {
+                let abandoned = if random.below(8) == 0 { self.operations(&mut random, false) } else { Vec::new() };
+                Step::Transaction { abandoned, operations: self.operations(&mut random, true) }
+            }
+        }
+    }
+
+    /// Operations that make sense one after another on the items as they are.
+    fn operations(&self, random: &mut Random, transfers: bool) -> Vec<Operation> {
+        let mut after = self.clone_items();
+        let mut out = Vec::new();
+        for n in 0..1 + random.below(5) as i64 {
+            let ids = after.next_id;
+            let id = random.below(ids.max(1) as u64) as i64;
+            let operation = match random.below(10) {
+                0..=3 => {
+                    let count = 1 + random.below(20) as i64;
+                    let item = |i: i64| Item {
+                        value: (i * 7 + self.seq) % 1_000,
+                        note: text(self.thread, self.seq, n * 100 + i),
+                    };
+                    Operation::Insert((0..count).map(|i| (ids + i, item(i))).collect())
+                }
+                4 | 5 => {
+                    let item = Item { value: random.below(1_000) as i64, note: text(self.thread, self.seq, -1 - n) };
+                    Operation::UpdateOne { id, item }
+                }
+                6 => Operation::UpdateRange { from: id, to: id + random.below(30) as i64, add: 1 + n },
+                7 => Operation::DeleteOne { id },
+                8 => Operation::DeleteRange { from: id, to: id + random.below(8) as i64 },
+                _ if transfers && !out.iter().any(|o| matches!(o, Operation::Transfer(_))) => {
+                    let source = random.below(ACCOUNTS as u64) as i64;
+                    let target = (source + 1 + random.below(ACCOUNTS as u64 - 1) as i64) % ACCOUNTS;
+                    Operation::Transfer(Transfer { source, target, amount: 1 + random.below(50) as i64 })
+                }
+                _ => continue,
+            };
+            after.apply_operation(&operation);
+            out.push(operation);
+        }
+        out
+    }
+
+    /// The part of the model that decides about operations.
+    fn clone_items(&self) -> Model {
+        Model { thread: self.thread, seq: self.seq, next_id: self.next_id, ..Model::default() }
+    }
+
+    /// The thread has committed this step.
+    pub fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Single => {}
+            Step::Transaction { operations, .. } => operations.iter().for_each(|o| self.apply_operation(o)),
+            Step::Bulk { rows } => {
+                self.bulk.insert(self.seq, *rows);
+            }
+        }
+        if !matches!(step, Step::Bulk { .. }) {
+            self.journal.insert(self.seq, text(self.thread, self.seq, 0));
+        }
+        self.seq += 1;
+    }
+
+    fn apply_operation(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Insert(rows) => {
+                self.next_id += rows.len() as i64;
+                self.items.extend(rows.iter().cloned());
+            }
+            Operation::UpdateOne { id, item } => {
+                if let Some(old) = self.items.get_mut(id) {
+                    *old = item.clone();
+                }
+            }
+            Operation::UpdateRange { from, to, add } => {
+                self.items.range_mut(from..=to).for_each(|(_, item)| item.value += add);
+            }
+            Operation::DeleteOne { id } => {
+                self.items.remove(id);
+            }
+            Operation::DeleteRange { from, to } => {
+                self.items.retain(|id, _| !(from..=to).contains(&id));
+            }
+            Operation::Transfer(transfer) => {
+                self.transfers.insert(self.seq, transfer.clone());
+            }
+        }
+    }
+}

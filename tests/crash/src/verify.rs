@@ -1,0 +1,220 @@
+//! Compares what a database holds with what its writers' commits must have left.
+
+use crate::model::{ACCOUNTS, BALANCE, Item, Model, Transfer, text};
+use crate::writer::options;
+use nacre_native::{block_on, open_folder};
+use nacredb::{Database, ErrorKind, Result, Session, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::path::Path;
+
+/// What was promised about a folder so far.
+pub struct Promises {
+    /// The tables and accounts are there.
+    pub ready: bool,
+    /// Per thread, everything known to be committed.
+    pub models: Vec<Model>,
+}
+
+/// What is wrong with a folder.
+#[derive(Default)]
+pub struct Findings {
+    /// Committed work that is not there.
+    pub lost: u64,
+    /// Work that is there and was never committed.
+    pub phantom: u64,
+    /// The first few of both and everything else, in words.
+    pub messages: Vec<String>,
+}
+
+impl Findings {
+    fn lost(&mut self, message: String) {
+        self.lost += 1;
+        self.say(message);
+    }
+
+    fn phantom(&mut self, message: String) {
+        self.phantom += 1;
+        self.say(message);
+    }
+
+    fn say(&mut self, message: String) {
+        if self.messages.len() < 20 {
+            self.messages.push(message);
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn sound(&self) -> bool {
+        self.lost == 0 && self.phantom == 0 && self.messages.is_empty()
+    }
+
+    /// Rows that should be there against rows that are.
+    fn compare<K: Ord + Debug, V: PartialEq + Debug>(
+        &mut self,
+        table: &str,
+        expected: &BTreeMap<K, V>,
+        found: &BTreeMap<K, V>,
+    ) {
+        for (key, row) in expected {
+            match found.get(key) {
+                None => self.lost(format!("{table}: row {key:?} is missing")),
+                Some(other) if other != row => self.lost(format!("{table}: row {key:?} is {other:?}, not {row:?}")),
+                Some(_) => {}
+            }
+        }
+        for key in found.keys().filter(|key| !expected.contains_key(key)) {
+            self.phantom(format!("{table}: row {key:?} is there and should not be"));
+        }
+    }
+}
+
+type Rows<K, V> = BTreeMap<K, V>;
+
+/// The whole database.
+#[derive(Default)]
+struct Found {
+    accounts: Rows<i64, i64>,
+    journal: Rows<(i64, i64), String>,
+    items: Rows<(i64, i64), Item>,
+    transfers: Rows<(i64, i64), Transfer>,
+    bulk: Rows<(i64, i64, i64), String>,
+}
+
+/// Opens the folder, checks it against what was promised, and makes what it holds a promise. Closes properly or just
+/// drops everything, as asked.
+pub fn verify(folder: &Path, promises: &mut Promises, close: bool) -> Result<Findings> {
+    let db = block_on(Database::open(open_folder(folder)?, options()))?;
+    let mut findings = Findings::default();
+    for complaint in db.check()? {
+        findings.say(format!("check: {complaint}"));
+    }
+    let mut session = db.session();
+    let found = match read(&mut session, &mut findings) {
+        Err(error) if error.kind() == ErrorKind::NotFound && !promises.ready => Found::default(),
+        other => other?,
+    };
+
+    for model in &mut promises.models {
+        advance(model, &found, &mut findings);
+    }
+    compare(&found, promises, &mut findings);
+    point_reads(&mut session, promises, &mut findings)?;
+    drop(session);
+    if close {
+        block_on(db.close())?;
+    }
+    Ok(findings)
+}
+
+/// Which transactions of a thread are there: all that were promised, and at most the next one.
+fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
+    let thread = model.thread;
+    let journal = found.journal.range((thread, i64::MIN)..=(thread, i64::MAX)).map(|((_, seq), _)| *seq);
+    let bulk = found.bulk.range((thread, i64::MIN, 0)..=(thread, i64::MAX, i64::MAX)).map(|((_, seq, _), _)| *seq);
+    let present: BTreeSet<i64> = journal.chain(bulk).collect();
+    for seq in (0..model.seq).filter(|seq| !present.contains(seq)) {
+        findings.lost(format!("thread {thread}: transaction {seq} was committed and is not there"));
+    }
+    for seq in present.range(model.seq + 1..) {
+        findings.phantom(format!("thread {thread}: transaction {seq} is there, of which only {} can be", model.seq));
+    }
+    if present.contains(&model.seq) {
+        let step = model.next_step();
+        model.apply(&step);
+    }
+}
+
+fn compare(found: &Found, promises: &Promises, findings: &mut Findings) {
+    let mut expected = Found::default();
+    if promises.ready || !found.accounts.is_empty() {
+        expected.accounts = (0..ACCOUNTS).map(|id| (id, BALANCE)).collect();
+    }
+    for model in &promises.models {
+        let thread = model.thread;
+        expected.journal.extend(model.journal.iter().map(|(seq, text)| ((thread, *seq), text.clone())));
+        expected.items.extend(model.items.iter().map(|(id, item)| ((thread, *id), item.clone())));
+        expected.transfers.extend(model.transfers.iter().map(|(seq, t)| ((thread, *seq), t.clone())));
+        for (seq, rows) in &model.bulk {
+            expected.bulk.extend((0..*rows).map(|n| ((thread, *seq, n), text(thread, *seq, n))));
+        }
+        for transfer in model.transfers.values() {
+            for (id, add) in [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)] {
+                *expected.accounts.entry(id).or_default() += add;
+            }
+        }
+    }
+    findings.compare("accounts", &expected.accounts, &found.accounts);
+    findings.compare("journal", &expected.journal, &found.journal);
+    findings.compare("items", &expected.items, &found.items);
+    findings.compare("transfers", &expected.transfers, &found.transfers);
+    findings.compare("bulk", &expected.bulk, &found.bulk);
+}
+
+/// Every table whole. A key that comes twice is a phantom.
+fn read(session: &mut Session, findings: &mut Findings) -> Result<Found> {
+    let mut found = Found::default();
+    let mut twice = |table: &str, old: bool, row: &[Value]| {
+        if old {
+            findings.phantom(format!("{table}: key of {row:?} comes twice"));
+        }
+    };
+    for row in rows(session, "select id, balance from accounts")? {
+        let old = found.accounts.insert(int(&row[0]), int(&row[1]));
+        twice("accounts", old.is_some(), &row);
+    }
+    for row in rows(session, "select thread, seq, payload from journal")? {
+        let old = found.journal.insert((int(&row[0]), int(&row[1])), string(&row[2]));
+        twice("journal", old.is_some(), &row);
+    }
+    for row in rows(session, "select thread, id, value, note from items")? {
+        let item = Item { value: int(&row[2]), note: string(&row[3]) };
+        let old = found.items.insert((int(&row[0]), int(&row[1])), item);
+        twice("items", old.is_some(), &row);
+    }
+    for row in rows(session, "select thread, seq, source, target, amount from transfers")? {
+        let transfer = Transfer { source: int(&row[2]), target: int(&row[3]), amount: int(&row[4]) };
+        let old = found.transfers.insert((int(&row[0]), int(&row[1])), transfer);
+        twice("transfers", old.is_some(), &row);
+    }
+    for row in rows(session, "select thread, seq, n, text from bulk")? {
+        let old = found.bulk.insert((int(&row[0]), int(&row[1]), int(&row[2])), string(&row[3]));
+        twice("bulk", old.is_some(), &row);
+    }
+    Ok(found)
+}
+
+/// The same rows by key: a scan and a look-up must not disagree, and a deleted row must not be found.
+fn point_reads(session: &mut Session, promises: &Promises, findings: &mut Findings) -> Result<()> {
+    if !promises.ready {
+        return Ok(());
+    }
+    let point = session.prepare("select value, note from items where thread = ? and id = ?")?;
+    for model in &promises.models {
+        let last = model.items.keys().next_back().copied().unwrap_or(0);
+        for id in (0..=last).step_by(1 + last as usize / 200) {
+            let result = block_on(session.run(&point, &[Value::Int(model.thread), Value::Int(id)]))?.to_rows();
+            let found = result.first().map(|row| Item { value: int(&row[0]), note: string(&row[1]) });
+            let key = (model.thread, id);
+            match (model.items.get(&id), &found) {
+                (None, None) => {}
+                (Some(item), Some(other)) if item == other && result.len() == 1 => {}
+                (Some(item), _) => findings.lost(format!("items: by key, row {key:?} is {result:?}, not {item:?}")),
+                (None, _) => findings.phantom(format!("items: by key, row {key:?} is {result:?}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<Value>>> {
+    Ok(block_on(session.execute(sql, &[]))?.to_rows())
+}
+
+fn int(value: &Value) -> i64 {
+    if let Value::Int(v) = value { *v } else { i64::MIN }
+}
+
+fn string(value: &Value) -> String {
+    if let Value::Text(v) = value { v.clone() } else { format!("{value:?}") }
+}

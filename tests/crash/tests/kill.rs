@@ -1,0 +1,26 @@
+//! A few kills with every test run. `nacre-crash drive --times 1000` is the long form.
+
+use std::process::{Command, Output};
+
+fn drive(arguments: &[&str]) -> (Output, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash")).arg("drive").args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output, text)
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let (output, text) = drive(&["--times", "6", "--kills-per-folder", "3"]);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("crash: runs=6 lost=0 phantom=0"), "{text}");
+}
+
+#[test]
+fn a_loss_is_noticed() {
+    let folder = std::env::temp_dir().join(format!("nacre-crash-relaxed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (output, text) = drive(&["--times", "8", "--relaxed", "1", "--folder", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("was committed and is not there"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
