@@ -120,13 +120,12 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
     };
     let mut place = position(start);
     let mut text = message.as_str();
-    if let Some((head, tail)) = message.rsplit_once(" at Line: ") {
-        if let Some((line, column)) = tail.split_once(", Column: ") {
-            if let (Ok(line), Ok(column)) = (line.trim().parse(), column.trim().parse()) {
-                place = Some(Position { line, column });
-                text = head;
-            }
-        }
+    if let Some((head, tail)) = message.rsplit_once(" at Line: ")
+        && let Some((line, column)) = tail.split_once(", Column: ")
+        && let (Ok(line), Ok(column)) = (line.trim().parse(), column.trim().parse())
+    {
+        place = Some(Position { line, column });
+        text = head;
     }
     let expected = text.strip_prefix("Expected: ").or(text.strip_prefix("Expected "));
     let text = match expected.and_then(|t| t.split_once(", found: ")) {
@@ -179,11 +178,10 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
                     }
                     levels.push((0, 0, true));
                 }
-                Keyword::END => {
-                    if top.2 {
+                Keyword::END
+                    if top.2 => {
                         levels.pop();
                     }
-                }
                 Keyword::WHEN | Keyword::THEN | Keyword::ELSE if top.2 => (top.0, top.1) = (0, 0),
                 Keyword::AND | Keyword::OR | Keyword::XOR => {
                     top.0 = 0;
@@ -196,12 +194,11 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
                     top.0 += 1
                 }
                 Keyword::NOT | Keyword::COLLATE | Keyword::AT | Keyword::NOTNULL => top.0 += 1,
-                Keyword::JOIN | Keyword::FROM | Keyword::WHERE | Keyword::ON | Keyword::SELECT => {
+                Keyword::JOIN | Keyword::FROM | Keyword::WHERE | Keyword::ON | Keyword::SELECT
                     // A new clause, but `UNION SELECT` chains keep counting.
-                    if w.keyword != Keyword::SELECT && w.keyword != Keyword::FROM && w.keyword != Keyword::WHERE {
+                    if w.keyword != Keyword::SELECT && w.keyword != Keyword::FROM && w.keyword != Keyword::WHERE => {
                         top.0 = 0;
                     }
-                }
                 _ => {}
             },
             Token::Number(..)
@@ -212,13 +209,13 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
             | Token::EOF => {}
             _ => top.0 += 1,
         }
-        if let Some(top) = levels.last() {
-            if top.0 > MAX_CHAIN || top.1 > MAX_LOGICAL_CHAIN {
-                return Err(Error::limit(format!(
-                    "expression is too long: at most {MAX_CHAIN} operators, or {MAX_LOGICAL_CHAIN} ANDs and ORs, in a row"
-                ))
-                .at(position(t.span.start)));
-            }
+        if let Some(top) = levels.last()
+            && (top.0 > MAX_CHAIN || top.1 > MAX_LOGICAL_CHAIN)
+        {
+            return Err(Error::limit(format!(
+                "expression is too long: at most {MAX_CHAIN} operators, or {MAX_LOGICAL_CHAIN} ANDs and ORs, in a row"
+            ))
+            .at(position(t.span.start)));
         }
     }
     Ok(())

@@ -12,10 +12,10 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     if expr.data_type == to {
         return Ok(expr);
     }
-    if let ExprKind::Literal(value) = &expr.kind {
-        if let Some(value) = literal::cast(value, to)? {
-            return Ok(Expr::literal(value, to));
-        }
+    if let ExprKind::Literal(value) = &expr.kind
+        && let Some(value) = literal::cast(value, to)?
+    {
+        return Ok(Expr::literal(value, to));
     }
     if !castable(expr.data_type, to) {
         let message = format!("cannot cast {} to {to}", expr.data_type);
@@ -122,10 +122,10 @@ impl Binder<'_> {
             if let Some(fitted) = fit(value, b, a)? {
                 return Ok((left, Expr::literal(fitted, a)));
             }
-        } else if let Some(value) = literal_value(&left) {
-            if let Some(fitted) = fit(value, a, b)? {
-                return Ok((Expr::literal(fitted, b), right));
-            }
+        } else if let Some(value) = literal_value(&left)
+            && let Some(fitted) = fit(value, a, b)?
+        {
+            return Ok((Expr::literal(fitted, b), right));
         }
         let Some(to) = common(a, b) else {
             return Err(Error::type_error(format!("no operator {what} for {a} and {b}")).with_sqlstate("42883"));
@@ -186,10 +186,10 @@ impl Binder<'_> {
         {
             return Err(Error::unsupported("order of INTERVAL values is not supported"));
         }
-        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right)) {
-            if let Some(order) = literal::compare(a, b) {
-                return Ok(boolean(holds(op, order)));
-            }
+        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
+            && let Some(order) = literal::compare(a, b)
+        {
+            return Ok(boolean(holds(op, order)));
         }
         // `literal op expression` reads as `expression op literal` downstream.
         let swapped = match op {
@@ -227,10 +227,10 @@ impl Binder<'_> {
         let left = numeric_operand(left, b, op)?;
         let right = numeric_operand(right, left.data_type, op)?;
         let (to_left, to_right, result) = arithmetic(op, left.data_type, right.data_type)?;
-        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right)) {
-            if let Some(value) = literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result)) {
-                return Ok(Expr::literal(value, result));
-            }
+        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
+            && let Some(value) = literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result))
+        {
+            return Ok(Expr::literal(value, result));
         }
         let operand = |e: Expr, to: DataType| if meets(e.data_type, to) { Ok(e) } else { cast(e, to) };
         Ok(binary(op, operand(left, to_left)?, operand(right, to_right)?, result))
@@ -372,10 +372,10 @@ impl Binder<'_> {
 
 fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
     // A text literal takes the other's type when it reads as one.
-    if let Some(Value::Text(_)) = literal_value(expr) {
-        if matches!(to, DataType::Date | DataType::Timestamp | DataType::Time) {
-            return Some(to);
-        }
+    if let Some(Value::Text(_)) = literal_value(expr)
+        && matches!(to, DataType::Date | DataType::Timestamp | DataType::Time)
+    {
+        return Some(to);
     }
     common(to, expr.data_type)
 }
@@ -432,11 +432,12 @@ fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
             return cast(expr, other);
         }
         // Beside a decimal an integer literal is a decimal of just its digits: `1 - discount` stays narrow.
-        if t.is_integer() && other.is_decimal() {
-            if let Some((unscaled, _)) = literal::exact(value) {
-                let precision = nacre_types::decimal::digits(unscaled).max(1);
-                return cast(expr, DataType::Decimal { precision, scale: 0 });
-            }
+        if t.is_integer()
+            && other.is_decimal()
+            && let Some((unscaled, _)) = literal::exact(value)
+        {
+            let precision = nacre_types::decimal::digits(unscaled).max(1);
+            return cast(expr, DataType::Decimal { precision, scale: 0 });
         }
     }
     if !t.is_numeric() {
@@ -480,10 +481,10 @@ fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         let to = if op == BinaryOp::Add { Interval } else { left.data_type };
         right = cast(right, to)?;
     }
-    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right)) {
-        if let Ok(days) = i32::try_from(*days) {
-            right = Expr::literal(Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }), Interval);
-        }
+    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
+        && let Ok(days) = i32::try_from(*days)
+    {
+        right = Expr::literal(Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }), Interval);
     }
     match (left.data_type, right.data_type, op) {
         (Date, Interval, _) => {

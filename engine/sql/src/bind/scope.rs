@@ -83,12 +83,12 @@ impl Scope {
 
     /// The error for a name that means nothing here.
     pub fn unknown_column(&self, table: Option<&str>, name: &str, aliases: &[(String, Expr)]) -> Error {
-        if let Some(table) = table {
-            if !self.has_table(table) {
-                let tables = self.columns.iter().map(|c| c.table.as_str());
-                let error = Error::not_found(format!("table {table} is not in FROM")).with_sqlstate("42P01");
-                return with_suggestion(error, table, tables);
-            }
+        if let Some(table) = table
+            && !self.has_table(table)
+        {
+            let tables = self.columns.iter().map(|c| c.table.as_str());
+            let error = Error::not_found(format!("table {table} is not in FROM")).with_sqlstate("42P01");
+            return with_suggestion(error, table, tables);
         }
         let in_table = |c: &&ScopeColumn| table.is_none_or(|t| c.table.eq_ignore_ascii_case(t));
         let names = self.columns.iter().filter(in_table).map(|c| c.name.as_str());

@@ -254,10 +254,10 @@ fn push_column(outputs: &mut Vec<Output>, env: &mut Env<'_>, at: usize, place: O
 }
 
 fn note(expr: &Expr, scope: &Scope, seen: &mut Vec<(usize, Option<Position>)>) {
-    if let ExprKind::Column(at) = expr.kind {
-        if at < scope.columns.len() {
-            seen.push((at, None));
-        }
+    if let ExprKind::Column(at) = expr.kind
+        && at < scope.columns.len()
+    {
+        seen.push((at, None));
     }
 }
 
