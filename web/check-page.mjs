@@ -169,7 +169,11 @@ function readAnswer() {
     marked: document.querySelector('.cm-error-word')?.textContent,
     steps: results.querySelectorAll('.step').length,
     rows: rows.length,
-    text: rows.map((row) => [...row.cells].map((cell) => cell.textContent).join('\t')).join('\n'),
+    text: rows
+      .map((row) =>
+        [...row.querySelectorAll('td:not([aria-hidden])')].map((cell) => cell.textContent).join('\t'),
+      )
+      .join('\n'),
     elapsedMs: value('elapsedMs'),
     roundTripMs: value('roundTripMs'),
     rowsRead: value('rowsRead'),

@@ -33,14 +33,20 @@ export interface Run {
 
 export const run = signal<Run | null>(null);
 export const selectedStep = signal(0);
+/** Whether a run has taken long enough to be worth showing. */
 export const running = signal(false);
 export const openTransaction = signal(false);
+
+const SLOW_MS = 150;
+let started = false;
 
 /** Runs a script that begins at `offset` in the editor. */
 export async function runScript(script: string, offset = 0): Promise<void> {
   const statements = split(script);
-  if (running.value || statements.length === 0) return;
-  running.value = true;
+  if (started || statements.length === 0) return;
+  started = true;
+  const slow = setTimeout(() => (running.value = true), SLOW_MS);
+  await drawn();
   const steps: Step[] = [];
   let rolledBack = false;
   try {
@@ -61,7 +67,9 @@ export async function runScript(script: string, offset = 0): Promise<void> {
       skipped: statements.length - steps.length,
       rolledBack,
     };
+    clearTimeout(slow);
     running.value = false;
+    started = false;
   }
   await refreshLayers();
 }
@@ -113,4 +121,13 @@ function mostInteresting(steps: Step[]): number {
     if (index >= 0) return index;
   }
   return Math.max(0, steps.length - 1);
+}
+
+/** The next frame has been drawn: the page's own work is not to be measured as the database's. */
+function drawn(): Promise<void> {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    // A hidden page draws no frames.
+    setTimeout(resolve, 50);
+  });
 }

@@ -10,6 +10,8 @@ const ROW_HEIGHT = 30;
 const MARGIN_ROWS = 12;
 const SAMPLE_ROWS = 200;
 const MAX_CHARACTERS = 46;
+/** Both sides of a cell, and its line. */
+const PADDING = 29;
 
 /** Characters a column needs, from its header and the first rows. */
 function widths({ columns, rows }: Answer): number[] {
@@ -28,6 +30,7 @@ export function ResultTable({ answer }: { answer: Answer }) {
   const [window, setWindow] = useState({ first: 0, last: 60 });
   const ch = useMemo(() => widths(answer), [answer]);
   const { columns, rows } = answer;
+  const total = ch.reduce((sum, width) => sum + width, 0);
 
   const look = () => {
     if (!frame.current) return;
@@ -57,11 +60,16 @@ export function ResultTable({ answer }: { answer: Answer }) {
       role="region"
       aria-label={`Result, ${plural(rows.length, 'row')}`}
     >
-      <table aria-rowcount={rows.length + 1}>
+      <table
+        aria-rowcount={rows.length + 1}
+        style={{ minWidth: `calc(${total}ch + ${ch.length * PADDING}px)` }}
+      >
         <colgroup>
           {ch.map((width, index) => (
-            <col key={index} style={{ width: `calc(${width}ch + 29px)` }} />
+            <col key={index} style={{ width: `calc(${width}ch + ${PADDING}px)` }} />
           ))}
+          {/* Takes what the columns leave of the frame. */}
+          <col />
         </colgroup>
         <thead>
           <tr>
@@ -71,6 +79,7 @@ export function ResultTable({ answer }: { answer: Answer }) {
                 <small>{column.type.toLowerCase()}</small>
               </th>
             ))}
+            <td aria-hidden="true" />
           </tr>
         </thead>
         <tbody>
@@ -82,6 +91,7 @@ export function ResultTable({ answer }: { answer: Answer }) {
               {columns.map((column, at) => (
                 <Cell key={at} value={row[at]} type={column.type} number={isNumeric(column)} />
               ))}
+              <td aria-hidden="true" />
             </tr>
           ))}
           {last < rows.length && (

@@ -34,16 +34,7 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
                 {column.name}
               </th>
               <td>
-                {column.encodings.map(({ name, segments }) => (
-                  <span
-                    class="encoding"
-                    key={name}
-                    style={{ '--hue': `var(--${hue(name)})` }}
-                    title={`${name} in ${plural(segments, 'segment')}`}
-                  >
-                    {name}
-                  </span>
-                ))}
+                <Encodings encodings={column.encodings} />
               </td>
               <td>{formatBytes(column.bytes)}</td>
               <td
@@ -56,5 +47,20 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
         })}
       </tbody>
     </table>
+  );
+}
+
+/** A swatch for each encoding in use, and the name of the one that most segments have. */
+function Encodings({ encodings }: { encodings: TableReport['columns'][number]['encodings'] }) {
+  const ordered = encodings.toSorted((a, b) => b.segments - a.segments);
+  const list = ordered.map(({ name, segments }) => `${name} in ${plural(segments, 'segment')}`);
+  return (
+    <span class="encodings" title={list.join(', ')}>
+      {ordered.map(({ name }) => (
+        <i key={name} style={{ '--hue': `var(--${hue(name)})` }} />
+      ))}
+      {ordered[0]?.name}
+      {ordered.length > 1 && ` +${ordered.length - 1}`}
+    </span>
   );
 }

@@ -17,7 +17,8 @@ export function formatBytes(bytes: number): string {
 
 export function formatMs(ms: number): string {
   if (ms >= 9999) return `${short.format(ms / 1000)} s`;
-  return `${ms >= 100 ? whole.format(Math.round(ms)) : short.format(Math.max(ms, 0.01))} ms`;
+  if (ms < 1) return `${Math.max(0.01, Math.round(ms * 100) / 100)} ms`;
+  return `${ms >= 100 ? whole.format(Math.round(ms)) : short.format(ms)} ms`;
 }
 
 /** A part of a whole, never rounded to nothing. */
