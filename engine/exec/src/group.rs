@@ -301,8 +301,9 @@ impl Grouper {
                 }
             }
             for (k, outside) in outside.iter_mut().enumerate() {
-                let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
-                *outside |= !codes.is_null(k) && (code == 0 || code >= axis.size);
+                // In 64 bits: an address is too narrow for the distance on 32-bit targets.
+                let distance = codes.values[k].wrapping_sub(axis.low) as u64;
+                *outside |= !codes.is_null(k) && distance >= axis.size as u64 - 1;
             }
         }
         if axes.is_empty() {

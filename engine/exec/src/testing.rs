@@ -117,6 +117,10 @@ pub(crate) fn dictionary(vector: &Vector) -> Vector {
         });
         codes.push(code as u32);
     }
+    if distinct.is_empty() {
+        // A code must be in range even at a null row, which no dictionary without entries allows.
+        return vector.clone();
+    }
     let values = Vector::from_values(vector.data_type(), &distinct).flat().into_owned();
     Vector::dictionary(vector.data_type(), codes, Arc::new(values), vector.validity().cloned())
 }

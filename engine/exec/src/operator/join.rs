@@ -350,11 +350,11 @@ impl Operator for HashJoin {
                 continue;
             };
             let left_only = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
-            if !left_only || self.residual.is_some() {
-                if let Some(batch) = self.advance(&mut probe, context)? {
-                    self.probe = Some(probe);
-                    return Ok(Step::Batch(batch));
-                }
+            if (!left_only || self.residual.is_some())
+                && let Some(batch) = self.advance(&mut probe, context)?
+            {
+                self.probe = Some(probe);
+                return Ok(Step::Batch(batch));
             }
             let rest = if left_only {
                 self.left_kept(probe)
