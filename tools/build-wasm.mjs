@@ -33,6 +33,10 @@ const FEATURES = [
   'multivalue',
 ];
 
+/** wasm-bindgen reads from a section that full stripping removes; wasm-opt removes it in the end. */
+const KEEP_FEATURES = { CARGO_PROFILE_WASM_STRIP: 'debuginfo' };
+
+/** The caller holds the lock `build`. */
 export async function buildWasm() {
   const inputs = filesBelow('engine', 'bindings/wasm', 'Cargo.toml', 'Cargo.lock', 'tools/build-wasm.mjs');
   const hash = fingerprint(inputs);
@@ -41,16 +45,11 @@ export async function buildWasm() {
   }
   const started = Date.now();
   console.log('build: the engine for WebAssembly');
-  await run('cargo', [
-    'build',
-    '-q',
-    '-p',
-    'nacre-wasm',
-    '--profile',
-    'wasm',
-    '--target',
-    'wasm32-unknown-unknown',
-  ]);
+  await run(
+    'cargo',
+    ['build', '-q', '-p', 'nacre-wasm', '--profile', 'wasm', '--target', 'wasm32-unknown-unknown'],
+    { env: KEEP_FEATURES },
+  );
   const compiled = path.join(target, 'wasm32-unknown-unknown/wasm/nacre_wasm.wasm');
   fs.rmSync(path.join(root, PKG), { recursive: true, force: true });
   const bindgen = [
@@ -79,6 +78,6 @@ async function optimize(file) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     await setup();
-    await buildWasm();
+    await exclusively('build', buildWasm);
   });
 }

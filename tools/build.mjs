@@ -7,7 +7,18 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildWasm } from './build-wasm.mjs';
-import { bin, filesBelow, fingerprint, main, root, run, seconds, upToDate, writeStamp } from './lib.mjs';
+import {
+  bin,
+  exclusively,
+  filesBelow,
+  fingerprint,
+  main,
+  root,
+  run,
+  seconds,
+  upToDate,
+  writeStamp,
+} from './lib.mjs';
 import { setup } from './setup.mjs';
 
 const DIST = 'bindings/js/dist';
@@ -19,8 +30,14 @@ const ENTRIES = {
   worker: 'worker/browser/worker.ts',
 };
 
-export async function buildPackage() {
-  await buildWasm();
+export function buildPackage() {
+  return exclusively('build', async () => {
+    await buildWasm();
+    await build();
+  });
+}
+
+async function build() {
   const pkg = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map((file) => `bindings/wasm/pkg/${file}`);
   const inputs = [...filesBelow('bindings/js', 'worker', 'tsconfig.json', 'tools/build.mjs'), ...pkg];
   const hash = fingerprint(inputs);

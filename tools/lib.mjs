@@ -134,3 +134,46 @@ export function writeStamp(stamp, hash) {
   fs.mkdirSync(path.dirname(path.join(root, stamp)), { recursive: true });
   fs.writeFileSync(path.join(root, stamp), hash);
 }
+
+/**
+ * Runs `work` while no other process is in a section of the same name: two builds at a time would trip over each
+ * other's files. The lock of a process that no longer runs is taken over.
+ */
+export async function exclusively(name, work) {
+  const lock = path.join(target, `nacre-${name}.lock`);
+  fs.mkdirSync(target, { recursive: true });
+  for (let told = false; ;) {
+    try {
+      fs.writeFileSync(lock, String(process.pid), { flag: 'wx' });
+      break;
+    } catch (error) {
+      if (error.code !== 'EEXIST') {
+        throw error;
+      }
+    }
+    if (!isRunning(lock)) {
+      fs.rmSync(lock, { force: true });
+      continue;
+    }
+    if (!told) {
+      console.log(`${name}: waiting for another process`);
+      told = true;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  try {
+    return await work();
+  } finally {
+    fs.rmSync(lock, { force: true });
+  }
+}
+
+function isRunning(lock) {
+  try {
+    const pid = Number(fs.readFileSync(lock, 'utf8'));
+    // Its maker may not have written its number yet.
+    return pid === 0 || process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}

@@ -21,7 +21,7 @@ await db.query(sql\`insert into t values (\${1}, \${'shell'}), (\${2}, \${'pearl
 const { rows } = await db.query('select * from t where id = ?', [2]);
 await db.close();
 const again = await connect('./data');
-console.log(rows[0].name, (await again.query('select count(*) as n from t')).rows[0].n);
+console.log(rows[0].name, String((await again.query('select count(*) as n from t')).rows[0].n));
 await again.close();
 `;
 

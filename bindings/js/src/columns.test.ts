@@ -44,10 +44,12 @@ describe.each(places)('types in $name', (place) => {
     const db = await connected(await place.fresh());
     for (const [i, [type, given]] of CASES.entries()) {
       await db.exec(`create table t${i} (id int primary key, v ${type})`);
-      const statement = await db.prepare(`insert into t${i} values (?, ?)`);
-      await db.query(`insert into t${i} values (-1, null)`);
-      await Promise.all(Array.from({ length: copies }, (_, id) => statement.run([id, given])));
-      await statement.close();
+      await db.transaction(async (tx) => {
+        const statement = await tx.prepare(`insert into t${i} values (?, ?)`);
+        await tx.query(`insert into t${i} values (-1, null)`);
+        await Promise.all(Array.from({ length: copies }, (_, id) => statement.run([id, given])));
+        await statement.close();
+      });
     }
     for (const [i, [type, , got]] of CASES.entries()) {
       const rows = (await db.query(`select v from t${i} order by id`)).rows;
