@@ -1,7 +1,7 @@
 //! Power cuts at every step of a workload, again and again on what the one before left.
 
-use super::fault_store::{FaultStore, Random};
 use super::*;
+use nacre_contract_tests::{FaultStore, Random};
 
 /// What the world was promised.
 #[derive(Clone, Copy, Debug)]

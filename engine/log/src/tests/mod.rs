@@ -5,7 +5,6 @@ mod basics;
 mod commit;
 mod crash;
 mod damage;
-mod fault_store;
 
 use crate::format::{FILE_HEADER_BYTES, FileKind};
 use crate::{Log, LogOptions, Lsn};

@@ -1,4 +1,4 @@
-//! A store that can fail, and that knows what a power cut would leave of it.
+//! A store that can fail, and that knows what a power cut would leave of it; for tests of what is built on stores.
 //!
 //! Fault model. Until a file is synced, each of its writes since the last sync may be on the medium whole, in any
 //! part (by sectors of 16 bytes here, so that small logs tear too) or not at all, in any order; so may each
@@ -7,24 +7,36 @@
 //! nothing, or (a write) having done part of its work.
 
 use nacre_host::memory::MemoryStore;
-use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacre_types::{Error, Result};
+use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const SECTOR: usize = 16;
 
-/// A small generator of test decisions (xorshift).
-pub(super) struct Random(pub(super) u64);
+/// A small generator of test decisions (xorshift); the seed must not be zero.
+pub struct Random(pub u64);
 
 impl Random {
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % n
     }
+}
+
+fn bytes_of(store: &dyn LocalStore, name: &str) -> Vec<u8> {
+    let file = store.open(name).unwrap();
+    let mut buffer = vec![0; file.len().unwrap() as usize];
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut buffer }]).unwrap();
+    buffer
+}
+
+fn put(store: &dyn LocalStore, name: &str, bytes: &[u8]) {
+    let _ = store.remove(name);
+    store.create(name).unwrap().write(0, bytes).unwrap();
 }
 
 #[derive(Clone)]
@@ -117,8 +129,9 @@ impl State {
     }
 }
 
+/// A store with faults, as the module describes. Clones are the same store.
 #[derive(Clone, Default)]
-pub(super) struct FaultStore(Arc<Mutex<State>>);
+pub struct FaultStore(Arc<Mutex<State>>);
 
 impl FaultStore {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -126,10 +139,10 @@ impl FaultStore {
     }
 
     /// A store whose files are all durable.
-    pub(super) fn with_files_of(store: &dyn LocalStore) -> FaultStore {
+    pub fn with_files_of(store: &dyn LocalStore) -> FaultStore {
         let out = FaultStore::default();
         for name in store.list().unwrap() {
-            let bytes = super::bytes_of(store, &name);
+            let bytes = bytes_of(store, &name);
             let content = Content { current: bytes.clone(), durable: bytes, name_durable: true, ..Content::default() };
             out.state().files.insert(name, content);
         }
@@ -137,41 +150,44 @@ impl FaultStore {
     }
 
     /// From the step after this many on, everything fails. Counts from now.
-    pub(super) fn fail_after(&self, steps: usize) {
+    pub fn fail_after(&self, steps: usize) {
         let mut state = self.state();
         (state.steps, state.fail_from, state.only, state.once) = (0, Some(steps), None, false);
     }
 
     /// The next call of this kind fails, later ones do not.
-    pub(super) fn fail_next(&self, what: &'static str) {
+    pub fn fail_next(&self, what: &'static str) {
         let mut state = self.state();
         (state.steps, state.fail_from, state.only, state.once) = (0, Some(0), Some(what), true);
     }
 
-    pub(super) fn steps(&self) -> usize {
+    /// Steps since the last call that set a failure.
+    pub fn steps(&self) -> usize {
         self.state().steps
     }
 
-    pub(super) fn syncs(&self) -> usize {
+    /// Syncs that were tried.
+    pub fn syncs(&self) -> usize {
         self.state().syncs
     }
 
-    pub(super) fn set_sync_time(&self, takes: Duration) {
+    /// Makes each sync take this long.
+    pub fn set_sync_time(&self, takes: Duration) {
         self.state().sync_takes = takes;
     }
 
     /// The files as a machine that lost power now may find them.
-    pub(super) fn after_crash(&self, random: &mut Random) -> Arc<dyn LocalStore> {
+    pub fn after_crash(&self, random: &mut Random) -> Arc<dyn LocalStore> {
         let out = MemoryStore::new();
         let state = self.state();
         for (name, content) in &state.files {
             if content.name_durable || random.below(2) == 0 {
-                super::put(&out, name, &content.after_crash(random));
+                put(&out, name, &content.after_crash(random));
             }
         }
         for (name, content) in &state.removed {
             if !state.files.contains_key(name) && random.below(2) == 0 {
-                super::put(&out, name, &content.after_crash(random));
+                put(&out, name, &content.after_crash(random));
             }
         }
         Arc::new(out)
