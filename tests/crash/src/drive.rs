@@ -114,7 +114,9 @@ fn run_once(
         let step = model.next_step();
         model.apply(&step);
     }
-    verify(folder, promises, close).map_err(|error| format!("verifying: {error}"))
+    nacre_native::open_folder(folder)
+        .and_then(|host| verify(host, promises, close))
+        .map_err(|error| format!("verifying: {error}"))
 }
 
 /// Lets the writer run for a while, kills it, and answers with everything it had said by then.

@@ -10,11 +10,12 @@
 //! With `--relaxed 1` commits are acknowledged before they are durable. Then some must be lost: this shows that the
 //! driver notices.
 //!
-//! A killed process takes nothing with it that it had handed to the operating system, so this says nothing about
-//! power cuts; those are simulated in the tests of `engine/log`.
+//! A killed process takes nothing with it that it had handed to the operating system. `nacre-crash power --times N`
+//! simulates what does: power cuts of a store whose unsynced writes survive in part and in any order (`power`).
 
 mod drive;
 mod model;
+mod power;
 mod verify;
 mod writer;
 
@@ -22,7 +23,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: nacre-crash writer DIR [THREADS [relaxed]]
-       nacre-crash drive [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]";
+       nacre-crash drive [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]
+       nacre-crash power [--times N] [--kills-per-folder N] [--threads N] [--seed N]";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {
@@ -47,7 +49,7 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
             let relaxed = arguments.next().as_deref() == Some("relaxed");
             writer::write(&folder, threads, relaxed).map(|()| true).map_err(|error| format!("writer: {error}"))
         }
-        Some("drive") => {
+        Some(command @ ("drive" | "power")) => {
             let mut settings = drive::Settings::default();
             while let Some(name) = arguments.next() {
                 let value = arguments.next().ok_or(USAGE)?;
@@ -62,7 +64,7 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
                     _ => return Err(format!("unknown option {name}\n{USAGE}")),
                 }
             }
-            drive::drive(&settings)
+            if command == "drive" { drive::drive(&settings) } else { power::power(&settings) }
         }
         _ => Err(USAGE.to_string()),
     }

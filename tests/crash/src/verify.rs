@@ -2,11 +2,10 @@
 
 use crate::model::{ACCOUNTS, BALANCE, Item, Model, Transfer, text};
 use crate::writer::options;
-use nacre_native::{block_on, open_folder};
-use nacredb::{Database, ErrorKind, Result, Session, Value};
+use nacre_native::block_on;
+use nacredb::{Database, ErrorKind, Host, Result, Session, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::path::Path;
 
 /// What was promised about a folder so far.
 pub struct Promises {
@@ -81,10 +80,10 @@ struct Found {
     bulk: Rows<(i64, i64, i64), String>,
 }
 
-/// Opens the folder, checks it against what was promised, and makes what it holds a promise. Closes properly or just
+/// Opens the database, checks it against what was promised, and makes what it holds a promise. Closes properly or just
 /// drops everything, as asked.
-pub fn verify(folder: &Path, promises: &mut Promises, close: bool) -> Result<Findings> {
-    let db = block_on(Database::open(open_folder(folder)?, options()))?;
+pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findings> {
+    let db = block_on(Database::open(host, options()))?;
     let mut findings = Findings::default();
     for complaint in db.check()? {
         findings.say(format!("check: {complaint}"));

@@ -51,7 +51,8 @@ pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
     }
 }
 
-fn prepare(session: &mut Session) -> Result<()> {
+/// Makes what is missing of the tables and accounts.
+pub fn prepare(session: &mut Session) -> Result<()> {
     for table in TABLES {
         block_on(session.execute(table, &[]))?;
     }
@@ -108,7 +109,8 @@ fn recall(session: &mut Session, thread: i64) -> Result<Model> {
     Ok(model)
 }
 
-fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
+/// Commits one step. After an error the session may still be in the transaction.
+pub fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
     let (thread, seq) = (model.thread, model.seq);
     let journal = vec![vec![Value::Int(thread), Value::Int(seq), Value::Text(text(thread, seq, 0))]];
     match step {

@@ -24,3 +24,14 @@ fn a_loss_is_noticed() {
     assert!(text.contains("was committed and is not there"), "{text}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn nothing_acknowledged_is_lost_by_power_cuts() {
+    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
+        .args(["power", "--times", "40", "--kills-per-folder", "8", "--seed", "1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("power: runs=40 lost=0 phantom=0"), "{text}");
+}
