@@ -22,17 +22,17 @@ pub fn statements(text: &str) -> (Vec<&str>, bool) {
             }
             b'-' if bytes.get(at + 1) == Some(&b'-') => at = end_of(bytes, at, b"\n"),
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                let end = end_of(bytes, at + 2, b"*/");
+                let end = end_of_comment(bytes, at);
                 // An open comment waits for its end.
-                blank &= bytes[..end].ends_with(b"*/") && end >= at + 4;
-                at = end;
+                blank &= end.is_some();
+                at = end.unwrap_or(bytes.len());
+            }
+            b'\'' if has_escapes(bytes, at) => {
+                at = end_of_escaped(bytes, at + 1);
             }
             quote @ (b'\'' | b'"' | b'`') => {
                 blank = false;
                 at = end_of(bytes, at + 1, &[quote]);
-                if at == bytes.len() && (bytes[at - 1] != quote) {
-                    break;
-                }
             }
             byte => {
                 blank &= byte.is_ascii_whitespace();
@@ -51,6 +51,47 @@ pub fn statements(text: &str) -> (Vec<&str>, bool) {
 fn end_of(bytes: &[u8], from: usize, mark: &[u8]) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     rest.windows(mark.len()).position(|w| w == mark).map_or(bytes.len(), |at| from + at + mark.len())
+}
+
+/// The position after a comment, which may hold others; none when it is open.
+fn end_of_comment(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = from;
+    while let Some(pair) = bytes.get(at..at + 2) {
+        match pair {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Whether the quote at a position is that of an `E'…'` string.
+fn has_escapes(bytes: &[u8], quote: usize) -> bool {
+    let before = |distance: usize| quote.checked_sub(distance).and_then(|at| bytes.get(at));
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+    matches!(before(1), Some(b'e' | b'E')) && !before(2).is_some_and(in_word)
+}
+
+/// The position after the closing quote of a string with backslash escapes, or the end.
+fn end_of_escaped(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'\'' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
 }
 
 #[cfg(test)]
@@ -77,6 +118,11 @@ mod tests {
             ("/* open; ", vec!["/* open;"], false),
             ("select 1; /* done */", vec!["select 1"], true),
             ("select '", vec!["select '"], false),
+            ("/* a /* b; */ c; */ select 1;", vec!["/* a /* b; */ c; */ select 1"], true),
+            ("/* a /* b */ ;", vec!["/* a /* b */ ;"], false),
+            (r"select E'it\'s; ', 1;", vec![r"select E'it\'s; ', 1"], true),
+            (r"select '\'; b", vec![r"select '\'", "b"], false),
+            (r"select name'\'; b", vec![r"select name'\'", "b"], false),
         ] {
             assert_eq!(statements(text), (expected, complete), "{text:?}");
         }
