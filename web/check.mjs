@@ -37,7 +37,7 @@ function report(step, ...parts) {
 
 function figures({ elapsedMs, rowsRead, bytesRead, segmentsRead, segmentsSkipped, roundTripMs }) {
   return [
-    `${elapsedMs.toFixed(2)} ms in the engine (${roundTripMs.toFixed(1)} ms for the page)`,
+    `${elapsedMs.toFixed(1)} ms in the engine (${roundTripMs.toFixed(1)} ms for the page)`,
     `rows read ${count(rowsRead)}`,
     `bytes read ${count(bytesRead)}`,
     `segments read ${segmentsRead}, skipped ${segmentsSkipped}`,

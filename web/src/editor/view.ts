@@ -7,12 +7,13 @@ import {
   completionKeymap,
 } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
-import { sql, type SQLNamespace } from '@codemirror/lang-sql';
+import { sql } from '@codemirror/lang-sql';
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { Compartment, Prec } from '@codemirror/state';
 import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 
+import { columnSource, type Schema } from './complete';
 import { dialect } from './dialect';
 import { marks } from './marks';
 
@@ -31,7 +32,10 @@ const colours = HighlightStyle.define([
 
 const language = new Compartment();
 
-const completing = (schema: SQLNamespace) => sql({ dialect, schema, upperCaseKeywords: false });
+const completing = (schema: Schema) => [
+  sql({ dialect, schema, upperCaseKeywords: false }),
+  dialect.language.data.of({ autocomplete: columnSource(schema) }),
+];
 
 /** What the console wants from its editor. */
 export interface EditorOptions {
@@ -72,6 +76,6 @@ export function createEditor({ parent, text, onRun, onChange }: EditorOptions): 
 }
 
 /** Tables and their columns, for completion. */
-export function setSchema(view: EditorView, schema: Record<string, string[]>): void {
+export function setSchema(view: EditorView, schema: Schema): void {
   view.dispatch({ effects: language.reconfigure(completing(schema)) });
 }

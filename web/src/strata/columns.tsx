@@ -34,7 +34,7 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
                 {column.name}
               </th>
               <td>
-                <Encodings encodings={column.encodings} />
+                <Encodings table={table} column={column} />
               </td>
               <td>{formatBytes(column.bytes)}</td>
               <td
@@ -50,9 +50,14 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
   );
 }
 
-/** A swatch for each encoding in use, and the name of the one that most segments have. */
-function Encodings({ encodings }: { encodings: TableReport['columns'][number]['encodings'] }) {
-  const ordered = encodings.toSorted((a, b) => b.segments - a.segments);
+/** A swatch for each encoding in use, and the name of the one that holds the most bytes. */
+function Encodings({ table, column }: { table: TableReport; column: TableReport['columns'][number] }) {
+  const bytes = new Map<string, number>();
+  for (const segment of table.segments) {
+    const stored = segment.columns.find(({ name }) => name === column.name);
+    if (stored) bytes.set(stored.encoding, (bytes.get(stored.encoding) ?? 0) + stored.bytes);
+  }
+  const ordered = column.encodings.toSorted((a, b) => (bytes.get(b.name) ?? 0) - (bytes.get(a.name) ?? 0));
   const list = ordered.map(({ name, segments }) => `${name} in ${plural(segments, 'segment')}`);
   return (
     <span class="encodings" title={list.join(', ')}>
@@ -60,7 +65,6 @@ function Encodings({ encodings }: { encodings: TableReport['columns'][number]['e
         <i key={name} style={{ '--hue': `var(--${hue(name)})` }} />
       ))}
       {ordered[0]?.name}
-      {ordered.length > 1 && ` +${ordered.length - 1}`}
     </span>
   );
 }

@@ -12,16 +12,22 @@ export interface Band {
   thickness: number;
 }
 
-const MIN_BAND = 1.6;
-const GAP = 0.9;
+/** What every layer gets however few its bytes are, and what lies between two. */
+export interface Grain {
+  least: number;
+  gap: number;
+}
+
+export const COARSE: Grain = { least: 1.6, gap: 0.9 };
+export const FINE: Grain = { least: 1, gap: 0.55 };
 
 /** Thickness grows with the square root of bytes, so that a flag of a few bytes stays visible beside megabytes. */
-export function bands(segment: SegmentReport, scale: number, top: number): Band[] {
+export function bands(segment: SegmentReport, scale: number, top: number, grain = COARSE): Band[] {
   let y = top;
   return segment.columns.map((column) => {
-    const thickness = Math.max(MIN_BAND, scale * Math.sqrt(column.bytes));
+    const thickness = Math.max(grain.least, scale * Math.sqrt(column.bytes));
     const band = { column, y, thickness };
-    y += thickness + GAP;
+    y += thickness + grain.gap;
     return band;
   });
 }
@@ -85,6 +91,9 @@ export interface Pit {
   x: number;
   width: number;
 }
+
+/** From here on a pit is an area that has faded, and not a slit. */
+export const WIDE_PIT = 4;
 
 const MAX_PITS = 48;
 

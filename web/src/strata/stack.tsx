@@ -1,23 +1,30 @@
 // A segment drawn as a stack of layers, one for each column.
 
-import { bands, bottom, outline, pits, type Band, type Wave } from './geometry';
+import { bands, bottom, outline, pits, WIDE_PIT, type Band, type Grain, type Wave } from './geometry';
 import { hue, neighbour } from './encodings';
 import type { SegmentReport } from 'nacredb';
+
+const FADED = 0.78;
 
 export interface StackOptions {
   segment: SegmentReport;
   scale: number;
   wave: Wave;
+  grain?: Grain;
   /** The column to bring out, if any. */
   lit?: string | null;
   onPoint?: (column: string | null) => void;
 }
 
-export function Stack({ segment, scale, wave, lit, onPoint }: StackOptions) {
+export function Stack({ segment, scale, wave, grain, lit, onPoint }: StackOptions) {
   const margin = wave.amplitude * 1.5 + 1;
-  const stack = bands(segment, scale, margin);
+  const stack = bands(segment, scale, margin, grain);
   const end = bottom(stack);
   const height = end + margin;
+  // A deleted row is a slit through all its columns; where many were deleted the layers have faded.
+  const all = pits(segment, wave.width, wave.seed);
+  const slits = all.filter((pit) => pit.width < WIDE_PIT);
+  const faded = all.filter((pit) => pit.width >= WIDE_PIT);
   const name = `${wave.seed.toFixed(3)}-${segment.id}`.replace(/\W/g, '_');
   return (
     <svg
@@ -32,7 +39,18 @@ export function Stack({ segment, scale, wave, lit, onPoint }: StackOptions) {
           <Sheen key={index} id={`sheen-${name}-${index}`} band={band} wave={wave} />
         ))}
       </defs>
-      <g onPointerLeave={() => onPoint?.(null)}>
+      {faded.length > 0 && (
+        <mask id={`faded-${name}`}>
+          <rect width={wave.width} height={height} fill="white" />
+          {faded.map((pit, index) => (
+            <rect key={index} x={pit.x} width={pit.width} height={height} fill="black" opacity={FADED} />
+          ))}
+        </mask>
+      )}
+      <g
+        mask={faded.length > 0 ? `url(#faded-${name})` : undefined}
+        onPointerLeave={onPoint && (() => onPoint(null))}
+      >
         {stack.map((band, index) => (
           <path
             key={index}
@@ -43,7 +61,7 @@ export function Stack({ segment, scale, wave, lit, onPoint }: StackOptions) {
           />
         ))}
       </g>
-      {pits(segment, wave.width, wave.seed).map((pit, index) => (
+      {slits.map((pit, index) => (
         <rect
           key={index}
           class="pit"

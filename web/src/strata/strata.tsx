@@ -3,7 +3,7 @@
 import { layers, segmentBytes, selectedTable, storedBytes } from '../database/layers';
 import type { TableReport } from 'nacredb';
 import { formatBytes, formatCount, plural } from '../ui/format';
-import { hash, rootBytes } from './geometry';
+import { FINE, hash, rootBytes } from './geometry';
 import { Section } from './section';
 import { Stack } from './stack';
 
@@ -54,6 +54,7 @@ function Samples({ tables, selected }: { tables: TableReport[]; selected: string
                     key={segment.id}
                     segment={segment}
                     scale={SAMPLE_HEIGHT / largest}
+                    grain={FINE}
                     wave={{ width: SAMPLE_WIDTH, amplitude: 1, seed: hash(table.name) * 6 + 0.5 }}
                   />
                 ))}
