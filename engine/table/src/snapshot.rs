@@ -27,6 +27,9 @@ pub(crate) struct Image {
     pub tables: Vec<TableImage>,
 }
 
+/// A segment and its deleted rows at the snapshot's timestamp.
+type SegmentAt = (Arc<SegmentState>, Option<Arc<RoaringBitmap>>);
+
 impl Store {
     /// Writes a snapshot; the log before it is removed.
     pub(crate) fn write_snapshot(self: &Arc<Self>) -> Result<()> {
@@ -34,7 +37,7 @@ impl Store {
         let at = state.last;
         let lsn = self.log.position();
         let next = NextIds { commit: at, ..self.next_ids() };
-        let tables: Vec<(Arc<Table>, Vec<(Arc<SegmentState>, Option<Arc<RoaringBitmap>>)>)> = self
+        let tables: Vec<(Arc<Table>, Vec<SegmentAt>)> = self
             .tables()
             .into_iter()
             .map(|table| {

@@ -92,8 +92,11 @@ fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
         let rows = segment.segment.rows();
         for start in (0..rows).step_by(limits::BLOCK_ROWS) {
             let count = limits::BLOCK_ROWS.min(rows - start);
-            let columns: Vec<Vector> =
-                segment.columns.iter().map(|c| segment.segment.decode(c.unwrap(), start, count)).collect::<Result<_>>()?;
+            let columns: Vec<Vector> = segment
+                .columns
+                .iter()
+                .map(|c| segment.segment.decode(c.unwrap(), start, count))
+                .collect::<Result<_>>()?;
             for at in 0..count {
                 let number = (start + at) as u32;
                 if segment.deleted.as_ref().is_some_and(|d| d.contains(number)) {
@@ -262,11 +265,11 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
                     .collect();
                 if kind == 1 {
                     transaction.delete(table, &locators).unwrap();
-                    keys.iter().for_each(|k| drop(after.remove(k)));
+                    after.retain(|k, _| !keys.contains(k));
                 } else {
                     let rows: Vec<_> = keys.iter().map(|(id, tag)| row(*id, tag, 1_000)).collect();
                     transaction.update(table, &locators, &batch(&rows)).unwrap();
-                    keys.into_iter().for_each(|k| drop(after.insert(k, 1_000)));
+                    after.extend(keys.into_iter().map(|k| (k, 1_000)));
                 }
             }
         }
@@ -287,7 +290,7 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
 /// How many seeds to run; more on request.
 #[allow(clippy::disallowed_methods)]
 fn seeds() -> u64 {
-    std::env::var("NACRE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+    std::env::var("NACRE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(25)
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn first_committer_wins() {
         let (mut a, mut b) = (store.begin().unwrap(), store.begin().unwrap());
         let (at_a, at_b) = (locate(&a, &table, 1), locate(&b, &table, 1));
         a.update(&table, &[at_a], &batch(&[row(1, "a", 10)])).unwrap();
-        let blocked = b.update(&table, &[at_b.clone()], &batch(&[row(1, "a", 20)])).unwrap_err();
+        let blocked = b.update(&table, std::slice::from_ref(&at_b), &batch(&[row(1, "a", 20)])).unwrap_err();
         assert_eq!(blocked.kind(), ErrorKind::LockTimeout);
         assert_eq!(b.take_blocker().map(|o| o.id()), Some(a.owner().id()));
         a.commit().unwrap();

@@ -17,6 +17,9 @@ use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Val
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
+/// Segment id and row number.
+type SegmentRow = (u64, u32);
+
 /// One step back: what a write did to a node.
 struct Undo {
     table: Arc<Table>,
@@ -25,7 +28,7 @@ struct Undo {
     /// The lock was taken by this write.
     locked: bool,
     /// The segment row that this write hides from the transaction's own snapshot.
-    hidden: Option<(u64, u32)>,
+    hidden: Option<SegmentRow>,
 }
 
 /// A point inside a transaction to go back to.
@@ -272,7 +275,7 @@ impl Transaction {
         }
     }
 
-    fn write(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool, change: Change, hides: Option<(u64, u32)>) {
+    fn write(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool, change: Change, hides: Option<SegmentRow>) {
         if let Change::Put(row) = &change {
             table.rowstore.account_row(row.len());
         }
@@ -330,7 +333,7 @@ impl Transaction {
 
     /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
     /// nobody else moves them; flushes skip them.
-    fn move_rows(&self, table: &Arc<Table>, moves: Vec<(Arc<Node>, Option<(u64, u32)>)>) -> Result<()> {
+    fn move_rows(&self, table: &Arc<Table>, moves: Vec<(Arc<Node>, Option<SegmentRow>)>) -> Result<()> {
         if moves.is_empty() {
             return Ok(());
         }
@@ -469,7 +472,7 @@ impl Drop for Transaction {
 struct LockedRow {
     node: Arc<Node>,
     fresh: bool,
-    hides: Option<(u64, u32)>,
+    hides: Option<SegmentRow>,
 }
 
 enum Found {

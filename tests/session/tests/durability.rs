@@ -1,5 +1,7 @@
 //! What survives closing, reopening and damage.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
 use nacredb::{ErrorKind, OnDuplicate};
 

@@ -1,5 +1,7 @@
 //! Bad input: a typed error that says what and where, nothing changed, the next statement works.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_session_tests::{memory, rows, run};
 use nacredb::ErrorKind;
 

@@ -1,5 +1,7 @@
 //! Transactions through SQL: isolation, waiting, conflicts, deadlocks, statement rollback.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_session_tests::{kind, memory, rows, run, run_with};
 use nacredb::{Database, ErrorKind, Value};
 use std::time::Duration;
