@@ -11,17 +11,26 @@ const TABS = 'tests/browser/**/*.tabs.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
 const IN_NODE = ['worker/node/**/*.test.ts'];
 const EVERYWHERE = ['bindings/js/src/**/*.test.ts', 'worker/shared/**/*.test.ts'];
+/** Tests of what only one of the two has. */
+const NOT_IN_NODE = ['bindings/js/src/connect.test.ts'];
+const NOT_IN_BROWSER = ['bindings/js/src/node.test.ts'];
 
 export default defineConfig({
   test: {
     projects: [
       {
-        test: { name: 'node', include: [...EVERYWHERE, ...IN_NODE], testTimeout: 20_000 },
+        test: {
+          name: 'node',
+          include: [...EVERYWHERE, ...IN_NODE],
+          exclude: NOT_IN_NODE,
+          testTimeout: 20_000,
+        },
       },
       {
         test: {
           name: 'browser',
           include: [...EVERYWHERE, ...IN_BROWSER],
+          exclude: NOT_IN_BROWSER,
           testTimeout: 20_000,
           browser: {
             enabled: true,

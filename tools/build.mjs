@@ -30,9 +30,12 @@ const ENTRIES = {
   worker: 'worker/browser/worker.ts',
 };
 
-export function buildPackage() {
+/** With `keepEngine` the engine is taken as it was built last, for work on the JavaScript side only. */
+export function buildPackage({ keepEngine = false } = {}) {
   return exclusively('build', async () => {
-    await buildWasm();
+    if (!keepEngine) {
+      await buildWasm();
+    }
     await build();
   });
 }
@@ -83,6 +86,6 @@ async function bundle(dist) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     await setup();
-    await buildPackage();
+    await buildPackage({ keepEngine: process.argv.includes('--keep-engine') });
   });
 }

@@ -6,7 +6,15 @@
  * The engine answers at once whenever it does not have to wait, so most calls finish synchronously.
  */
 
-import { Database, engineError, mustBeSound, type Prepared, type Session } from './engine.js';
+import {
+  currentInstance,
+  Database,
+  engineError,
+  isSound,
+  mustBeSound,
+  type Prepared,
+  type Session,
+} from './engine.js';
 import { nacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
 import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './protocol.js';
@@ -29,6 +37,7 @@ type Method = (...args: never[]) => unknown;
 export class Connection {
   readonly #database: Database;
   readonly #store: OwnedStore | null;
+  readonly #instance = currentInstance();
   readonly #sessions = new Map<number, OpenSession>();
   readonly #statements = new Map<number, Prepared>();
   #nextStatement = 1;
@@ -47,7 +56,6 @@ export class Connection {
   /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
   static async open(store: OwnedStore | null, options: EngineOptions): Promise<Connection> {
     try {
-      mustBeSound();
       const connection = new Connection(await Database.open(store ?? undefined, options), store, options);
       connection.#afterwards();
       return connection;
@@ -80,7 +88,9 @@ export class Connection {
       if (this.#closing !== null && method !== 'close') {
         throw nacreError('closed', 'the database is closed');
       }
-      mustBeSound();
+      if (method !== 'close') {
+        mustBeSound(this.#instance);
+      }
       const run = this.#methods[method];
       if (run === undefined) {
         throw nacreError(
@@ -115,10 +125,12 @@ export class Connection {
     }
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
-      this.#statements.forEach((statement) => statement.free());
-      this.#sessions.forEach((session) => session.engine.free());
-      await this.#database.close();
-      this.#database.free();
+      if (isSound(this.#instance)) {
+        this.#statements.forEach((statement) => statement.free());
+        this.#sessions.forEach((session) => session.engine.free());
+        await this.#database.close();
+        this.#database.free();
+      }
     } finally {
       this.#store?.close();
     }
@@ -244,7 +256,7 @@ export class Connection {
 
   async #maintain(): Promise<void> {
     try {
-      mustBeSound();
+      mustBeSound(this.#instance);
       await this.#store?.prepare();
       if (this.#closing === null && this.#database.maintain(MAINTENANCE_STEPS)) {
         this.#afterwards();

@@ -3,14 +3,18 @@
  * One module instance per thread: connections in one thread share its memory.
  */
 
-import init, { initSync } from '../../bindings/wasm/pkg/nacre.js';
+import init, { __wbg_reset_state as resetInstance, initSync } from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
 
 export { Database, Prepared, Session } from '../../bindings/wasm/pkg/nacre.js';
 
 let ready = false;
 let loading: Promise<void> | null = null;
+/** Counts instances: a trap ends one, and everything that belongs to it. */
+let instance = 1;
 let broken: string | null = null;
+/** Why the last instance ended. */
+let lastTrap = '';
 
 /** Loads the module from its address; quick when it is loaded already. */
 export function loadFromUrl(url: string): Promise<void> {
@@ -22,16 +26,28 @@ export function loadFromModule(module: WebAssembly.Module): Promise<void> {
   return load(() => init({ module_or_path: module }));
 }
 
-/** Compiles and uses bytes the caller read; for runtimes that read files synchronously. */
-export function loadFromBytes(bytes: BufferSource): void {
-  if (!ready) {
-    initSync({ module: new WebAssembly.Module(bytes) });
+/** Compiles and uses bytes the caller reads if they are needed; for runtimes that read files synchronously. */
+export function loadFromBytes(read: () => BufferSource): void {
+  if (ready) {
+    revive();
+  } else {
+    initSync({ module: new WebAssembly.Module(read()) });
     ready = true;
+  }
+}
+
+/** After a trap: a fresh instance for new connections. Those of the old one stay refused. */
+function revive(): void {
+  if (broken !== null) {
+    resetInstance();
+    instance++;
+    broken = null;
   }
 }
 
 function load(start: () => Promise<unknown>): Promise<void> {
   if (ready) {
+    revive();
     return Promise.resolve();
   }
   loading ??= start().then(
@@ -62,6 +78,11 @@ async function compile(url: string): Promise<WebAssembly.Module> {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
+/** The instance new connections belong to. */
+export function currentInstance(): number {
+  return instance;
+}
+
 /**
  * An error thrown by the engine, as ours. A trap means that the engine broke one of its own rules: its
  * memory cannot be trusted any more, so everything afterwards is refused.
@@ -70,16 +91,23 @@ export function engineError(thrown: unknown): NacreError {
   if (thrown instanceof NacreError) {
     return thrown;
   }
+  // Running out of stack is a RangeError, and leaves the engine in the middle of something just the same.
   if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError) {
     broken ??= thrown.message;
+    lastTrap = broken;
     return brokenError();
   }
   return new NacreError(toErrorData(thrown));
 }
 
-/** Refuses to go on after a trap. */
-export function mustBeSound(): void {
-  if (broken !== null) {
+/** Whether an instance has not trapped. */
+export function isSound(of: number): boolean {
+  return broken === null && of === instance;
+}
+
+/** Refuses to go on with an instance that trapped. */
+export function mustBeSound(of: number): void {
+  if (!isSound(of)) {
     throw brokenError();
   }
 }
@@ -87,6 +115,6 @@ export function mustBeSound(): void {
 function brokenError(): NacreError {
   return nacreError(
     'closed',
-    `the engine stopped after an internal error (${broken}); what was committed is safe, connect again in a fresh worker`,
+    `the engine stopped after an internal error (${lastTrap}); what was committed is safe, connect again`,
   );
 }

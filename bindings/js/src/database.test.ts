@@ -133,5 +133,4 @@ test('places and options that cannot be are refused', async () => {
   await expectKind(connect('s3://bucket'), 'unsupported');
   await expectKind(connect('memory://', { durability: 'perhaps' as 'strict' }), 'type');
   await expectKind(connect('memory://', { memoryLimit: -1 }), 'type');
-  await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
 });

@@ -24,7 +24,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   if (options.wasmModule !== undefined) {
     await loadFromModule(options.wasmModule);
   } else {
-    loadFromBytes(readEngine(options.wasmUrl));
+    loadFromBytes(() => readEngine(options.wasmUrl));
   }
   const connection = await Connection.open(openStore(url), checked);
   return new Database({ transport: new LocalTransport(connection), types: options.types ?? {} });

@@ -1,0 +1,37 @@
+/** Browsers only: where the worker and the engine come from. */
+
+import { connect } from 'nacredb';
+import { expect, test } from 'vitest';
+import { connected, expectKind } from './testing.js';
+
+const dist = new URL('/bindings/js/dist/', location.href);
+
+test('the engine and the worker can be elsewhere', async () => {
+  const db = await connected('memory://', {
+    workerUrl: new URL('worker.js', dist),
+    wasmUrl: new URL('nacre_bg.wasm', dist),
+  });
+  expect((await db.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+});
+
+test('the engine can be compiled already', async () => {
+  const response = await fetch(new URL('nacre_bg.wasm', dist));
+  const wasmModule = await WebAssembly.compile(await response.arrayBuffer());
+  const [first, second] = await Promise.all([
+    connected('memory://', { wasmModule }),
+    connected('memory://', { wasmModule }),
+  ]);
+  await first.exec('create table t (a int)');
+  await expectKind(second.query('select * from t'), 'not_found');
+});
+
+test('files that are not there are errors, not silence', async () => {
+  await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
+  await expectKind(connect('memory://', { workerUrl: new URL('no-worker.js', dist) }), 'io');
+  await expectKind(connect('memory://', { wasmUrl: new URL('worker.js', dist) }), 'io');
+});
+
+test('folders are for Node', async () => {
+  await expectKind(connect('/tmp/folder'), 'unsupported');
+  await expectKind(connect('opfs://../up'), 'type');
+});

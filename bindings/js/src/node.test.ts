@@ -1,0 +1,75 @@
+/** Node only: folders, other processes, damaged files. */
+
+import { execFile, spawn } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { connect } from 'nacredb';
+import { expect, test } from 'vitest';
+import { connected, durable, expectKind } from './testing.js';
+
+const entry = new URL('../dist/node.js', import.meta.url).href;
+
+/** A script that has `connect` and `folder`. */
+function script(folder: string, body: string): string[] {
+  const given = `import { connect } from ${JSON.stringify(entry)}; const folder = ${JSON.stringify(folder)};`;
+  return ['--input-type=module', '-e', `${given}\n${body}`];
+}
+
+test('a path and a file URL are the same place', async () => {
+  const folder = path.join(await durable.fresh(), 'made', 'on the way');
+  const first = await connected(folder);
+  await first.exec('create table t (a int); insert into t values (1)');
+  await first.close();
+  const second = await connected(pathToFileURL(folder).href);
+  expect((await second.query('select a from t')).rows).toEqual([{ a: 1 }]);
+});
+
+test('a folder that cannot be made is an error', async () => {
+  const folder = await durable.fresh();
+  fs.writeFileSync(path.join(folder, 'file'), '');
+  await expectKind(connect(path.join(folder, 'file', 'below')), 'io');
+});
+
+test('a process ends without closing, and loses nothing', async () => {
+  const folder = await durable.fresh();
+  const body = `const db = await connect(folder);
+    await db.exec('create table t (a int primary key); insert into t values (1), (2)');`;
+  await promisify(execFile)(process.execPath, script(folder, body));
+  const db = await connected(folder);
+  expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }]);
+});
+
+test('a folder is in use while another process has it, also one that is killed', async () => {
+  const folder = await durable.fresh();
+  const body = `const db = await connect(folder); console.log('open'); setInterval(() => {}, 1000);`;
+  const other = spawn(process.execPath, script(folder, body), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => other.on('close', resolve));
+  await new Promise((resolve) => other.stdout.once('data', resolve));
+  await expectKind(connect(folder), 'in_use');
+  other.kill('SIGKILL');
+  await ended;
+  await connected(folder);
+});
+
+test('a flipped byte in a segment is corrupt, says where, and harms no other table', async () => {
+  const folder = await durable.fresh();
+  const first = await connected(folder);
+  await first.exec('create table t (a int primary key, b text); create table other (a int)');
+  await first.exec("insert into t values (1, 'a'), (2, 'b'); insert into other values (7)");
+  await first.exec('optimize table t flush');
+  const segment = (await first.inspect()).find((table) => table.name === 't')!.segments[0]!.name;
+  await first.close();
+
+  const file = path.join(folder, segment);
+  const bytes = fs.readFileSync(file);
+  bytes[8 + Math.floor(bytes.length / 8)]! ^= 0x10;
+  fs.writeFileSync(file, bytes);
+
+  const second = await connected(folder);
+  const failure = second.query('select * from t');
+  await expectKind(failure, 'corrupt');
+  await expect(failure).rejects.toThrow(segment);
+  expect((await second.query('select a from other')).rows).toEqual([{ a: 7 }]);
+});
