@@ -112,6 +112,7 @@ struct State {
     /// Fail only these: "write", "sync", …
     only: Option<&'static str>,
     sync_takes: Duration,
+    lie_about: Option<String>,
 }
 
 impl State {
@@ -159,6 +160,12 @@ impl FaultStore {
     pub fn fail_next(&self, what: &'static str) {
         let mut state = self.state();
         (state.steps, state.fail_from, state.only, state.once) = (0, Some(0), Some(what), true);
+    }
+
+    /// From now on syncs of files whose names begin like this succeed and do nothing: a device that lies, to show that
+    /// a test notices what it is there to notice.
+    pub fn lie_about_syncs_of(&self, prefix: &str) {
+        self.state().lie_about = Some(prefix.to_string());
     }
 
     /// Steps since the last call that set a failure.
@@ -278,8 +285,15 @@ impl LocalFile for FaultFile {
         if !takes.is_zero() {
             std::thread::sleep(takes);
         }
-        self.store.state().syncs += 1;
+        let lie = {
+            let mut state = self.store.state();
+            state.syncs += 1;
+            state.lie_about.as_ref().is_some_and(|prefix| self.name.starts_with(prefix.as_str()))
+        };
         self.with("sync", |content| {
+            if lie {
+                return;
+            }
             content.durable = content.current.clone();
             content.changes.clear();
             content.name_durable = true;

@@ -19,6 +19,8 @@ pub struct Settings {
     pub seed: u64,
     /// Acknowledge before durable.
     pub relaxed: bool,
+    /// In simulated power cuts: syncs of files whose names begin like this do nothing.
+    pub lie: Option<String>,
     /// Where folders are made. One that went wrong stays.
     pub folder: PathBuf,
 }
@@ -31,6 +33,7 @@ impl Default for Settings {
             threads: 4,
             seed: u64::from(std::process::id()),
             relaxed: false,
+            lie: None,
             folder: std::env::temp_dir(),
         }
     }

@@ -7,8 +7,8 @@
 //! left, plus at most one commit per thread that was in flight. Whatever a recovery has shown must still be there
 //! after the next one.
 //!
-//! With `--relaxed 1` commits are acknowledged before they are durable. Then some must be lost: this shows that the
-//! driver notices.
+//! With `--relaxed 1` commits are acknowledged before they are durable, and with `--lie PREFIX` syncs of some files do
+//! nothing. Then something must be lost: this shows that it is noticed.
 //!
 //! A killed process takes nothing with it that it had handed to the operating system. `nacre-crash power --times N`
 //! simulates what does: power cuts of a store whose unsynced writes survive in part and in any order (`power`).
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: nacre-crash writer DIR [THREADS [relaxed]]
        nacre-crash drive [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]
-       nacre-crash power [--times N] [--kills-per-folder N] [--threads N] [--seed N]";
+       nacre-crash power [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--lie PREFIX]";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {
@@ -60,6 +60,7 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
                     "--threads" => settings.threads = number()?.max(1),
                     "--seed" => settings.seed = number()?,
                     "--relaxed" => settings.relaxed = number()? != 0,
+                    "--lie" => settings.lie = Some(value),
                     "--folder" => settings.folder = PathBuf::from(value),
                     _ => return Err(format!("unknown option {name}\n{USAGE}")),
                 }

@@ -30,7 +30,7 @@ pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
         let mut promises = Promises { ready: false, models: (0..settings.threads as i64).map(Model::new).collect() };
         for cut in 0..settings.kills_per_folder {
             runs += 1;
-            let findings = cut_once(&mut files, &mut promises, &mut random);
+            let findings = cut_once(&mut files, &mut promises, &mut random, settings.lie.as_deref());
             let messages = match findings {
                 Ok(findings) => {
                     lost += findings.lost;
@@ -69,8 +69,12 @@ fn cut_once(
     files: &mut Arc<dyn LocalStore>,
     promises: &mut Promises,
     random: &mut Random,
+    lie: Option<&str>,
 ) -> Result<crate::verify::Findings> {
     let faults = FaultStore::with_files_of(files.as_ref());
+    if let Some(prefix) = lie {
+        faults.lie_about_syncs_of(prefix);
+    }
     // Half of the cuts come early, where recovery and the first commits are.
     let steps = if random.below(2) == 0 { random.below(40) } else { random.below(600) };
     faults.fail_after(steps as usize);

@@ -25,13 +25,23 @@ fn a_loss_is_noticed() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+fn power(arguments: &[&str]) -> (Output, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash")).arg("power").args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output, text)
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_by_power_cuts() {
-    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
-        .args(["power", "--times", "40", "--kills-per-folder", "8", "--seed", "1"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let (output, text) = power(&["--times", "40", "--kills-per-folder", "8", "--seed", "1"]);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("power: runs=40 lost=0 phantom=0"), "{text}");
+}
+
+#[test]
+fn a_sync_that_is_not_done_is_noticed_whatever_the_file() {
+    for prefix in ["log-", "snap-", "seg-"] {
+        let (output, text) = power(&["--times", "200", "--kills-per-folder", "8", "--seed", "1", "--lie", prefix]);
+        assert_eq!(output.status.code(), Some(1), "{prefix}: {text}");
+    }
 }
