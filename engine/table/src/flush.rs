@@ -154,10 +154,11 @@ impl Store {
         loop {
             nodes.clear();
             table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-            let Some(last) = nodes.last() else { return };
+            let Some(last) = nodes.last() else { break };
             after = Some(last.key().clone());
             nodes.iter().for_each(|node| table.rowstore.collect(node, oldest));
         }
+        table.flushed();
     }
 }
 

@@ -175,7 +175,7 @@ impl Store {
         Ok(Transaction::new(self.clone(), self.next_owner.fetch_add(1, Ordering::Relaxed)))
     }
 
-    fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::closed("the database is closed")) } else { Ok(()) }
     }
 
@@ -265,7 +265,7 @@ impl Store {
 
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
-        self.tables().iter().any(|t| t.rowstore.bytes() > self.options.flush_bytes)
+        self.tables().iter().any(|t| t.wants_flush(self.options.flush_bytes))
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
@@ -278,11 +278,9 @@ impl Store {
         if self.sync_is_due() {
             self.sync_log()?;
         }
-        if let Some(table) = self.tables().iter().find(|t| t.rowstore.bytes() > self.options.flush_bytes) {
-            let before = table.rowstore.bytes();
+        if let Some(table) = self.tables().iter().find(|t| t.wants_flush(self.options.flush_bytes)) {
             self.flush_table(table)?;
-            // Old snapshots can keep the memory from being freed; trying again at once would not help.
-            return Ok(table.rowstore.bytes() < before);
+            return Ok(true);
         }
         if self.log.bytes_since_snapshot() > self.options.snapshot_bytes {
             self.write_snapshot()?;

@@ -6,7 +6,7 @@ use nacre_rowstore::Rowstore;
 use nacre_segment::ColumnSpec;
 use nacre_types::row::RowLayout;
 use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Column id, inside segments, of the hidden row number of tables without a primary key.
@@ -22,6 +22,8 @@ pub struct Table {
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed it.
     changed: AtomicU64,
+    /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
+    left_by_flush: AtomicUsize,
 }
 
 impl Table {
@@ -34,6 +36,7 @@ impl Table {
             next_row_number: AtomicU64::new(1),
             dropped: AtomicBool::new(false),
             changed: AtomicU64::new(0),
+            left_by_flush: AtomicUsize::new(0),
         }
     }
 
@@ -95,6 +98,15 @@ impl Table {
 
     pub(crate) fn set_changed(&self, at: Timestamp) {
         self.changed.fetch_max(at, Ordering::AcqRel);
+    }
+
+    /// Whether the rowstore is over the limit, and has at least doubled since a flush that could not empty it.
+    pub(crate) fn wants_flush(&self, limit: usize) -> bool {
+        self.rowstore.bytes() > limit.max(self.left_by_flush.load(Ordering::Relaxed).saturating_mul(2))
+    }
+
+    pub(crate) fn flushed(&self) {
+        self.left_by_flush.store(self.rowstore.bytes(), Ordering::Relaxed);
     }
 
     /// Positions of the primary key's columns in the table; `None` when rows have hidden numbers.

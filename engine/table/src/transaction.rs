@@ -420,6 +420,7 @@ impl Transaction {
         if operations == 0 {
             return Ok(());
         }
+        self.store.check_open()?;
         let undo = &self.undo;
         let check = |_| match undo.iter().find(|u| u.table.is_dropped()) {
             Some(u) => Err(Error::conflict(format!("table {} was dropped", u.table.schema().name))),
