@@ -1,3 +1,5 @@
+// Scripts become statements; a console must never cut one in two.
+
 import { describe, expect, test } from 'vitest';
 
 import { split } from './split';

@@ -1,3 +1,5 @@
+// Values as a visitor reads them and as a spreadsheet takes them.
+
 import { expect, test } from 'vitest';
 
 import { isNumeric, toCsv, toText } from './value';

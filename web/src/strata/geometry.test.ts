@@ -1,3 +1,5 @@
+// Drawings follow from figures: what is larger is thicker, and nothing leaves its frame.
+
 import { expect, test } from 'vitest';
 
 import { bands, bottom, outline, pits, scaleFor } from './geometry';
