@@ -11,6 +11,7 @@ import {
   filesBelow,
   fingerprint,
   main,
+  replace,
   root,
   run,
   seconds,
@@ -21,6 +22,7 @@ import {
 import { findWasmBindgen, setup } from './setup.mjs';
 
 const PKG = 'bindings/wasm/pkg';
+const NEXT = 'bindings/wasm/pkg.next';
 const STAMP = `${PKG}/.stamp`;
 const OUTPUTS = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map((file) => `${PKG}/${file}`);
 /** What every browser since 2023 has. */
@@ -51,7 +53,7 @@ export async function buildWasm() {
     { env: KEEP_FEATURES },
   );
   const compiled = path.join(target, 'wasm32-unknown-unknown/wasm/nacre_wasm.wasm');
-  fs.rmSync(path.join(root, PKG), { recursive: true, force: true });
+  fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });
   const bindgen = [
     '--target',
     'web',
@@ -61,11 +63,12 @@ export async function buildWasm() {
     // After a trap a thread without a worker of its own starts the engine afresh.
     '--experimental-reset-state-function',
     '--out-dir',
-    PKG,
+    NEXT,
     compiled,
   ];
   await run(findWasmBindgen() ?? 'wasm-bindgen', bindgen);
-  await optimize(path.join(root, PKG, 'nacre_bg.wasm'));
+  await optimize(path.join(root, NEXT, 'nacre_bg.wasm'));
+  replace(PKG, NEXT);
   writeStamp(STAMP, hash);
   console.log(`build: the engine took ${seconds(Date.now() - started)}`);
 }

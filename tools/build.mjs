@@ -13,6 +13,7 @@ import {
   filesBelow,
   fingerprint,
   main,
+  replace,
   root,
   run,
   seconds,
@@ -22,6 +23,8 @@ import {
 import { setup } from './setup.mjs';
 
 const DIST = 'bindings/js/dist';
+/** Where the next one is made, so that what is being used stays whole until it is replaced. */
+const NEXT = 'bindings/js/dist.next';
 const STAMP = `${DIST}/.stamp`;
 const OUTPUTS = ['index.js', 'node.js', 'worker.js', 'nacre_bg.wasm', 'types/bindings/js/src/index.d.ts'];
 const ENTRIES = {
@@ -54,7 +57,7 @@ async function build() {
     return;
   }
   const started = Date.now();
-  const dist = path.join(root, DIST);
+  const dist = path.join(root, NEXT);
   fs.rmSync(dist, { recursive: true, force: true });
   fs.mkdirSync(dist, { recursive: true });
   fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm'), path.join(dist, 'nacre_bg.wasm'));
@@ -62,9 +65,10 @@ async function build() {
   const glueTypes = path.join(dist, 'types/bindings/wasm/pkg');
   fs.mkdirSync(glueTypes, { recursive: true });
   fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre.d.ts'), path.join(glueTypes, 'nacre.d.ts'));
-  await run(bin('tsc'), ['-p', 'bindings/js/tsconfig.build.json']);
+  await run(bin('tsc'), ['-p', 'bindings/js/tsconfig.build.json', '--outDir', path.join(dist, 'types')]);
   await bundle(dist);
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(root, 'bindings/js/LICENSE'));
+  replace(DIST, NEXT);
   writeStamp(STAMP, hash);
   console.log(`build: the npm package took ${seconds(Date.now() - started)}`);
 }

@@ -91,7 +91,7 @@ export function seconds(ms) {
 /** Every file below the given files and folders, relative to the root, sorted. */
 export function filesBelow(...starts) {
   const found = [];
-  const skip = new Set(['node_modules', 'target', 'dist', 'pkg', '.git', 'tmp']);
+  const skip = new Set(['node_modules', 'target', 'dist', 'dist.next', 'pkg', 'pkg.next', '.git', 'tmp']);
   const visit = (relative) => {
     const stat = fs.statSync(path.join(root, relative), { throwIfNoEntry: false });
     if (stat?.isDirectory()) {
@@ -133,6 +133,12 @@ export function upToDate(stamp, hash, outputs = []) {
 export function writeStamp(stamp, hash) {
   fs.mkdirSync(path.dirname(path.join(root, stamp)), { recursive: true });
   fs.writeFileSync(path.join(root, stamp), hash);
+}
+
+/** Puts a finished folder in the place of the one before. */
+export function replace(folder, next) {
+  fs.rmSync(path.join(root, folder), { recursive: true, force: true });
+  fs.renameSync(path.join(root, next), path.join(root, folder));
 }
 
 /**
