@@ -64,6 +64,11 @@ impl Rowstore {
         self.bytes.fetch_add(row_bytes, Ordering::Relaxed);
     }
 
+    /// Accounts for a row that was taken back or replaced before it was committed.
+    pub fn release_row(&self, row_bytes: usize) {
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| Some(b.saturating_sub(row_bytes))).ok();
+    }
+
     /// The node of a key.
     pub fn get(&self, key: &[u8]) -> Option<Arc<Node>> {
         self.nodes.get(key).map(|entry| entry.value().clone())
@@ -106,7 +111,7 @@ impl Rowstore {
                 bytes += NODE_OVERHEAD_BYTES + node.key().len();
             }
         }
-        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| Some(b.saturating_sub(bytes))).ok();
+        self.release_row(bytes);
     }
 }
 

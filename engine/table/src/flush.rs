@@ -96,7 +96,7 @@ impl Store {
                 flushed.push(FlushRow { node: node.clone(), commit: newest.commit });
             }
             push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
-            if flushed.len() + limits::BLOCK_ROWS > self.options.segment_rows {
+            if !flushed.is_empty() && flushed.len() + limits::BLOCK_ROWS > self.options.segment_rows {
                 let full = std::mem::replace(&mut builder, SegmentBuilder::new(table.segment_columns()));
                 files.push(NewFile { segment: self.write_segment(full)?, rows: std::mem::take(&mut flushed) });
             }

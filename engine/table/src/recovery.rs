@@ -33,6 +33,12 @@ struct Replayed {
 }
 
 pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
+    // Before anything is made: opening would start a new log, and then all segments would be orphans.
+    let names = host.store.list()?;
+    let has = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
+    if has("seg-") && !has("log-") && !has("snap-") {
+        return Err(Error::corrupt("there are segments, but neither a log nor a snapshot that names them"));
+    }
     let replay = RefCell::new(Replay { next_segment: 1, next_table: 1, ..Replay::default() });
     let log = Log::open(
         host.store.clone(),

@@ -278,12 +278,13 @@ impl Store {
         if self.sync_is_due() {
             self.sync_log()?;
         }
-        if let Some(table) = self.tables().iter().find(|t| t.wants_flush(self.options.flush_bytes)) {
-            self.flush_table(table)?;
-            return Ok(true);
-        }
+        // Snapshots first: they are rare, and a table that always wants flushing must not keep them out.
         if self.log.bytes_since_snapshot() > self.options.snapshot_bytes {
             self.write_snapshot()?;
+            return Ok(true);
+        }
+        if let Some(table) = self.tables().iter().find(|t| t.wants_flush(self.options.flush_bytes)) {
+            self.flush_table(table)?;
             return Ok(true);
         }
         self.collect_garbage()
@@ -350,7 +351,8 @@ impl Store {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.sync_log()
+        self.sync_log()?;
+        self.log.close()
     }
 
     /// Log settings: a chunk is sealed at a quarter of the snapshot distance.

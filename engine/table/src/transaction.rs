@@ -287,8 +287,7 @@ impl Transaction {
     /// Registers a lock that was taken in vain, to be given back with the statement.
     fn write_nothing(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool) {
         if locked {
-            let previous = node.pending();
-            self.undo.push(Undo { table: table.clone(), node, previous, locked, hidden: None });
+            self.undo.push(Undo { table: table.clone(), node, previous: None, locked, hidden: None });
         }
     }
 
@@ -394,7 +393,9 @@ impl Transaction {
                     self.hidden.remove(&(undo.table.id(), segment));
                 }
             }
-            undo.node.set_pending(undo.previous);
+            if let Some(Change::Put(row)) = undo.node.set_pending(undo.previous) {
+                undo.table.rowstore.release_row(row.len());
+            }
             if undo.locked {
                 undo.node.unlock();
                 if undo.node.newest().is_none() {
@@ -436,6 +437,11 @@ impl Transaction {
         let settled = self.store.settle(lsn);
         if settled.is_ok() {
             self.store.make_visible(commit);
+        }
+        for undo in &self.undo {
+            if let Some(Change::Put(row)) = &undo.previous {
+                undo.table.rowstore.release_row(row.len());
+            }
         }
         let written: Vec<Undo> = self.undo.drain(..).filter(|u| u.locked).collect();
         written.iter().for_each(|u| u.node.unlock());

@@ -113,6 +113,19 @@ fn a_truncated_or_missing_segment_is_named() {
 }
 
 #[test]
+fn segments_without_their_log_are_kept() {
+    let place = Folder::new("nolog");
+    with_segment(&place);
+    for file in [place.files("log-"), place.files("snap-")].concat() {
+        std::fs::remove_file(file).unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(folder(place.path()).err().map(|e| e.kind()), Some(ErrorKind::Corrupt));
+        assert_eq!(place.files("seg-").len(), 1);
+    }
+}
+
+#[test]
 fn bulk_loads_are_all_or_nothing() {
     let db = memory().unwrap();
     let mut s = db.session();
