@@ -38,7 +38,8 @@ fn files_say_what_they_own() {
     for file in files_ending(&[".ts", ".tsx", ".mjs"]) {
         let text = read(&file);
         let text = text.strip_prefix("#!/usr/bin/env node\n").unwrap_or(&text);
-        if !text.starts_with("//") && !text.starts_with("/*") && !file.ends_with(".d.ts") {
+        let exempt = file.ends_with(".d.ts") || file.ends_with(".test.ts");
+        if !text.starts_with("//") && !text.starts_with("/*") && !exempt {
             findings.push(format!("{file}: does not open with a comment that says what it owns"));
         }
     }
