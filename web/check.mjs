@@ -162,6 +162,15 @@ async function secondTab(page, other, address) {
   report('second tab', 'in_use while the first has it, opens once that is closed');
 }
 
+async function interrupted(page, address) {
+  await page.goto(address);
+  await page.waitFor('.growth-row.loading:last-child', 60_000);
+  await page.reload();
+  await page.waitFor('.console', 60_000);
+  expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
+  report('broken off', 'a first load that was broken off is made again, whole');
+}
+
 async function withoutFiles(page, address) {
   await page.withoutFileSystem();
   await page.goto(address);
@@ -190,6 +199,7 @@ async function check() {
     await reload(page);
     await screenshots(page);
     await secondTab(page, await Page.open(context), address);
+    await interrupted(await Page.open(await browser.newContext()), address);
     await withoutFiles(await Page.open(await browser.newContext()), address);
     console.log('demo: all steps passed');
   } finally {
