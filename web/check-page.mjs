@@ -60,6 +60,10 @@ export class Page {
     return (await this.#page.locator(selector).first().innerText()).trim();
   }
 
+  count(selector) {
+    return this.#page.locator(selector).count();
+  }
+
   async click(selector) {
     await this.#page.locator(selector).first().click();
   }

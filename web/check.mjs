@@ -144,6 +144,7 @@ async function screenshots(page) {
     ['demo-phone', PHONE, 'light'],
   ]) {
     await page.look(viewport, scheme);
+    expect(`${name}: lists of completions left open`, await page.count('.cm-tooltip'), 0);
     const wide = await page.overflow();
     expect(`${name}: pixels that do not fit across`, wide, 0);
     await page.screenshot(path.join(RESULTS, `${name}.png`));

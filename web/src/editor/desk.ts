@@ -1,5 +1,6 @@
 // The editor as the rest of the console knows it: its script, opening another one, running it, showing where it failed.
 
+import { closeCompletion } from '@codemirror/autocomplete';
 import { effect, signal } from '@preact/signals';
 import type { EditorView } from '@codemirror/view';
 
@@ -46,13 +47,18 @@ export function mountEditor(parent: HTMLElement): () => void {
 export function openScript(text: string, andRun: boolean): void {
   script.value = text;
   if (view && view.state.doc.toString() !== text) {
-    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+    view.dispatch({
+      changes: { from: 0, to: view.state.doc.length, insert: text },
+      selection: { anchor: text.length },
+    });
+    closeCompletion(view);
   }
   if (andRun) void runEditor();
 }
 
 /** Runs the selection, or everything when nothing is selected. */
 export async function runEditor(): Promise<void> {
+  if (view) closeCompletion(view);
   const selection = view?.state.selection.main;
   remember(script.value);
   share(script.value);
