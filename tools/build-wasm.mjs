@@ -38,6 +38,9 @@ const FEATURES = [
 /** wasm-bindgen reads from a section that full stripping removes; wasm-opt removes it in the end. */
 const KEEP_FEATURES = { CARGO_PROFILE_WASM_STRIP: 'debuginfo' };
 
+/** The parser is recursive: small code has small frames, and a page's stack is what limits nesting. */
+const SMALL_PARSER = ['--config', 'profile.wasm.package.sqlparser.opt-level="z"'];
+
 /** The caller holds the lock `build`. */
 export async function buildWasm() {
   const inputs = filesBelow('engine', 'bindings/wasm', 'Cargo.toml', 'Cargo.lock', 'tools/build-wasm.mjs');
@@ -49,7 +52,17 @@ export async function buildWasm() {
   console.log('build: the engine for WebAssembly');
   await run(
     'cargo',
-    ['build', '-q', '-p', 'nacre-wasm', '--profile', 'wasm', '--target', 'wasm32-unknown-unknown'],
+    [
+      'build',
+      '-q',
+      '-p',
+      'nacre-wasm',
+      '--profile',
+      'wasm',
+      '--target',
+      'wasm32-unknown-unknown',
+      ...SMALL_PARSER,
+    ],
     { env: KEEP_FEATURES },
   );
   const compiled = path.join(target, 'wasm32-unknown-unknown/wasm/nacre_wasm.wasm');
