@@ -4,16 +4,25 @@ use crate::{memory_host, open_folder};
 use nacre_host::{Error, Host, Result};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Opens the host a URL names. Schemes of other hosts are `unsupported`, which names them.
+/// Opens the host a URL names, making its folder if it is missing. Schemes of other hosts are `unsupported`,
+/// which names them.
 pub fn open_url(url: &str) -> Result<Host> {
+    match folder_of(url)? {
+        Some(folder) => open_folder(&folder),
+        None => Ok(memory_host()),
+    }
+}
+
+/// The folder a URL names, whether it exists or not; none for `memory://`. Errors are those of [`open_url`].
+pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
     match url.split_once("://") {
         None if url.is_empty() => Err(Error::not_found("an empty path names no database")),
-        None => open_folder(Path::new(url)),
-        Some(("memory", "")) => Ok(memory_host()),
+        None => Ok(Some(PathBuf::from(url))),
+        Some(("memory", "")) => Ok(None),
         Some(("memory", _)) => Err(Error::unsupported("memory:// with a name; databases in memory have none")),
-        Some(("file", rest)) => open_folder(&file_path(rest)?),
+        Some(("file", rest)) => Ok(Some(file_path(rest)?)),
         Some(("opfs", _)) => {
             Err(Error::unsupported("opfs:// outside a browser").with_hint("use a path, file:///path or memory://"))
         }

@@ -8,7 +8,7 @@ const URLS: &str = "A database is named by `memory://`, a path, or `file:///path
 
 /// One table for transactions and analytics.
 #[derive(Parser, Debug)]
-#[command(name = "nacre", version, about, after_help = URLS, disable_help_subcommand = true)]
+#[command(name = "nacre", version, about = "One table for transactions and analytics", after_help = URLS, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

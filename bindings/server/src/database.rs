@@ -3,7 +3,6 @@
 use crate::failure::{Failure, Outcome};
 use nacre_native::block_on;
 use nacredb::{Database, Error, Options, QueryResult, Session, Value};
-use std::path::Path;
 
 /// What to do when there is no database at a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,11 +16,16 @@ pub enum Missing {
 /// Opens a database.
 pub fn open(url: &str, missing: Missing) -> Outcome<Database> {
     let absent = || Error::not_found(format!("{url}: no database there")).with_hint("`nacre sql` makes one");
-    if missing == Missing::Refuse && !url.contains("://") && !Path::new(url).is_dir() {
+    let refuses = missing == Missing::Refuse;
+    // Opening would make the folder.
+    if let Some(folder) = nacre_native::folder_of(url)?
+        && refuses
+        && !folder.is_dir()
+    {
         return Err(absent().into());
     }
     let host = nacre_native::open_url(url)?;
-    if missing == Missing::Refuse && url != "memory://" && host.store.list()?.is_empty() {
+    if refuses && url != "memory://" && host.store.list()?.is_empty() {
         return Err(absent().into());
     }
     Ok(block_on(Database::open(host, Options::default()))?)

@@ -35,11 +35,12 @@ fn load_all(
     let mut session = database.session();
     for (file, mut source) in sources {
         let started = Instant::now();
-        let rows = load(&mut session, args, file, &mut *source)?;
+        let (rows, changed) = load(&mut session, args, file, &mut *source)?;
         let elapsed = started.elapsed();
+        let of_all = if changed == rows { String::new() } else { format!("{} of ", terminal::grouped(changed)) };
         writeln!(
             out,
-            "{}: {} into {} in {}, {}",
+            "{}: {of_all}{} into {} in {}, {}",
             file.display(),
             terminal::rows(rows),
             args.table,
@@ -51,7 +52,7 @@ fn load_all(
     Ok(())
 }
 
-fn load(session: &mut Session, args: &ImportArgs, file: &Path, source: &mut dyn Source) -> Outcome<u64> {
+fn load(session: &mut Session, args: &ImportArgs, file: &Path, source: &mut dyn Source) -> Outcome<(u64, u64)> {
     let label = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let progress = Progress::new(&label, source.total());
     let (appender, created) = match appender(session, args) {
@@ -82,7 +83,8 @@ fn appender(session: &mut Session, args: &ImportArgs) -> Result<Appender, Error>
     block_on(session.appender(&args.table, args.on_duplicate.into()))
 }
 
-fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) -> Result<u64, Error> {
+/// Rows of the file, and rows that the table gained or replaced.
+fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) -> Result<(u64, u64), Error> {
     source.bind(&appender.schema().clone())?;
     let mut rows = 0;
     while let Some(batch) = source.next()? {
@@ -91,7 +93,7 @@ fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) 
         progress.update(source.done(), rows);
     }
     progress.phase("writing");
-    block_on(appender.finish())
+    Ok((rows, block_on(appender.finish())?))
 }
 
 /// The statement that makes a table for a file's columns.

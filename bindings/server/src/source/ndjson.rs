@@ -116,7 +116,7 @@ impl Lines {
                 break;
             }
         }
-        let members = serde_json::from_slice(&self.text).map_err(|error| {
+        let members = serde_json::from_slice(self.text.trim_ascii_end()).map_err(|error| {
             let text = error.to_string();
             // The position that is told is inside the line.
             let what = text.split(" at line ").next().unwrap_or_default();

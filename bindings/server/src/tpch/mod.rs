@@ -7,7 +7,7 @@ use crate::database::{self, Missing};
 use crate::failure::Outcome;
 use crate::terminal::{self, Progress};
 use nacre_native::block_on;
-use nacredb::{Database, Error, OnDuplicate, Session};
+use nacredb::{Database, Error, ErrorKind, OnDuplicate, Session};
 use std::io::Write;
 use std::time::Instant;
 
@@ -29,24 +29,28 @@ fn generate(database: &Database, scale: f64, out: &mut dyn Write) -> Outcome {
                 .into());
         }
     }
+    let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+    make(&mut session, tables, out).inspect_err(|_| {
+        // Some of the tables are worse than none.
+        for name in names {
+            let _ = database::execute(&mut session, &format!("drop table if exists {name}"), &[]);
+        }
+    })
+}
+
+fn make(session: &mut Session, tables: Vec<tables::Table>, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let mut total = 0;
     for table in tables {
-        let (name, ddl) = (table.name, table.ddl);
+        let name = table.name;
         let one = Instant::now();
-        database::execute(&mut session, ddl, &[])?;
-        let loaded = match load(&mut session, table) {
-            Ok(rows) => rows,
-            Err(failure) => {
-                // A table without all of its rows is worse than none.
-                let _ = database::execute(&mut session, &format!("drop table {name}"), &[]);
-                return Err(failure);
-            }
-        };
+        database::execute(session, table.ddl, &[])?;
+        let loaded = load(session, table)?;
         total += loaded;
         let elapsed = one.elapsed();
         let rate = terminal::rate(loaded, elapsed.as_secs_f64());
         writeln!(out, "{name:10} {:>14} {:>10} {rate:>20}", terminal::rows(loaded), terminal::duration(elapsed))?;
+        out.flush()?;
     }
     writeln!(out, "{:10} {:>14} {:>10}", "total", terminal::rows(total), terminal::duration(started.elapsed()))?;
     Ok(())
@@ -69,5 +73,11 @@ fn load(session: &mut Session, table: tables::Table) -> Outcome<u64> {
         progress.update(produced.units, rows);
     }
     progress.phase("writing");
-    Ok(block_on(appender.finish())?)
+    block_on(appender.finish()).map_err(|error| match error.kind() {
+        // The generator's formula for the suppliers of a part meets itself when there are few suppliers.
+        ErrorKind::Constraint => {
+            error.with_hint("TPC-H repeats keys at some scale factors below 0.024; 0.01 is good").into()
+        }
+        _ => error.into(),
+    })
 }

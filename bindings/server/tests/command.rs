@@ -1,0 +1,242 @@
+//! The `nacre` command as its users run it: processes, exit codes, files.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder that is removed with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nacre-command-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nacre"));
+        command.args(arguments).current_dir(&self.0).env_remove("NO_COLOR").stdin(Stdio::null());
+        command
+    }
+
+    /// Exit code, standard output, standard error.
+    fn nacre(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.command(arguments).output().unwrap())
+    }
+
+    /// Standard output of a run that must succeed.
+    fn ok(&self, arguments: &[&str]) -> String {
+        let (code, out, error) = self.nacre(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {error}");
+        out
+    }
+
+    fn csv(&self, url: &str, sql: &str) -> String {
+        self.ok(&["sql", url, sql, "--format", "csv"])
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let mut found: Vec<PathBuf> = entries.filter(|p| p.to_string_lossy().contains("/seg")).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn exit_codes_and_formats() {
+    let folder = Folder::new();
+    assert_eq!(
+        folder.ok(&["sql", "memory://", "select 1 as one, 'a' as b"]),
+        " one │ b\n─────┼──\n   1 │ a\n(1 row)\n"
+    );
+    assert_eq!(folder.csv("memory://", "select 1 as one, null as b"), "one,b\n1,\n");
+    assert_eq!(folder.ok(&["sql", "memory://", "select ? as x", "--param", "7", "--format", "json"]), "[{\"x\":7}]\n");
+    assert_eq!(
+        folder.ok(&["sql", "d", "create table t (a int)", "insert into t values (1), (2)"]),
+        "2 rows affected\n"
+    );
+    assert_eq!(folder.csv("d", "select sum(a) as s from t"), "s\n3\n");
+
+    let (code, out, error) = folder.nacre(&["sql", "d", "select *\nfrom nope"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(error.starts_with("error[not_found]: ") && error.contains("\n2 | from nope\n  |      ^\n"), "{error}");
+    assert_eq!(folder.nacre(&["sql", "d"]).0, 2);
+    assert_eq!(folder.nacre(&["nonsense"]).0, 2);
+    assert_eq!(folder.nacre(&["tpch", "d", "--scale", "-1"]).0, 2);
+    assert_eq!(folder.nacre(&["--help"]).0, 0);
+}
+
+#[test]
+fn statements_from_standard_input() {
+    use std::io::Write;
+    let folder = Folder::new();
+    let run = |arguments: &[&str], text: &str| {
+        let mut command = folder.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        told(&child.wait_with_output().unwrap())
+    };
+    let (code, out, _) = run(&["sql", "memory://", "-", "--format", "csv"], "select 1; select 2 as b;");
+    assert_eq!((code, out.as_str()), (0, "b\n2\n"));
+    let (code, out, error) =
+        run(&["shell"], "create table t (a int);\nselect\n  count(*) as n from t;\n\\d\nselect x;\n");
+    assert_eq!(code, 1, "{error}");
+    assert_eq!(out, "ok\n n\n──\n 0\n(1 row)\n table_name\n───────────\n t\n(1 row)\n");
+    assert!(error.contains("error[not_found]"), "{error}");
+}
+
+#[test]
+fn databases_that_are_not_there() {
+    let folder = Folder::new();
+    let url = format!("file://{}/none", folder.0.display());
+    for arguments in
+        [vec!["check", "none"], vec!["inspect", "none"], vec!["export", "none", "t", "t.csv"], vec!["check", &url]]
+    {
+        let (code, _, error) = folder.nacre(&arguments);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[not_found]"), "{error}");
+    }
+    assert!(!folder.0.join("none").exists() && !folder.0.join("t.csv").exists());
+}
+
+#[test]
+fn what_is_exported_comes_back() {
+    let folder = Folder::new();
+    folder.ok(&[
+        "sql",
+        "a",
+        "create table t (id bigint primary key, n decimal(12,2), s text, b boolean, day date, at_time timestamp, f double)",
+        "insert into t values (1, 1.50, 'a,\"b\"', true, '2024-02-29', '2024-02-29 12:00:00.5', 0.1), \
+         (2, null, null, null, null, null, null), (3, -0.01, 'line\nbreak', false, '1969-12-31', '1969-12-31 23:59:59', -2e300)",
+    ]);
+    let all = "select * from t order by id";
+    let expected = folder.csv("a", all);
+    for format in ["csv", "tsv", "parquet", "ndjson", "arrow"] {
+        let file = format!("t.{format}");
+        folder.ok(&["export", "a", "t", &file]);
+        let url = format!("from_{format}");
+        let out = folder.ok(&["import", &url, "t", &file, "--primary-key", "id"]);
+        assert!(out.contains("3 rows into t"), "{out}");
+        assert_eq!(folder.csv(&url, all), expected, "{format}");
+        assert!(folder.ok(&["check", &url]).starts_with("ok: 1 tables, 3 rows"));
+    }
+    // The empty text and null stay two things, where a format can tell them apart.
+    folder.ok(&["sql", "e", "create table t (id int primary key, s text)", "insert into t values (1, ''), (2, null)"]);
+    folder.ok(&["export", "e", "select * from t order by id", "e.csv"]);
+    assert_eq!(std::fs::read_to_string(folder.0.join("e.csv")).unwrap(), "id,s\n1,\"\"\n2,\n");
+    folder.ok(&["import", "e2", "t", "e.csv"]);
+    assert_eq!(folder.csv("e2", "select count(*) as n, count(s) as m from t"), "n,m\n2,1\n");
+}
+
+#[test]
+fn a_bad_file_changes_nothing() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (id int primary key, day date)", "insert into t values (1, '2026-01-01')"]);
+    for (name, text, kind, part) in [
+        ("a.csv", &b"id,day\n2,2026-01-02\n3,soon\n"[..], "type", "a.csv: line 3: column day: \"soon\""),
+        ("b.csv", b"id,day\n2,2026-01-02\n1,2026-01-03\n", "constraint", "b.csv"),
+        ("c.csv", b"id,day\n2\n", "corrupt", "c.csv: line 2"),
+        ("d.csv", b"PAR1....", "corrupt", "d.csv: row 1"),
+        ("e.parquet", b"id,day\n2,2026-01-02\n", "corrupt", "e.parquet: row 1"),
+        ("f.ndjson", b"{\"id\": 2}\n{\"id\": \n", "corrupt", "f.ndjson: line 2"),
+        ("g.tbl", b"2|2026-01-02|x|\n", "type", "g.tbl: line 1"),
+        ("h.csv", b"id,night\n", "not_found", "night"),
+    ] {
+        folder.file(name, text);
+        let (code, _, error) = folder.nacre(&["import", "d", "t", name]);
+        assert_eq!(code, 1, "{name}");
+        assert!(error.starts_with(&format!("error[{kind}]: ")) && error.contains(part), "{error}");
+        assert_eq!(folder.csv("d", "select * from t"), "id,day\n1,2026-01-01\n", "{name}");
+        // And no table is left behind where there was none.
+        if name != "h.csv" && name != "g.tbl" && name != "a.csv" && name != "b.csv" {
+            assert_eq!(folder.nacre(&["import", "d", "new", name]).0, 1, "{name}");
+            assert_eq!(folder.csv("d", "show tables"), "table_name\nt\n", "{name}");
+        }
+    }
+    let twice = folder.file("twice.csv", b"id\n1\n1\n");
+    let twice = twice.to_string_lossy();
+    assert_eq!(folder.nacre(&["import", "d", "new", &twice, "--primary-key", "id"]).0, 1);
+    assert_eq!(folder.csv("d", "show tables"), "table_name\nt\n");
+}
+
+#[test]
+fn duplicates_by_policy() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (id int primary key, v text)", "insert into t values (1, 'old')"]);
+    folder.file("t.csv", b"id,v\n1,new\n2,two\n");
+    assert_eq!(folder.nacre(&["import", "d", "t", "t.csv"]).0, 1);
+    folder.ok(&["import", "d", "t", "t.csv", "--on-duplicate", "skip"]);
+    assert_eq!(folder.csv("d", "select * from t order by id"), "id,v\n1,old\n2,two\n");
+    folder.ok(&["import", "d", "t", "t.csv", "--on-duplicate", "replace"]);
+    assert_eq!(folder.csv("d", "select * from t order by id"), "id,v\n1,new\n2,two\n");
+}
+
+#[test]
+fn tpch_and_damage() {
+    let folder = Folder::new();
+    folder.ok(&["tpch", "d", "--scale", "0.01"]);
+    assert_eq!(folder.csv("d", "select count(*) as n from lineitem"), "n\n60175\n");
+    assert_eq!(folder.csv("d", "select n_name from nation where n_nationkey = 7"), "n_name\nGERMANY\n");
+    let (code, _, error) = folder.nacre(&["tpch", "d", "--scale", "0.01"]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("error[already_exists]"), "{error}");
+    assert!(folder.ok(&["check", "d"]).starts_with("ok: 8 tables"));
+    assert!(folder.ok(&["inspect", "d"]).contains("lineitem"));
+    assert!(folder.ok(&["inspect", "d", "orders"]).contains("DECIMAL(15,2)"));
+
+    let largest = segments(&folder.0.join("d")).into_iter().max_by_key(|p| p.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&largest, bytes).unwrap();
+    let (code, out, _) = folder.nacre(&["check", "d"]);
+    assert_eq!(code, 1, "{out}");
+    let name = largest.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(out.contains(&name) && out.contains("block"), "{out}");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (a int)"]);
+    let hold = || folder.command(&["shell", "d"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut holder = hold();
+    let mut error = String::new();
+    for _ in 0..500 {
+        let (code, _, told) = folder.nacre(&["sql", "d", "select 1"]);
+        error = told;
+        if code == 1 {
+            break;
+        }
+        // It may have come while we had the database open, and left.
+        if holder.try_wait().unwrap().is_some() {
+            holder = hold();
+        }
+    }
+    assert!(error.starts_with("error[in_use]"), "{error}");
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+    folder.ok(&["sql", "d", "select 1"]);
+}
