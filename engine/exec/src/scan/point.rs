@@ -68,9 +68,11 @@ impl PointRead {
     fn batch(&self, row: &[Value], context: &Context<'_>) -> Result<Option<Batch>> {
         count(&context.statistics.rows_read, 1);
         let schema = self.table.schema();
-        let columns = (self.projection.iter().zip(row))
+        let columns: Vec<Arc<Vector>> = (self.projection.iter().zip(row))
             .map(|(position, value)| Arc::new(Vector::from_values(schema.columns[*position].data_type, [value])))
             .collect();
+        // A seek decodes the row's values and nothing beside them.
+        count(&context.statistics.bytes_read, columns.iter().map(|c| c.memory_bytes()).sum());
         let batch = Batch::new(columns, 1);
         let passed = expr::filter(&self.filters, &batch, context)?;
         Ok((!passed.is_empty()).then_some(batch))
