@@ -45,7 +45,7 @@ fn segment_bytes(report: &TableReport) -> u64 {
 }
 
 fn deleted(report: &TableReport) -> u64 {
-    report.segments.iter().map(|s| s.deleted as u64).sum()
+    report.segments.iter().map(|s| s.deleted).sum()
 }
 
 /// `2.5×`, how much smaller than plain values.
@@ -67,8 +67,8 @@ fn overview(reports: &[TableReport]) -> String {
     for report in reports {
         table.push([
             report.name.clone(),
-            grouped(report.rows as u64),
-            grouped(report.rowstore_rows as u64),
+            grouped(report.rows),
+            grouped(report.rowstore_rows),
             grouped(report.segments.len() as u64),
             grouped(deleted(report)),
             bytes(segment_bytes(report)),
@@ -79,13 +79,21 @@ fn overview(reports: &[TableReport]) -> String {
     table.draw(Layout::of_stdout())
 }
 
+fn key_of(report: &TableReport) -> String {
+    match report.primary_key.as_slice() {
+        [] => "no primary key".into(),
+        columns => format!("primary key ({})", columns.join(", ")),
+    }
+}
+
 fn details(report: &TableReport) -> String {
     let mut out = format!(
-        "table {}: {}, {} of them in memory ({}), {} deleted in segments\n",
+        "table {}, {}: {}, {} in memory ({}), {} deleted in segments\n",
         report.name,
-        rows(report.rows as u64),
-        grouped(report.rowstore_rows as u64),
-        bytes(report.rowstore_bytes as u64),
+        key_of(report),
+        rows(report.rows),
+        grouped(report.rowstore_rows),
+        bytes(report.rowstore_bytes),
         grouped(deleted(report))
     );
     let mut columns = Table::new(&[
@@ -125,8 +133,8 @@ fn details(report: &TableReport) -> String {
         for segment in &report.segments {
             segments.push([
                 segment.name.clone(),
-                grouped(segment.rows as u64),
-                grouped(segment.deleted as u64),
+                grouped(segment.rows),
+                grouped(segment.deleted),
                 bytes(segment.bytes),
                 segment.min_key.clone(),
                 segment.max_key.clone(),
@@ -155,7 +163,7 @@ fn verify(database: &Database, started: Instant, out: &mut dyn Write) -> Outcome
             out,
             "ok: {} tables, {}, {} segments, {} read and verified in {}",
             reports.len(),
-            rows(reports.iter().map(|r| r.rows as u64).sum()),
+            rows(reports.iter().map(|r| r.rows).sum()),
             grouped(segments),
             bytes(reports.iter().map(segment_bytes).sum()),
             duration(started.elapsed())
