@@ -43,6 +43,16 @@ try {
 }
 `;
 
+const TYPES = `import { connect, sql, NacreError, type Database } from 'nacredb';
+
+const db: Database = await connect('memory://', { durability: 'strict' });
+const { rows } = await db.query<{ n: bigint }>(sql\`select count(*) as n from t where id = \${1}\`);
+const n: bigint | undefined = rows[0]?.n;
+await db.transaction(async (tx) => tx.exec('delete from t'));
+for await (const row of (await db.prepare<{ id: bigint }>('select id from t')).iterate()) void row.id;
+await db.close().catch((error: unknown) => error instanceof NacreError && error.kind === 'io' && n);
+`;
+
 /** Answers how many checks passed; throws at the first that does not. */
 export async function packCheck() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-pack-'));
@@ -53,9 +63,10 @@ export async function packCheck() {
       cwd: folder,
       quiet: true,
     });
+    await types(folder);
     await inNode(folder);
     await onPage(folder);
-    return { passed: 2, failed: 0 };
+    return { passed: 3, failed: 0 };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }
@@ -66,6 +77,13 @@ async function pack(folder) {
   await run('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], { cwd, quiet: true });
   const name = fs.readdirSync(folder).find((file) => file.endsWith('.tgz'));
   return `./${name}`;
+}
+
+/** The package's types stand on their own, in a strict project without anything installed beside. */
+async function types(folder) {
+  fs.writeFileSync(path.join(folder, 'types.ts'), TYPES);
+  const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', ''];
+  await run(bin('tsc'), [...options, 'types.ts'], { cwd: folder, quiet: true });
 }
 
 async function inNode(folder) {

@@ -1,5 +1,7 @@
 /** An open database. */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { StorageReport } from '../../../worker/shared/protocol.js';
 import type { TableReport } from './inspect.js';

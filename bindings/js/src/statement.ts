@@ -1,5 +1,7 @@
 /** A prepared statement: parsed and bound once, run many times with other parameters. */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
 import type { Shared } from './queries.js';
