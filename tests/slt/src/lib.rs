@@ -10,7 +10,7 @@ mod format;
 mod script;
 
 pub use database::Mode;
-pub use script::{Failure, Report, run_script};
+pub use script::{ENGINE, Failure, Report, Settings, run_script};
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports.
 
 use clap::Parser;
-use nacre_slt::{Mode, find_scripts, is_value_wise, run_script};
+use nacre_slt::{Mode, Settings, find_scripts, is_value_wise, run_script};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,6 +16,9 @@ struct Cli {
     /// What is done before every statement: plain, flush or reopen
     #[arg(long, default_value = "plain", value_parser = mode)]
     mode: Mode,
+    /// Another engine's name to answer to in `onlyif` and `skipif`; SQLite's corpus writes DIV for `mysql` only
+    #[arg(long = "as", value_name = "ENGINE")]
+    labels: Vec<String>,
     /// Failures shown for each script
     #[arg(long, default_value_t = 5)]
     show: usize,
@@ -34,7 +37,9 @@ fn main() -> std::io::Result<ExitCode> {
         for script in find_scripts(path, &["slt", "test"])? {
             let text = String::from_utf8_lossy(&std::fs::read(&script)?).into_owned();
             let name = script.display().to_string();
-            let report = run_script(&name, &text, cli.mode, is_value_wise(&script));
+            let value_wise = is_value_wise(&script);
+            let settings = Settings { mode: cli.mode, value_wise, labels: cli.labels.clone() };
+            let report = run_script(&name, &text, &settings);
             scripts += 1;
             passed += report.passed;
             skipped += report.skipped;

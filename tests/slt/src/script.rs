@@ -11,7 +11,18 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// The name that `onlyif` and `skipif` know us by.
-const ENGINE: &str = "nacre";
+pub const ENGINE: &str = "nacre";
+
+/// How a script is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What is done before every statement.
+    pub mode: Mode,
+    /// Results stand one value a line when the script does not say.
+    pub value_wise: bool,
+    /// Names that we answer to in `onlyif` and `skipif`, beside our own.
+    pub labels: Vec<String>,
+}
 
 /// Something in a script that did not come out.
 #[derive(Clone, Debug)]
@@ -41,9 +52,8 @@ pub struct Report {
     pub failures: Vec<Failure>,
 }
 
-/// Runs a script on a database of its own, all of it even when something fails. `value_wise` says
-/// how results are written when the script itself does not.
-pub fn run_script(name: &str, text: &str, mode: Mode, value_wise: bool) -> Report {
+/// Runs a script on a database of its own, all of it even when something fails.
+pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     let mut report = Report::default();
     let broken = |what: String| Failure { line: 0, sql: String::new(), what };
     let records = match sqllogictest::parse_with_name::<DefaultColumnType>(&without_remarks(text), name) {
@@ -53,14 +63,20 @@ pub fn run_script(name: &str, text: &str, mode: Mode, value_wise: bool) -> Repor
             return report;
         }
     };
-    let database = match TestDatabase::new(mode) {
+    let database = match TestDatabase::new(settings.mode) {
         Ok(database) => database,
         Err(error) => {
             report.failures.push(broken(error.to_string()));
             return report;
         }
     };
-    let mut runner = Runner { database, value_wise, sort: SortMode::NoSort, labels: HashMap::new() };
+    let mut runner = Runner {
+        database,
+        names: &settings.labels,
+        value_wise: settings.value_wise,
+        sort: SortMode::NoSort,
+        labels: HashMap::new(),
+    };
     for record in records {
         match runner.record(record) {
             Step::Nothing => {}
@@ -93,8 +109,10 @@ enum Step {
     Halt,
 }
 
-struct Runner {
+struct Runner<'a> {
     database: TestDatabase,
+    /// See [`Settings::labels`].
+    names: &'a [String],
     value_wise: bool,
     sort: SortMode,
     /// Results of labelled queries, which must all be the same.
@@ -109,18 +127,18 @@ struct Expected<'a> {
     lines: &'a [String],
 }
 
-impl Runner {
+impl Runner<'_> {
     fn record(&mut self, record: Record<DefaultColumnType>) -> Step {
         match record {
             Record::Statement { loc, conditions, connection, sql, expected, .. } => {
-                if skips(&conditions) {
+                if self.skips(&conditions) {
                     return Step::Skipped;
                 }
                 let outcome = self.database.run(session(&connection), &sql);
                 step(loc.line(), sql, statement(outcome, &expected))
             }
             Record::Query { loc, conditions, connection, sql, expected, .. } => {
-                if skips(&conditions) {
+                if self.skips(&conditions) {
                     return Step::Skipped;
                 }
                 let outcome = self.database.run(session(&connection), &sql);
@@ -150,6 +168,14 @@ impl Runner {
             }
             _ => Step::Nothing,
         }
+    }
+
+    fn skips(&self, conditions: &[Condition]) -> bool {
+        let ours = |label: &str| label == ENGINE || self.names.iter().any(|name| name == label);
+        conditions.iter().any(|condition| match condition {
+            Condition::OnlyIf { label } => !ours(label),
+            Condition::SkipIf { label } => ours(label),
+        })
     }
 
     fn query(&mut self, result: &QueryResult, expected: &Expected<'_>) -> Result<(), String> {
@@ -196,13 +222,6 @@ fn session(connection: &Connection) -> &str {
         Connection::Default => "",
         Connection::Named(name) => name,
     }
-}
-
-fn skips(conditions: &[Condition]) -> bool {
-    conditions.iter().any(|condition| match condition {
-        Condition::OnlyIf { label } => label != ENGINE,
-        Condition::SkipIf { label } => label == ENGINE,
-    })
 }
 
 fn step(line: u32, sql: String, outcome: Result<(), String>) -> Step {

@@ -1,6 +1,6 @@
 //! Every script under `cases/`, in every mode; one test each, so that one can be run by its name.
 
-use nacre_slt::{Mode, find_scripts, is_value_wise, run_script};
+use nacre_slt::{Mode, Settings, find_scripts, is_value_wise, run_script};
 use sqllogictest::harness::{Arguments, Failed, Trial, run};
 use std::path::Path;
 
@@ -15,7 +15,8 @@ fn main() {
             let script = script.clone();
             trials.push(Trial::test(name, move || {
                 let text = std::fs::read_to_string(&script)?;
-                let report = run_script(&script.display().to_string(), &text, mode, is_value_wise(&script));
+                let settings = Settings { mode, value_wise: is_value_wise(&script), labels: Vec::new() };
+                let report = run_script(&script.display().to_string(), &text, &settings);
                 if report.failures.is_empty() && report.passed > 0 {
                     return Ok(());
                 }

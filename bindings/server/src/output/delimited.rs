@@ -114,6 +114,17 @@ mod tests {
     }
 
     #[test]
+    fn another_reader_reads_it() {
+        let text = written(&mut Delimited::csv());
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap().len(), 8);
+        let rows: Vec<csv::StringRecord> = reader.records().map(|r| r.unwrap()).collect();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(&rows[0][2], "a \"b\", c\nd");
+        assert!(rows[1].iter().all(str::is_empty));
+    }
+
+    #[test]
     fn empty_text_is_not_null() {
         let mut out = String::new();
         Delimited::csv().field(&mut out, "", true).unwrap();

@@ -1,4 +1,7 @@
 //! Bytes to records: quotes, doubled quotes, line ends, the mark of byte order. Knows no types.
+//!
+//! A reader of our own because it must tell whether a field was quoted: that is the difference between
+//! null and the empty text, and the `csv` crate does not pass it on. The tests hold it against that crate.
 
 use nacredb::{Error, Result};
 use std::io::Read;

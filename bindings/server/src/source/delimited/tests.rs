@@ -124,3 +124,36 @@ fn types_are_inferred_from_every_row() {
     source.bind(&schema(&described)).unwrap();
     assert_eq!(rows(&mut *source).unwrap().len(), 20_001);
 }
+
+/// Whatever the `csv` crate writes, in every style of quotes and line ends, is read as it was.
+#[test]
+fn reads_what_another_writer_wrote() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    const PIECES: [&str; 9] = ["a", "", ",", "\"", "\n", "\r\n", "é", "\"\"", " "];
+    for _ in 0..500 {
+        let width = random(4) as usize + 1;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        for _ in 0..random(6) {
+            let mut field = || (0..random(5)).map(|_| PIECES[random(9) as usize]).collect::<String>();
+            rows.push((0..width).map(|_| field()).collect());
+        }
+        let style = [csv::QuoteStyle::Necessary, csv::QuoteStyle::Always][random(2) as usize];
+        let terminator = [csv::Terminator::Any(b'\n'), csv::Terminator::CRLF][random(2) as usize];
+        let mut writer = csv::WriterBuilder::new().quote_style(style).terminator(terminator).from_writer(Vec::new());
+        rows.iter().for_each(|row| writer.write_record(row).unwrap());
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let mut reader = Reader::new(text.as_bytes(), b',', true);
+        let mut record = Record::default();
+        let mut read = Vec::new();
+        while reader.read(&mut record).unwrap() {
+            read.push(record.texts().unwrap().map(|(text, _)| text.to_owned()).collect::<Vec<_>>());
+        }
+        assert_eq!(read, rows, "{text:?}");
+    }
+}
