@@ -121,7 +121,7 @@ impl Values {
 pub enum Form {
     /// One value a row.
     Flat(Values),
-    /// One value for every row (`Values` of length 1).
+    /// One value for every row (`Values` of length 1): all rows are null, or none.
     Constant(Values),
     /// `codes[row]` indexes `values`, which holds distinct, non-null values. Codes at null rows are in range.
     Dictionary {
@@ -167,8 +167,8 @@ impl Vector {
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
     }
 
-    /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant's
-    /// values have length 1, and its rows may be null all the same.
+    /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant of which
+    /// only some rows are null becomes flat: kernels take a constant's first row for all of them.
     pub fn from_form(data_type: DataType, form: Form, validity: Option<Bitmap>, len: usize) -> Vector {
         debug_assert!(validity.as_ref().is_none_or(|v| v.len() == len));
         debug_assert!(match &form {
@@ -176,6 +176,11 @@ impl Vector {
             Form::Constant(values) => values.len() == 1,
             Form::Dictionary { codes, .. } => codes.len() == len,
         });
+        let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
+        let form = match form {
+            Form::Constant(one) if nulls > 0 && nulls < len => Form::Flat(one.take(std::iter::repeat_n(0, len))),
+            form => form,
+        };
         Vector { data_type, form, validity, len }
     }
 

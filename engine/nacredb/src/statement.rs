@@ -225,10 +225,11 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             Ok(QueryResult::new(ResultKind::Ddl))
         }
         Statement::Optimize { table, full } => {
-            if *full {
-                return Err(Error::unsupported("OPTIMIZE TABLE … FULL"));
+            let target = store.table_by_id(table.id)?;
+            match full {
+                true => store.merge_all(&target)?,
+                false => store.flush(&target)?,
             }
-            store.flush(&store.table_by_id(table.id)?)?;
             Ok(QueryResult::new(ResultKind::Control))
         }
         other => Err(Error::unsupported(name(other))),

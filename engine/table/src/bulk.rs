@@ -3,6 +3,7 @@
 //! Keys that exist already are found in two phases (seed: Doris): first against what is visible,
 //! without any lock; then, under the commit lock, only if the table changed meanwhile.
 
+use crate::gather::{Pick, gather};
 use crate::record::{self, NewSegment};
 use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
@@ -11,7 +12,7 @@ use nacre_column::{Batch, Values, Vector};
 use nacre_rowstore::{Change, Node, Version};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Map;
-use nacre_types::{DataType, Error, PhysicalType, Result, Timestamp, Value, key, limits};
+use nacre_types::{DataType, Error, Result, Timestamp, Value, key, limits};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
@@ -163,8 +164,11 @@ impl BulkLoad {
                 same
             }),
         }
+        let types = self.table.schema().types();
+        let batches: Vec<&Batch> = batches.iter().collect();
         for run in keys.chunks(limits::BLOCK_ROWS) {
-            builder.push(&gather(&self.table, batches, run));
+            let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
+            builder.push(&gather(&types, &batches, &picks));
         }
         Ok(())
     }
@@ -369,8 +373,7 @@ impl Drop for BulkLoad {
 /// An encoded key and where its row is.
 struct KeyAt {
     bytes: Vec<u8>,
-    batch: u32,
-    row: u32,
+    pick: Pick,
 }
 
 fn encode_keys(table: &Table, columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
@@ -389,42 +392,10 @@ fn encode_keys(table: &Table, columns: &[usize], batches: &[Batch]) -> Result<Ve
                     _ => key::encode(&mut bytes, table.schema().columns[*column].data_type, &vector.value(row))?,
                 }
             }
-            keys.push(KeyAt { bytes, batch: index as u32, row: row as u32 });
+            keys.push(KeyAt { bytes, pick: Pick { batch: index as u32, row: row as u32 } });
         }
     }
     Ok(keys)
-}
-
-/// A batch of rows picked from several batches.
-fn gather(table: &Table, batches: &[Batch], picks: &[KeyAt]) -> Batch {
-    let columns = table
-        .schema()
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(position, column)| {
-            let flats: Vec<_> = batches.iter().map(|b| b.columns[position].flat()).collect();
-            let mut builder = nacre_column::VectorBuilder::new(column.data_type);
-            for pick in picks {
-                let (batch, row) = (pick.batch as usize, pick.row as usize);
-                if batches[batch].columns[position].is_null(row) {
-                    builder.push_null();
-                    continue;
-                }
-                match (&*flats[batch], column.data_type.physical()) {
-                    (Values::Bool(v), PhysicalType::Bool) => builder.push_bool(v[row]),
-                    (Values::I64(v), PhysicalType::I64) => builder.push_i64(v[row]),
-                    (Values::I128(v), PhysicalType::I128) => builder.push_i128(v[row]),
-                    (Values::F64(v), PhysicalType::F64) => builder.push_f64(v[row]),
-                    (Values::Bytes(v), PhysicalType::Bytes) => builder.push_bytes(v.get(row)),
-                    // The batch was checked against the schema when it was appended.
-                    _ => builder.push_null(),
-                }
-            }
-            Arc::new(builder.finish())
-        })
-        .collect();
-    Batch::new(columns, picks.len())
 }
 
 /// Calls `found(old row, new row, key)` for every key that is in both segments. Whole segments whose key

@@ -79,7 +79,8 @@ impl Store {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
         loop {
             nodes.clear();
-            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let room = self.options.segment_rows.saturating_sub(flushed.len());
+            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS.min(room), &mut nodes);
             let Some(last) = nodes.last() else { break };
             after = Some(last.key().clone());
             let mut found: Vec<Row> = Vec::new();
@@ -96,7 +97,7 @@ impl Store {
                 flushed.push(FlushRow { node: node.clone(), commit: newest.commit });
             }
             push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
-            if !flushed.is_empty() && flushed.len() + limits::BLOCK_ROWS > self.options.segment_rows {
+            if flushed.len() >= self.options.segment_rows {
                 let full = std::mem::replace(&mut builder, SegmentBuilder::new(table.segment_columns()));
                 files.push(NewFile { segment: self.write_segment(full)?, rows: std::mem::take(&mut flushed) });
             }

@@ -16,6 +16,8 @@ mod bulk;
 mod check;
 mod commit;
 mod flush;
+mod gather;
+mod merge;
 mod record;
 mod recovery;
 mod rows;

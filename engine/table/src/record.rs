@@ -29,6 +29,8 @@ pub(crate) enum Operation {
     AddSegments { table: TableId, segments: Vec<NewSegment> },
     /// Rows of a segment are deleted.
     DeleteRows { table: TableId, segment: u64, rows: RoaringBitmap },
+    /// Segments are replaced by others with the same rows.
+    Merge { table: TableId, dropped: Vec<u64>, added: Vec<NewSegment> },
     /// A new, empty table.
     CreateTable { schema: TableSchema },
     /// The table and all it holds is gone.
@@ -108,6 +110,14 @@ pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()
 pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
     out.put_u8(8);
     out.put_varint(table as u64);
+}
+
+pub(crate) fn merge(out: &mut Vec<u8>, table: TableId, dropped: &[u64], added: &[NewSegment]) -> Result<()> {
+    out.put_u8(9);
+    out.put_varint(table as u64);
+    out.put_varint(dropped.len() as u64);
+    dropped.iter().for_each(|id| out.put_varint(*id));
+    put_segments(out, added)
 }
 
 fn put_segments(out: &mut Vec<u8>, segments: &[NewSegment]) -> Result<()> {
@@ -291,6 +301,12 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
             },
             7 => Operation::CreateTable { schema: read_schema(reader)? },
             8 => Operation::DropTable { table: read_table(reader)? },
+            9 => {
+                let table = read_table(reader)?;
+                let count = reader.count(reader.remaining())?;
+                let dropped = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
+                Operation::Merge { table, dropped, added: read_segments(reader)? }
+            }
             _ => return Err(reader.corrupt("unknown operation")),
         });
     }
@@ -327,6 +343,7 @@ mod tests {
         flush(&mut out, 7, 40, &[NewSegment { id: 1, deleted: deleted.clone() }], &[b"x".to_vec()]).unwrap();
         add_segments(&mut out, 7, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
         delete_rows(&mut out, 7, 2, &deleted).unwrap();
+        merge(&mut out, 7, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
         drop_table(&mut out, 7);
         out
     }
@@ -335,7 +352,7 @@ mod tests {
     fn records_round_trip() {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
-        assert_eq!(operations.len(), 8);
+        assert_eq!(operations.len(), 9);
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
         assert!(matches!(&operations[3], Operation::Move { row: 9, segment: 3, .. }));
         assert!(matches!(&operations[4], Operation::Flush { upto: 40, except, .. } if except.len() == 1));

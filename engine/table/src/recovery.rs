@@ -179,6 +179,12 @@ impl Replay {
                     self.table(table)?.segments.extend(added);
                 }
                 Operation::DeleteRows { table, segment, rows } => *self.table(table)?.segment(segment)? |= rows,
+                Operation::Merge { table, dropped, added } => {
+                    self.see_segments(&added);
+                    let segments = &mut self.table(table)?.segments;
+                    segments.retain(|(id, _)| !dropped.contains(id));
+                    segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
+                }
                 Operation::CreateTable { schema } => self.create(schema)?,
                 Operation::DropTable { table } => {
                     self.table(table)?;

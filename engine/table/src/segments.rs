@@ -89,9 +89,21 @@ impl SegmentState {
         self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.contains(row)
     }
 
+    /// Rows deleted by commits after `at`.
+    pub(crate) fn deleted_since(&self, at: Timestamp) -> RoaringBitmap {
+        let before = self.deleted_at(at);
+        let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
+        before.map_or_else(|| (*deletes.all).clone(), |before| &*deletes.all - &*before)
+    }
+
     /// Number of rows that any commit has deleted.
     pub fn deleted_rows(&self) -> u64 {
         self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.len()
+    }
+
+    /// Whether more than half of its rows are deleted, so that rewriting it frees more than it costs.
+    pub(crate) fn is_mostly_deleted(&self) -> bool {
+        self.deleted_rows() * 2 > self.segment.rows() as u64
     }
 
     /// Adds deletes of a commit. Deltas that every snapshot from `oldest` on sees are folded into the base.

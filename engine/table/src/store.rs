@@ -266,11 +266,12 @@ impl Store {
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         self.tables().iter().any(|t| t.wants_flush(self.options.flush_bytes))
+            || self.tables().iter().any(|t| t.may_merge().load(Ordering::Relaxed))
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
 
-    /// Does one piece of house-keeping: a due sync, a flush, a snapshot, or removing files nobody needs.
+    /// Does one piece of house-keeping: a due sync, a snapshot, a flush, a merge, or removing files nobody needs.
     /// Answers whether there may be more to do.
     pub fn maintain(self: &Arc<Self>) -> Result<bool> {
         let Ok(_one_at_a_time) = self.maintenance.try_lock() else { return Ok(false) };
@@ -287,16 +288,26 @@ impl Store {
             self.flush_table(table)?;
             return Ok(true);
         }
+        for table in self.tables() {
+            if self.merge_some(&table)? {
+                return Ok(true);
+            }
+        }
         self.collect_garbage()
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
     pub fn flush(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.lock_maintenance();
         self.check_open()?;
         self.flush_table(table)?;
         self.collect_garbage()?;
         Ok(())
+    }
+
+    /// Flushes, merges and snapshots run one at a time.
+    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, ()> {
+        self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sync_is_due(&self) -> bool {
@@ -325,7 +336,7 @@ impl Store {
     }
 
     /// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
-    fn collect_garbage(&self) -> Result<bool> {
+    pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let oldest = self.oldest_snapshot();
         let ready: Vec<_> = {
             let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,6 +344,14 @@ impl Store {
             *garbage = kept;
             ready
         };
+        if !ready.is_empty() {
+            let gone: Vec<u64> = ready.iter().map(|s| s.segment.id()).collect();
+            // Under the commit lock, like every change of a table's segments.
+            let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+            for table in self.tables() {
+                table.update_segments(|list| list.retain(|s| !gone.contains(&s.segment.id())));
+            }
+        }
         for state in &ready {
             self.cache.forget(state.segment.id());
             match self.host.store.remove(state.segment.name()) {

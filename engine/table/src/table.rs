@@ -24,6 +24,8 @@ pub struct Table {
     changed: AtomicU64,
     /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
     left_by_flush: AtomicUsize,
+    /// The segments changed since somebody last looked whether to merge them.
+    may_merge: AtomicBool,
 }
 
 impl Table {
@@ -37,6 +39,7 @@ impl Table {
             dropped: AtomicBool::new(false),
             changed: AtomicU64::new(0),
             left_by_flush: AtomicUsize::new(0),
+            may_merge: AtomicBool::new(true),
         }
     }
 
@@ -78,6 +81,15 @@ impl Table {
     pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut segments));
+        self.consider_merging();
+    }
+
+    pub(crate) fn consider_merging(&self) {
+        self.may_merge.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_merge(&self) -> &AtomicBool {
+        &self.may_merge
     }
 
     pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
@@ -166,6 +178,11 @@ impl Table {
             columns.push(ColumnSpec { id: ROW_NUMBER_COLUMN, data_type: DataType::Int64, nullable: false });
         }
         columns
+    }
+
+    /// Value of a column in segments older than it.
+    pub(crate) fn default_of(&self, column_id: u32) -> Value {
+        self.schema.columns.iter().find(|c| c.id == column_id).map_or(Value::Null, |c| c.default.clone())
     }
 
     /// Positions, inside a segment, of the key's columns.

@@ -159,7 +159,7 @@ fn run_seed(seed: u64) {
     let mut readers: Vec<(Transaction, Model)> = Vec::new();
     for step in 0..60 {
         let table = store.table("t").unwrap();
-        match random.below(12) {
+        match random.below(14) {
             0 => store.flush(&table).unwrap(),
             1 => store.write_snapshot().unwrap(),
             2 => {
@@ -169,6 +169,8 @@ fn run_seed(seed: u64) {
                 store = Store::open(host(&files), options()).unwrap();
             }
             3 => readers.push((store.begin().unwrap(), model.clone())),
+            12 => store.merge_all(&table).unwrap(),
+            13 => while store.maintain().unwrap() {},
             4 => bulk(&store, &table, &mut model, &mut random),
             _ => transaction(&store, &table, &mut model, &mut random),
         }
@@ -438,8 +440,10 @@ fn threads_that_move_the_same_money_lose_none() {
                 Ok(()) => done += 1,
                 Err(e) => assert!(e.is_retryable() || e.kind() == ErrorKind::Type, "{e}"),
             }
-            if done % 50 == 0 {
-                store.flush(&table).unwrap();
+            match done % 50 {
+                0 => store.flush(&table).unwrap(),
+                25 => store.merge_all(&table).unwrap(),
+                _ => {}
             }
         }
     };

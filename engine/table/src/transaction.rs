@@ -15,7 +15,11 @@ use nacre_rowstore::{Change, LockError, Node, Owner, Row, Visible};
 use nacre_types::hash::Map;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value};
 use roaring::RoaringBitmap;
+use std::cell::Cell;
 use std::sync::Arc;
+
+/// Merges that may overtake one move before it gives up. Each takes far longer than an attempt.
+const MOVE_ATTEMPTS: usize = 8;
 
 /// Segment id and row number.
 type SegmentRow = (u64, u32);
@@ -327,14 +331,20 @@ impl Transaction {
                 _ => moves.push((node, hides)),
             }
         }
-        self.move_rows(table, moves)
+        for _ in 0..MOVE_ATTEMPTS {
+            if self.move_rows(table, &moves)? {
+                return Ok(());
+            }
+        }
+        Err(self.conflict(table))
     }
 
     /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
-    /// nobody else moves them; flushes skip them.
-    fn move_rows(&self, table: &Arc<Table>, moves: Vec<(Arc<Node>, Option<SegmentRow>)>) -> Result<()> {
+    /// nobody else moves them; flushes skip them. Answers `false` when a merge replaced one of the segments
+    /// meanwhile, and nothing was done.
+    fn move_rows(&self, table: &Arc<Table>, moves: &[(Arc<Node>, Option<SegmentRow>)]) -> Result<bool> {
         if moves.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
         let mut payload = record::begin(0);
@@ -355,25 +365,33 @@ impl Transaction {
             let data: Row = table.layout().encode(&values)?.into();
             record::move_row(&mut payload, table.id(), state.segment.id(), row, node.key(), &data);
             rows_of.entry(state.segment.id()).or_insert_with(|| (state, RoaringBitmap::new())).1.insert(row);
-            copies.push((node, data));
+            copies.push((node.clone(), data));
         }
         let oldest = self.store.oldest_snapshot();
+        let replaced = Cell::new(false);
         let check = |_| {
-            // A merge may have replaced a segment since it was read.
-            if rows_of.values().all(|(state, _)| state.is_current()) { Ok(()) } else { Err(self.conflict(table)) }
+            replaced.set(!rows_of.values().all(|(state, _)| state.is_current()));
+            if replaced.get() { Err(self.conflict(table)) } else { Ok(()) }
         };
         // Not synced: the move changes nothing by itself, and the commit that needs it comes later in the log.
-        self.store.commit_record(&mut payload, check, |commit, ()| {
+        let moved = self.store.commit_record(&mut payload, check, |commit, ()| {
             for (node, data) in &copies {
                 table.rowstore.account_row(data.len());
                 node.push_moved_in(commit, data.clone());
             }
             for (state, rows) in rows_of.values() {
                 state.delete(commit, rows.clone(), oldest);
+                if state.is_mostly_deleted() {
+                    table.consider_merging();
+                }
             }
             table.set_changed(commit);
-        })?;
-        Ok(())
+        });
+        match moved {
+            Err(_) if replaced.get() => Ok(false),
+            Err(error) => Err(error),
+            Ok(_) => Ok(true),
+        }
     }
 
     /// A point to go back to.
