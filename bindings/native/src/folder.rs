@@ -8,6 +8,9 @@
 //!
 //! One process has the folder at a time: an exclusive lock on the file `LOCK` is held as long as the store or any
 //! of its files is. The system frees it when the process ends, however it ends; the file itself stays.
+//! JavaScript runtimes cannot take such a lock: they make a directory `LOCK.node` with a file `owner` in it that
+//! holds their process id and, on Linux, when the process started. A live owner is respected here, as they respect
+//! the lock on `LOCK`.
 
 use nacre_host::{Error, LOCK_FILE, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -36,6 +39,21 @@ struct FolderFile {
     file: File,
 }
 
+/// Whether the process named by an owner file, `<process id> <start time in clock ticks>`, still runs. Without
+/// `/proc` to tell, a well-formed owner counts as alive: opening a folder twice would be worse than refusing it.
+fn script_owner_is_alive(owner: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(owner) else { return false };
+    let mut fields = text.split_whitespace();
+    let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return false };
+    if !Path::new("/proc/self/stat").exists() {
+        return true;
+    }
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    // The start time is the 22nd field; the second one, the name, may hold anything but ends with `)`.
+    let started = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
+    fields.next().is_none_or(|then| Some(then) == started)
+}
+
 impl FolderStore {
     /// Makes the folder if it is missing, and locks it.
     pub fn open(path: &Path) -> Result<FolderStore> {
@@ -55,6 +73,10 @@ impl FolderStore {
                     .with_hint("one process at a time can have a database open; close the other one"));
             }
             Err(TryLockError::Error(error)) => return Err(io_error(error, &path.join(LOCK_FILE), "lock")),
+        }
+        if script_owner_is_alive(&path.join("LOCK.node").join("owner")) {
+            return Err(Error::in_use(format!("{} is open in a JavaScript process", path.display()))
+                .with_hint("one process at a time can have a database open; close the other one"));
         }
         // Whoever had the folder before may have ended between creating a file and syncing its name.
         handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;

@@ -12,7 +12,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 use std::sync::Arc;
 
 /// Nesting of parentheses, subqueries and prefix operators the parser follows.
-const MAX_NESTING: usize = 100;
+const MAX_NESTING: usize = 50;
 /// What nested calls and subqueries cost the parser's stack beyond a level of nesting, in units of about 4 KiB.
 const MAX_WEIGHT: u32 = 80;
 /// Operators of one chain such as `a + b + c …` without `AND` and `OR`.

@@ -95,7 +95,12 @@ impl Store {
         outcome
     }
 
-    fn write_merged(&self, table: &Arc<Table>, states: &[Arc<SegmentState>], at: Timestamp) -> Result<Vec<Arc<Segment>>> {
+    fn write_merged(
+        &self,
+        table: &Arc<Table>,
+        states: &[Arc<SegmentState>],
+        at: Timestamp,
+    ) -> Result<Vec<Arc<Segment>>> {
         let columns = table.segment_columns();
         let mut sources: Vec<Source> = states
             .iter()
