@@ -159,7 +159,7 @@ fn stack_is_safe() {
     let body = || {
         for (sql, kind) in [
             (format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000)), ErrorKind::Limit),
-            (format!("select {}1{}", "(".repeat(90), ")".repeat(90)), ErrorKind::Closed),
+            (format!("select {}1{}", "(".repeat(45), ")".repeat(45)), ErrorKind::Closed),
             (format!("select {}1{}", "abs(".repeat(10_000), ")".repeat(10_000)), ErrorKind::Limit),
             (format!("select {}1", "- ".repeat(10_000)), ErrorKind::Limit),
             (format!("select {}1{}", "abs(".repeat(40), ")".repeat(40)), ErrorKind::Closed),
