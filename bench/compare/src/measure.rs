@@ -1,0 +1,72 @@
+//! What the workloads share: folders, medians, random keys, opening both engines.
+
+use nacredb::{Database, Options};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A result whose error is only shown.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A folder of its own, removed at the end.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty folder.
+    pub fn new(name: &str) -> Outcome<Folder> {
+        let path = std::env::temp_dir().join(format!("nacre-bench-{name}-{}", std::process::id()));
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?;
+        }
+        std::fs::create_dir_all(&path)?;
+        Ok(Folder(path))
+    }
+
+    /// A path inside it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Opens Nacre in a folder.
+pub fn open(path: &Path, options: Options) -> Outcome<Database> {
+    Ok(nacre_native::block_on(Database::open(nacre_native::open_folder(path)?, options))?)
+}
+
+/// Opens SQLite with a write-ahead log and full synchronisation.
+pub fn open_sqlite(path: &Path) -> Outcome<rusqlite::Connection> {
+    let connection = rusqlite::Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+/// The middle value.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Seconds that `work` takes.
+pub fn seconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
+    let started = Instant::now();
+    work()?;
+    Ok(started.elapsed().as_secs_f64())
+}
+
+/// Random numbers that are the same in every run.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        nacredb::hash::hash_u64(self.0) % n
+    }
+}
