@@ -9,6 +9,7 @@ use super::constant::{self, Constant};
 use super::dictionary::{Coded, Dictionary};
 use super::lz4::{self, Lz4};
 use super::plain::{self, Plain};
+use super::run_length::{self, RunLength};
 use super::{Body, Encoding, Input, Scalar, array_at, corrupt, slice};
 use crate::{Bitmap, Form, Values, Vector};
 use nacre_types::bytes::Write;
@@ -42,6 +43,7 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
         Encoding::BitPacked => bitpacked::encode(input, &mut out),
         Encoding::Dictionary => codes.is_some_and(|codes| bitpacked::encode_integers(codes, input, &mut out)),
         Encoding::Lz4 => lz4::encode(input, &mut out),
+        Encoding::RunLength => run_length::encode(input, &mut out),
     };
     done.then_some(out)
 }
@@ -96,6 +98,7 @@ enum AnyBody<'a> {
     BitPacked(BitPacked<'a>),
     Coded(Coded<'a>),
     Lz4(Lz4<'a>),
+    RunLength(RunLength<'a>),
 }
 
 impl<'a> AnyBody<'a> {
@@ -109,6 +112,7 @@ impl<'a> AnyBody<'a> {
             AnyBody::BitPacked(body) => body,
             AnyBody::Coded(body) => body,
             AnyBody::Lz4(body) => body,
+            AnyBody::RunLength(body) => body,
         })
     }
 }
@@ -155,6 +159,7 @@ impl<'a> Block<'a> {
                 AnyBody::Coded(Coded::open(body, rows, dictionary)?)
             }
             Encoding::Lz4 => AnyBody::Lz4(Lz4::open(body, physical, rows)?),
+            Encoding::RunLength => AnyBody::RunLength(RunLength::open(body, physical, rows)?),
         };
         Ok(Block { data_type, rows, validity, body })
     }

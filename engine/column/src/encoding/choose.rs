@@ -5,7 +5,7 @@
 
 use super::block::{encode, encode_values};
 use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
-use super::{Encoding, Input, bitpacked};
+use super::{Encoding, Input, bitpacked, run_length};
 use crate::{Bitmap, Values};
 use nacre_types::PhysicalType;
 
@@ -59,7 +59,8 @@ fn input(block: &(Values, Option<Bitmap>)) -> Input<'_> {
     Input { values: &block.0, validity: block.1.as_ref(), start: 0, len: block.0.len() }
 }
 
-/// Bytes of the sample bit-packed where that is possible, else plain.
+/// Bytes of the sample bit-packed or as runs where that is smaller, else plain. Text is not looked at
+/// for runs: it prefers a dictionary to them.
 fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
     let size = |block: &&(Values, Option<Bitmap>)| match &block.0 {
         Values::Bool(v) => v.len() / 8,
@@ -68,7 +69,11 @@ fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
         Values::F64(v) => v.len() * 8,
         Values::Bytes(v) => v.data.len() + v.len() * 2,
     };
-    sample.iter().map(size).sum()
+    let smaller = |block: &&(Values, Option<Bitmap>)| match &block.0 {
+        Values::Bytes(_) => size(block),
+        _ => size(block).min(run_length::estimated_size(input(block))),
+    };
+    sample.iter().map(smaller).sum()
 }
 
 /// Whether building a dictionary of the whole column is worth a try.
@@ -127,7 +132,20 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
         return EncodedBlock { encoding: Encoding::Constant, bytes };
     }
     let coded = plan.dictionary.as_ref().and_then(|built| built.codes.get(index));
-    if let Some(bytes) = coded.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
+    let block = by_plan(plan, input, coded.map(Vec::as_slice));
+    // Codes of text are worth more to a query than the bytes that runs would save.
+    if block.encoding == Encoding::Dictionary && values.physical() == PhysicalType::Bytes {
+        return block;
+    }
+    // Finding a run costs a search, so runs must be clearly smaller.
+    match encode(Encoding::RunLength, input, None) {
+        Some(bytes) if bytes.len() * 4 < block.bytes.len() * 3 => EncodedBlock { encoding: Encoding::RunLength, bytes },
+        _ => block,
+    }
+}
+
+fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
+    if let Some(bytes) = codes.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
         return EncodedBlock { encoding: Encoding::Dictionary, bytes };
     }
     if plan.compress
@@ -135,7 +153,7 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
     {
         return EncodedBlock { encoding: Encoding::Lz4, bytes };
     }
-    let plain_size = match values {
+    let plain_size = match input.values {
         Values::I128(v) => v.len() * 16,
         other => other.len() * 8,
     };

@@ -47,8 +47,10 @@ enum Shape {
     Ascending,
     Random,
     Extreme,
+    Runs,
 }
-const SHAPES: [Shape; 6] = [Shape::One, Shape::Few, Shape::Narrow, Shape::Ascending, Shape::Random, Shape::Extreme];
+const SHAPES: [Shape; 7] =
+    [Shape::One, Shape::Few, Shape::Narrow, Shape::Ascending, Shape::Random, Shape::Extreme, Shape::Runs];
 
 fn integer(shape: Shape, row: usize, random: &mut Random) -> i128 {
     match shape {
@@ -57,6 +59,8 @@ fn integer(shape: Shape, row: usize, random: &mut Random) -> i128 {
         Shape::Narrow => 1_000 + random.below(37) as i128,
         Shape::Ascending => row as i128 * 3 - 100,
         Shape::Random => random.next() as i64 as i128,
+        // Far apart, each repeated 50 times.
+        Shape::Runs => ((row / 50) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64 as i128,
         Shape::Extreme => [i64::MIN, i64::MAX, 0, -1][random.below(4) as usize] as i128,
     }
 }
@@ -240,6 +244,10 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(accepts(Encoding::BitPacked, WIDE, Shape::Narrow));
     assert!(!accepts(Encoding::BitPacked, WIDE, Shape::Extreme));
     assert!(accepts(Encoding::Lz4, DataType::TEXT, Shape::Extreme));
+    for data_type in TYPES {
+        assert!(accepts(Encoding::RunLength, data_type, Shape::Runs));
+        assert!(data_type == DataType::Boolean || !accepts(Encoding::RunLength, data_type, Shape::Random));
+    }
 }
 
 #[test]
@@ -291,6 +299,7 @@ fn plans_choose_well_and_many_blocks_share_a_dictionary() {
                     (Shape::Few, _) => Some(Encoding::Dictionary),
                     (Shape::Narrow, DataType::Int64 | DataType::Timestamp) => Some(Encoding::BitPacked),
                     (Shape::Narrow, DataType::TEXT) => Some(Encoding::Dictionary),
+                    (Shape::Runs, DataType::Int64) if validity.is_none() => Some(Encoding::RunLength),
                     (Shape::Ascending, DataType::Int64) => Some(Encoding::BitPacked),
                     _ => None,
                 };

@@ -14,6 +14,7 @@ mod constant;
 mod dictionary;
 mod lz4;
 mod plain;
+mod run_length;
 mod scalar;
 
 #[cfg(test)]
@@ -41,12 +42,20 @@ pub enum Encoding {
     Dictionary = 4,
     /// Small compressed chunks of rows.
     Lz4 = 5,
+    /// Equal neighbours as one value and where they end.
+    RunLength = 6,
 }
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Encoding; 5] =
-        [Encoding::Plain, Encoding::Constant, Encoding::BitPacked, Encoding::Dictionary, Encoding::Lz4];
+    pub const ALL: [Encoding; 6] = [
+        Encoding::Plain,
+        Encoding::Constant,
+        Encoding::BitPacked,
+        Encoding::Dictionary,
+        Encoding::Lz4,
+        Encoding::RunLength,
+    ];
 
     /// The encoding of a stored number.
     pub fn from_byte(byte: u8) -> Option<Encoding> {
@@ -61,6 +70,7 @@ impl Encoding {
             Encoding::BitPacked => "bitpacked",
             Encoding::Dictionary => "dictionary",
             Encoding::Lz4 => "lz4",
+            Encoding::RunLength => "run_length",
         }
     }
 }
