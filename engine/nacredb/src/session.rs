@@ -11,7 +11,7 @@ use crate::statement;
 use crate::wait;
 use nacre_exec::{Context, Statistics, cast_value};
 use nacre_sql::{Bound, Field, Parsed, Statement};
-use nacre_table::Transaction;
+use nacre_table::{Savepoint, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,8 @@ const CONFLICT_RETRIES: usize = 32;
 pub struct Session {
     pub(crate) db: Database,
     transaction: Option<Transaction>,
+    /// Named points of the open transaction, oldest first. A name may be there more than once: the newest counts.
+    savepoints: Vec<(String, Savepoint)>,
     cancel: Arc<AtomicBool>,
 }
 
@@ -72,9 +74,18 @@ fn given_type(value: &Value) -> DataType {
     }
 }
 
+fn outside(what: &str) -> Error {
+    Error::unsupported(format!("{what} outside a transaction")).with_sqlstate("25P01").with_hint("BEGIN first")
+}
+
+fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<usize> {
+    let found = savepoints.iter().rposition(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| Error::not_found(format!("savepoint {name} does not exist")).with_sqlstate("3B001"))
+}
+
 impl Session {
     pub(crate) fn new(db: Database) -> Session {
-        Session { db, transaction: None, cancel: Arc::new(AtomicBool::new(false)) }
+        Session { db, transaction: None, savepoints: Vec::new(), cancel: Arc::new(AtomicBool::new(false)) }
     }
 
     /// The database.
@@ -196,6 +207,9 @@ impl Session {
             Statement::Begin => self.begin(),
             Statement::Commit => self.commit().await,
             Statement::Rollback => self.rollback(),
+            Statement::Savepoint(name) => self.savepoint(name),
+            Statement::RollbackTo(name) => self.rollback_to(name),
+            Statement::Release(name) => self.release(name),
             Statement::CreateTable { .. } | Statement::DropTable { .. } | Statement::Optimize { .. } => {
                 let name = statement::name(&bound.statement);
                 if self.transaction.is_some() {
@@ -308,6 +322,7 @@ impl Session {
     }
 
     async fn commit(&mut self) -> Result<QueryResult> {
+        self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             self.db.0.host.store.prepare().await?;
             transaction.commit()?;
@@ -317,9 +332,35 @@ impl Session {
     }
 
     fn rollback(&mut self) -> Result<QueryResult> {
+        self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             transaction.rollback();
         }
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    fn savepoint(&mut self, name: &str) -> Result<QueryResult> {
+        let transaction = self.transaction.as_ref().ok_or_else(|| outside("SAVEPOINT"))?;
+        self.savepoints.push((name.to_string(), transaction.savepoint()));
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    /// The savepoint itself stays, those after it are gone.
+    fn rollback_to(&mut self, name: &str) -> Result<QueryResult> {
+        let transaction = self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
+        let at = newest_savepoint(&self.savepoints, name)?;
+        self.savepoints.truncate(at + 1);
+        transaction.rollback_to(self.savepoints[at].1);
+        Ok(QueryResult::new(ResultKind::Control))
+    }
+
+    /// The savepoint and those after it are gone; the changes stay.
+    fn release(&mut self, name: &str) -> Result<QueryResult> {
+        if self.transaction.is_none() {
+            return Err(outside("RELEASE SAVEPOINT"));
+        }
+        let at = newest_savepoint(&self.savepoints, name)?;
+        self.savepoints.truncate(at);
         Ok(QueryResult::new(ResultKind::Control))
     }
 

@@ -25,15 +25,16 @@ pub(crate) struct Settings<'a> {
 /// Columns of a statement's result.
 pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
     match statement {
-        Statement::Query(plan) => plan.fields(),
+        Statement::Query(plan) | Statement::Lock { output: plan, .. } => plan.fields(),
         Statement::Explain(_) => vec![explain_field()],
         _ => Vec::new(),
     }
 }
 
-/// Whether a statement may write rows.
+/// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    matches!(statement, Statement::Insert { .. } | Statement::Update { .. } | Statement::Delete { .. })
+    use Statement::{Delete, Insert, Lock, Update};
+    matches!(statement, Insert { .. } | Update { .. } | Delete { .. } | Lock { .. })
 }
 
 /// How messages call a statement.
@@ -57,11 +58,15 @@ pub(crate) fn run(
     settings: &Settings<'_>,
 ) -> Result<QueryResult> {
     match statement {
-        Statement::Query(plan) => {
-            let mut result = QueryResult::new(ResultKind::Query);
-            result.columns = plan.fields();
-            result.batches = collect(plan, &Session::context(transaction, settings))?;
-            Ok(result)
+        Statement::Query(plan) => query(plan, &Session::context(transaction, settings)),
+        Statement::Lock { table, input, output } => {
+            let found = locate(input, &Session::context(transaction, settings))?;
+            let target = transaction.table_of(table)?;
+            for (_, locators) in &found {
+                transaction.lock(&target, locators)?;
+            }
+            // Whoever holds the rows' locks sees them newest: the snapshot has just been found to be that.
+            query(output, &Session::context(transaction, settings))
         }
         Statement::Insert { table, source } => {
             let batches = collect(source, &Session::context(transaction, settings))?;
@@ -92,6 +97,11 @@ pub(crate) fn run(
         Statement::Nothing => Ok(QueryResult::new(ResultKind::Control)),
         other => Err(Error::unsupported(format!("{} inside a transaction", name(other)))),
     }
+}
+
+fn query(plan: &Plan, context: &Context<'_>) -> Result<QueryResult> {
+    let batches = collect(plan, context)?;
+    Ok(QueryResult { columns: plan.fields(), batches, ..QueryResult::new(ResultKind::Query) })
 }
 
 fn written(rows_affected: u64) -> QueryResult {

@@ -25,6 +25,11 @@ pub fn explain(statement: &Statement) -> Vec<String> {
             lines.push(format!("Delete {}", table.name));
             plan_lines(input, 1, &mut lines);
         }
+        Statement::Lock { table, input, output } => {
+            lines.push(format!("Lock {}", table.name));
+            plan_lines(input, 1, &mut lines);
+            plan_lines(output, 1, &mut lines);
+        }
         Statement::Explain(inner) => return explain(inner),
         Statement::CreateTable { schema, .. } => {
             let column = |c: &nacre_types::Column| {
@@ -40,6 +45,9 @@ pub fn explain(statement: &Statement) -> Vec<String> {
         Statement::Begin => lines.push("Begin".into()),
         Statement::Commit => lines.push("Commit".into()),
         Statement::Rollback => lines.push("Rollback".into()),
+        Statement::Savepoint(name) => lines.push(format!("Savepoint {name}")),
+        Statement::RollbackTo(name) => lines.push(format!("RollbackTo {name}")),
+        Statement::Release(name) => lines.push(format!("Release {name}")),
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
         }

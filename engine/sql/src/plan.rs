@@ -180,6 +180,15 @@ pub enum Statement {
         /// Rows to delete.
         input: Plan,
     },
+    /// `SELECT … FOR UPDATE`: locks every row of `input`, then returns the rows of `output`.
+    Lock {
+        /// Table whose rows are locked.
+        table: Arc<TableSchema>,
+        /// Rows to lock: scans the table (all columns in table order) under the query's `WHERE`.
+        input: Plan,
+        /// The query itself, over the same rows.
+        output: Plan,
+    },
     /// `CREATE TABLE`. The schema's id is zero; the catalog assigns it.
     CreateTable {
         /// New table.
@@ -200,6 +209,12 @@ pub enum Statement {
     Commit,
     /// `ROLLBACK`.
     Rollback,
+    /// `SAVEPOINT name`.
+    Savepoint(String),
+    /// `ROLLBACK TO [SAVEPOINT] name`.
+    RollbackTo(String),
+    /// `RELEASE [SAVEPOINT] name`.
+    Release(String),
     /// `EXPLAIN`.
     Explain(Box<Statement>),
     /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.

@@ -79,7 +79,7 @@ impl Transaction {
         &self.owner
     }
 
-    /// Whether it has changed anything.
+    /// Whether it has changed or locked anything.
     pub fn has_writes(&self) -> bool {
         !self.undo.is_empty()
     }
@@ -175,7 +175,7 @@ impl Transaction {
             match table.key_columns() {
                 None => {
                     let key = Table::encode_row_number(first_number + row as u64);
-                    let (node, locked) = self.lock(table, &key)?;
+                    let (node, locked) = self.lock_node(table, &key)?;
                     self.write(table, node, locked, Change::Put(encoded), None);
                 }
                 Some(columns) => {
@@ -189,7 +189,7 @@ impl Transaction {
 
     fn insert_unique(&mut self, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
         let encoded = table.encode_key(key)?;
-        let (node, locked) = self.lock(table, &encoded)?;
+        let (node, locked) = self.lock_node(table, &encoded)?;
         let probed = match (node.pending(), node.newest()) {
             (Some(change), _) => Ok(matches!(change, Change::Put(_))),
             (None, Some(newest)) => match newest.change {
@@ -248,6 +248,16 @@ impl Transaction {
         Ok(locators.len() as u64)
     }
 
+    /// Locks rows until the transaction ends, without changing them. Rows in segments are moved as for an update,
+    /// so that everybody who wants to change them meets the lock.
+    pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
+        self.check_table(table)?;
+        for locked in self.lock_rows(table, locators)? {
+            self.write_nothing(table, locked.node, locked.fresh);
+        }
+        Ok(())
+    }
+
     fn check_table(&self, table: &Arc<Table>) -> Result<()> {
         if table.is_dropped() {
             return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
@@ -262,7 +272,7 @@ impl Transaction {
     }
 
     /// Locks the node of a key.
-    fn lock(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<(Arc<Node>, bool)> {
+    fn lock_node(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<(Arc<Node>, bool)> {
         loop {
             let node = table.rowstore.get_or_insert(key);
             match node.lock(&self.owner) {
@@ -288,7 +298,7 @@ impl Transaction {
         self.undo.push(Undo { table: table.clone(), node, previous, locked, hidden });
     }
 
-    /// Registers a lock that was taken in vain, to be given back with the statement.
+    /// Registers a lock without a change, to be given back with the statement or the transaction.
     fn write_nothing(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool) {
         if locked {
             self.undo.push(Undo { table: table.clone(), node, previous: None, locked, hidden: None });
@@ -319,7 +329,7 @@ impl Transaction {
                     (table.encode_key(&key)?, Some((*segment, *row)))
                 }
             };
-            let (node, fresh) = self.lock(table, &key)?;
+            let (node, fresh) = self.lock_node(table, &key)?;
             locked.push(LockedRow { node: node.clone(), fresh, hides });
             if !fresh {
                 continue;

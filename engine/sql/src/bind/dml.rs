@@ -197,8 +197,8 @@ impl<'a> Binder<'a> {
         Ok(Statement::Delete { table, input })
     }
 
-    /// The table of an `UPDATE` or `DELETE`, all its columns in order.
-    fn target(&mut self, factor: &'a ast::TableFactor) -> Result<(Arc<TableSchema>, Scope, Plan)> {
+    /// The table whose rows a statement writes or locks, all its columns in order.
+    pub(crate) fn target(&mut self, factor: &'a ast::TableFactor) -> Result<(Arc<TableSchema>, Scope, Plan)> {
         let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
             return Err(unsupported("a target that is not a table"));
         };
@@ -210,7 +210,7 @@ impl<'a> Binder<'a> {
         Ok((table, scope, plan))
     }
 
-    fn filtered(&mut self, input: Plan, scope: &Scope, filter: Option<&'a ast::Expr>) -> Result<Plan> {
+    pub(crate) fn filtered(&mut self, input: Plan, scope: &Scope, filter: Option<&'a ast::Expr>) -> Result<Plan> {
         let Some(filter) = filter else { return Ok(input) };
         let mut env = Env::new(scope, "WHERE");
         let bound = self.expr(filter, &mut env)?;

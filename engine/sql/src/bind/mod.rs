@@ -10,6 +10,7 @@ mod expr;
 mod from;
 mod function;
 mod literal;
+mod lock;
 mod operator;
 mod query;
 mod scope;
@@ -103,6 +104,7 @@ impl<'a> Binder<'a> {
     fn statement(&mut self, statement: &'a ast::Statement) -> Result<Statement> {
         use ast::Statement as S;
         match statement {
+            S::Query(query) if !query.locks.is_empty() => self.locking_query(query),
             S::Query(query) => Ok(Statement::Query(self.query(query)?)),
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
@@ -115,7 +117,9 @@ impl<'a> Binder<'a> {
             S::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Ok(Statement::Begin),
             S::Commit { chain: false, .. } => Ok(Statement::Commit),
             S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
-            S::Rollback { savepoint: Some(_), .. } => Err(unsupported("SAVEPOINT")),
+            S::Rollback { chain: false, savepoint: Some(name) } => Ok(Statement::RollbackTo(name.value.clone())),
+            S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
+            S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
             S::Explain { analyze: true, .. } => Err(unsupported("EXPLAIN ANALYZE")),
             S::Explain { statement, .. } => {
                 let inner = self.nested(|b| b.statement(statement))?;
@@ -281,8 +285,6 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
         S::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
         S::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         S::Drop { .. } => "this DROP",
-        S::Savepoint { .. } => "SAVEPOINT",
-        S::ReleaseSavepoint { .. } => "RELEASE SAVEPOINT",
         S::Commit { .. } => "COMMIT AND CHAIN",
         S::Rollback { .. } => "ROLLBACK AND CHAIN",
         S::StartTransaction { .. } => "this form of BEGIN",

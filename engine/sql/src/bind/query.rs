@@ -10,6 +10,14 @@ use sqlparser::ast::{self, SetExpr};
 
 impl<'a> Binder<'a> {
     pub(crate) fn query(&mut self, query: &'a ast::Query) -> Result<Plan> {
+        if !query.locks.is_empty() {
+            return Err(unsupported("FOR UPDATE or FOR SHARE inside a statement"));
+        }
+        self.query_without_locks(query)
+    }
+
+    /// A query whose locking clauses, if any, are the caller's business.
+    pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
         self.queries += 1;
         if self.queries > MAX_QUERIES {
             return Err(Error::limit(format!("statement expands to more than {MAX_QUERIES} queries")));
@@ -21,9 +29,6 @@ impl<'a> Binder<'a> {
     }
 
     fn query_inner(&mut self, query: &'a ast::Query) -> Result<Plan> {
-        if !query.locks.is_empty() {
-            return Err(unsupported("FOR UPDATE and FOR SHARE"));
-        }
         if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
             return Err(unsupported("this clause of a query"));
         }

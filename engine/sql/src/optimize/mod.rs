@@ -26,6 +26,10 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
         Statement::Delete { table, input } => {
             Statement::Delete { table, input: push::push(input, Vec::new(), catalog) }
         }
+        Statement::Lock { table, input, output } => {
+            let input = push::push(input, Vec::new(), catalog);
+            Statement::Lock { table, input, output: query(output, catalog) }
+        }
         Statement::Explain(inner) => Statement::Explain(Box::new(optimize(*inner, catalog))),
         other => other,
     }

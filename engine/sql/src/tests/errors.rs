@@ -93,10 +93,27 @@ fn messages() {
     );
     fails("with recursive x as (select 1) select * from x", "0A000 unsupported: WITH RECURSIVE is not supported");
     fails("truncate table t", "0A000 unsupported: TRUNCATE is not supported");
-    fails("savepoint s", "0A000 unsupported: SAVEPOINT is not supported");
-    fails("rollback to savepoint s", "0A000 unsupported: SAVEPOINT is not supported");
     fails("create view v as select 1", "0A000 unsupported: CREATE VIEW is not supported");
-    fails("select * from t for update", "0A000 unsupported: FOR UPDATE and FOR SHARE is not supported");
+    for (sql, feature) in [
+        ("select * from t for share", "FOR SHARE"),
+        ("select * from t for update of t", "FOR UPDATE OF"),
+        ("select * from t for update nowait", "FOR UPDATE NOWAIT"),
+        ("select * from t for update skip locked", "FOR UPDATE SKIP LOCKED"),
+        ("select * from t, u for update", "FOR UPDATE on a join"),
+        ("select * from t join u on t.id = u.id for update", "FOR UPDATE on a join"),
+        ("select * from (select * from t) x for update", "FOR UPDATE on anything but a table"),
+        ("select * from (select * from t for update) x", "FOR UPDATE or FOR SHARE inside a statement"),
+        ("insert into u select id, a, c from u for update", "FOR UPDATE or FOR SHARE inside a statement"),
+        ("with x as (select * from t) select * from x for update", "FOR UPDATE with WITH"),
+        ("select 1 as one for update", "FOR UPDATE without a table"),
+        ("values (1) for update", "FOR UPDATE on anything but a plain SELECT"),
+        ("select a from t group by a for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
+        ("select distinct a from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
+        ("select count(*) from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
+        ("select * from u as x (p, q, r) for update", "FOR UPDATE on a table with renamed columns"),
+    ] {
+        fails(sql, &format!("0A000 unsupported: {feature} is not supported"));
+    }
     fails(
         "select * from t order by 99",
         "42P10 type: ORDER BY position 99 is not between 1 and 17 (line 1, column 26)",

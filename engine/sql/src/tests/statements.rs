@@ -133,6 +133,26 @@ fn statements() {
         Rollback
         ",
     );
+    for (sql, expected) in [
+        ("savepoint s", "Savepoint s"),
+        ("rollback to s", "RollbackTo s"),
+        ("rollback to savepoint s", "RollbackTo s"),
+        ("release s", "Release s"),
+        ("release savepoint s", "Release s"),
+    ] {
+        check(sql, expected);
+    }
+    check(
+        "select x.a from u as x where x.id = 1 order by x.c limit 2 for update",
+        "
+        Lock u
+          Scan u [id, a, c] where id = 1
+          Project [a]
+            Limit 2
+              Sort [c] limit 2
+                Scan u [id, a, c] where id = 1
+        ",
+    );
     check(
         "explain select 1",
         "
