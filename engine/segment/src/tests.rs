@@ -178,7 +178,8 @@ fn zones_and_forms_are_what_they_should_be() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 2 + 10).map(all_row).collect();
     let segment = segment(&all_specs(), &rows);
     let encodings: Vec<&str> = segment.columns().iter().map(|c| c.encoding).collect();
-    assert_eq!(encodings[2], "bitpacked");
+    assert_eq!(encodings[2], "delta");
+    assert_eq!(encodings[7], "bitpacked");
     assert_eq!(encodings[6], "constant", "two of three blocks are all null");
     assert_eq!(encodings[9], "dictionary");
     assert_eq!(encodings[10], "lz4");

@@ -6,6 +6,7 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::constant::{self, Constant};
+use super::delta::{self, Delta};
 use super::dictionary::{Coded, Dictionary};
 use super::lz4::{self, Lz4};
 use super::plain::{self, Plain};
@@ -44,6 +45,7 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
         Encoding::Dictionary => codes.is_some_and(|codes| bitpacked::encode_integers(codes, input, &mut out)),
         Encoding::Lz4 => lz4::encode(input, &mut out),
         Encoding::RunLength => run_length::encode(input, &mut out),
+        Encoding::Delta => delta::encode(input, &mut out),
     };
     done.then_some(out)
 }
@@ -99,6 +101,7 @@ enum AnyBody<'a> {
     Coded(Coded<'a>),
     Lz4(Lz4<'a>),
     RunLength(RunLength<'a>),
+    Delta(Delta<'a>),
 }
 
 impl<'a> AnyBody<'a> {
@@ -113,6 +116,7 @@ impl<'a> AnyBody<'a> {
             AnyBody::Coded(body) => body,
             AnyBody::Lz4(body) => body,
             AnyBody::RunLength(body) => body,
+            AnyBody::Delta(body) => body,
         })
     }
 }
@@ -160,6 +164,7 @@ impl<'a> Block<'a> {
             }
             Encoding::Lz4 => AnyBody::Lz4(Lz4::open(body, physical, rows)?),
             Encoding::RunLength => AnyBody::RunLength(RunLength::open(body, physical, rows)?),
+            Encoding::Delta => AnyBody::Delta(Delta::open(body, physical, rows)?),
         };
         Ok(Block { data_type, rows, validity, body })
     }

@@ -5,7 +5,7 @@
 
 use super::block::{encode, encode_values};
 use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
-use super::{Encoding, Input, bitpacked, run_length};
+use super::{Encoding, Input, bitpacked, delta, run_length};
 use crate::{Bitmap, Values};
 use nacre_types::PhysicalType;
 
@@ -132,10 +132,17 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
         return EncodedBlock { encoding: Encoding::Constant, bytes };
     }
     let coded = plan.dictionary.as_ref().and_then(|built| built.codes.get(index));
-    let block = by_plan(plan, input, coded.map(Vec::as_slice));
+    let mut block = by_plan(plan, input, coded.map(Vec::as_slice));
     // Codes of text are worth more to a query than the bytes that runs would save.
     if block.encoding == Encoding::Dictionary && values.physical() == PhysicalType::Bytes {
         return block;
+    }
+    // Summing differences costs some, so they must be clearly smaller as well.
+    if delta::suits(input)
+        && let Some(bytes) = encode(Encoding::Delta, input, None)
+        && bytes.len() * 4 < block.bytes.len() * 3
+    {
+        block = EncodedBlock { encoding: Encoding::Delta, bytes };
     }
     // Finding a run costs a search, so runs must be clearly smaller.
     match encode(Encoding::RunLength, input, None) {

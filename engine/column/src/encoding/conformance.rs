@@ -244,6 +244,7 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(accepts(Encoding::BitPacked, WIDE, Shape::Narrow));
     assert!(!accepts(Encoding::BitPacked, WIDE, Shape::Extreme));
     assert!(accepts(Encoding::Lz4, DataType::TEXT, Shape::Extreme));
+    assert!(accepts(Encoding::Delta, DataType::Int64, Shape::Extreme));
     for data_type in TYPES {
         assert!(accepts(Encoding::RunLength, data_type, Shape::Runs));
         assert!(data_type == DataType::Boolean || !accepts(Encoding::RunLength, data_type, Shape::Random));
@@ -300,7 +301,9 @@ fn plans_choose_well_and_many_blocks_share_a_dictionary() {
                     (Shape::Narrow, DataType::Int64 | DataType::Timestamp) => Some(Encoding::BitPacked),
                     (Shape::Narrow, DataType::TEXT) => Some(Encoding::Dictionary),
                     (Shape::Runs, DataType::Int64) if validity.is_none() => Some(Encoding::RunLength),
-                    (Shape::Ascending, DataType::Int64) => Some(Encoding::BitPacked),
+                    (Shape::Ascending, DataType::Int64) if validity.is_none() && values.len() == 4096 => {
+                        Some(Encoding::Delta)
+                    }
                     _ => None,
                 };
                 assert!(wanted.is_none_or(|w| w == block.encoding), "{data_type} {shape:?}: {:?}", block.encoding);

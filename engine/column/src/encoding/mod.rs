@@ -11,6 +11,7 @@ mod bitpacked;
 mod block;
 mod choose;
 mod constant;
+mod delta;
 mod dictionary;
 mod lz4;
 mod plain;
@@ -44,17 +45,20 @@ pub enum Encoding {
     Lz4 = 5,
     /// Equal neighbours as one value and where they end.
     RunLength = 6,
+    /// Integers as differences to the row before, in just enough bits.
+    Delta = 7,
 }
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Encoding; 6] = [
+    pub const ALL: [Encoding; 7] = [
         Encoding::Plain,
         Encoding::Constant,
         Encoding::BitPacked,
         Encoding::Dictionary,
         Encoding::Lz4,
         Encoding::RunLength,
+        Encoding::Delta,
     ];
 
     /// The encoding of a stored number.
@@ -71,6 +75,7 @@ impl Encoding {
             Encoding::Dictionary => "dictionary",
             Encoding::Lz4 => "lz4",
             Encoding::RunLength => "run_length",
+            Encoding::Delta => "delta",
         }
     }
 }

@@ -229,6 +229,18 @@ impl<'a> BitPacked<'a> {
         Ok(sub.reference.plus(pick(sub.words, sub.width, row % SUB_ROWS)))
     }
 
+    /// The sum of a few values of one sub-block.
+    #[inline]
+    pub(super) fn sum(&self, start: usize, len: usize) -> Result<i64> {
+        if len == 0 {
+            return Ok(0);
+        }
+        let sub = self.sub::<i64>(start / SUB_ROWS)?;
+        let start = start % SUB_ROWS;
+        let values = (start..start + len).map(|row| sub.reference.plus(pick(sub.words, sub.width, row)));
+        Ok(values.fold(0, i64::wrapping_add))
+    }
+
     /// The values of a range.
     pub(super) fn range<T: Integer>(&self, start: usize, len: usize) -> Result<Vec<T>> {
         // Room for what an unaligned start unpacks in front and a last, partial group of lanes behind.
