@@ -305,7 +305,10 @@ impl BulkLoad {
         let states: Vec<Arc<SegmentState>> = self
             .files
             .iter()
-            .map(|f| Arc::new(SegmentState::new(f.segment.clone(), commit, f.rejected.clone())))
+            .map(|f| {
+                let state = SegmentState::new(f.segment.clone(), commit, f.rejected.clone());
+                Arc::new(state.with_content(commit))
+            })
             .collect();
         table.update_segments(|list| list.extend(states.iter().cloned()));
         let result = (|| {

@@ -190,7 +190,10 @@ impl Store {
         state.last = commit;
         table.update_segments(|list| {
             let new = files.iter().zip(added);
-            list.extend(new.map(|(file, new)| Arc::new(SegmentState::new(file.clone(), commit, new.deleted))));
+            let content = states.iter().map(|s| s.content()).max().unwrap_or(0);
+            list.extend(new.map(|(file, new)| {
+                Arc::new(SegmentState::new(file.clone(), commit, new.deleted).with_content(content))
+            }));
         });
         states.iter().for_each(|s| s.drop_at(commit));
         self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(states.iter().cloned());

@@ -16,6 +16,8 @@ pub struct SegmentState {
     pub segment: Arc<Segment>,
     created: AtomicU64,
     dropped: AtomicU64,
+    /// No row's content is newer than this, but for rows whose rowstore node says so itself.
+    content: Timestamp,
     deletes: RwLock<Deletes>,
 }
 
@@ -38,8 +40,19 @@ impl SegmentState {
             segment,
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
+            content: 0,
             deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
         }
+    }
+
+    /// The same with rows that came or changed at `content` without a rowstore node to tell: a bulk load's.
+    pub fn with_content(self, content: Timestamp) -> SegmentState {
+        SegmentState { content, ..self }
+    }
+
+    /// See [`SegmentState::with_content`].
+    pub(crate) fn content(&self) -> Timestamp {
+        self.content
     }
 
     /// Whether the segment is part of the table at `at`.

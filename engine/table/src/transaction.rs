@@ -368,7 +368,13 @@ impl Transaction {
                 Some(found) => found,
                 None => {
                     let key = nacre_types::key::decode(node.key(), &table.key_types())?;
-                    table.find_newest(&key)?.ok_or_else(|| self.conflict(table))?
+                    let found = table.find_newest(&key)?.ok_or_else(|| self.conflict(table))?;
+                    // The row is not where it was seen. If only moves, flushes and merges did that, its content
+                    // is the same; a bulk load may have replaced it.
+                    if found.0.content() > self.guard.at() {
+                        return Err(self.conflict(table));
+                    }
+                    found
                 }
             };
             let values = table.segment_row(&state, row, &all)?;

@@ -142,6 +142,33 @@ fn segments_without_their_log_are_kept() {
 }
 
 #[test]
+fn a_bulk_load_that_replaces_a_row_conflicts_with_its_writers() {
+    for (flush, merge) in [(false, false), (true, false), (true, true)] {
+        for write in ["update t set name = 'mine' where id = 1", "delete from t where id = 1"] {
+            let db = memory().unwrap();
+            let (mut s, mut writer) = (db.session(), db.session());
+            run(&mut s, "create table t (id bigint primary key, name text); insert into t values (1, 'a'), (2, 'b')")
+                .unwrap();
+            if flush {
+                run(&mut s, "optimize table t flush").unwrap();
+            }
+            run(&mut writer, "begin").unwrap();
+            let row = run(&mut s, "select cast(1 as bigint), 'loaded'").unwrap().batches.remove(0);
+            let mut appender = nacre_native::block_on(s.appender("t", OnDuplicate::Replace)).unwrap();
+            appender.append(&row).unwrap();
+            nacre_native::block_on(appender.finish()).unwrap();
+            if merge {
+                run(&mut s, "optimize table t full").unwrap();
+            }
+            assert_eq!(kind(&mut writer, write), Some(ErrorKind::Conflict), "{write}, {flush}, {merge}");
+            run(&mut writer, "rollback").unwrap();
+            assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|loaded", "2|b"]);
+            assert_eq!(db.check().unwrap(), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
 fn bulk_loads_are_all_or_nothing() {
     let db = memory().unwrap();
     let mut s = db.session();
