@@ -8,6 +8,7 @@ use super::bitpacked::{self, BitPacked};
 use super::constant::{self, Constant};
 use super::delta::{self, Delta};
 use super::dictionary::{Coded, Dictionary};
+use super::fsst::{self, Fsst};
 use super::lz4::{self, Lz4};
 use super::plain::{self, Plain};
 use super::run_length::{self, RunLength};
@@ -46,6 +47,7 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
         Encoding::Lz4 => lz4::encode(input, &mut out),
         Encoding::RunLength => run_length::encode(input, &mut out),
         Encoding::Delta => delta::encode(input, &mut out),
+        Encoding::Fsst => fsst::encode(input, &mut out),
     };
     done.then_some(out)
 }
@@ -102,6 +104,7 @@ enum AnyBody<'a> {
     Lz4(Lz4<'a>),
     RunLength(RunLength<'a>),
     Delta(Delta<'a>),
+    Fsst(Fsst<'a>),
 }
 
 impl<'a> AnyBody<'a> {
@@ -117,6 +120,7 @@ impl<'a> AnyBody<'a> {
             AnyBody::Lz4(body) => body,
             AnyBody::RunLength(body) => body,
             AnyBody::Delta(body) => body,
+            AnyBody::Fsst(body) => body,
         })
     }
 }
@@ -165,6 +169,7 @@ impl<'a> Block<'a> {
             Encoding::Lz4 => AnyBody::Lz4(Lz4::open(body, physical, rows)?),
             Encoding::RunLength => AnyBody::RunLength(RunLength::open(body, physical, rows)?),
             Encoding::Delta => AnyBody::Delta(Delta::open(body, physical, rows)?),
+            Encoding::Fsst => AnyBody::Fsst(Fsst::open(body, physical, rows)?),
         };
         Ok(Block { data_type, rows, validity, body })
     }

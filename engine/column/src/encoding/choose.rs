@@ -15,7 +15,7 @@ const SAMPLE_BLOCKS: usize = 3;
 /// What was decided for a column of a segment.
 pub struct ColumnPlan {
     dictionary: Option<Built>,
-    compress: bool,
+    compress: Option<Encoding>,
 }
 
 /// A block, ready to be written.
@@ -41,7 +41,7 @@ impl ColumnPlan {
                 let coded = rows * code_bits(built.values.len()) / 8 + entries;
                 coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
             });
-        let compress = dictionary.is_none() && worth_compressing(&sample);
+        let compress = if dictionary.is_none() { compression(&sample) } else { None };
         ColumnPlan { dictionary, compress }
     }
 
@@ -113,16 +113,20 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
     code_bits(hashes.len()) < simple_bits
 }
 
-/// Whether compressing one sampled block makes it clearly smaller.
-fn worth_compressing(sample: &[&(Values, Option<Bitmap>)]) -> bool {
-    let Some(block) = sample.get(sample.len() / 2) else { return false };
-    let Values::Bytes(values) = &block.0 else { return false };
-    if values.data.len() < values.len() * 12 {
-        return false;
+/// What makes one sampled block of text clearly smaller, if anything does.
+fn compression(sample: &[&(Values, Option<Bitmap>)]) -> Option<Encoding> {
+    let block = sample.get(sample.len() / 2)?;
+    let Values::Bytes(values) = &block.0 else { return None };
+    if values.data.len() < values.len() * 8 {
+        return None;
     }
     let size = |encoding| encode(encoding, input(block), None).map_or(usize::MAX, |bytes| bytes.len());
-    // A third smaller, or a point read pays for nothing.
-    size(Encoding::Lz4).saturating_mul(4) < size(Encoding::Plain).saturating_mul(3)
+    let (plain, fsst, lz4) = (size(Encoding::Plain), size(Encoding::Fsst), size(Encoding::Lz4));
+    // A row of LZ4 costs a chunk: a fifth smaller than what costs little, and a quarter than plain.
+    if lz4.saturating_mul(5) < fsst.saturating_mul(4) && lz4.saturating_mul(4) < plain.saturating_mul(3) {
+        return Some(Encoding::Lz4);
+    }
+    (fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst)
 }
 
 /// Encodes block number `index` of the column the plan was made for.
@@ -155,10 +159,10 @@ fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encode
     if let Some(bytes) = codes.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
         return EncodedBlock { encoding: Encoding::Dictionary, bytes };
     }
-    if plan.compress
-        && let Some(bytes) = encode(Encoding::Lz4, input, None)
+    if let Some(encoding) = plan.compress
+        && let Some(bytes) = encode(encoding, input, None)
     {
-        return EncodedBlock { encoding: Encoding::Lz4, bytes };
+        return EncodedBlock { encoding, bytes };
     }
     let plain_size = match input.values {
         Values::I128(v) => v.len() * 16,

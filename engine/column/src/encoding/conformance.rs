@@ -244,6 +244,7 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(accepts(Encoding::BitPacked, WIDE, Shape::Narrow));
     assert!(!accepts(Encoding::BitPacked, WIDE, Shape::Extreme));
     assert!(accepts(Encoding::Lz4, DataType::TEXT, Shape::Extreme));
+    assert!(accepts(Encoding::Fsst, DataType::TEXT, Shape::Extreme));
     assert!(accepts(Encoding::Delta, DataType::Int64, Shape::Extreme));
     for data_type in TYPES {
         assert!(accepts(Encoding::RunLength, data_type, Shape::Runs));
@@ -378,7 +379,7 @@ fn text_that_is_not_utf8_is_damage() {
     column.push(b"ok");
     column.push(&[0xc3, 0x28, 0xff]);
     let values = Values::Bytes(column);
-    for encoding in [Encoding::Plain, Encoding::Dictionary, Encoding::Lz4] {
+    for encoding in [Encoding::Plain, Encoding::Dictionary, Encoding::Lz4, Encoding::Fsst] {
         let block = encoded(encoding, &values, &None).unwrap();
         let decode = |data_type| block.read(data_type, 2, |b| b.decode(0, 2)).unwrap();
         assert!(decode(DataType::TEXT).is_err(), "{encoding:?}");
@@ -404,4 +405,25 @@ fn a_dictionary_is_decoded_once() {
         })
         .collect();
     assert!(Arc::ptr_eq(&shared[0], &shared[1]));
+}
+
+#[test]
+fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
+    let mut random = Random::new(8);
+    let words = ["carefully", "final", "deposits", "sleep", "quickly", "among", "the", "ironic", "requests"];
+    let mut block = |long: bool| {
+        let mut column = BytesColumn::default();
+        for row in 0..4096 {
+            let text: Vec<&str> = (0..4).map(|_| words[random.below(9) as usize]).collect();
+            let text = format!("{} {row}", text.join(" "));
+            column
+                .push(if long { format!("{}{text}", "The same long beginning. ".repeat(20)) } else { text }.as_bytes());
+        }
+        vec![(Values::Bytes(column), None)]
+    };
+    for (long, wanted) in [(false, Encoding::Fsst), (true, Encoding::Lz4)] {
+        let blocks = block(long);
+        let plan = ColumnPlan::choose(&blocks);
+        assert_eq!(encode_block(&plan, 0, &blocks[0].0, None).encoding, wanted);
+    }
 }

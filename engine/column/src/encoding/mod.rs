@@ -13,6 +13,7 @@ mod choose;
 mod constant;
 mod delta;
 mod dictionary;
+mod fsst;
 mod lz4;
 mod plain;
 mod run_length;
@@ -47,11 +48,13 @@ pub enum Encoding {
     RunLength = 6,
     /// Integers as differences to the row before, in just enough bits.
     Delta = 7,
+    /// Text as codes of frequent short pieces.
+    Fsst = 8,
 }
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Encoding; 7] = [
+    pub const ALL: [Encoding; 8] = [
         Encoding::Plain,
         Encoding::Constant,
         Encoding::BitPacked,
@@ -59,6 +62,7 @@ impl Encoding {
         Encoding::Lz4,
         Encoding::RunLength,
         Encoding::Delta,
+        Encoding::Fsst,
     ];
 
     /// The encoding of a stored number.
@@ -76,6 +80,7 @@ impl Encoding {
             Encoding::Lz4 => "lz4",
             Encoding::RunLength => "run_length",
             Encoding::Delta => "delta",
+            Encoding::Fsst => "fsst",
         }
     }
 }

@@ -1,0 +1,109 @@
+//! FSST: text and binary as codes of frequent short pieces (Boncz, Neumann and Leis, VLDB 2020).
+//!
+//! Body: a `u32` number of symbols (at most 255), four zero bytes, 8 bytes a symbol (padded with
+//! zeroes), one byte a symbol for its length (1 to 8), then the codes of every row as a plain body of
+//! bytes. A code below 255 stands for the symbol of that number, 255 for the byte after it. So one
+//! row costs its offsets and its codes. The table is the block's own, so blocks stay independent.
+//!
+//! A library finds symbols and compresses; reading is done here, because the bytes are untrusted.
+
+use super::plain::{self, Plain};
+use super::{Body, Input, Scalar, corrupt, slice, u32_at};
+use crate::{BytesColumn, Form, Values};
+use nacre_types::bytes::Write;
+use nacre_types::{PhysicalType, Result};
+use std::borrow::Cow;
+
+const ESCAPE: u8 = 255;
+const LONGEST: usize = 8;
+const ENDS_EARLY: &str = "symbol table ends early";
+
+/// Appends the body, if the values are text or binary.
+pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+    let Values::Bytes(values) = input.values else { return false };
+    let lines: Vec<&[u8]> =
+        (0..input.len).map(|row| if input.is_valid(row) { values.get(input.start + row) } else { &[] }).collect();
+    let compressor = ::fsst::Compressor::train(&lines);
+    let symbols = compressor.n_symbols().min(ESCAPE as usize);
+    out.put_u32(symbols as u32);
+    out.put_u32(0);
+    compressor.symbol_table().iter().take(symbols).for_each(|symbol| out.put_u64(symbol.to_u64()));
+    out.extend_from_slice(&compressor.symbol_lengths()[..symbols]);
+    let mut codes = BytesColumn::default();
+    codes.offsets.reserve(lines.len());
+    lines.iter().for_each(|line| codes.push(&compressor.compress(line)));
+    plain::encode(Input { values: &Values::Bytes(codes), validity: None, start: 0, len: input.len }, out);
+    true
+}
+
+/// A body of codes.
+pub struct Fsst<'a> {
+    symbols: &'a [[u8; LONGEST]],
+    lengths: &'a [u8],
+    codes: Plain<'a>,
+}
+
+impl<'a> Fsst<'a> {
+    /// Reads the head of a body.
+    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Fsst<'a>> {
+        let count = u32_at(bytes, 0, ENDS_EARLY)?;
+        if physical != PhysicalType::Bytes || count > ESCAPE as usize {
+            return Err(corrupt("symbol table of a wrong type or size"));
+        }
+        let (symbols, _) = slice(bytes, 8, count * LONGEST, ENDS_EARLY)?.as_chunks();
+        let at = 8 + count * LONGEST;
+        let lengths = slice(bytes, at, count, ENDS_EARLY)?;
+        Ok(Fsst { symbols, lengths, codes: Plain::open(&bytes[at + count..], physical, rows)? })
+    }
+
+    /// Appends what codes stand for: at most eight times as many bytes.
+    #[inline]
+    fn expand(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.reserve(codes.len() * LONGEST);
+        let mut codes = codes.iter();
+        while let Some(&code) = codes.next() {
+            if let (Some(symbol), Some(&length)) = (self.symbols.get(code as usize), self.lengths.get(code as usize)) {
+                // All eight bytes and back again: cheaper than copying an unknown number.
+                let end = out.len() + (length as usize).min(LONGEST);
+                out.extend_from_slice(symbol);
+                out.truncate(end);
+            } else if let (ESCAPE, Some(&byte)) = (code, codes.next()) {
+                out.push(byte);
+            } else {
+                return Err(corrupt("code without a symbol"));
+            }
+        }
+        Ok(())
+    }
+
+    fn expand_all(&self, form: Form) -> Result<Form> {
+        let Form::Flat(Values::Bytes(codes)) = form else { return Err(corrupt("codes of text are not bytes")) };
+        let mut out = BytesColumn::default();
+        out.offsets.reserve(codes.len());
+        out.data.reserve(codes.data.len() * 3);
+        for row in 0..codes.len() {
+            self.expand(codes.get(row), &mut out.data)?;
+            out.offsets.push(out.data.len() as u32);
+        }
+        match u32::try_from(out.data.len()) {
+            Ok(_) => Ok(Form::Flat(Values::Bytes(out))),
+            Err(_) => Err(corrupt("codes expand to too many bytes")),
+        }
+    }
+}
+
+impl<'a> Body<'a> for Fsst<'a> {
+    fn get(&self, row: usize) -> Result<Scalar<'a>> {
+        let mut out = Vec::new();
+        self.expand(self.codes.bytes(row)?, &mut out)?;
+        Ok(Scalar::Bytes(Cow::Owned(out)))
+    }
+
+    fn decode(&self, start: usize, len: usize) -> Result<Form> {
+        self.expand_all(self.codes.decode(start, len)?)
+    }
+
+    fn take(&self, rows: &[u32]) -> Result<Form> {
+        self.expand_all(self.codes.take(rows)?)
+    }
+}
