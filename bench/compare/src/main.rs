@@ -11,7 +11,10 @@ mod update_in_segment;
 use measure::Outcome;
 use std::process::ExitCode;
 
-const WORKLOADS: [(&str, fn() -> Outcome<()>); 3] =
+/// A workload: its name and what runs it.
+type Workload = (&'static str, fn() -> Outcome<()>);
+
+const WORKLOADS: [Workload; 3] =
     [("commit", commit::run), ("point-select", point_select::run), ("update-in-segment", update_in_segment::run)];
 
 fn main() -> ExitCode {
