@@ -357,8 +357,7 @@ impl BulkLoad {
         // From here on the files belong to the table, whatever the sync says.
         self.done = true;
         drop(state);
-        store.log.sync(lsn)?;
-        store.make_visible(commit);
+        store.settle_strictly((commit, lsn))?;
         Ok(self.files.iter().map(|f| f.segment.rows() as u64 - f.rejected.len()).sum())
     }
 }

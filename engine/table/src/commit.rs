@@ -35,6 +35,14 @@ impl Store {
         Ok((commit, lsn))
     }
 
+    /// Waits until house-keeping's commit is durable and makes it visible. When the sync fails, whether the record
+    /// is in the log is open until the next start: nothing that it names may be removed.
+    pub(crate) fn settle_strictly(&self, (commit, lsn): (Timestamp, Lsn)) -> Result<()> {
+        self.log.sync(lsn)?;
+        self.make_visible(commit);
+        Ok(())
+    }
+
     /// Commits a change of the catalog and waits until it is durable. DDL is always strict.
     pub(crate) fn commit_ddl(
         &self,
@@ -44,9 +52,7 @@ impl Store {
         // The catalog is changed before the append, because that may refuse; a failed append poisons the
         // log, after which nothing can be built on the change.
         let check = |commit| apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit);
-        let (commit, lsn) = self.commit_record(&mut payload, check, |_, ()| {})?;
-        self.log.sync(lsn)?;
-        self.make_visible(commit);
-        Ok(())
+        let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
+        self.settle_strictly(committed)
     }
 }

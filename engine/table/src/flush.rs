@@ -8,6 +8,7 @@ use crate::segments::SegmentState;
 use crate::store::{Store, file_name_of_segment};
 use crate::table::Table;
 use nacre_column::Batch;
+use nacre_log::Lsn;
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::{Result, Timestamp, limits};
@@ -58,15 +59,15 @@ impl Store {
             self.collect_rowstore(table);
             return Ok(());
         }
-        let outcome = self.commit_flush(table, upto, &files);
-        if outcome.is_err() {
+        let committed = self.commit_flush(table, upto, &files);
+        if committed.is_err() {
             for file in &files {
                 table.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
                 self.remove_file(file.segment.name());
             }
         }
         drop(guard);
-        outcome?;
+        self.settle_strictly(committed?)?;
         self.collect_rowstore(table);
         Ok(())
     }
@@ -108,7 +109,8 @@ impl Store {
         Ok(files)
     }
 
-    fn commit_flush(&self, table: &Arc<Table>, upto: Timestamp, files: &[NewFile]) -> Result<()> {
+    /// Appends and applies the flush's record. The caller waits for its sync.
+    fn commit_flush(&self, table: &Arc<Table>, upto: Timestamp, files: &[NewFile]) -> Result<(Timestamp, Lsn)> {
         let mut state = self.commit.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let commit = state.last + 1;
         if table.is_dropped() {
@@ -141,10 +143,7 @@ impl Store {
         let lsn = self.log.append(&payload)?;
         state.last = commit;
         table.set_changed(commit);
-        drop(state);
-        self.log.sync(lsn)?;
-        self.make_visible(commit);
-        Ok(())
+        Ok((commit, lsn))
     }
 
     /// Frees versions and nodes of a table's rowstore that no snapshot needs.

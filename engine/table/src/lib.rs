@@ -39,4 +39,6 @@ pub use transaction::{Savepoint, Transaction};
 pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 
 #[cfg(test)]
+mod failed_sync_tests;
+#[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_column::{Batch, Vector};
+use nacre_log::Lsn;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::{Result, Timestamp, Value, limits};
 use roaring::RoaringBitmap;
@@ -79,7 +80,7 @@ impl Store {
         classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN).unwrap_or_default()
     }
 
-    fn merge(self: &Arc<Self>, table: &Arc<Table>, states: &[Arc<SegmentState>]) -> Result<()> {
+    pub(crate) fn merge(self: &Arc<Self>, table: &Arc<Table>, states: &[Arc<SegmentState>]) -> Result<()> {
         let guard = self.snapshot();
         let at = guard.at();
         // A segment that is not visible yet waits for its turn; it cannot be read at this snapshot.
@@ -88,11 +89,11 @@ impl Store {
             return Ok(());
         }
         let files = self.write_merged(table, &states, at)?;
-        let outcome = self.commit_merge(table, &states, &files, at);
-        if outcome.is_err() {
+        let committed = self.commit_merge(table, &states, &files, at);
+        if committed.is_err() {
             files.iter().for_each(|file| self.remove_file(file.name()));
         }
-        outcome
+        self.settle_strictly(committed?)
     }
 
     fn write_merged(
@@ -162,7 +163,7 @@ impl Store {
         states: &[Arc<SegmentState>],
         files: &[Arc<Segment>],
         at: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<(Timestamp, Lsn)> {
         let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let commit = state.last + 1;
         if table.is_dropped() {
@@ -198,10 +199,7 @@ impl Store {
         states.iter().for_each(|s| s.drop_at(commit));
         self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(states.iter().cloned());
         table.set_changed(commit);
-        drop(state);
-        self.log.sync(lsn)?;
-        self.make_visible(commit);
-        Ok(())
+        Ok((commit, lsn))
     }
 }
 

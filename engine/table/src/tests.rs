@@ -42,16 +42,16 @@ impl Parallelism for Fixed {
     }
 }
 
-fn host(files: &Arc<MemoryStore>) -> Host {
+pub(crate) fn host(files: &Arc<MemoryStore>) -> Host {
     let fixed = Arc::new(Fixed(AtomicU64::new(1)));
     Host { store: files.clone(), clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed }
 }
 
-fn options() -> StoreOptions {
+pub(crate) fn options() -> StoreOptions {
     StoreOptions { segment_rows: 3_000, flush_bytes: usize::MAX, snapshot_bytes: 200_000, ..StoreOptions::default() }
 }
 
-fn schema(name: &str, keyed: bool) -> TableSchema {
+pub(crate) fn schema(name: &str, keyed: bool) -> TableSchema {
     let column = |id, name: &str, data_type, nullable| Column {
         id,
         name: name.into(),
@@ -71,7 +71,7 @@ fn schema(name: &str, keyed: bool) -> TableSchema {
     }
 }
 
-fn batch(rows: &[Vec<Value>]) -> Batch {
+pub(crate) fn batch(rows: &[Vec<Value>]) -> Batch {
     let types = [DataType::Int64, DataType::TEXT, DataType::Int32];
     let columns = types
         .iter()
@@ -81,12 +81,12 @@ fn batch(rows: &[Vec<Value>]) -> Batch {
     Batch::new(columns, rows.len())
 }
 
-fn row(id: i64, tag: &str, n: i64) -> Vec<Value> {
+pub(crate) fn row(id: i64, tag: &str, n: i64) -> Vec<Value> {
     vec![Value::Int(id), Value::Text(tag.into()), if n < 0 { Value::Null } else { Value::Int(n) }]
 }
 
 /// All rows a view sees, with where they are.
-fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
+pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut found = Vec::new();
     for segment in &view.segments {
         let rows = segment.segment.rows();
@@ -122,7 +122,7 @@ fn model_rows(model: &Model) -> Vec<Vec<Value>> {
     model.iter().map(|((id, tag), n)| row(*id, tag, *n)).collect()
 }
 
-fn sorted(rows: Vec<(Vec<Value>, RowLocator)>) -> Vec<Vec<Value>> {
+pub(crate) fn sorted(rows: Vec<(Vec<Value>, RowLocator)>) -> Vec<Vec<Value>> {
     let mut rows: Vec<_> = rows.into_iter().map(|(values, _)| values).collect();
     rows.sort_by_key(|r| match (&r[0], &r[1]) {
         (Value::Int(id), Value::Text(tag)) => (*id, tag.clone()),

@@ -1,0 +1,98 @@
+//! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
+
+use crate::tests::{batch, host, options, row, scan, schema, sorted};
+use crate::{Store, Table};
+use nacre_host::memory::MemoryStore;
+use nacre_host::{LocalFile, LocalStore, ReadRange};
+use nacre_types::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Files in memory; log files refuse to sync while `refuse` is set, but keep what was written.
+struct Refusing {
+    files: Arc<MemoryStore>,
+    refuse: Arc<AtomicBool>,
+}
+
+struct RefusingFile(Arc<dyn LocalFile>, Option<Arc<AtomicBool>>);
+
+impl Refusing {
+    fn wrap(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+        Arc::new(RefusingFile(file, name.starts_with("log-").then(|| self.refuse.clone())))
+    }
+}
+
+impl LocalStore for Refusing {
+    fn list(&self) -> Result<Vec<String>> {
+        self.files.list()
+    }
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        Ok(self.wrap(name, self.files.open(name)?))
+    }
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        Ok(self.wrap(name, self.files.create(name)?))
+    }
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.remove(name)
+    }
+}
+
+impl LocalFile for RefusingFile {
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        self.0.read(ranges)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.0.write(offset, bytes)
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.0.truncate(len)
+    }
+    fn sync(&self) -> Result<()> {
+        match &self.1 {
+            Some(refuse) if refuse.load(Ordering::Relaxed) => Err(Error::io("sync refused")),
+            _ => self.0.sync(),
+        }
+    }
+}
+
+fn check(work: impl Fn(&Arc<Store>, &Arc<Table>) -> Result<()>) {
+    let files = Arc::new(MemoryStore::new());
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut refusing = host(&files);
+    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
+    let store = Store::open(refusing, options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    for id in 0..3 {
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&[row(id, "a", id)])).unwrap();
+        t.commit().unwrap();
+        if id < 2 {
+            store.flush(&table).unwrap();
+        }
+    }
+    refuse.store(true, Ordering::Relaxed);
+    assert!(work(&store, &table).is_err());
+    drop((table, store));
+    let store = Store::open(host(&files), options()).unwrap();
+    let table = store.table("t").unwrap();
+    let reader = store.begin().unwrap();
+    let expected: Vec<_> = (0..3).map(|id| row(id, "a", id)).collect();
+    assert_eq!(sorted(scan(&reader.view(&table)).unwrap()), expected);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_flush_whose_sync_fails_loses_nothing() {
+    check(|store, table| store.flush(table));
+}
+
+#[test]
+fn a_merge_whose_sync_fails_loses_nothing() {
+    check(|store, table| {
+        let sources: Vec<_> = table.segments().iter().cloned().collect();
+        store.merge(table, &sources)
+    });
+}
