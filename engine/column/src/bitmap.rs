@@ -58,6 +58,55 @@ impl Bitmap {
         self.set(self.len - 1, value);
     }
 
+    /// Makes room for more bits.
+    pub fn reserve(&mut self, bits: usize) {
+        self.words.reserve(bits.div_ceil(64));
+    }
+
+    /// Appends the lowest `count` bits of a word, of which the others are zero; at most 64.
+    #[inline]
+    pub fn extend_bits(&mut self, bits: u64, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let bits = bits & (u64::MAX >> (64 - count));
+        let shift = self.len % 64;
+        self.len += count;
+        match self.words.last_mut() {
+            Some(last) if shift > 0 => {
+                *last |= bits << shift;
+                if shift + count > 64 {
+                    self.words.push(bits >> (64 - shift));
+                }
+            }
+            _ => self.words.push(bits),
+        }
+    }
+
+    /// Appends `count` equal bits.
+    pub fn extend_run(&mut self, value: bool, count: usize) {
+        let word = if value { u64::MAX } else { 0 };
+        let mut left = count;
+        while left > 0 {
+            let n = left.min(64);
+            self.extend_bits(word, n);
+            left -= n;
+        }
+    }
+
+    /// The positions of the ones, ascending.
+    pub fn ones(&self) -> Vec<u32> {
+        let mut out = Vec::with_capacity(self.count_ones());
+        for (at, word) in self.words.iter().enumerate() {
+            let mut word = *word;
+            while word != 0 {
+                out.push(at as u32 * 64 + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+        out
+    }
+
     /// Number of ones.
     pub fn count_ones(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
@@ -86,5 +135,30 @@ impl Bitmap {
     pub fn and(&self, other: &Bitmap) -> Bitmap {
         debug_assert_eq!(self.len, other.len);
         Bitmap { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(), len: self.len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extending_is_pushing() {
+        let mut expected = Bitmap::default();
+        let mut found = Bitmap::default();
+        for step in 0..200u64 {
+            let bits = nacre_types::hash::hash_u64(step);
+            let count = (bits % 65) as usize;
+            if step % 5 == 0 {
+                found.extend_run(bits & 64 != 0, count);
+                (0..count).for_each(|_| expected.push(bits & 64 != 0));
+            } else {
+                found.extend_bits(bits, count);
+                (0..count).for_each(|i| expected.push(bits >> i & 1 == 1));
+            }
+            assert_eq!(found, expected, "step {step}");
+        }
+        let ones: Vec<u32> = (0..expected.len()).filter(|i| expected.get(*i)).map(|i| i as u32).collect();
+        assert_eq!(found.ones(), ones);
     }
 }

@@ -6,6 +6,7 @@ mod bitmap;
 mod concat;
 pub mod encoding;
 pub mod kernel;
+mod pack;
 mod vector;
 
 pub use batch::{Batch, Selection};

@@ -13,6 +13,7 @@ use super::lz4::{self, Lz4};
 use super::plain::{self, Plain};
 use super::run_length::{self, RunLength};
 use super::{Body, Encoding, Input, Scalar, array_at, corrupt, slice};
+use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Values, Vector};
 use nacre_types::bytes::Write;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
@@ -225,6 +226,27 @@ impl<'a> Block<'a> {
             validity = Some(bits);
         }
         self.vector(form, validity, rows.len())
+    }
+
+    /// Which rows of a range pass a predicate of the block's physical type, without decoding where the
+    /// encoding can do without. Nulls never pass.
+    pub fn filter(&self, predicate: &Predicate, start: usize, len: usize) -> Result<Bitmap> {
+        if start.checked_add(len).is_none_or(|end| end > self.rows) {
+            return Err(out_of_range());
+        }
+        debug_assert_eq!(predicate.physical(), self.data_type.physical());
+        let body = match self.body.as_body() {
+            Some(body) if len > 0 && !predicate.is_nothing() => body,
+            _ => return Ok(Bitmap::filled(len, false)),
+        };
+        let mut out = Bitmap::default();
+        out.reserve(len);
+        body.filter(predicate, start, len, &mut out)?;
+        debug_assert_eq!(out.len(), len);
+        Ok(match self.validity.and_then(|bytes| validity_range(bytes, start, len)) {
+            Some(validity) => out.and(&validity),
+            None => out,
+        })
     }
 
     /// What a block of nulls answers, and what any block answers when nothing is asked.

@@ -27,6 +27,7 @@ pub use choose::{ColumnPlan, EncodedBlock, encode_block};
 pub use dictionary::{Dictionary, MAX_DICTIONARY_VALUES};
 pub use scalar::Scalar;
 
+use crate::kernel::{Predicate, filter_form};
 use crate::{Bitmap, Form, Values};
 use nacre_types::{Error, Result};
 
@@ -119,6 +120,11 @@ trait Body<'a> {
     fn decode(&self, start: usize, len: usize) -> Result<Form>;
     /// Some rows, ascending; a row may repeat.
     fn take(&self, rows: &[u32]) -> Result<Form>;
+    /// Appends a bit for every row of a range: whether it passes. What a null row gets does not matter.
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        filter_form(&self.decode(start, len)?, len, predicate, out);
+        Ok(())
+    }
 }
 
 #[cold]

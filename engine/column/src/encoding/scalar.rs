@@ -35,6 +35,18 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// The same value, borrowing nothing.
+    pub fn into_owned(self) -> Scalar<'static> {
+        match self {
+            Scalar::Null => Scalar::Null,
+            Scalar::Bool(v) => Scalar::Bool(v),
+            Scalar::I64(v) => Scalar::I64(v),
+            Scalar::I128(v) => Scalar::I128(v),
+            Scalar::F64(v) => Scalar::F64(v),
+            Scalar::Bytes(v) => Scalar::Bytes(Cow::Owned(v.into_owned())),
+        }
+    }
+
     /// The order of keys among values of one physical type.
     pub fn order(&self, other: &Scalar<'_>) -> Ordering {
         match (self, other) {

@@ -3,27 +3,36 @@
 //! Body: one entry for every sub-block of 1,024 rows, then packed words. An entry is the reference
 //! (the least value; 8 bytes for `I64` and dictionary codes, 16 for `I128`), a `u32` offset of its
 //! words (in 8-byte words from the first word), a `u8` width in bits (0 to 64) and three zero
-//! bytes. So one value costs an entry and its bits.
-//!
-//! Words are interleaved over 16 lanes, as FastLanes does (Afroozeh and Boncz, VLDB 2023): value
-//! `i` of a sub-block is number `i / 16` of lane `i % 16`; word `k` of lane `l` is stored at
-//! `16 k + l`. All lanes shift by the same distance at the same time, which compilers turn into
-//! vector instructions without a copy of the loop for every width.
+//! bytes. So one value costs an entry and its bits. Differences of up to 32 bits are packed in 32
+//! lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
 use super::{Body, Input, Scalar, corrupt, slice};
-use crate::{Form, Values};
+use crate::kernel::Predicate;
+use crate::pack::{pack, packed_bytes, pick, unpack, width_of};
+use crate::{Bitmap, Form, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 
-mod lanes;
-
-use lanes::{LANES, lane_words, pack, pick, unpack};
+mod filter;
 
 /// Rows of a sub-block.
 pub(super) const SUB_ROWS: usize = 1024;
+/// Lanes of differences of up to [`NARROW`] bits, and of wider ones.
+const LANES_32: usize = 32;
+const LANES_64: usize = 16;
+/// Differences of up to so many bits are packed in 32-bit words.
+const NARROW: u32 = 32;
 /// From this many rows of a sub-block on, unpacking it whole is cheaper than picking.
 const UNPACK_FROM: usize = 96;
 const ENDS_EARLY: &str = "bit-packed values end early";
+
+/// Bytes of the words of a sub-block.
+fn words_bytes(rows: usize, width: u32) -> usize {
+    match width {
+        0..=NARROW => packed_bytes::<u32, LANES_32>(rows, width),
+        _ => packed_bytes::<u64, LANES_64>(rows, width),
+    }
+}
 
 /// An integer that is a reference plus a difference of at most 64 bits. Arithmetic wraps: damaged
 /// bytes give wrong values, not a panic.
@@ -32,6 +41,8 @@ pub(super) trait Integer: Copy + Ord + Default {
     const BYTES: usize;
     /// `self - reference`, if it fits 64 bits.
     fn difference(self, reference: Self) -> Option<u64>;
+    /// As a predicate's ranges have it.
+    fn number(self) -> i128;
     /// `self + difference`.
     fn plus(self, difference: u64) -> Self;
     /// From a stored reference of [`Integer::BYTES`] bytes.
@@ -42,6 +53,9 @@ pub(super) trait Integer: Copy + Ord + Default {
 
 impl Integer for i64 {
     const BYTES: usize = 8;
+    fn number(self) -> i128 {
+        self as i128
+    }
     fn difference(self, reference: i64) -> Option<u64> {
         Some(self.wrapping_sub(reference) as u64)
     }
@@ -60,6 +74,9 @@ impl Integer for i64 {
 /// Dictionary codes.
 impl Integer for u32 {
     const BYTES: usize = 8;
+    fn number(self) -> i128 {
+        self as i128
+    }
     fn difference(self, reference: u32) -> Option<u64> {
         Some(self.wrapping_sub(reference) as u64)
     }
@@ -77,6 +94,9 @@ impl Integer for u32 {
 
 impl Integer for i128 {
     const BYTES: usize = 16;
+    fn number(self) -> i128 {
+        self
+    }
     fn difference(self, reference: i128) -> Option<u64> {
         u64::try_from(self.checked_sub(reference)?).ok()
     }
@@ -136,13 +156,13 @@ fn frames<T: Integer>(values: &[T], input: Input<'_>) -> Option<Vec<Frame<T>>> {
             }
         }
         let (low, high) = range.unwrap_or_default();
-        Some(Frame { reference: low, width: 64 - high.difference(low)?.leading_zeros(), rows: sub.len() })
+        Some(Frame { reference: low, width: width_of(high.difference(low)?), rows: sub.len() })
     };
     values.chunks(SUB_ROWS).enumerate().map(frame).collect()
 }
 
 fn size<T>(frames: &[Frame<T>], reference: usize) -> usize {
-    frames.iter().map(|f| reference + 8 + lane_words(f.rows, f.width) * LANES * 8).sum()
+    frames.iter().map(|f| reference + 8 + words_bytes(f.rows, f.width)).sum()
 }
 
 /// Appends the body of integers of one kind, if their ranges fit 64 bits.
@@ -154,24 +174,24 @@ pub(super) fn encode_integers<T: Integer>(values: &[T], input: Input<'_>, out: &
         frame.reference.write(out);
         out.put_u32(offset as u32);
         out.put_u32(frame.width);
-        offset += lane_words(frame.rows, frame.width) * LANES;
+        offset += words_bytes(frame.rows, frame.width) / 8;
     }
-    let mut differences = [0u64; SUB_ROWS];
+    let (mut narrow, mut wide) = ([0u32; SUB_ROWS], [0u64; SUB_ROWS]);
     for (index, frame) in frames.iter().enumerate() {
         let start = input.start + index * SUB_ROWS;
         let sub = &values[start..start + frame.rows];
-        differences.fill(0);
-        for (out, v) in differences.iter_mut().zip(sub) {
-            *out = v.difference(frame.reference).unwrap_or(0);
+        let valid = |row: usize| input.validity.is_none() || input.is_valid(index * SUB_ROWS + row);
+        let difference = |row: usize, v: &T| {
+            if valid(row) { v.difference(frame.reference).unwrap_or(0) } else { 0 }
+        };
+        if frame.width <= NARROW {
+            let pairs = narrow.iter_mut().zip(sub).enumerate();
+            pairs.for_each(|(row, (out, v))| *out = difference(row, v) as u32);
+            pack::<u32, LANES_32>(&narrow[..frame.rows], frame.width, out);
+        } else {
+            wide.iter_mut().zip(sub).enumerate().for_each(|(row, (out, v))| *out = difference(row, v));
+            pack::<u64, LANES_64>(&wide[..frame.rows], frame.width, out);
         }
-        if input.validity.is_some() {
-            for (row, out) in differences[..frame.rows].iter_mut().enumerate() {
-                if !input.is_valid(index * SUB_ROWS + row) {
-                    *out = 0;
-                }
-            }
-        }
-        pack(&differences, frame.rows, frame.width, out);
     }
     true
 }
@@ -180,7 +200,7 @@ pub(super) fn encode_integers<T: Integer>(values: &[T], input: Input<'_>, out: &
 pub struct BitPacked<'a> {
     physical: PhysicalType,
     entries: &'a [u8],
-    words: &'a [[u8; 8]],
+    words: &'a [u8],
     rows: usize,
 }
 
@@ -188,8 +208,48 @@ pub struct BitPacked<'a> {
 struct Sub<'a, T> {
     reference: T,
     width: u32,
-    words: &'a [[u8; 8]],
+    words: &'a [u8],
     rows: usize,
+}
+
+impl<T: Integer> Sub<'_, T> {
+    /// The difference of one value.
+    #[inline(always)]
+    fn difference(&self, row: usize) -> u64 {
+        match self.width {
+            0..=NARROW => pick::<u32, LANES_32>(self.words, self.width, row) as u64,
+            _ => pick::<u64, LANES_64>(self.words, self.width, row),
+        }
+    }
+
+    #[inline(always)]
+    fn value(&self, row: usize) -> T {
+        self.reference.plus(self.difference(row))
+    }
+
+    /// Appends the values of rows `from..to`.
+    #[inline]
+    fn append(&self, from: usize, to: usize, out: &mut Vec<T>) {
+        let (before, reference) = (out.len(), self.reference);
+        let lanes = if self.width <= NARROW { LANES_32 } else { LANES_64 };
+        let (first, last) = (from / lanes, to.div_ceil(lanes));
+        out.reserve((last - first) * lanes);
+        if self.width == 0 {
+            out.resize(before + (last - first) * lanes, reference);
+        } else if self.width <= NARROW {
+            unpack::<u32, LANES_32>(self.words, self.width, first, last, |group| {
+                out.extend_from_slice(&group.map(|difference| reference.plus(difference as u64)));
+            });
+        } else {
+            unpack::<u64, LANES_64>(self.words, self.width, first, last, |group| {
+                out.extend_from_slice(&group.map(|difference| reference.plus(difference)));
+            });
+        }
+        if !from.is_multiple_of(lanes) {
+            out.drain(before..before + from % lanes);
+        }
+        out.truncate(before + to - from);
+    }
 }
 
 impl<'a> BitPacked<'a> {
@@ -201,7 +261,7 @@ impl<'a> BitPacked<'a> {
             _ => return Err(corrupt("bit-packed values of a type that cannot be")),
         };
         let entries = slice(bytes, 0, rows.div_ceil(SUB_ROWS) * (reference + 8), ENDS_EARLY)?;
-        let (words, _) = bytes[entries.len()..].as_chunks();
+        let words = &bytes[entries.len()..];
         Ok(BitPacked { physical, entries, words, rows })
     }
 
@@ -215,8 +275,8 @@ impl<'a> BitPacked<'a> {
             return Err(corrupt("bit-packed width above 64"));
         }
         let rows = SUB_ROWS.min(self.rows - index * SUB_ROWS);
-        let len = lane_words(rows, width) * LANES;
-        match self.words.get(offset..).and_then(|words| words.get(..len)) {
+        let len = words_bytes(rows, width);
+        match self.words.get(offset.saturating_mul(8)..).and_then(|words| words.get(..len)) {
             Some(words) => Ok(Sub { reference: T::read(reference), width, words, rows }),
             None => Err(corrupt(ENDS_EARLY)),
         }
@@ -225,8 +285,7 @@ impl<'a> BitPacked<'a> {
     /// One value.
     #[inline]
     pub(super) fn one<T: Integer>(&self, row: usize) -> Result<T> {
-        let sub = self.sub::<T>(row / SUB_ROWS)?;
-        Ok(sub.reference.plus(pick(sub.words, sub.width, row % SUB_ROWS)))
+        Ok(self.sub::<T>(row / SUB_ROWS)?.value(row % SUB_ROWS))
     }
 
     /// The sum of a few values of one sub-block.
@@ -237,29 +296,20 @@ impl<'a> BitPacked<'a> {
         }
         let sub = self.sub::<i64>(start / SUB_ROWS)?;
         let start = start % SUB_ROWS;
-        let values = (start..start + len).map(|row| sub.reference.plus(pick(sub.words, sub.width, row)));
-        Ok(values.fold(0, i64::wrapping_add))
+        Ok((start..start + len).map(|row| sub.value(row)).fold(0, i64::wrapping_add))
     }
 
     /// The values of a range.
     pub(super) fn range<T: Integer>(&self, start: usize, len: usize) -> Result<Vec<T>> {
         // Room for what an unaligned start unpacks in front and a last, partial group of lanes behind.
-        let mut out: Vec<T> = Vec::with_capacity(len + 2 * LANES);
+        let mut out: Vec<T> = Vec::with_capacity(len + 2 * LANES_32);
         let end = start + len;
         let mut at = start;
         while at < end {
             let index = at / SUB_ROWS;
             let sub = self.sub::<T>(index)?;
             let (from, to) = (at % SUB_ROWS, sub.rows.min(end - index * SUB_ROWS));
-            let before = out.len();
-            let reference = sub.reference;
-            unpack(sub.words, sub.width, from / LANES, to.div_ceil(LANES), |lanes| {
-                out.extend_from_slice(&lanes.map(|difference| reference.plus(difference)));
-            });
-            if from % LANES != 0 {
-                out.drain(before..before + from % LANES);
-            }
-            out.truncate(before + to - from);
+            sub.append(from, to, &mut out);
             at += to - from;
         }
         Ok(out)
@@ -276,8 +326,7 @@ impl<'a> BitPacked<'a> {
                 out.extend(run.iter().map(|row| all[*row as usize - start]));
             } else {
                 let sub = self.sub::<T>(index)?;
-                let one = |row: &u32| sub.reference.plus(pick(sub.words, sub.width, *row as usize % SUB_ROWS));
-                out.extend(run.iter().map(one));
+                out.extend(run.iter().map(|row| sub.value(*row as usize % SUB_ROWS)));
             }
         }
         Ok(out)
@@ -304,5 +353,12 @@ impl<'a> Body<'a> for BitPacked<'a> {
             PhysicalType::I128 => Values::I128(self.some(rows)?),
             _ => Values::I64(self.some(rows)?),
         }))
+    }
+
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        match self.physical {
+            PhysicalType::I128 => self.filter_as::<i128>(predicate.numbers(), start, len, out),
+            _ => self.filter_as::<i64>(predicate.numbers(), start, len, out),
+        }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::plain::{self, Plain};
 use super::{Body, Input, Scalar};
-use crate::{Form, Values};
+use crate::kernel::Predicate;
+use crate::{Bitmap, Form, Values};
 use nacre_types::{PhysicalType, Result};
 
 /// Appends the body, if all rows that are not null hold the same value and there is one.
@@ -48,5 +49,10 @@ impl<'a> Body<'a> for Constant<'a> {
 
     fn take(&self, _: &[u32]) -> Result<Form> {
         self.decode(0, 0)
+    }
+
+    fn filter(&self, predicate: &Predicate, _: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        out.extend_run(predicate.accepts(&self.0.get(0)?), len);
+        Ok(())
     }
 }

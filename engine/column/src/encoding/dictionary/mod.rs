@@ -10,6 +10,7 @@ use super::bitpacked::BitPacked;
 use super::block::{check_text, open_values};
 use super::plain::Plain;
 use super::{Body, Scalar, corrupt};
+use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::hash::Map;
 use nacre_types::{DataType, PhysicalType, Result, key};
@@ -201,6 +202,25 @@ impl<'a> Body<'a> for Coded<'a> {
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
         let codes = self.checked(self.codes.range(start, len)?)?;
         Ok(Form::Dictionary { codes, values: self.dictionary.values()? })
+    }
+
+    /// The dictionary is sorted, so a predicate on values is one on codes: each end of a range is searched.
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        let values = self.dictionary.values()?;
+        let number_below = |at: usize, bound: i128| match &*values {
+            Values::I64(v) => (v[at] as i128) < bound,
+            Values::I128(v) => v[at] < bound,
+            Values::F64(v) => (key::order_f64(v[at]) as i128) < bound,
+            Values::Bool(v) => (v[at] as i128) < bound,
+            Values::Bytes(_) => false,
+        };
+        let bytes_below = |at: usize, bound: &[u8]| matches!(&*values, Values::Bytes(v) if v.get(at) < bound);
+        let codes = predicate.positions(self.dictionary.count, number_below, bytes_below);
+        if codes.is_empty() {
+            out.extend_run(false, len);
+            return Ok(());
+        }
+        self.codes.filter_as::<u32>(&codes, start, len, out)
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {

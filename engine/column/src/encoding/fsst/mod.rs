@@ -9,7 +9,8 @@
 
 use super::plain::{self, Plain};
 use super::{Body, Input, Scalar, corrupt, slice, u32_at};
-use crate::{BytesColumn, Form, Values};
+use crate::kernel::Predicate;
+use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;
@@ -101,6 +102,16 @@ impl<'a> Body<'a> for Fsst<'a> {
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
         self.expand_all(self.codes.decode(start, len)?)
+    }
+
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        let mut text = Vec::new();
+        for row in start..start + len {
+            text.clear();
+            self.expand(self.codes.bytes(row)?, &mut text)?;
+            out.push(predicate.accepts_bytes(&text));
+        }
+        Ok(())
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {

@@ -6,7 +6,8 @@
 //! every row as varints, then the bytes of all rows. So one row costs one chunk.
 
 use super::{Body, Input, Scalar, corrupt, slice, u32_at};
-use crate::{BytesColumn, Form, Values};
+use crate::kernel::Predicate;
+use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;
@@ -133,6 +134,20 @@ impl<'a> Body<'a> for Lz4<'a> {
             at = first + to;
         }
         Ok(Form::Flat(Values::Bytes(out)))
+    }
+
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        let end = start + len;
+        let mut at = start;
+        while at < end {
+            let index = at / self.chunk_rows;
+            let chunk = self.chunk(index)?;
+            let first = index * self.chunk_rows;
+            let to = chunk.ends.len().min(end - first);
+            (at - first..to).for_each(|row| out.push(predicate.accepts_bytes(chunk.get(row))));
+            at = first + to;
+        }
+        Ok(())
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {

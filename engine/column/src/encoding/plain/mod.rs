@@ -8,9 +8,12 @@
 //! zeroes or nothing.
 
 use super::{Body, Input, Scalar, array_at, corrupt, slice, u32_at};
-use crate::{BytesColumn, Form, Values};
+use crate::kernel::Predicate;
+use crate::kernel::predicate::domain;
+use crate::kernel::spans::Spans;
+use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, key};
 use std::borrow::Cow;
 
 const FIXED: u32 = 0;
@@ -270,6 +273,33 @@ impl<'a> Body<'a> for Plain<'a> {
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
         Ok(Form::Flat(self.values(start, len)?))
+    }
+
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
+        let (ranges, domain) = (predicate.numbers(), domain(self.physical));
+        match self.physical {
+            PhysicalType::Bool => {
+                let pass = [predicate.accepts_number(0), predicate.accepts_number(1)];
+                (start..start + len).for_each(|row| out.push(pass[self.bit(row) as usize]));
+            }
+            PhysicalType::I64 => {
+                Spans::<u64>::new(ranges, domain, 0).filter(fixed(8)?.as_chunks::<8>().0, u64::from_le_bytes, out);
+            }
+            PhysicalType::F64 => {
+                let order = |raw| key::order_f64(f64::from_le_bytes(raw));
+                Spans::<u64>::new(ranges, domain, 0).filter(fixed(8)?.as_chunks::<8>().0, order, out);
+            }
+            PhysicalType::I128 => {
+                Spans::<u128>::new(ranges, domain, 0).filter(fixed(16)?.as_chunks::<16>().0, u128::from_le_bytes, out);
+            }
+            PhysicalType::Bytes => {
+                for row in start..start + len {
+                    out.push(predicate.accepts_bytes(self.bytes(row)?));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {

@@ -8,7 +8,8 @@
 use super::bitpacked::{self, BitPacked};
 use super::plain::{self, Plain};
 use super::{Body, Encoding, Input, Scalar, corrupt, slice, u32_at};
-use crate::{Form, Values};
+use crate::kernel::Predicate;
+use crate::{Bitmap, Form, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 
@@ -174,6 +175,25 @@ impl<'a> Body<'a> for RunLength<'a> {
             }
         }
         self.expand(values, positions)
+    }
+
+    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+        let first = self.run(start);
+        let past = self.run(start + len - 1).min(self.ends.len() - 1) + 1;
+        let mut passes = Bitmap::default();
+        if first < past {
+            self.values().filter(predicate, first, past - first, &mut passes)?;
+        }
+        let mut at = start;
+        for run in first..past {
+            let end = self.end(run)?.min(start + len);
+            if end <= at {
+                break;
+            }
+            out.extend_run(passes.get(run - first), end - at);
+            at = end;
+        }
+        if at < start + len { Err(corrupt(BAD_END)) } else { Ok(()) }
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {

@@ -2,11 +2,13 @@
 //! and damaged bytes are errors or other values, never a panic or a huge allocation.
 
 use super::block::encode;
-use super::{Block, ColumnPlan, Dictionary, Encoding, Input, dictionary, encode_block};
+use super::{Block, ColumnPlan, Dictionary, Encoding, Input, Scalar, dictionary, encode_block};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::hash_u64;
 use nacre_types::{DataType, Value};
 use std::sync::{Arc, OnceLock};
+
+mod filter;
 
 /// Xorshift, seeded: failures replay.
 struct Random(u64);
@@ -200,6 +202,7 @@ fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random
             assert!(same(&value, &expected.value(row)), "{what} get {row}: {value:?}");
             assert_eq!(order, Some(std::cmp::Ordering::Equal), "{what} compare {row}");
         }
+        filter::check(&block, data_type, &expected, random, &what);
         for (start, len) in [(0, rows + 1), (rows + 1, 0), (usize::MAX, 2)] {
             assert!(block.read(data_type, rows, |b| b.decode(start, len)).unwrap().is_err());
         }
@@ -318,6 +321,7 @@ fn survive(block: &Encoded, data_type: DataType, rows: usize) {
     let _ = block.read(data_type, rows, |b| {
         let _ = b.decode(0, rows).map(|v| (0..rows).for_each(|row| drop(v.value(row))));
         let _ = b.decode(rows / 3, rows / 3);
+        filter::survive(b, data_type, rows);
         let _ = b.take(&[0, rows as u32 / 2, rows as u32 - 1]);
         let _ = b.take(&(0..rows as u32).collect::<Vec<_>>());
         for row in [0, rows / 2, rows - 1] {

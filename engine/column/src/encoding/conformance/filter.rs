@@ -1,0 +1,133 @@
+//! The part of the suite about filters: every encoding answers what testing each value does. And
+//! columns of 2^20 rows, in blocks as a segment has them.
+
+use super::*;
+use crate::kernel::{Comparison, Predicate};
+use nacre_types::limits::BLOCK_ROWS;
+
+/// Constants from the data, and their neighbours.
+fn constants(data_type: DataType, expected: &Vector, random: &mut Random) -> Vec<Value> {
+    let physical = data_type.physical();
+    let mut out = Vec::new();
+    for _ in 0..2 {
+        let value = expected.value(random.below(expected.len() as u64) as usize);
+        if value.is_null() {
+            continue;
+        }
+        if let Some(n) = nacre_types::key::integer(&value)
+            && physical == nacre_types::PhysicalType::I64
+        {
+            out.push(Value::Int((n as i64).wrapping_add(1)));
+        }
+        if let Value::Text(text) = &value {
+            out.push(Value::Text(text.chars().take(5).collect::<String>()));
+        }
+        out.push(value);
+    }
+    out
+}
+
+fn predicates(data_type: DataType, expected: &Vector, random: &mut Random) -> Vec<Predicate> {
+    let physical = data_type.physical();
+    let constants = constants(data_type, expected, random);
+    let compare = |op, constant| Predicate::compare(physical, op, constant).unwrap();
+    let mut out = vec![Predicate::nothing(physical), Predicate::nothing(physical).not()];
+    for constant in &constants {
+        out.extend(Comparison::ALL.map(|op| compare(op, constant)));
+    }
+    if let [low, .., high] = &constants[..] {
+        let between = compare(Comparison::GreaterOrEqual, low).and(&compare(Comparison::LessOrEqual, high));
+        out.extend([between.clone(), between.not()]);
+    }
+    let several: Vec<Value> = (0..9).map(|_| expected.value(random.below(expected.len() as u64) as usize)).collect();
+    for list in [&constants[..], &several] {
+        let list = Predicate::any_of(physical, list).unwrap();
+        out.extend([list.clone(), list.not()]);
+    }
+    out
+}
+
+fn assert_bits(bits: &Bitmap, predicate: &Predicate, passes: &[bool], what: &str) {
+    assert_eq!(bits.len(), passes.len(), "{what}");
+    for (row, pass) in passes.iter().enumerate() {
+        assert_eq!(bits.get(row), *pass, "{what}: row {row} by {predicate:?}");
+    }
+}
+
+/// What each value says by itself.
+fn passes(predicate: &Predicate, expected: &Vector) -> Vec<bool> {
+    let flat = expected.flat();
+    let one = |row| !expected.is_null(row) && predicate.accepts(&Scalar::at(&flat, row));
+    (0..expected.len()).map(one).collect()
+}
+
+/// Filters of a block of these values.
+pub(super) fn check(block: &Encoded, data_type: DataType, expected: &Vector, random: &mut Random, what: &str) {
+    let rows = expected.len();
+    let start = random.below(rows as u64) as usize;
+    for predicate in predicates(data_type, expected, random) {
+        let passes = passes(&predicate, expected);
+        for (start, len) in [(0, rows), (start, rows - start), (start, (rows - start).min(70)), (rows, 0)] {
+            let bits = block.read(data_type, rows, |b| b.filter(&predicate, start, len)).unwrap().unwrap();
+            assert_bits(&bits, &predicate, &passes[start..start + len], &format!("{what} filter {start}+{len}"));
+        }
+    }
+    let all = Predicate::nothing(data_type.physical()).not();
+    assert!(block.read(data_type, rows, |b| b.filter(&all, 1, rows).is_err()).unwrap());
+}
+
+/// Filters a damaged block.
+pub(super) fn survive(block: &Block<'_>, data_type: DataType, rows: usize) {
+    let constant = match data_type.physical() {
+        nacre_types::PhysicalType::Bool => Value::Boolean(true),
+        nacre_types::PhysicalType::F64 => Value::Float(3.5),
+        nacre_types::PhysicalType::Bytes => Value::Text("v".into()),
+        _ => Value::Int(1_000),
+    };
+    for op in [Comparison::Less, Comparison::NotEqual] {
+        let predicate = Predicate::compare(data_type.physical(), op, &constant).unwrap();
+        let _ = block.filter(&predicate, 0, rows);
+        let _ = block.filter(&predicate, rows / 3, rows / 3);
+    }
+}
+
+#[test]
+fn a_million_rows_in_every_encoding() {
+    let mut random = Random::new(20);
+    let cases = [
+        (Encoding::Plain, DataType::TEXT, Shape::Random),
+        (Encoding::Constant, WIDE, Shape::One),
+        (Encoding::BitPacked, DataType::Int64, Shape::Narrow),
+        (Encoding::Dictionary, DataType::TEXT, Shape::Few),
+        (Encoding::Lz4, DataType::TEXT, Shape::Few),
+        (Encoding::RunLength, DataType::Timestamp, Shape::Runs),
+        (Encoding::Delta, DataType::Int64, Shape::Ascending),
+        (Encoding::Fsst, DataType::TEXT, Shape::Narrow),
+    ];
+    assert_eq!(cases.len(), Encoding::ALL.len());
+    for (encoding, data_type, shape) in cases {
+        let mut rows = 0;
+        let mut found = 0;
+        let mut wanted = 0;
+        for part in 0..(1 << 20) / BLOCK_ROWS {
+            let values = values(data_type, shape, BLOCK_ROWS, &mut random);
+            let validity = validity([0, 5][part % 2], BLOCK_ROWS, &mut random);
+            let expected = Vector::new(data_type, values.clone(), validity.clone());
+            let what = format!("{} block {part}", encoding.name());
+            let block = encoded(encoding, &values, &validity).unwrap();
+            let all = block.read(data_type, BLOCK_ROWS, |b| b.decode(0, BLOCK_ROWS)).unwrap().unwrap();
+            let every: Vec<u32> = (0..BLOCK_ROWS as u32).collect();
+            assert_rows(&all, &every, &expected, &what);
+            let row = random.below(BLOCK_ROWS as u64) as usize;
+            let value = block.read(data_type, BLOCK_ROWS, |b| b.get(row).unwrap().to_value(data_type)).unwrap();
+            assert!(same(&value, &expected.value(row)), "{what} get {row}");
+            let constant = expected.value(random.below(BLOCK_ROWS as u64) as usize);
+            let predicate = Predicate::compare(data_type.physical(), Comparison::LessOrEqual, &constant).unwrap();
+            let bits = block.read(data_type, BLOCK_ROWS, |b| b.filter(&predicate, 0, BLOCK_ROWS)).unwrap().unwrap();
+            found += bits.count_ones();
+            wanted += passes(&predicate, &expected).iter().filter(|pass| **pass).count();
+            rows += all.len();
+        }
+        assert_eq!((rows, found), (1 << 20, wanted), "{}", encoding.name());
+    }
+}

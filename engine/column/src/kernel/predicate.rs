@@ -1,0 +1,328 @@
+//! A predicate on one column, as the set of values that pass it: disjoint, ascending ranges.
+//!
+//! Comparisons with a constant, `BETWEEN`, `IN`, and their conjunctions and negations all become such
+//! a set, so encodings know one kind of test instead of one an operator. Nulls are in no set. Numbers
+//! are ranges, both ends included, over `i128`: integers as they are, booleans as 0 and 1, floats by
+//! their place in SQL's total order ([`key::order_f64`]: −0 equals 0, NaN is greatest). Text and
+//! binary are intervals of byte strings.
+
+use super::Comparison;
+use crate::encoding::Scalar;
+use nacre_types::{PhysicalType, Value, key};
+
+/// A range of numbers, both ends included.
+pub(crate) type Range = (i128, i128);
+
+/// A range of byte strings: from `low` on, up to but without `high`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    low: Vec<u8>,
+    /// No end when `None`.
+    high: Option<Vec<u8>>,
+}
+
+impl Interval {
+    #[inline]
+    fn contains(&self, value: &[u8]) -> bool {
+        value >= &self.low[..] && self.high.as_ref().is_none_or(|high| value < &high[..])
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Set {
+    Numbers(Vec<Range>),
+    Bytes(Vec<Interval>),
+}
+
+/// The values of a column that pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predicate {
+    physical: PhysicalType,
+    set: Set,
+}
+
+/// The least and the greatest number of a physical type.
+pub(crate) fn domain(physical: PhysicalType) -> Range {
+    match physical {
+        PhysicalType::Bool => (0, 1),
+        PhysicalType::I64 => (i64::MIN as i128, i64::MAX as i128),
+        PhysicalType::F64 => (0, u64::MAX as i128),
+        PhysicalType::I128 | PhysicalType::Bytes => (i128::MIN, i128::MAX),
+    }
+}
+
+/// The number a value is to a column of a physical type.
+fn number(physical: PhysicalType, value: &Value) -> Option<i128> {
+    match (physical, value) {
+        (PhysicalType::Bool, Value::Boolean(v)) => Some(*v as i128),
+        (PhysicalType::F64, Value::Float(v)) => Some(key::order_f64(*v) as i128),
+        (PhysicalType::I64 | PhysicalType::I128, v) => key::integer(v),
+        _ => None,
+    }
+}
+
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Text(v) | Value::Json(v) => Some(v.as_bytes()),
+        Value::Binary(v) => Some(v),
+        _ => None,
+    }
+}
+
+/// The least byte string above `value`.
+fn successor(value: &[u8]) -> Vec<u8> {
+    [value, &[0]].concat()
+}
+
+impl Predicate {
+    /// What `column op constant` lets pass; nothing when the constant is null. `None` when the constant
+    /// is not of the physical type. An integer may lie outside the column's type.
+    pub fn compare(physical: PhysicalType, op: Comparison, constant: &Value) -> Option<Predicate> {
+        if constant.is_null() {
+            return Some(Predicate::nothing(physical));
+        }
+        let negated = |op| Predicate::compare(physical, op, constant).map(Predicate::not);
+        let set = if physical == PhysicalType::Bytes {
+            let c = bytes(constant)?;
+            let interval = |low: Vec<u8>, high| Set::Bytes(vec![Interval { low, high }]);
+            match op {
+                Comparison::Equal => interval(c.to_vec(), Some(successor(c))),
+                Comparison::GreaterOrEqual => interval(c.to_vec(), None),
+                Comparison::Greater => interval(successor(c), None),
+                Comparison::NotEqual => return negated(Comparison::Equal),
+                Comparison::Less => return negated(Comparison::GreaterOrEqual),
+                Comparison::LessOrEqual => return negated(Comparison::Greater),
+            }
+        } else {
+            let (min, max) = domain(physical);
+            let c = number(physical, constant)?;
+            let range = |low: i128, high: i128| {
+                let range = (low.max(min), high.min(max));
+                Set::Numbers(if range.0 <= range.1 { vec![range] } else { Vec::new() })
+            };
+            match op {
+                Comparison::Equal => range(c, c),
+                Comparison::GreaterOrEqual => range(c, max),
+                Comparison::LessOrEqual => range(min, c),
+                Comparison::NotEqual => return negated(Comparison::Equal),
+                Comparison::Less => return negated(Comparison::GreaterOrEqual),
+                Comparison::Greater => return negated(Comparison::LessOrEqual),
+            }
+        };
+        Some(Predicate { physical, set })
+    }
+
+    /// What `column IN (constants)` lets pass; nulls among them match nothing.
+    pub fn any_of<'a>(physical: PhysicalType, constants: impl IntoIterator<Item = &'a Value>) -> Option<Predicate> {
+        let mut set = Predicate::nothing(physical).set;
+        for constant in constants {
+            match (Predicate::compare(physical, Comparison::Equal, constant)?.set, &mut set) {
+                (Set::Numbers(more), Set::Numbers(all)) => all.extend(more),
+                (Set::Bytes(more), Set::Bytes(all)) => all.extend(more),
+                _ => return None,
+            }
+        }
+        match &mut set {
+            Set::Numbers(all) => {
+                all.sort_unstable();
+                // Equal ones are one; neighbours become one range.
+                all.dedup_by(|next, kept| {
+                    let joins = kept.1.checked_add(1).is_none_or(|end| next.0 <= end);
+                    if joins {
+                        kept.1 = kept.1.max(next.1);
+                    }
+                    joins
+                });
+            }
+            Set::Bytes(all) => {
+                all.sort_unstable_by(|a, b| a.low.cmp(&b.low));
+                all.dedup();
+            }
+        }
+        Some(Predicate { physical, set })
+    }
+
+    /// Lets nothing pass.
+    pub fn nothing(physical: PhysicalType) -> Predicate {
+        let set = if physical == PhysicalType::Bytes { Set::Bytes(Vec::new()) } else { Set::Numbers(Vec::new()) };
+        Predicate { physical, set }
+    }
+
+    /// Lets pass what this one does not. Nulls pass neither.
+    #[expect(clippy::should_implement_trait, reason = "a set's complement, not an operator on predicates")]
+    pub fn not(self) -> Predicate {
+        let set = match self.set {
+            Set::Numbers(ranges) => {
+                let (min, max) = domain(self.physical);
+                let mut out = Vec::with_capacity(ranges.len() + 1);
+                // Where the next gap begins; nowhere once the end of the domain is covered.
+                let mut next = Some(min);
+                for (low, high) in ranges {
+                    if let Some(from) = next.filter(|from| *from < low) {
+                        out.push((from, low - 1));
+                    }
+                    next = high.checked_add(1);
+                }
+                if let Some(from) = next.filter(|from| *from <= max) {
+                    out.push((from, max));
+                }
+                Set::Numbers(out)
+            }
+            Set::Bytes(intervals) => {
+                let mut out = Vec::with_capacity(intervals.len() + 1);
+                let mut next = Some(Vec::new());
+                for interval in intervals {
+                    if let Some(low) = next.filter(|low| *low < interval.low) {
+                        out.push(Interval { low, high: Some(interval.low) });
+                    }
+                    next = interval.high;
+                }
+                out.extend(next.map(|low| Interval { low, high: None }));
+                Set::Bytes(out)
+            }
+        };
+        Predicate { physical: self.physical, set }
+    }
+
+    /// Lets pass what both do. They are of one physical type.
+    pub fn and(self, other: &Predicate) -> Predicate {
+        debug_assert_eq!(self.physical, other.physical);
+        let set = match (&self.set, &other.set) {
+            (Set::Numbers(a), Set::Numbers(b)) => {
+                Set::Numbers(overlaps(a, b, |a, b| (a.0.max(b.0), a.1.min(b.1)), |r| r.0 <= r.1, |a, b| a.1 <= b.1))
+            }
+            (Set::Bytes(a), Set::Bytes(b)) => Set::Bytes(overlaps(
+                a,
+                b,
+                |a, b| {
+                    let low = a.low.clone().max(b.low.clone());
+                    let high = if ends_first(&a.high, &b.high) { &a.high } else { &b.high };
+                    Interval { low, high: high.clone() }
+                },
+                |both| both.high.as_ref().is_none_or(|high| both.low < *high),
+                |a, b| ends_first(&a.high, &b.high),
+            )),
+            _ => return Predicate::nothing(self.physical),
+        };
+        Predicate { physical: self.physical, set }
+    }
+
+    /// Whether nothing can pass.
+    pub fn is_nothing(&self) -> bool {
+        match &self.set {
+            Set::Numbers(ranges) => ranges.is_empty(),
+            Set::Bytes(intervals) => intervals.is_empty(),
+        }
+    }
+
+    /// The physical type of the column it is for.
+    pub fn physical(&self) -> PhysicalType {
+        self.physical
+    }
+
+    /// The ranges of numbers that pass; none for text.
+    pub(crate) fn numbers(&self) -> &[Range] {
+        match &self.set {
+            Set::Numbers(ranges) => ranges,
+            Set::Bytes(_) => &[],
+        }
+    }
+
+    /// The positions that pass among `count` values in ascending order, as ranges. `below` says whether
+    /// the value at a position is below a bound.
+    pub(crate) fn positions(
+        &self,
+        count: usize,
+        number_below: impl Fn(usize, i128) -> bool,
+        bytes_below: impl Fn(usize, &[u8]) -> bool,
+    ) -> Vec<Range> {
+        let first = |below: &dyn Fn(usize) -> bool| {
+            let (mut low, mut high) = (0, count);
+            while low < high {
+                let middle = low.midpoint(high);
+                if below(middle) { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let mut out: Vec<Range> = Vec::new();
+        let mut put = |start: usize, end: usize| {
+            if start < end {
+                match out.last_mut().filter(|last| last.1 + 1 == start as i128) {
+                    Some(last) => last.1 = end as i128 - 1,
+                    None => out.push((start as i128, end as i128 - 1)),
+                }
+            }
+        };
+        match &self.set {
+            Set::Numbers(ranges) => ranges.iter().for_each(|(low, high)| {
+                let end = high.checked_add(1).map_or(count, |past| first(&|at| number_below(at, past)));
+                put(first(&|at| number_below(at, *low)), end);
+            }),
+            Set::Bytes(intervals) => intervals.iter().for_each(|interval| {
+                let end = interval.high.as_ref().map_or(count, |high| first(&|at| bytes_below(at, high)));
+                put(first(&|at| bytes_below(at, &interval.low)), end);
+            }),
+        }
+        out
+    }
+
+    /// Whether a number passes.
+    #[inline]
+    pub(crate) fn accepts_number(&self, value: i128) -> bool {
+        let ranges = self.numbers();
+        let at = ranges.partition_point(|range| range.1 < value);
+        ranges.get(at).is_some_and(|range| range.0 <= value)
+    }
+
+    /// Whether text or binary passes.
+    #[inline]
+    pub(crate) fn accepts_bytes(&self, value: &[u8]) -> bool {
+        match &self.set {
+            Set::Bytes(intervals) => match &intervals[..] {
+                [only] => only.contains(value),
+                all => {
+                    let at = all.partition_point(|interval| &interval.low[..] <= value);
+                    all[..at].last().is_some_and(|interval| interval.contains(value))
+                }
+            },
+            Set::Numbers(_) => false,
+        }
+    }
+
+    /// Whether one value passes.
+    pub fn accepts(&self, value: &Scalar<'_>) -> bool {
+        match value {
+            Scalar::Null => false,
+            Scalar::Bool(v) => self.accepts_number(*v as i128),
+            Scalar::I64(v) => self.accepts_number(*v as i128),
+            Scalar::I128(v) => self.accepts_number(*v),
+            Scalar::F64(v) => self.accepts_number(key::order_f64(*v) as i128),
+            Scalar::Bytes(v) => self.accepts_bytes(v),
+        }
+    }
+}
+
+/// Whether the end `a` is not after the end `b`.
+fn ends_first(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a <= b,
+        (a, _) => a.is_some(),
+    }
+}
+
+/// What two ascending lists have in common.
+fn overlaps<T>(
+    a: &[T],
+    b: &[T],
+    both: impl Fn(&T, &T) -> T,
+    there: impl Fn(&T) -> bool,
+    ends_first: impl Fn(&T, &T) -> bool,
+) -> Vec<T> {
+    let mut out = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
+        out.extend(Some(both(left, right)).filter(&there));
+        if ends_first(left, right) { i += 1 } else { j += 1 }
+    }
+    out
+}
