@@ -10,8 +10,8 @@ use nacre_types::bytes::{Reader, Write};
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result};
 
-/// The version this build writes, and the newest it reads.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The version this build writes, and the only one it reads: version 1, which named no partitions, was never released.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 /// Bytes of the header of a chunk or snapshot file. The same in every version, as are the places of
 /// magic, version and header checksum: a newer version can be told from damage.
 pub(crate) const FILE_HEADER_BYTES: usize = 64;
@@ -104,9 +104,9 @@ impl FileHeader {
         let mut reader = Reader::new(head, "file header");
         reader.take(8)?;
         let version = reader.u32()?;
-        if version > FORMAT_VERSION {
+        if version > 0 && version != FORMAT_VERSION {
             return Err(Error::unsupported(format!(
-                "{name} has format version {version}; this build reads versions up to {FORMAT_VERSION}"
+                "{name} has format version {version}; this build reads version {FORMAT_VERSION}"
             )));
         }
         let header_bytes = reader.u32()?;

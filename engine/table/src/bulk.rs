@@ -4,6 +4,7 @@
 //! without any lock; then, under the commit lock, only if the table changed meanwhile.
 
 use crate::gather::{Pick, gather};
+use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
@@ -32,14 +33,22 @@ pub struct BulkLoad {
     store: Arc<Store>,
     table: Arc<Table>,
     on_duplicate: OnDuplicate,
-    pending: Vec<Batch>,
-    pending_rows: usize,
+    /// Of each partition.
+    pending: Vec<Pending>,
     files: Vec<Loaded>,
     done: bool,
 }
 
+/// Rows of one partition that are not in a file yet.
+#[derive(Default)]
+struct Pending {
+    batches: Vec<Batch>,
+    rows: usize,
+}
+
 /// A segment of the load, and its rows that must not appear.
 struct Loaded {
+    partition: u32,
     segment: Arc<Segment>,
     rejected: RoaringBitmap,
 }
@@ -47,9 +56,9 @@ struct Loaded {
 /// Rows outside the load that it replaces.
 #[derive(Default)]
 struct Replaced {
-    /// Nodes whose key is in the load from now on: replaced rows, and tombstones.
-    nodes: Vec<Arc<Node>>,
-    rows: Map<u64, (Arc<SegmentState>, RoaringBitmap)>,
+    /// Nodes whose key is in the load from now on, with their partition: replaced rows, and tombstones.
+    nodes: Vec<(u32, Arc<Node>)>,
+    rows: Map<u64, (u32, Arc<SegmentState>, RoaringBitmap)>,
 }
 
 impl Store {
@@ -59,8 +68,7 @@ impl Store {
             store: self.clone(),
             table: table.clone(),
             on_duplicate,
-            pending: Vec::new(),
-            pending_rows: 0,
+            pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
             done: false,
         }
@@ -77,23 +85,33 @@ impl BulkLoad {
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
-        self.pending_rows += batch.rows;
+        self.append_to(0, batch)
+    }
+
+    fn append_to(&mut self, partition: u32, batch: Batch) -> Result<()> {
+        let Some(pending) = self.pending.get_mut(partition as usize) else { return Ok(()) };
+        pending.rows += batch.rows;
         if batch.rows > 0 {
-            self.pending.push(batch);
+            pending.batches.push(batch);
         }
         // A batch may be large; what is written is split into segments of the right size.
-        while self.pending_rows >= self.store.options.segment_rows {
-            self.write_pending()?;
+        while self.pending_rows(partition) >= self.store.options.segment_rows {
+            self.write_pending(partition)?;
         }
         Ok(())
     }
 
-    /// Writes the next segment from the pending rows.
-    fn write_pending(&mut self) -> Result<()> {
+    fn pending_rows(&self, partition: u32) -> usize {
+        self.pending.get(partition as usize).map_or(0, |p| p.rows)
+    }
+
+    /// Writes the next segment from the pending rows of a partition.
+    fn write_pending(&mut self, partition: u32) -> Result<()> {
+        let Some(pending) = self.pending.get_mut(partition as usize) else { return Ok(()) };
         let mut taken: Vec<Batch> = Vec::new();
         let mut count = 0;
         let mut rest: Vec<Batch> = Vec::new();
-        for batch in self.pending.drain(..) {
+        for batch in pending.batches.drain(..) {
             let room = self.store.options.segment_rows - count;
             if room == 0 {
                 rest.push(batch);
@@ -110,21 +128,21 @@ impl BulkLoad {
                 count += room;
             }
         }
-        self.pending = rest;
-        self.pending_rows -= count;
+        pending.batches = rest;
+        pending.rows -= count;
         if count == 0 {
             return Ok(());
         }
-        let loaded = self.write_sorted(taken, count)?;
+        let loaded = self.write_sorted(partition, taken, count)?;
         self.files.push(loaded);
         Ok(())
     }
 
-    fn write_sorted(&self, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
+    fn write_sorted(&self, partition: u32, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
         let mut builder = SegmentBuilder::new(self.table.segment_columns());
         match self.table.key_columns() {
             None => {
-                let mut number = self.table.reserve_row_numbers(count as u64) as i64;
+                let mut number = self.table.partition(partition).reserve_row_numbers(count as u64) as i64;
                 for mut batch in batches {
                     let numbers: Vec<i64> = (number..number + batch.rows as i64).collect();
                     number += batch.rows as i64;
@@ -141,7 +159,7 @@ impl BulkLoad {
                 }
             }
         }
-        Ok(Loaded { segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
+        Ok(Loaded { partition, segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
     }
 
     /// Sorts by key; of one key twice, writes only the row the option asks for: inside a segment keys are
@@ -175,8 +193,10 @@ impl BulkLoad {
 
     /// Publishes all rows, or none. Returns how many rows the table gained or replaced.
     pub fn finish(mut self) -> Result<u64> {
-        while self.pending_rows > 0 {
-            self.write_pending()?;
+        for partition in 0..self.pending.len() as u32 {
+            while self.pending_rows(partition) > 0 {
+                self.write_pending(partition)?;
+            }
         }
         if self.files.is_empty() {
             return Ok(0);
@@ -199,6 +219,9 @@ impl BulkLoad {
             for earlier in 0..later {
                 let (before, after) = self.files.split_at_mut(later);
                 let (Some(earlier), Some(later)) = (before.get_mut(earlier), after.first_mut()) else { continue };
+                if earlier.partition != later.partition {
+                    continue;
+                }
                 let earlier_state = SegmentState::new(earlier.segment.clone(), FOREVER, RoaringBitmap::new());
                 let table = &self.table;
                 let on_duplicate = self.on_duplicate;
@@ -228,7 +251,8 @@ impl BulkLoad {
         let table = &self.table;
         let on_duplicate = self.on_duplicate;
         for file in &mut self.files {
-            for state in table.segments().iter().filter(|s| s.is_current() && !own.contains(&s.segment.id())) {
+            let others = table.partition(file.partition).segments();
+            for state in others.iter().filter(|s| s.is_current() && !own.contains(&s.segment.id())) {
                 for_each_overlap(table, state, &file.segment, |old_row, new_row, key| {
                     if state.is_deleted(old_row) || file.rejected.contains(new_row) {
                         return Ok(());
@@ -240,24 +264,29 @@ impl BulkLoad {
                         }
                         OnDuplicate::Replace => {
                             let entry = replaced.rows.entry(state.segment.id());
-                            entry.or_insert_with(|| (state.clone(), RoaringBitmap::new())).1.insert(old_row);
+                            let made = || (file.partition, state.clone(), RoaringBitmap::new());
+                            entry.or_insert_with(made).2.insert(old_row);
                         }
                     }
                     Ok(())
                 })?;
             }
         }
-        self.resolve_rowstore(&mut replaced)?;
+        self.resolve_rowstores(&mut replaced)?;
         Ok(replaced)
     }
 
-    fn resolve_rowstore(&mut self, replaced: &mut Replaced) -> Result<()> {
+    fn resolve_rowstores(&mut self, replaced: &mut Replaced) -> Result<()> {
         let table = self.table.clone();
+        table.partitions().iter().try_for_each(|partition| self.resolve_rowstore(&table, partition, replaced))
+    }
+
+    fn resolve_rowstore(&mut self, table: &Table, partition: &Partition, replaced: &mut Replaced) -> Result<()> {
         let mut after: Option<Arc<[u8]>> = None;
         let mut nodes = Vec::new();
         loop {
             nodes.clear();
-            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
             let Some(last) = nodes.last() else { return Ok(()) };
             after = Some(last.key().clone());
             for node in &nodes {
@@ -267,7 +296,7 @@ impl BulkLoad {
                     continue;
                 }
                 let values = key::decode(node.key(), &table.key_types())?;
-                for file in &mut self.files {
+                for file in self.files.iter_mut().filter(|f| f.partition == partition.number()) {
                     let state = SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
                     let Some(row) = table.find_in_segment(&state, &values)? else { continue };
                     if file.rejected.contains(row) {
@@ -281,7 +310,9 @@ impl BulkLoad {
                     }
                     match (&newest, self.on_duplicate) {
                         // A tombstone that older snapshots still need must not hide the new row.
-                        (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => replaced.nodes.push(node.clone()),
+                        (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => {
+                            replaced.nodes.push((partition.number(), node.clone()));
+                        }
                         (_, OnDuplicate::Error) => return Err(table.duplicate(&values)),
                         (_, OnDuplicate::Skip) => {
                             file.rejected.insert(row);
@@ -310,32 +341,44 @@ impl BulkLoad {
                 Arc::new(state.with_content(commit))
             })
             .collect();
-        table.update_segments(|list| list.extend(states.iter().cloned()));
+        for partition in table.partitions() {
+            let own = |(file, _): &(&Loaded, &Arc<SegmentState>)| file.partition == partition.number();
+            let added = self.files.iter().zip(&states).filter(own).map(|(_, state)| state.clone());
+            partition.update_segments(|list| list.extend(added));
+        }
         let result = (|| {
             if table.changed() != seen {
                 // Second phase: everything again, now that nothing can change any more.
                 replaced = self.resolve_outside()?;
             } else {
                 replaced.nodes.clear();
-                self.resolve_rowstore(&mut replaced)?;
+                self.resolve_rowstores(&mut replaced)?;
             }
             let mut payload = record::begin(commit);
-            for node in &replaced.nodes {
-                record::delete(&mut payload, table.id(), node.key());
+            for (partition, node) in &replaced.nodes {
+                record::delete(&mut payload, table.place(table.partition(*partition)), node.key());
             }
-            for (state, rows) in replaced.rows.values() {
-                record::delete_rows(&mut payload, table.id(), state.segment.id(), rows)?;
+            for (partition, state, rows) in replaced.rows.values() {
+                let place = table.place(table.partition(*partition));
+                record::delete_rows(&mut payload, place, state.segment.id(), rows)?;
             }
-            let segments: Vec<NewSegment> =
-                self.files.iter().map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
-            record::add_segments(&mut payload, table.id(), &segments)?;
+            for partition in table.partitions() {
+                let own = self.files.iter().filter(|f| f.partition == partition.number());
+                let segments: Vec<NewSegment> =
+                    own.map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
+                if !segments.is_empty() {
+                    record::add_segments(&mut payload, table.place(partition), &segments)?;
+                }
+            }
             self.store.log.append(&payload)
         })();
         let lsn = match result {
             Ok(lsn) => lsn,
             Err(error) => {
                 let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
-                table.update_segments(|list| list.retain(|s| !own.contains(&s.segment.id())));
+                for partition in table.partitions() {
+                    partition.update_segments(|list| list.retain(|s| !own.contains(&s.segment.id())));
+                }
                 return Err(error);
             }
         };
@@ -346,11 +389,11 @@ impl BulkLoad {
                 added.delete(commit, file.rejected.clone(), commit);
             }
         }
-        for node in &replaced.nodes {
+        for (_, node) in &replaced.nodes {
             // The key's row is in one of the new segments: not deleted, but elsewhere, and changed.
             node.push_version(Version { commit, content: commit, change: Change::Flushed });
         }
-        for (state, rows) in replaced.rows.values() {
+        for (_, state, rows) in replaced.rows.values() {
             state.delete(commit, rows.clone(), oldest);
         }
         table.set_changed(commit);

@@ -1,5 +1,6 @@
 //! `check`: reads everything and compares it with what must hold. Reports; repairs nothing.
 
+use crate::partition::Partition;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
@@ -33,10 +34,22 @@ fn report(findings: &mut Vec<String>, finding: String) {
 }
 
 fn check_table(table: &Arc<Table>, at: Timestamp, findings: &mut Vec<String>) {
-    let name = &table.schema().name;
     // Two hashes of each key make a false alarm as good as impossible without keeping the keys.
     let mut keys: Set<(u64, u64)> = Set::default();
-    for state in table.segments().iter().filter(|s| s.exists_at(at)) {
+    for partition in table.partitions() {
+        check_partition(table, partition, at, &mut keys, findings);
+    }
+}
+
+fn check_partition(
+    table: &Table,
+    partition: &Partition,
+    at: Timestamp,
+    keys: &mut Set<(u64, u64)>,
+    findings: &mut Vec<String>,
+) {
+    let name = &table.schema().name;
+    for state in partition.segments().iter().filter(|s| s.exists_at(at)) {
         let problems = state.segment.verify();
         let damaged = !problems.is_empty();
         for problem in problems {
@@ -52,11 +65,11 @@ fn check_table(table: &Arc<Table>, at: Timestamp, findings: &mut Vec<String>) {
             );
         }
         // Keys of a damaged segment cannot be read, or not be trusted.
-        if !damaged && let Err(e) = check_keys(table, state, at, &mut keys, findings) {
+        if !damaged && let Err(e) = check_keys(table, state, at, keys, findings) {
             report(findings, format!("table {name}: {}", e.message()));
         }
     }
-    check_rowstore(table, at, &mut keys, findings);
+    check_rowstore(table, partition, at, keys, findings);
 }
 
 fn fingerprint(key: &[u8]) -> (u64, u64) {
@@ -102,10 +115,16 @@ fn check_keys(
     Ok(())
 }
 
-fn check_rowstore(table: &Table, at: Timestamp, keys: &mut Set<(u64, u64)>, findings: &mut Vec<String>) {
+fn check_rowstore(
+    table: &Table,
+    partition: &Partition,
+    at: Timestamp,
+    keys: &mut Set<(u64, u64)>,
+    findings: &mut Vec<String>,
+) {
     let name = &table.schema().name;
     let mut nodes = Vec::new();
-    table.rowstore.range_after(None, usize::MAX, &mut nodes);
+    partition.rowstore.range_after(None, usize::MAX, &mut nodes);
     for node in nodes {
         let Visible::Row(row) = node.visible(at, None) else { continue };
         if let Err(e) = table.layout().validate(&row) {

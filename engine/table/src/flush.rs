@@ -2,6 +2,7 @@
 //! content. Writers are not blocked while the files are written: rows that were locked or changed
 //! meanwhile stay in the rowstore and are marked deleted in the new segment from its beginning.
 
+use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::rows;
 use crate::segments::SegmentState;
@@ -51,28 +52,32 @@ impl Store {
 
     /// Flushes all committed rows of a table. One flush runs at a time.
     pub(crate) fn flush_table(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
+        table.partitions().iter().try_for_each(|partition| self.flush_partition(table, partition))
+    }
+
+    pub(crate) fn flush_partition(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<()> {
         let guard = self.snapshot();
         let upto = guard.at();
-        let files = self.write_flush_files(table, upto)?;
+        let files = self.write_flush_files(table, partition, upto)?;
         if files.is_empty() {
             drop(guard);
-            self.collect_rowstore(table);
+            self.collect_rowstore(partition);
             return Ok(());
         }
-        let committed = self.commit_flush(table, upto, &files);
+        let committed = self.commit_flush(table, partition, upto, &files);
         if committed.is_err() {
             for file in &files {
-                table.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
+                partition.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
                 self.remove_file(file.segment.name());
             }
         }
         drop(guard);
         self.settle_strictly(committed?)?;
-        self.collect_rowstore(table);
+        self.collect_rowstore(partition);
         Ok(())
     }
 
-    fn write_flush_files(&self, table: &Arc<Table>, upto: Timestamp) -> Result<Vec<NewFile>> {
+    fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
         let mut files = Vec::new();
         let mut builder = SegmentBuilder::new(table.segment_columns());
         let mut flushed: Vec<FlushRow> = Vec::new();
@@ -81,7 +86,7 @@ impl Store {
         loop {
             nodes.clear();
             let room = self.options.segment_rows.saturating_sub(flushed.len());
-            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS.min(room), &mut nodes);
+            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS.min(room), &mut nodes);
             let Some(last) = nodes.last() else { break };
             after = Some(last.key().clone());
             let mut found: Vec<Row> = Vec::new();
@@ -110,7 +115,13 @@ impl Store {
     }
 
     /// Appends and applies the flush's record. The caller waits for its sync.
-    fn commit_flush(&self, table: &Arc<Table>, upto: Timestamp, files: &[NewFile]) -> Result<(Timestamp, Lsn)> {
+    fn commit_flush(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+        upto: Timestamp,
+        files: &[NewFile],
+    ) -> Result<(Timestamp, Lsn)> {
         let mut state = self.commit.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let commit = state.last + 1;
         if table.is_dropped() {
@@ -122,7 +133,7 @@ impl Store {
             .iter()
             .map(|f| Arc::new(SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new())))
             .collect();
-        table.update_segments(|list| list.extend(states.iter().cloned()));
+        partition.update_segments(|list| list.extend(states.iter().cloned()));
         let mut segments = Vec::with_capacity(files.len());
         for (file, added) in files.iter().zip(&states) {
             let mut excluded = RoaringBitmap::new();
@@ -137,39 +148,39 @@ impl Store {
             }
             segments.push(NewSegment { id: file.segment.id(), deleted: excluded });
         }
-        let except = remaining_keys(table, upto);
+        let except = remaining_keys(partition, upto);
         let mut payload = record::begin(commit);
-        record::flush(&mut payload, table.id(), upto, &segments, &except)?;
+        record::flush(&mut payload, table.place(partition), upto, &segments, &except)?;
         let lsn = self.log.append(&payload)?;
         state.last = commit;
         table.set_changed(commit);
         Ok((commit, lsn))
     }
 
-    /// Frees versions and nodes of a table's rowstore that no snapshot needs.
-    pub(crate) fn collect_rowstore(&self, table: &Arc<Table>) {
+    /// Frees versions and nodes of a partition's rowstore that no snapshot needs.
+    pub(crate) fn collect_rowstore(&self, partition: &Partition) {
         let oldest = self.oldest_snapshot();
         let mut after: Option<Key> = None;
         let mut nodes = Vec::new();
         loop {
             nodes.clear();
-            table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
             let Some(last) = nodes.last() else { break };
             after = Some(last.key().clone());
-            nodes.iter().for_each(|node| table.rowstore.collect(node, oldest));
+            nodes.iter().for_each(|node| partition.rowstore.collect(node, oldest));
         }
-        table.flushed();
+        partition.flushed();
     }
 }
 
 /// Keys that stay in the rowstore although their rows are old enough: somebody holds their lock.
-fn remaining_keys(table: &Table, upto: Timestamp) -> Vec<Vec<u8>> {
+fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
     let mut except = Vec::new();
     let mut after: Option<Key> = None;
     let mut nodes = Vec::new();
     loop {
         nodes.clear();
-        table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
         let Some(last) = nodes.last() else { return except };
         after = Some(last.key().clone());
         for node in &nodes {

@@ -6,6 +6,7 @@
 //! numbers change, so they are remapped by key.
 
 use crate::gather::{Pick, gather};
+use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::segments::SegmentState;
 use crate::store::Store;
@@ -33,38 +34,40 @@ struct Source {
 }
 
 impl Store {
-    /// Merges all segments of a table into one sorted run.
+    /// Merges the segments of each partition of a table into one sorted run.
     pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
         let _one_at_a_time = self.lock_maintenance();
         self.check_open()?;
         self.flush_table(table)?;
-        let sources = current(table);
-        let clean = sources.iter().all(|s| s.deleted_rows() == 0);
-        if sources.len() > 1 || !clean {
-            self.merge(table, &sources)?;
+        for partition in table.partitions() {
+            let sources = current(partition);
+            let clean = sources.iter().all(|s| s.deleted_rows() == 0);
+            if sources.len() > 1 || !clean {
+                self.merge(table, partition, &sources)?;
+            }
         }
         self.collect_garbage()?;
         Ok(())
     }
 
-    /// Merges segments if a table has too many of one size, or one that is mostly deleted. Answers whether it did.
-    pub(crate) fn merge_some(self: &Arc<Self>, table: &Arc<Table>) -> Result<bool> {
-        if !table.may_merge().swap(false, Ordering::Relaxed) {
+    /// Merges segments if a partition has too many of one size, or one that is mostly deleted. Answers whether it did.
+    pub(crate) fn merge_some(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<bool> {
+        if !partition.may_merge().swap(false, Ordering::Relaxed) {
             return Ok(false);
         }
-        let sources = self.worth_merging(table);
+        let sources = self.worth_merging(partition);
         if sources.is_empty() {
             return Ok(false);
         }
-        self.merge(table, &sources)?;
+        self.merge(table, partition, &sources)?;
         Ok(true)
     }
 
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
     /// rewritten a logarithmic number of times and a logarithmic number of runs stays.
-    fn worth_merging(&self, table: &Table) -> Vec<Arc<SegmentState>> {
+    fn worth_merging(&self, partition: &Partition) -> Vec<Arc<SegmentState>> {
         let live = |s: &SegmentState| (s.segment.rows() as u64).saturating_sub(s.deleted_rows());
-        let current = current(table);
+        let current = current(partition);
         if let Some(dead) = current.iter().find(|s| s.is_mostly_deleted()) {
             return vec![dead.clone()];
         }
@@ -80,7 +83,12 @@ impl Store {
         classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN).unwrap_or_default()
     }
 
-    pub(crate) fn merge(self: &Arc<Self>, table: &Arc<Table>, states: &[Arc<SegmentState>]) -> Result<()> {
+    pub(crate) fn merge(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+        partition: &Partition,
+        states: &[Arc<SegmentState>],
+    ) -> Result<()> {
         let guard = self.snapshot();
         let at = guard.at();
         // A segment that is not visible yet waits for its turn; it cannot be read at this snapshot.
@@ -89,7 +97,7 @@ impl Store {
             return Ok(());
         }
         let files = self.write_merged(table, &states, at)?;
-        let committed = self.commit_merge(table, &states, &files, at);
+        let committed = self.commit_merge(table, partition, &states, &files, at);
         if committed.is_err() {
             files.iter().for_each(|file| self.remove_file(file.name()));
         }
@@ -160,6 +168,7 @@ impl Store {
     fn commit_merge(
         &self,
         table: &Arc<Table>,
+        partition: &Partition,
         states: &[Arc<SegmentState>],
         files: &[Arc<Segment>],
         at: Timestamp,
@@ -186,10 +195,10 @@ impl Store {
         }
         let mut payload = record::begin(commit);
         let dropped: Vec<u64> = states.iter().map(|s| s.segment.id()).collect();
-        record::merge(&mut payload, table.id(), &dropped, &added)?;
+        record::merge(&mut payload, table.place(partition), &dropped, &added)?;
         let lsn = self.log.append(&payload)?;
         state.last = commit;
-        table.update_segments(|list| {
+        partition.update_segments(|list| {
             let new = files.iter().zip(added);
             let content = states.iter().map(|s| s.content()).max().unwrap_or(0);
             list.extend(new.map(|(file, new)| {
@@ -203,8 +212,8 @@ impl Store {
     }
 }
 
-fn current(table: &Table) -> Vec<Arc<SegmentState>> {
-    table.segments().iter().filter(|s| s.is_current()).cloned().collect()
+fn current(partition: &Partition) -> Vec<Arc<SegmentState>> {
+    partition.segments().iter().filter(|s| s.is_current()).cloned().collect()
 }
 
 fn push(columns: &[ColumnSpec], sources: &[Source], picks: &mut Vec<Pick>, builder: &mut SegmentBuilder) {

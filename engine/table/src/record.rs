@@ -14,23 +14,30 @@ pub(crate) struct NewSegment {
     pub deleted: RoaringBitmap,
 }
 
+/// A partition of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub table: TableId,
+    pub partition: u32,
+}
+
 /// One redo operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
     /// The row of a key is now this, in the rowstore.
-    Put { table: TableId, key: Vec<u8>, row: Vec<u8> },
+    Put { place: Place, key: Vec<u8>, row: Vec<u8> },
     /// The key has no row in the rowstore any more, and none in a segment.
-    Delete { table: TableId, key: Vec<u8> },
+    Delete { place: Place, key: Vec<u8> },
     /// Row `row` of a segment lives in the rowstore from now on.
-    Move { table: TableId, segment: u64, row: u32, key: Vec<u8>, data: Vec<u8> },
+    Move { place: Place, segment: u64, row: u32, key: Vec<u8>, data: Vec<u8> },
     /// Rowstore rows committed up to `upto`, but for the keys in `except`, are now in these segments.
-    Flush { table: TableId, upto: Timestamp, segments: Vec<NewSegment>, except: Vec<Vec<u8>> },
+    Flush { place: Place, upto: Timestamp, segments: Vec<NewSegment>, except: Vec<Vec<u8>> },
     /// A bulk load's segments.
-    AddSegments { table: TableId, segments: Vec<NewSegment> },
+    AddSegments { place: Place, segments: Vec<NewSegment> },
     /// Rows of a segment are deleted.
-    DeleteRows { table: TableId, segment: u64, rows: RoaringBitmap },
+    DeleteRows { place: Place, segment: u64, rows: RoaringBitmap },
     /// Segments are replaced by others with the same rows.
-    Merge { table: TableId, dropped: Vec<u64>, added: Vec<NewSegment> },
+    Merge { place: Place, dropped: Vec<u64>, added: Vec<NewSegment> },
     /// A new, empty table.
     CreateTable { schema: TableSchema },
     /// The table and all it holds is gone.
@@ -51,22 +58,22 @@ pub(crate) fn stamp(record: &mut [u8], commit: Timestamp) {
     }
 }
 
-pub(crate) fn put(out: &mut Vec<u8>, table: TableId, key: &[u8], row: &[u8]) {
+pub(crate) fn put(out: &mut Vec<u8>, place: Place, key: &[u8], row: &[u8]) {
     out.put_u8(1);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_bytes(key);
     out.put_bytes(row);
 }
 
-pub(crate) fn delete(out: &mut Vec<u8>, table: TableId, key: &[u8]) {
+pub(crate) fn delete(out: &mut Vec<u8>, place: Place, key: &[u8]) {
     out.put_u8(2);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_bytes(key);
 }
 
-pub(crate) fn move_row(out: &mut Vec<u8>, table: TableId, segment: u64, row: u32, key: &[u8], data: &[u8]) {
+pub(crate) fn move_row(out: &mut Vec<u8>, place: Place, segment: u64, row: u32, key: &[u8], data: &[u8]) {
     out.put_u8(3);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_varint(segment);
     out.put_varint(row as u64);
     out.put_bytes(key);
@@ -75,13 +82,13 @@ pub(crate) fn move_row(out: &mut Vec<u8>, table: TableId, segment: u64, row: u32
 
 pub(crate) fn flush(
     out: &mut Vec<u8>,
-    table: TableId,
+    place: Place,
     upto: Timestamp,
     segments: &[NewSegment],
     except: &[Vec<u8>],
 ) -> Result<()> {
     out.put_u8(4);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_u64(upto);
     put_segments(out, segments)?;
     out.put_varint(except.len() as u64);
@@ -89,15 +96,15 @@ pub(crate) fn flush(
     Ok(())
 }
 
-pub(crate) fn add_segments(out: &mut Vec<u8>, table: TableId, segments: &[NewSegment]) -> Result<()> {
+pub(crate) fn add_segments(out: &mut Vec<u8>, place: Place, segments: &[NewSegment]) -> Result<()> {
     out.put_u8(5);
-    out.put_varint(table as u64);
+    put_place(out, place);
     put_segments(out, segments)
 }
 
-pub(crate) fn delete_rows(out: &mut Vec<u8>, table: TableId, segment: u64, rows: &RoaringBitmap) -> Result<()> {
+pub(crate) fn delete_rows(out: &mut Vec<u8>, place: Place, segment: u64, rows: &RoaringBitmap) -> Result<()> {
     out.put_u8(6);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_varint(segment);
     put_bitmap(out, rows)
 }
@@ -112,12 +119,17 @@ pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
     out.put_varint(table as u64);
 }
 
-pub(crate) fn merge(out: &mut Vec<u8>, table: TableId, dropped: &[u64], added: &[NewSegment]) -> Result<()> {
+pub(crate) fn merge(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: &[NewSegment]) -> Result<()> {
     out.put_u8(9);
-    out.put_varint(table as u64);
+    put_place(out, place);
     out.put_varint(dropped.len() as u64);
     dropped.iter().for_each(|id| out.put_varint(*id));
     put_segments(out, added)
+}
+
+fn put_place(out: &mut Vec<u8>, place: Place) {
+    out.put_varint(place.table as u64);
+    out.put_varint(place.partition as u64);
 }
 
 fn put_segments(out: &mut Vec<u8>, segments: &[NewSegment]) -> Result<()> {
@@ -259,6 +271,12 @@ fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
     TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))
 }
 
+fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
+    let table = read_table(reader)?;
+    let partition = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("partition"))?;
+    Ok(Place { table, partition })
+}
+
 fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<NewSegment>> {
     let count = reader.count(reader.remaining())?;
     (0..count).map(|_| Ok(NewSegment { id: reader.varint()?, deleted: read_bitmap(reader)? })).collect()
@@ -273,39 +291,39 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
     while reader.remaining() > 0 {
         operations.push(match reader.u8()? {
             1 => Operation::Put {
-                table: read_table(reader)?,
+                place: read_place(reader)?,
                 key: reader.bytes()?.to_vec(),
                 row: reader.bytes()?.to_vec(),
             },
-            2 => Operation::Delete { table: read_table(reader)?, key: reader.bytes()?.to_vec() },
+            2 => Operation::Delete { place: read_place(reader)?, key: reader.bytes()?.to_vec() },
             3 => Operation::Move {
-                table: read_table(reader)?,
+                place: read_place(reader)?,
                 segment: reader.varint()?,
                 row: u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("row number"))?,
                 key: reader.bytes()?.to_vec(),
                 data: reader.bytes()?.to_vec(),
             },
             4 => {
-                let table = read_table(reader)?;
+                let place = read_place(reader)?;
                 let upto = reader.u64()?;
                 let segments = read_segments(reader)?;
                 let count = reader.count(reader.remaining())?;
                 let except = (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
-                Operation::Flush { table, upto, segments, except }
+                Operation::Flush { place, upto, segments, except }
             }
-            5 => Operation::AddSegments { table: read_table(reader)?, segments: read_segments(reader)? },
+            5 => Operation::AddSegments { place: read_place(reader)?, segments: read_segments(reader)? },
             6 => Operation::DeleteRows {
-                table: read_table(reader)?,
+                place: read_place(reader)?,
                 segment: reader.varint()?,
                 rows: read_bitmap(reader)?,
             },
             7 => Operation::CreateTable { schema: read_schema(reader)? },
             8 => Operation::DropTable { table: read_table(reader)? },
             9 => {
-                let table = read_table(reader)?;
+                let place = read_place(reader)?;
                 let count = reader.count(reader.remaining())?;
                 let dropped = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
-                Operation::Merge { table, dropped, added: read_segments(reader)? }
+                Operation::Merge { place, dropped, added: read_segments(reader)? }
             }
             _ => return Err(reader.corrupt("unknown operation")),
         });
@@ -333,17 +351,18 @@ mod tests {
     }
 
     fn sample() -> Vec<u8> {
+        let place = Place { table: 7, partition: 2 };
         let mut out = begin(0);
         stamp(&mut out, 42);
         create_table(&mut out, &schema()).unwrap();
-        put(&mut out, 7, b"key", b"row");
-        delete(&mut out, 7, b"key");
-        move_row(&mut out, 7, 3, 9, b"k", b"r");
+        put(&mut out, place, b"key", b"row");
+        delete(&mut out, place, b"key");
+        move_row(&mut out, place, 3, 9, b"k", b"r");
         let deleted = RoaringBitmap::from_iter([1, 5]);
-        flush(&mut out, 7, 40, &[NewSegment { id: 1, deleted: deleted.clone() }], &[b"x".to_vec()]).unwrap();
-        add_segments(&mut out, 7, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
-        delete_rows(&mut out, 7, 2, &deleted).unwrap();
-        merge(&mut out, 7, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
+        flush(&mut out, place, 40, &[NewSegment { id: 1, deleted: deleted.clone() }], &[b"x".to_vec()]).unwrap();
+        add_segments(&mut out, place, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
+        delete_rows(&mut out, place, 2, &deleted).unwrap();
+        merge(&mut out, place, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
         drop_table(&mut out, 7);
         out
     }
@@ -354,7 +373,10 @@ mod tests {
         assert_eq!(commit, 42);
         assert_eq!(operations.len(), 9);
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
-        assert!(matches!(&operations[3], Operation::Move { row: 9, segment: 3, .. }));
+        assert!(matches!(
+            &operations[3],
+            Operation::Move { row: 9, segment: 3, place: Place { table: 7, partition: 2 }, .. }
+        ));
         assert!(matches!(&operations[4], Operation::Flush { upto: 40, except, .. } if except.len() == 1));
     }
 

@@ -1,7 +1,8 @@
 //! Opening a database: the newest snapshot, the log after it, and nothing else. Segment files that
 //! neither names are orphans of work that never committed, and are removed.
 
-use crate::record::{self, NewSegment, Operation};
+use crate::partition::Partition;
+use crate::record::{self, NewSegment, Operation, Place};
 use crate::segments::SegmentState;
 use crate::snapshot;
 use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_segment};
@@ -28,8 +29,15 @@ struct Replay {
 
 struct Replayed {
     table: Table,
-    /// Id and deleted rows, in the order they were added.
-    segments: Vec<(u64, RoaringBitmap)>,
+    /// Of each partition: id and deleted rows of its segments, in the order they were added.
+    segments: Vec<Vec<(u64, RoaringBitmap)>>,
+}
+
+/// A partition of a table being replayed.
+struct ReplayedPartition<'a> {
+    table: &'a Table,
+    partition: &'a Partition,
+    segments: &'a mut Vec<(u64, RoaringBitmap)>,
 }
 
 pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
@@ -55,18 +63,20 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     for id in ids {
         let Some(replayed) = replay.tables.remove(&id) else { continue };
         let table = Arc::new(replayed.table);
-        let mut states = Vec::with_capacity(replayed.segments.len());
-        for (id, deleted) in replayed.segments {
-            let name = file_name_of_segment(id);
-            let segment = open_segment(&host, &cache, &table, &name, id)?;
-            referenced.insert(name);
-            check_deleted(&segment, &deleted)?;
-            states.push(Arc::new(SegmentState::new(segment, 0, deleted)));
+        for (partition, segments) in table.partitions().iter().zip(replayed.segments) {
+            let mut states = Vec::with_capacity(segments.len());
+            for (id, deleted) in segments {
+                let name = file_name_of_segment(id);
+                let segment = open_segment(&host, &cache, &table, &name, id)?;
+                referenced.insert(name);
+                check_deleted(&segment, &deleted)?;
+                states.push(Arc::new(SegmentState::new(segment, 0, deleted)));
+            }
+            for state in &states {
+                see_row_numbers(&table, partition, state)?;
+            }
+            partition.update_segments(|list| *list = states);
         }
-        for state in &states {
-            see_row_numbers(&table, state)?;
-        }
-        table.update_segments(|list| *list = states);
         catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         catalog.by_id.insert(table.id(), table);
     }
@@ -110,13 +120,13 @@ fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
     }
 }
 
-fn see_row_numbers(table: &Table, state: &SegmentState) -> Result<()> {
+fn see_row_numbers(table: &Table, partition: &Partition, state: &SegmentState) -> Result<()> {
     if table.key_columns().is_some() {
         return Ok(());
     }
     let column = table.segment_key_columns(state)?;
     if let Some(Value::Int(highest)) = column.first().and_then(|c| state.segment.columns().get(*c)).map(|c| &c.max) {
-        table.saw_row_number(*highest as u64);
+        partition.saw_row_number(*highest as u64);
     }
     Ok(())
 }
@@ -130,11 +140,20 @@ impl Replay {
         for table in image.tables {
             let id = table.schema.id;
             self.create(table.schema)?;
-            let replayed = self.table(id)?;
-            replayed.segments = table.segments;
-            replayed.table.saw_row_number(table.next_row_number.saturating_sub(1));
-            for (key, commit, row) in table.rows {
-                replayed.put(&key, commit, row)?;
+            let known = self.tables.get(&id).map_or(0, |t| t.segments.len());
+            if table.partitions.len() != known {
+                return Err(Error::corrupt(format!(
+                    "snapshot: table {id} has {} partitions, its schema says {known}",
+                    table.partitions.len()
+                )));
+            }
+            for (number, image) in table.partitions.into_iter().enumerate() {
+                let mut replayed = self.partition(Place { table: id, partition: number as u32 })?;
+                *replayed.segments = image.segments;
+                replayed.partition.saw_row_number(image.next_row_number.saturating_sub(1));
+                for (key, commit, row) in image.rows {
+                    replayed.put(&key, commit, row)?;
+                }
             }
         }
         Ok(())
@@ -143,11 +162,22 @@ impl Replay {
     fn create(&mut self, schema: TableSchema) -> Result<()> {
         let id = schema.id;
         self.next_table = self.next_table.max(id.saturating_add(1));
-        let replayed = Replayed { table: Table::new(schema), segments: Vec::new() };
+        let table = Table::new(schema);
+        let segments = table.partitions().iter().map(|_| Vec::new()).collect();
+        let replayed = Replayed { table, segments };
         if self.tables.insert(id, replayed).is_some() {
             return Err(Error::corrupt(format!("log: table {id} is created twice")));
         }
         Ok(())
+    }
+
+    fn partition(&mut self, place: Place) -> Result<ReplayedPartition<'_>> {
+        let Place { table: id, partition: number } = place;
+        let Replayed { table, segments } = self.table(id)?;
+        match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
+            (Some(partition), Some(segments)) => Ok(ReplayedPartition { table, partition, segments }),
+            _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
+        }
     }
 
     fn table(&mut self, id: TableId) -> Result<&mut Replayed> {
@@ -162,26 +192,26 @@ impl Replay {
         self.commit = commit;
         for operation in operations {
             match operation {
-                Operation::Put { table, key, row } => self.table(table)?.put(&key, commit, row)?,
-                Operation::Delete { table, key } => self.table(table)?.remove(&key, commit),
-                Operation::Move { table, segment, row, key, data } => {
-                    let replayed = self.table(table)?;
+                Operation::Put { place, key, row } => self.partition(place)?.put(&key, commit, row)?,
+                Operation::Delete { place, key } => self.partition(place)?.remove(&key, commit),
+                Operation::Move { place, segment, row, key, data } => {
+                    let mut replayed = self.partition(place)?;
                     replayed.segment(segment)?.insert(row);
                     replayed.put(&key, commit, data)?;
                 }
-                Operation::Flush { table, upto, segments, except } => {
+                Operation::Flush { place, upto, segments, except } => {
                     self.see_segments(&segments);
-                    self.table(table)?.flush(commit, upto, segments, &except);
+                    self.partition(place)?.flush(commit, upto, segments, &except);
                 }
-                Operation::AddSegments { table, segments } => {
+                Operation::AddSegments { place, segments } => {
                     self.see_segments(&segments);
                     let added = segments.into_iter().map(|s| (s.id, s.deleted));
-                    self.table(table)?.segments.extend(added);
+                    self.partition(place)?.segments.extend(added);
                 }
-                Operation::DeleteRows { table, segment, rows } => *self.table(table)?.segment(segment)? |= rows,
-                Operation::Merge { table, dropped, added } => {
+                Operation::DeleteRows { place, segment, rows } => *self.partition(place)?.segment(segment)? |= rows,
+                Operation::Merge { place, dropped, added } => {
                     self.see_segments(&added);
-                    let segments = &mut self.table(table)?.segments;
+                    let segments = self.partition(place)?.segments;
                     segments.retain(|(id, _)| !dropped.contains(id));
                     segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
                 }
@@ -202,7 +232,7 @@ impl Replay {
     }
 }
 
-impl Replayed {
+impl ReplayedPartition<'_> {
     fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
         let name = &self.table.schema().name;
         match self.segments.iter_mut().find(|(known, _)| *known == id) {
@@ -217,37 +247,37 @@ impl Replayed {
         if self.table.key_columns().is_none()
             && let Some(Value::Int(number)) = values.first()
         {
-            self.table.saw_row_number(*number as u64);
+            self.partition.saw_row_number(*number as u64);
         }
-        let node = self.table.rowstore.get_or_insert(key);
-        self.table.rowstore.account_row(row.len());
+        let node = self.partition.rowstore.get_or_insert(key);
+        self.partition.rowstore.account_row(row.len());
         if node.newest().is_some_and(|v| v.commit >= commit) {
             // The same key twice in one record: a move and a write cannot share a commit.
             return Err(Error::corrupt("log: a key is written twice in one commit"));
         }
         node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
-        self.table.rowstore.collect(&node, commit);
+        self.partition.rowstore.collect(&node, commit);
         Ok(())
     }
 
     fn remove(&mut self, key: &[u8], commit: Timestamp) {
-        if let Some(node) = self.table.rowstore.get(key) {
+        if let Some(node) = self.partition.rowstore.get(key) {
             node.push_version(Version { commit, content: commit, change: Change::Delete });
-            self.table.rowstore.collect(&node, commit);
+            self.partition.rowstore.collect(&node, commit);
         }
     }
 
     fn flush(&mut self, commit: Timestamp, upto: Timestamp, segments: Vec<NewSegment>, except: &[Vec<u8>]) {
         let except: nacre_types::hash::Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
         let mut nodes = Vec::new();
-        self.table.rowstore.range_after(None, usize::MAX, &mut nodes);
+        self.partition.rowstore.range_after(None, usize::MAX, &mut nodes);
         for node in nodes {
             if let Some(newest) = node.newest()
                 && newest.commit <= upto
                 && !except.contains(&**node.key())
                 && node.flush(commit, newest.commit)
             {
-                self.table.rowstore.collect(&node, commit);
+                self.partition.rowstore.collect(&node, commit);
             }
         }
         self.segments.extend(segments.into_iter().map(|s| (s.id, s.deleted)));

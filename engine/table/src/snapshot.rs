@@ -1,6 +1,7 @@
 //! Snapshots: the rowstore and the segment metadata at a log position, so that recovery need not read
 //! the log from its beginning. Taking one blocks commits only while it notes what there is.
 
+use crate::partition::Partition;
 use crate::record;
 use crate::segments::SegmentState;
 use crate::store::{NextIds, Store};
@@ -14,6 +15,12 @@ use std::sync::{Arc, PoisonError};
 /// A table as a snapshot holds it.
 pub(crate) struct TableImage {
     pub schema: TableSchema,
+    /// By number, all of them.
+    pub partitions: Vec<PartitionImage>,
+}
+
+/// A partition as a snapshot holds it.
+pub(crate) struct PartitionImage {
     pub next_row_number: u64,
     /// Segment ids and their deleted rows.
     pub segments: Vec<(u64, RoaringBitmap)>,
@@ -27,6 +34,8 @@ pub(crate) struct Image {
     pub tables: Vec<TableImage>,
 }
 
+/// The segments of each partition of a table.
+type TableAt = (Arc<Table>, Vec<Vec<SegmentAt>>);
 /// A segment and its deleted rows at the snapshot's timestamp.
 type SegmentAt = (Arc<SegmentState>, Option<Arc<RoaringBitmap>>);
 
@@ -37,16 +46,15 @@ impl Store {
         let at = state.last;
         let lsn = self.log.position();
         let next = NextIds { commit: at, ..self.next_ids() };
-        let tables: Vec<(Arc<Table>, Vec<SegmentAt>)> = self
+        let tables: Vec<TableAt> = self
             .tables()
             .into_iter()
             .map(|table| {
-                let segments = table
-                    .segments()
-                    .iter()
-                    .filter(|s| s.exists_at(at))
-                    .map(|s| (s.clone(), s.deleted_at(at)))
-                    .collect();
+                let segments_of = |partition: &Partition| {
+                    let segments = partition.segments();
+                    segments.iter().filter(|s| s.exists_at(at)).map(|s| (s.clone(), s.deleted_at(at))).collect()
+                };
+                let segments = table.partitions().iter().map(segments_of).collect();
                 (table, segments)
             })
             .collect();
@@ -63,13 +71,16 @@ impl Store {
         out.put_varint(tables.len() as u64);
         for (table, segments) in &tables {
             record::put_schema(&mut out, table.schema())?;
-            out.put_u64(table.next_row_number());
-            out.put_varint(segments.len() as u64);
-            for (state, deleted) in segments {
-                out.put_u64(state.segment.id());
-                record::put_bitmap(&mut out, deleted.as_deref().unwrap_or(&RoaringBitmap::new()))?;
+            out.put_varint(table.partitions().len() as u64);
+            for (partition, segments) in table.partitions().iter().zip(segments) {
+                out.put_u64(partition.next_row_number());
+                out.put_varint(segments.len() as u64);
+                for (state, deleted) in segments {
+                    out.put_u64(state.segment.id());
+                    record::put_bitmap(&mut out, deleted.as_deref().unwrap_or(&RoaringBitmap::new()))?;
+                }
+                put_rows(&mut out, partition, at);
             }
-            put_rows(&mut out, table, at);
         }
         drop(guard);
         self.log.write_snapshot(lsn, &out)
@@ -77,12 +88,12 @@ impl Store {
 }
 
 /// Rows of the rowstore at a timestamp, each with a leading 1, ended by a 0.
-fn put_rows(out: &mut Vec<u8>, table: &Table, at: Timestamp) {
+fn put_rows(out: &mut Vec<u8>, partition: &Partition, at: Timestamp) {
     let mut after: Option<Key> = None;
     let mut nodes: Vec<Arc<Node>> = Vec::new();
     loop {
         nodes.clear();
-        table.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
         let Some(last) = nodes.last() else { break };
         after = Some(last.key().clone());
         for node in &nodes {
@@ -109,22 +120,28 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
     let mut tables = Vec::new();
     for _ in 0..count {
         let schema = record::read_schema(&mut reader)?;
-        let next_row_number = reader.u64()?;
-        let segment_count = reader.count(reader.remaining())?;
-        let mut segments = Vec::new();
-        for _ in 0..segment_count {
-            segments.push((reader.u64()?, record::read_bitmap(&mut reader)?));
-        }
-        let mut rows = Vec::new();
-        loop {
-            match reader.u8()? {
-                0 => break,
-                1 => rows.push((reader.bytes()?.to_vec(), reader.u64()?, reader.bytes()?.to_vec())),
-                _ => return Err(reader.corrupt("bad row tag")),
-            }
-        }
-        tables.push(TableImage { schema, next_row_number, segments, rows });
+        let partition_count = reader.count(reader.remaining())?;
+        let partitions = (0..partition_count).map(|_| read_partition(&mut reader)).collect::<Result<_>>()?;
+        tables.push(TableImage { schema, partitions });
     }
     reader.finish()?;
     Ok(Image { next: NextIds { commit, segment, table }, tables })
+}
+
+fn read_partition(reader: &mut Reader<'_>) -> Result<PartitionImage> {
+    let next_row_number = reader.u64()?;
+    let segment_count = reader.count(reader.remaining())?;
+    let mut segments = Vec::new();
+    for _ in 0..segment_count {
+        segments.push((reader.u64()?, record::read_bitmap(reader)?));
+    }
+    let mut rows = Vec::new();
+    loop {
+        match reader.u8()? {
+            0 => break,
+            1 => rows.push((reader.bytes()?.to_vec(), reader.u64()?, reader.bytes()?.to_vec())),
+            _ => return Err(reader.corrupt("bad row tag")),
+        }
+    }
+    Ok(PartitionImage { next_row_number, segments, rows })
 }

@@ -265,8 +265,8 @@ impl Store {
 
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
-        self.tables().iter().any(|t| t.wants_flush(self.options.flush_bytes))
-            || self.tables().iter().any(|t| t.may_merge().load(Ordering::Relaxed))
+        self.tables().iter().any(|t| t.wanting_flush(self.options.flush_bytes).is_some())
+            || self.tables().iter().flat_map(|t| t.partitions()).any(|p| p.may_merge().load(Ordering::Relaxed))
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
@@ -284,13 +284,17 @@ impl Store {
             self.write_snapshot()?;
             return Ok(true);
         }
-        if let Some(table) = self.tables().iter().find(|t| t.wants_flush(self.options.flush_bytes)) {
-            self.flush_table(table)?;
-            return Ok(true);
+        for table in self.tables() {
+            if let Some(partition) = table.wanting_flush(self.options.flush_bytes) {
+                self.flush_partition(&table, partition)?;
+                return Ok(true);
+            }
         }
         for table in self.tables() {
-            if self.merge_some(&table)? {
-                return Ok(true);
+            for partition in table.partitions() {
+                if self.merge_some(&table, partition)? {
+                    return Ok(true);
+                }
             }
         }
         self.collect_garbage()
@@ -349,7 +353,9 @@ impl Store {
             // Under the commit lock, like every change of a table's segments.
             let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
             for table in self.tables() {
-                table.update_segments(|list| list.retain(|s| !gone.contains(&s.segment.id())));
+                for partition in table.partitions() {
+                    partition.update_segments(|list| list.retain(|s| !gone.contains(&s.segment.id())));
+                }
             }
         }
         for state in &ready {

@@ -1,13 +1,17 @@
-//! A table: its rowstore, its segments, and where the row of a key is.
+//! A table: its schema, its partitions, and where the row of a key is.
+//!
+//! The key of a row alone decides which partition the row is in. What only needs the schema is here;
+//! what is kept per partition is in `partition.rs`.
 
+use crate::partition::Partition;
+use crate::record::Place;
 use crate::segments::SegmentState;
 use nacre_column::Batch;
-use nacre_rowstore::Rowstore;
 use nacre_segment::ColumnSpec;
 use nacre_types::row::RowLayout;
 use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Column id, inside segments, of the hidden row number of tables without a primary key.
 pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
@@ -16,16 +20,11 @@ pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
 pub struct Table {
     schema: Arc<TableSchema>,
     layout: RowLayout,
-    pub(crate) rowstore: Rowstore,
-    segments: RwLock<Arc<Vec<Arc<SegmentState>>>>,
-    next_row_number: AtomicU64,
+    /// At least one.
+    partitions: Vec<Partition>,
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed it.
     changed: AtomicU64,
-    /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
-    left_by_flush: AtomicUsize,
-    /// The segments changed since somebody last looked whether to merge them.
-    may_merge: AtomicBool,
 }
 
 impl Table {
@@ -33,13 +32,9 @@ impl Table {
         Table {
             layout: RowLayout::new(schema.types()),
             schema: Arc::new(schema),
-            rowstore: Rowstore::new(),
-            segments: RwLock::default(),
-            next_row_number: AtomicU64::new(1),
+            partitions: vec![Partition::new(0)],
             dropped: AtomicBool::new(false),
             changed: AtomicU64::new(0),
-            left_by_flush: AtomicUsize::new(0),
-            may_merge: AtomicBool::new(true),
         }
     }
 
@@ -56,44 +51,45 @@ impl Table {
         &self.layout
     }
 
+    /// Its partitions, by number.
+    pub fn partitions(&self) -> &[Partition] {
+        &self.partitions
+    }
+
+    /// The partition of a number that this table gave out.
+    pub(crate) fn partition(&self, number: u32) -> &Partition {
+        &self.partitions[number as usize]
+    }
+
+    /// The partition that the row of a key is in, if there is such a row. `key` is encoded.
+    pub(crate) fn partition_of(&self, _key: &[u8]) -> &Partition {
+        &self.partitions[0]
+    }
+
+    /// How records name one of its partitions.
+    pub(crate) fn place(&self, partition: &Partition) -> Place {
+        Place { table: self.id(), partition: partition.number() }
+    }
+
     /// Number of rows, about: deleted versions in memory are counted.
     pub fn row_count_estimate(&self) -> u64 {
-        let segments: u64 = self
-            .segments()
-            .iter()
-            .filter(|s| s.is_current())
-            .map(|s| (s.segment.rows() as u64).saturating_sub(s.deleted_rows()))
-            .sum();
-        segments + self.rowstore.len() as u64
+        self.partitions.iter().map(Partition::row_count_estimate).sum()
     }
 
-    /// Number of nodes and bytes of the rowstore.
+    /// Number of nodes and bytes of the rowstores.
     pub fn rowstore_size(&self) -> (usize, usize) {
-        (self.rowstore.len(), self.rowstore.bytes())
+        let sizes = self.partitions.iter().map(Partition::rowstore_size);
+        sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
-    /// All segments that some snapshot may see.
-    pub fn segments(&self) -> Arc<Vec<Arc<SegmentState>>> {
-        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// A partition whose share of the limit on rowstore bytes is passed.
+    pub(crate) fn wanting_flush(&self, limit: usize) -> Option<&Partition> {
+        self.partitions.iter().find(|p| p.wants_flush(limit / self.partitions.len()))
     }
 
-    /// Changes the list of segments. Only under the commit lock, or while the table is being recovered.
-    pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut segments));
-        self.consider_merging();
-    }
-
-    pub(crate) fn consider_merging(&self) {
-        self.may_merge.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn may_merge(&self) -> &AtomicBool {
-        &self.may_merge
-    }
-
-    pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
-        self.segments().iter().find(|s| s.segment.id() == id).cloned()
+    /// All segments that some snapshot may see, by partition.
+    pub fn segments(&self) -> Vec<Arc<SegmentState>> {
+        self.partitions.iter().flat_map(|p| p.segments().iter().cloned().collect::<Vec<_>>()).collect()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -112,15 +108,6 @@ impl Table {
         self.changed.fetch_max(at, Ordering::AcqRel);
     }
 
-    /// Whether the rowstore is over the limit, and has at least doubled since a flush that could not empty it.
-    pub(crate) fn wants_flush(&self, limit: usize) -> bool {
-        self.rowstore.bytes() > limit.max(self.left_by_flush.load(Ordering::Relaxed).saturating_mul(2))
-    }
-
-    pub(crate) fn flushed(&self) {
-        self.left_by_flush.store(self.rowstore.bytes(), Ordering::Relaxed);
-    }
-
     /// Positions of the primary key's columns in the table; `None` when rows have hidden numbers.
     pub fn key_columns(&self) -> Option<&[usize]> {
         self.schema.primary_key.as_ref().map(|key| key.columns.as_slice())
@@ -132,19 +119,6 @@ impl Table {
             Some(columns) => columns.iter().map(|c| self.schema.columns[*c].data_type).collect(),
             None => vec![DataType::Int64],
         }
-    }
-
-    /// Reserves `count` hidden row numbers and returns the first.
-    pub(crate) fn reserve_row_numbers(&self, count: u64) -> u64 {
-        self.next_row_number.fetch_add(count, Ordering::Relaxed)
-    }
-
-    pub(crate) fn next_row_number(&self) -> u64 {
-        self.next_row_number.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn saw_row_number(&self, number: u64) {
-        self.next_row_number.fetch_max(number.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Encodes key values.
@@ -210,10 +184,10 @@ impl Table {
         Ok(state.segment.search(&columns, key)?.map(|row| row as u32))
     }
 
-    /// Where a key's row is among the segments as of now, including commits not yet visible to new
+    /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new
     /// snapshots; a segment of an unfinished bulk load counts.
-    pub(crate) fn find_newest(&self, key: &[Value]) -> Result<Option<(Arc<SegmentState>, u32)>> {
-        for state in self.segments().iter().rev().filter(|s| s.is_current()) {
+    pub(crate) fn find_newest(&self, partition: &Partition, key: &[Value]) -> Result<Option<(Arc<SegmentState>, u32)>> {
+        for state in partition.segments().iter().rev().filter(|s| s.is_current()) {
             if let Some(row) = self.find_in_segment(state, key)?
                 && !state.is_deleted(row)
             {

@@ -103,7 +103,10 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
                     continue;
                 }
                 let values = columns.iter().map(|c| c.value(at)).collect();
-                found.push((values, RowLocator::Segment { segment: segment.segment.id(), row: number }));
+                found.push((
+                    values,
+                    RowLocator::Segment { partition: segment.partition, segment: segment.segment.id(), row: number },
+                ));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Rows that live in segments are first moved into the rowstore by a commit of its own that changes
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
+use crate::partition::Partition;
 use crate::record;
 use crate::rows;
 use crate::segments::SegmentState;
@@ -27,6 +28,7 @@ type SegmentRow = (u64, u32);
 /// One step back: what a write did to a node.
 struct Undo {
     table: Arc<Table>,
+    partition: u32,
     node: Arc<Node>,
     previous: Option<Change>,
     /// The lock was taken by this write.
@@ -108,7 +110,8 @@ impl Transaction {
 
     /// The row of a key, projected; `None` when there is none. `key` holds the primary key's values in key order.
     pub fn get(&self, table: &Arc<Table>, key: &[Value], projection: &[usize]) -> Result<Option<Vec<Value>>> {
-        match self.find(table, key)? {
+        let encoded = table.encode_key(key)?;
+        match self.find(table, table.partition_of(&encoded), key, &encoded)? {
             Some(Found::Memory(_, row)) => {
                 Ok(Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()))
             }
@@ -119,30 +122,32 @@ impl Transaction {
 
     /// Where the row of a key is, and the whole row.
     pub fn locate(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<(RowLocator, Vec<Value>)>> {
-        match self.find(table, key)? {
+        let encoded = table.encode_key(key)?;
+        let partition = table.partition_of(&encoded);
+        match self.find(table, partition, key, &encoded)? {
             Some(Found::Memory(node, row)) => {
-                Ok(Some((RowLocator::Memory(node.key().clone()), table.layout().decode(&row))))
+                let locator = RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
+                Ok(Some((locator, table.layout().decode(&row))))
             }
             Some(Found::Segment(state, row)) => {
                 let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-                let locator = RowLocator::Segment { segment: state.segment.id(), row };
+                let locator = RowLocator::Segment { partition: partition.number(), segment: state.segment.id(), row };
                 Ok(Some((locator, table.segment_row(&state, row, &all)?)))
             }
             None => Ok(None),
         }
     }
 
-    fn find(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<Found>> {
+    fn find(&self, table: &Arc<Table>, partition: &Partition, key: &[Value], encoded: &[u8]) -> Result<Option<Found>> {
         let at = self.guard.at();
-        let encoded = table.encode_key(key)?;
-        if let Some(node) = table.rowstore.get(&encoded) {
+        if let Some(node) = partition.rowstore.get(encoded) {
             match node.visible(at, Some(&self.owner)) {
                 Visible::Row(row) => return Ok(Some(Found::Memory(node, row))),
                 Visible::Deleted => return Ok(None),
                 Visible::Elsewhere => {}
             }
         }
-        for state in table.segments().iter().rev().filter(|s| s.exists_at(at)) {
+        for state in partition.segments().iter().rev().filter(|s| s.exists_at(at)) {
             if let Some(row) = table.find_in_segment(state, key)?
                 && !state.is_deleted_at(row, at)
                 && !self.hidden.get(&(table.id(), state.segment.id())).is_some_and(|h| h.contains(row))
@@ -165,18 +170,15 @@ impl Transaction {
         };
         self.check_table(table)?;
         table.check_batch(batch)?;
-        let first_number = match table.key_columns() {
-            None => table.reserve_row_numbers(batch.rows as u64),
-            Some(_) => 0,
-        };
         for row in 0..batch.rows {
             let values = rows::values_of(batch, row);
             let encoded: Row = table.layout().encode(&values)?.into();
             match table.key_columns() {
                 None => {
-                    let key = Table::encode_row_number(first_number + row as u64);
-                    let (node, locked) = self.lock_node(table, &key)?;
-                    self.write(table, node, locked, Change::Put(encoded), None);
+                    let partition = table.partition(0);
+                    let key = Table::encode_row_number(partition.reserve_row_numbers(1));
+                    let locked = self.lock_node(table, partition, &key)?;
+                    self.write(table, locked, Change::Put(encoded));
                 }
                 Some(columns) => {
                     let key = rows::key_of(columns, &values);
@@ -189,26 +191,27 @@ impl Transaction {
 
     fn insert_unique(&mut self, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
         let encoded = table.encode_key(key)?;
-        let (node, locked) = self.lock_node(table, &encoded)?;
-        let probed = match (node.pending(), node.newest()) {
+        let partition = table.partition_of(&encoded);
+        let locked = self.lock_node(table, partition, &encoded)?;
+        let probed = match (locked.node.pending(), locked.node.newest()) {
             (Some(change), _) => Ok(matches!(change, Change::Put(_))),
             (None, Some(newest)) => match newest.change {
                 Change::Put(_) => Ok(true),
                 Change::Delete if newest.content > self.guard.at() => Err(self.conflict(table)),
                 Change::Delete => Ok(false),
-                Change::Flushed => table.find_newest(key).map(|found| found.is_some()),
+                Change::Flushed => table.find_newest(partition, key).map(|found| found.is_some()),
             },
-            (None, None) => table.find_newest(key).map(|found| found.is_some()),
+            (None, None) => table.find_newest(partition, key).map(|found| found.is_some()),
         };
         let refused = match probed {
             Ok(false) => {
-                self.write(table, node, locked, Change::Put(row), None);
+                self.write(table, locked, Change::Put(row));
                 return Ok(());
             }
             Ok(true) => table.duplicate(key),
             Err(error) => error,
         };
-        self.write_nothing(table, node, locked);
+        self.write_nothing(table, locked);
         Err(refused)
     }
 
@@ -226,12 +229,12 @@ impl Transaction {
                 let key = rows::key_of(columns, &values);
                 if table.encode_key(&key)? != **locked.node.key() {
                     // All old keys go before any new one comes, so that `set id = id + 1` works.
-                    self.write(table, locked.node, locked.fresh, Change::Delete, locked.hides);
+                    self.write(table, locked, Change::Delete);
                     rekeyed.push((key, row));
                     continue;
                 }
             }
-            self.write(table, locked.node, locked.fresh, Change::Put(row), locked.hides);
+            self.write(table, locked, Change::Put(row));
         }
         for (key, row) in rekeyed {
             self.insert_unique(table, &key, row)?;
@@ -243,7 +246,7 @@ impl Transaction {
     pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
         self.check_table(table)?;
         for locked in self.lock_rows(table, locators)? {
-            self.write(table, locked.node, locked.fresh, Change::Delete, locked.hides);
+            self.write(table, locked, Change::Delete);
         }
         Ok(locators.len() as u64)
     }
@@ -253,7 +256,7 @@ impl Transaction {
     pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
         self.check_table(table)?;
         for locked in self.lock_rows(table, locators)? {
-            self.write_nothing(table, locked.node, locked.fresh);
+            self.write_nothing(table, locked);
         }
         Ok(())
     }
@@ -272,11 +275,11 @@ impl Transaction {
     }
 
     /// Locks the node of a key.
-    fn lock_node(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<(Arc<Node>, bool)> {
+    fn lock_node(&mut self, table: &Arc<Table>, partition: &Partition, key: &[u8]) -> Result<LockedRow> {
         loop {
-            let node = table.rowstore.get_or_insert(key);
+            let node = partition.rowstore.get_or_insert(key);
             match node.lock(&self.owner) {
-                Ok(locked) => return Ok((node, locked)),
+                Ok(fresh) => return Ok(LockedRow { partition: partition.number(), node, fresh, hides: None }),
                 Err(LockError::Dead) => std::hint::spin_loop(),
                 Err(LockError::Held(holder)) => {
                     self.blocker = Some(holder);
@@ -289,19 +292,22 @@ impl Transaction {
         }
     }
 
-    fn write(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool, change: Change, hides: Option<SegmentRow>) {
+    fn write(&mut self, table: &Arc<Table>, row: LockedRow, change: Change) {
+        let LockedRow { partition, node, fresh, hides } = row;
         if let Change::Put(row) = &change {
-            table.rowstore.account_row(row.len());
+            table.partition(partition).rowstore.account_row(row.len());
         }
         let hidden = hides.filter(|(segment, row)| self.hidden.entry((table.id(), *segment)).or_default().insert(*row));
         let previous = node.set_pending(Some(change));
-        self.undo.push(Undo { table: table.clone(), node, previous, locked, hidden });
+        self.undo.push(Undo { table: table.clone(), partition, node, previous, locked: fresh, hidden });
     }
 
     /// Registers a lock without a change, to be given back with the statement or the transaction.
-    fn write_nothing(&mut self, table: &Arc<Table>, node: Arc<Node>, locked: bool) {
+    fn write_nothing(&mut self, table: &Arc<Table>, row: LockedRow) {
+        let LockedRow { partition, node, fresh: locked, .. } = row;
         if locked {
-            self.undo.push(Undo { table: table.clone(), node, previous: None, locked, hidden: None });
+            let table = table.clone();
+            self.undo.push(Undo { table, partition, node, previous: None, locked, hidden: None });
         }
     }
 
@@ -310,8 +316,8 @@ impl Transaction {
         let mut locked = Vec::with_capacity(locators.len());
         let outcome = self.lock_each(table, locators, &mut locked);
         if let Err(error) = outcome {
-            for row in locked.into_iter().filter(|r| r.fresh) {
-                self.write_nothing(table, row.node, true);
+            for row in locked {
+                self.write_nothing(table, row);
             }
             return Err(error);
         }
@@ -321,24 +327,24 @@ impl Transaction {
     fn lock_each(&mut self, table: &Arc<Table>, locators: &[RowLocator], locked: &mut Vec<LockedRow>) -> Result<()> {
         let mut moves = Vec::new();
         for locator in locators {
-            let (key, hides) = match locator {
-                RowLocator::Memory(key) => (key.to_vec(), None),
-                RowLocator::Segment { segment, row } => {
-                    let state = table.segment(*segment).ok_or_else(|| self.conflict(table))?;
-                    let key = table.key_of_segment_row(&state, *row)?;
-                    (table.encode_key(&key)?, Some((*segment, *row)))
+            let row = match locator {
+                RowLocator::Memory { partition, key } => self.lock_node(table, table.partition(*partition), key)?,
+                RowLocator::Segment { partition, segment, row } => {
+                    let partition = table.partition(*partition);
+                    let state = partition.segment(*segment).ok_or_else(|| self.conflict(table))?;
+                    let key = table.encode_key(&table.key_of_segment_row(&state, *row)?)?;
+                    LockedRow { hides: Some((*segment, *row)), ..self.lock_node(table, partition, &key)? }
                 }
             };
-            let (node, fresh) = self.lock_node(table, &key)?;
-            locked.push(LockedRow { node: node.clone(), fresh, hides });
-            if !fresh {
+            locked.push(row.clone());
+            if !row.fresh {
                 continue;
             }
-            match node.newest() {
+            match row.node.newest() {
                 Some(newest) if newest.content > self.guard.at() => return Err(self.conflict(table)),
                 Some(newest) if matches!(newest.change, Change::Put(_)) => {}
                 Some(newest) if matches!(newest.change, Change::Delete) => return Err(self.conflict(table)),
-                _ => moves.push((node, hides)),
+                _ => moves.push(row),
             }
         }
         for _ in 0..MOVE_ATTEMPTS {
@@ -352,23 +358,24 @@ impl Transaction {
     /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
     /// nobody else moves them; flushes skip them. Answers `false` when a merge replaced one of the segments
     /// meanwhile, and nothing was done.
-    fn move_rows(&self, table: &Arc<Table>, moves: &[(Arc<Node>, Option<SegmentRow>)]) -> Result<bool> {
+    fn move_rows(&self, table: &Arc<Table>, moves: &[LockedRow]) -> Result<bool> {
         if moves.is_empty() {
             return Ok(true);
         }
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
         let mut payload = record::begin(0);
-        let mut rows_of: Map<u64, (Arc<SegmentState>, RoaringBitmap)> = Map::default();
-        let mut copies: Vec<(Arc<Node>, Row)> = Vec::with_capacity(moves.len());
-        for (node, hint) in moves {
+        let mut rows_of: Map<u64, (&Partition, Arc<SegmentState>, RoaringBitmap)> = Map::default();
+        let mut copies: Vec<(&Partition, Arc<Node>, Row)> = Vec::with_capacity(moves.len());
+        for LockedRow { partition, node, hides: hint, .. } in moves {
+            let partition = table.partition(*partition);
             let hinted = hint.and_then(|(segment, row)| {
-                table.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
+                partition.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
             });
             let (state, row) = match hinted {
                 Some(found) => found,
                 None => {
                     let key = nacre_types::key::decode(node.key(), &table.key_types())?;
-                    let found = table.find_newest(&key)?.ok_or_else(|| self.conflict(table))?;
+                    let found = table.find_newest(partition, &key)?.ok_or_else(|| self.conflict(table))?;
                     // The row is not where it was seen. If only moves, flushes and merges did that, its content
                     // is the same; a bulk load may have replaced it.
                     if found.0.content() > self.guard.at() {
@@ -379,26 +386,27 @@ impl Transaction {
             };
             let values = table.segment_row(&state, row, &all)?;
             let data: Row = table.layout().encode(&values)?.into();
-            record::move_row(&mut payload, table.id(), state.segment.id(), row, node.key(), &data);
-            rows_of.entry(state.segment.id()).or_insert_with(|| (state, RoaringBitmap::new())).1.insert(row);
-            copies.push((node.clone(), data));
+            record::move_row(&mut payload, table.place(partition), state.segment.id(), row, node.key(), &data);
+            let entry = rows_of.entry(state.segment.id());
+            entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
+            copies.push((partition, node.clone(), data));
         }
         let oldest = self.store.oldest_snapshot();
         let replaced = Cell::new(false);
         let check = |_| {
-            replaced.set(!rows_of.values().all(|(state, _)| state.is_current()));
+            replaced.set(!rows_of.values().all(|(_, state, _)| state.is_current()));
             if replaced.get() { Err(self.conflict(table)) } else { Ok(()) }
         };
         // Not synced: the move changes nothing by itself, and the commit that needs it comes later in the log.
         let moved = self.store.commit_record(&mut payload, check, |commit, ()| {
-            for (node, data) in &copies {
-                table.rowstore.account_row(data.len());
+            for (partition, node, data) in &copies {
+                partition.rowstore.account_row(data.len());
                 node.push_moved_in(commit, data.clone());
             }
-            for (state, rows) in rows_of.values() {
+            for (partition, state, rows) in rows_of.values() {
                 state.delete(commit, rows.clone(), oldest);
                 if state.is_mostly_deleted() {
-                    table.consider_merging();
+                    partition.consider_merging();
                 }
             }
             table.set_changed(commit);
@@ -428,12 +436,12 @@ impl Transaction {
                 }
             }
             if let Some(Change::Put(row)) = undo.node.set_pending(undo.previous) {
-                undo.table.rowstore.release_row(row.len());
+                undo.table.partition(undo.partition).rowstore.release_row(row.len());
             }
             if undo.locked {
                 undo.node.unlock();
                 if undo.node.newest().is_none() {
-                    undo.table.rowstore.collect(&undo.node, Timestamp::MAX);
+                    undo.table.partition(undo.partition).rowstore.collect(&undo.node, Timestamp::MAX);
                 }
             }
         }
@@ -445,9 +453,10 @@ impl Transaction {
         let mut payload = record::begin(0);
         let mut operations = 0usize;
         for undo in self.undo.iter().filter(|u| u.locked) {
+            let place = undo.table.place(undo.table.partition(undo.partition));
             match undo.node.pending() {
-                Some(Change::Put(row)) => record::put(&mut payload, undo.table.id(), undo.node.key(), &row),
-                Some(Change::Delete) => record::delete(&mut payload, undo.table.id(), undo.node.key()),
+                Some(Change::Put(row)) => record::put(&mut payload, place, undo.node.key(), &row),
+                Some(Change::Delete) => record::delete(&mut payload, place, undo.node.key()),
                 Some(Change::Flushed) | None => continue,
             }
             operations += 1;
@@ -474,7 +483,7 @@ impl Transaction {
         }
         for undo in &self.undo {
             if let Some(Change::Put(row)) = &undo.previous {
-                undo.table.rowstore.release_row(row.len());
+                undo.table.partition(undo.partition).rowstore.release_row(row.len());
             }
         }
         let written: Vec<Undo> = self.undo.drain(..).filter(|u| u.locked).collect();
@@ -484,7 +493,7 @@ impl Transaction {
         drop(self);
         let oldest = store.oldest_snapshot();
         for undo in &written {
-            undo.table.rowstore.collect(&undo.node, oldest);
+            undo.table.partition(undo.partition).rowstore.collect(&undo.node, oldest);
         }
         settled
     }
@@ -510,9 +519,13 @@ impl Drop for Transaction {
 }
 
 /// A row locked for writing.
+#[derive(Clone)]
 struct LockedRow {
+    partition: u32,
     node: Arc<Node>,
+    /// The lock was not held before.
     fresh: bool,
+    /// Where the row was seen, if in a segment.
     hides: Option<SegmentRow>,
 }
 

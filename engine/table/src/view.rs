@@ -14,10 +14,17 @@ use std::sync::Arc;
 /// Where a row was seen by a view; what updates and deletes are told to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowLocator {
-    /// In the rowstore, under this encoded key.
-    Memory(Key),
+    /// In the rowstore of a partition.
+    Memory {
+        /// Number of the partition.
+        partition: u32,
+        /// The encoded key.
+        key: Key,
+    },
     /// A row of a segment.
     Segment {
+        /// Number of the partition.
+        partition: u32,
         /// Segment id.
         segment: u64,
         /// Row number inside it.
@@ -28,6 +35,8 @@ pub enum RowLocator {
 /// A segment as a view sees it.
 #[derive(Clone)]
 pub struct SegmentView {
+    /// Number of the partition it belongs to.
+    pub partition: u32,
     /// The file.
     pub segment: Arc<Segment>,
     /// Rows that do not exist for this view; `None` when all do.
@@ -39,7 +48,7 @@ pub struct SegmentView {
 
 /// A table at a snapshot, with the changes of one transaction on top. Keeps the snapshot alive.
 pub struct TableView {
-    /// Segments, oldest first.
+    /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
     table: Arc<Table>,
     owner: Arc<Owner>,
@@ -54,20 +63,20 @@ impl TableView {
         hidden: impl Fn(u64) -> Option<RoaringBitmap>,
     ) -> TableView {
         let at = guard.at();
-        let segments = table
-            .segments()
-            .iter()
-            .filter(|s| s.exists_at(at))
-            .map(|state: &Arc<SegmentState>| {
-                let mut deleted = state.deleted_at(at);
-                if let Some(own) = hidden(state.segment.id()) {
-                    let mut merged = deleted.map_or_else(RoaringBitmap::new, |d| (*d).clone());
-                    merged |= own;
-                    deleted = Some(Arc::new(merged));
-                }
-                SegmentView { segment: state.segment.clone(), deleted, columns: table.segment_mapping(state) }
-            })
-            .collect();
+        let view_of = |partition: u32, state: &Arc<SegmentState>| {
+            let mut deleted = state.deleted_at(at);
+            if let Some(own) = hidden(state.segment.id()) {
+                let mut merged = deleted.map_or_else(RoaringBitmap::new, |d| (*d).clone());
+                merged |= own;
+                deleted = Some(Arc::new(merged));
+            }
+            SegmentView { partition, segment: state.segment.clone(), deleted, columns: table.segment_mapping(state) }
+        };
+        let mut segments = Vec::new();
+        for partition in table.partitions() {
+            let list = partition.segments();
+            segments.extend(list.iter().filter(|s| s.exists_at(at)).map(|s| view_of(partition.number(), s)));
+        }
         TableView { segments, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
     }
 
@@ -76,7 +85,7 @@ impl TableView {
         &self.table
     }
 
-    /// Scans the rowstore in key order. Locators are filled in when asked for.
+    /// Scans the rowstores, each in key order. Locators are filled in when asked for.
     pub fn memory(&self, projection: &[usize], locators: bool) -> MemoryScan {
         MemoryScan {
             table: self.table.clone(),
@@ -84,21 +93,22 @@ impl TableView {
             guard: self.guard.clone(),
             projection: projection.to_vec(),
             locators,
+            partition: 0,
             after: None,
-            done: false,
         }
     }
 }
 
-/// A scan of the rowstore in runs of rows.
+/// A scan of rowstores in runs of rows.
 pub struct MemoryScan {
     table: Arc<Table>,
     owner: Arc<Owner>,
     guard: Arc<SnapshotGuard>,
     projection: Vec<usize>,
     locators: bool,
+    /// The one being scanned; the number of partitions at the end.
+    partition: usize,
     after: Option<Key>,
-    done: bool,
 }
 
 impl MemoryScan {
@@ -107,20 +117,24 @@ impl MemoryScan {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
         let mut found: Vec<Row> = Vec::new();
         let mut locators = Vec::new();
-        while !self.done && found.len() < max_rows {
+        while found.len() < max_rows
+            && let Some(partition) = self.table.partitions().get(self.partition)
+        {
             nodes.clear();
             let wanted = max_rows - found.len();
-            self.table.rowstore.range_after(self.after.as_deref(), wanted, &mut nodes);
-            self.done = nodes.len() < wanted;
+            partition.rowstore.range_after(self.after.as_deref(), wanted, &mut nodes);
             for node in &nodes {
                 if let Visible::Row(row) = node.visible(self.guard.at(), Some(&self.owner)) {
                     found.push(row);
                     if self.locators {
-                        locators.push(RowLocator::Memory(node.key().clone()));
+                        locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });
                     }
                 }
             }
-            if let Some(last) = nodes.last() {
+            if nodes.len() < wanted {
+                self.partition += 1;
+                self.after = None;
+            } else if let Some(last) = nodes.last() {
                 self.after = Some(last.key().clone());
             }
         }

@@ -60,8 +60,12 @@ impl LocatingOperator for LocatingScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let Some((batch, origin)) = self.0.next(context)? else { return Ok(None) };
         let at = |row: u32| match &origin {
-            Origin::Segment { segment, start } => RowLocator::Segment { segment: *segment, row: *start as u32 + row },
-            Origin::SegmentRows { segment, rows } => RowLocator::Segment { segment: *segment, row: rows[row as usize] },
+            Origin::Segment { partition, segment, start } => {
+                RowLocator::Segment { partition: *partition, segment: *segment, row: *start as u32 + row }
+            }
+            Origin::SegmentRows { partition, segment, rows } => {
+                RowLocator::Segment { partition: *partition, segment: *segment, row: rows[row as usize] }
+            }
             Origin::Memory(locators) => locators[row as usize].clone(),
         };
         let locators = match &batch.selection {

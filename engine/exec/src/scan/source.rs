@@ -16,9 +16,9 @@ const TAKE_ONE_IN: usize = 8;
 /// Where the rows of a batch are.
 pub(super) enum Origin {
     /// Vector row `i` is row `start + i` of this segment.
-    Segment { segment: u64, start: usize },
+    Segment { partition: u32, segment: u64, start: usize },
     /// Vector row `i` is row `rows[i]` of this segment.
-    SegmentRows { segment: u64, rows: Vec<u32> },
+    SegmentRows { partition: u32, segment: u64, rows: Vec<u32> },
     /// One locator a vector row, when asked for.
     Memory(Vec<RowLocator>),
 }
@@ -176,7 +176,7 @@ impl Source {
                 return Ok(None);
             }
         }
-        let segment = view.segment.id();
+        let (partition, segment) = (view.partition, view.segment.id());
         if rows.count() * TAKE_ONE_IN <= len {
             let selection = rows.to_selection();
             let picked: Vec<u32> = selection.iter().map(|row| start as u32 + row).collect();
@@ -190,7 +190,7 @@ impl Source {
                 })
                 .collect::<Result<Vec<_>>>()?;
             let batch = Batch::new(columns, picked.len());
-            return Ok(Some((batch, Origin::SegmentRows { segment, rows: picked })));
+            return Ok(Some((batch, Origin::SegmentRows { partition, segment, rows: picked })));
         }
         let columns = (columns.into_iter().enumerate())
             .map(|(column, have)| match have {
@@ -199,7 +199,7 @@ impl Source {
             })
             .collect::<Result<Vec<_>>>()?;
         let selection = (rows.count() < len).then(|| rows.to_selection());
-        Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { segment, start })))
+        Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { partition, segment, start })))
     }
 
     /// Brings what will surely be decoded into the cache in one read.

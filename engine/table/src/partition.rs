@@ -1,0 +1,102 @@
+//! A partition of a table: a rowstore and the segments that are made from it.
+//!
+//! Every row of a table is in exactly one of its partitions. Partitions know nothing of each other, so
+//! that threads which write to different ones meet in the log only. Schema, keys and what a commit changed
+//! are the table's affair.
+
+use crate::segments::SegmentState;
+use nacre_rowstore::Rowstore;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// One partition of a table.
+pub struct Partition {
+    number: u32,
+    pub(crate) rowstore: Rowstore,
+    segments: RwLock<Arc<Vec<Arc<SegmentState>>>>,
+    next_row_number: AtomicU64,
+    /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
+    left_by_flush: AtomicUsize,
+    /// The segments changed since somebody last looked whether to merge them.
+    may_merge: AtomicBool,
+}
+
+impl Partition {
+    pub(crate) fn new(number: u32) -> Partition {
+        Partition {
+            number,
+            rowstore: Rowstore::new(),
+            segments: RwLock::default(),
+            next_row_number: AtomicU64::new(1),
+            left_by_flush: AtomicUsize::new(0),
+            may_merge: AtomicBool::new(true),
+        }
+    }
+
+    /// Its place among the table's partitions, from 0.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Number of rows, about: deleted versions in memory are counted.
+    pub fn row_count_estimate(&self) -> u64 {
+        let segments: u64 = self
+            .segments()
+            .iter()
+            .filter(|s| s.is_current())
+            .map(|s| (s.segment.rows() as u64).saturating_sub(s.deleted_rows()))
+            .sum();
+        segments + self.rowstore.len() as u64
+    }
+
+    /// Number of nodes and bytes of the rowstore.
+    pub fn rowstore_size(&self) -> (usize, usize) {
+        (self.rowstore.len(), self.rowstore.bytes())
+    }
+
+    /// All segments that some snapshot may see.
+    pub fn segments(&self) -> Arc<Vec<Arc<SegmentState>>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the list of segments. Only under the commit lock, or while the table is being recovered.
+    pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
+        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut segments));
+        self.consider_merging();
+    }
+
+    pub(crate) fn consider_merging(&self) {
+        self.may_merge.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_merge(&self) -> &AtomicBool {
+        &self.may_merge
+    }
+
+    pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
+        self.segments().iter().find(|s| s.segment.id() == id).cloned()
+    }
+
+    /// Whether the rowstore is over the limit, and has at least doubled since a flush that could not empty it.
+    pub(crate) fn wants_flush(&self, limit: usize) -> bool {
+        self.rowstore.bytes() > limit.max(self.left_by_flush.load(Ordering::Relaxed).saturating_mul(2))
+    }
+
+    pub(crate) fn flushed(&self) {
+        self.left_by_flush.store(self.rowstore.bytes(), Ordering::Relaxed);
+    }
+
+    /// Reserves `count` hidden row numbers and returns the first.
+    pub(crate) fn reserve_row_numbers(&self, count: u64) -> u64 {
+        self.next_row_number.fetch_add(count, Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_row_number(&self) -> u64 {
+        self.next_row_number.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn saw_row_number(&self, number: u64) {
+        self.next_row_number.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+    }
+}
