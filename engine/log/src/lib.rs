@@ -17,6 +17,7 @@ mod recovery;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod writer;
 
 pub use format::MAX_RECORD_BYTES;
@@ -28,6 +29,7 @@ use nacre_types::{Error, Result};
 use snapshot::Snapshots;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use turns::Turns;
 use writer::Writer;
 
 /// A byte position in the logical log. Positions that callers see are always the end of a record (or zero).
@@ -58,6 +60,8 @@ pub struct Log {
     store: Arc<dyn LocalStore>,
     database_id: u64,
     is_new: bool,
+    /// Who syncs; taken before any of the locks.
+    turns: Turns,
     // Lock order: snapshots, writer, pending.
     snapshots: Mutex<Snapshots>,
     writer: Mutex<Writer>,
@@ -102,6 +106,7 @@ impl Log {
             is_new: recovered.is_new,
             durable: AtomicU64::new(recovered.end),
             snapshot_at: AtomicU64::new(snapshots.newest.unwrap_or(0)),
+            turns: Turns::default(),
             pending: Mutex::new(Pending {
                 buffer: Vec::new(),
                 position: recovered.end,
@@ -144,12 +149,9 @@ impl Log {
         if self.durable() >= lsn {
             return Ok(());
         }
-        let mut writer = lock(&self.writer);
-        // Whoever held the writer may have synced this position too.
-        if self.durable() >= lsn {
-            return Ok(());
-        }
-        self.write_out(&mut writer, true)?;
+        let durable = || self.durable();
+        let Some(_lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
+        self.write_out(&mut lock(&self.writer), true)?;
         if self.durable() < lsn {
             return Err(Error::io(format!("log position {lsn} was never appended")));
         }

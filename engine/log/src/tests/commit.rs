@@ -56,6 +56,60 @@ fn many_threads_share_syncs_and_lose_nothing() {
     assert!(next.iter().all(|next| next.is_none_or(|next| next == COMMITS)));
 }
 
+/// Waits until so many callers stand in line.
+fn until_waiting(log: &Log, count: usize) {
+    while log.turns.waiting() < count {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn one_sync_serves_everybody_who_came_during_the_one_before() {
+    let (faults, store) = fault_store();
+    let (log, _) = open(&store).unwrap();
+    let before = faults.syncs();
+    let nothing = || 0;
+    let lead = log.turns.wait(1, &nothing);
+    assert!(lead.is_some(), "nobody leads a new log");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let log = &log;
+            scope.spawn(move || commit(log, &[thread; 10]));
+        }
+        until_waiting(&log, 8);
+        drop(lead);
+    });
+    assert_eq!(faults.syncs() - before, 1);
+    assert_eq!(log.durable(), log.position());
+}
+
+#[test]
+fn a_leader_passes_its_turn_to_the_first_it_did_not_serve() {
+    let (_, store) = fault_store();
+    let (log, _) = open(&store).unwrap();
+    let durable = AtomicUsize::new(0);
+    let how_far = || durable.load(Ordering::Acquire) as Lsn;
+    let lead = log.turns.wait(1, &how_far);
+    let led = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (already, lsn) in [10, 30, 20, 40].into_iter().enumerate() {
+            let (turns, how_far, led, durable) = (&log.turns, &how_far, &led, &durable);
+            scope.spawn(move || {
+                if let Some(lead) = turns.wait(lsn, how_far) {
+                    led.fetch_add(lsn as usize, Ordering::Relaxed);
+                    durable.fetch_max(lsn as usize, Ordering::AcqRel);
+                    drop(lead);
+                }
+            });
+            until_waiting(&log, already + 1);
+        }
+        durable.store(20, Ordering::Release);
+        drop(lead);
+    });
+    assert_eq!(led.load(Ordering::Relaxed), 70, "30 and then 40 lead; 10 and 20 are served");
+    assert!(log.turns.wait(41, &how_far).is_some(), "nobody leads any more");
+}
+
 #[track_caller]
 fn expect_poisoned(log: &Log, durable: Lsn) {
     for _ in 0..2 {
