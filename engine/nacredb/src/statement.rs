@@ -42,6 +42,8 @@ pub(crate) fn name(statement: &Statement) -> &'static str {
     match statement {
         Statement::CreateTable { .. } => "CREATE TABLE",
         Statement::DropTable { .. } => "DROP TABLE",
+        Statement::AlterTable { .. } => "ALTER TABLE",
+        Statement::Truncate { .. } => "TRUNCATE",
         Statement::Optimize { .. } => "OPTIMIZE TABLE",
         _ => "the statement",
     }

@@ -51,6 +51,10 @@ pub fn explain(statement: &Statement) -> Vec<String> {
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
         }
+        Statement::AlterTable { table, .. } => lines.push(format!("AlterTable {}", table.name)),
+        Statement::Truncate { tables } => {
+            lines.push(format!("Truncate {}", joined(tables.iter().map(|t| t.name.clone()))));
+        }
         Statement::Nothing => lines.push("Nothing".into()),
     }
     lines

@@ -203,6 +203,18 @@ pub enum Statement {
         /// `IF EXISTS`.
         if_exists: bool,
     },
+    /// `ALTER TABLE`.
+    AlterTable {
+        /// The table as it was when the statement was bound.
+        table: Arc<TableSchema>,
+        /// What it is to become. Columns are told by their ids; the storage counts the version on.
+        changed: TableSchema,
+    },
+    /// `TRUNCATE TABLE`.
+    Truncate {
+        /// Tables that lose all their rows.
+        tables: Vec<Arc<TableSchema>>,
+    },
     /// `BEGIN`.
     Begin,
     /// `COMMIT`.

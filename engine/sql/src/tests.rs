@@ -53,7 +53,7 @@ fn table(name: &str, rows: u64, key: &[usize], columns: &str) -> (Arc<TableSchem
     };
     let columns = columns.split_whitespace().enumerate().map(column).collect();
     let primary_key = (!key.is_empty()).then(|| KeyColumns { name: "PRIMARY".into(), columns: key.to_vec() });
-    (Arc::new(TableSchema { id: 1, name: name.into(), columns, primary_key }), rows)
+    (Arc::new(TableSchema { id: 1, name: name.into(), columns, primary_key, ..TableSchema::default() }), rows)
 }
 
 fn catalog() -> TestCatalog {

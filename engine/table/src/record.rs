@@ -167,16 +167,32 @@ pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> 
         key::encode(&mut default, column.data_type, &column.default)?;
         out.put_bytes(&default);
     }
-    match &schema.primary_key {
-        None => out.put_u8(0),
-        Some(key) => {
-            out.put_u8(1);
-            out.put_bytes(key.name.as_bytes());
-            out.put_varint(key.columns.len() as u64);
-            key.columns.iter().for_each(|c| out.put_varint(*c as u64));
-        }
-    }
+    put_key(out, schema.primary_key.as_ref());
+    put_key(out, schema.sort_key.as_ref());
+    out.put_varint(schema.next_column_id as u64);
+    out.put_u16(schema.version);
     Ok(())
+}
+
+fn put_key(out: &mut Vec<u8>, key: Option<&KeyColumns>) {
+    out.put_u8(key.is_some() as u8);
+    if let Some(key) = key {
+        out.put_bytes(key.name.as_bytes());
+        out.put_varint(key.columns.len() as u64);
+        key.columns.iter().for_each(|c| out.put_varint(*c as u64));
+    }
+}
+
+fn read_key(reader: &mut Reader<'_>, columns: usize) -> Result<Option<KeyColumns>> {
+    match reader.u8()? {
+        0 => return Ok(None),
+        1 => {}
+        _ => return Err(reader.corrupt("bad key tag")),
+    }
+    let name = reader.text()?.to_string();
+    let count = reader.count(columns)?;
+    let columns = (0..count).map(|_| reader.count(columns.saturating_sub(1))).collect::<Result<Vec<_>>>()?;
+    Ok(Some(KeyColumns { name, columns }))
 }
 
 pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
@@ -192,22 +208,11 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
         let default = key::decode(reader.bytes()?, &[data_type])?.pop().unwrap_or(Value::Null);
         columns.push(Column { id, name, data_type, nullable, default });
     }
-    let primary_key = match reader.u8()? {
-        0 => None,
-        1 => {
-            let name = reader.text()?.to_string();
-            let count = reader.count(columns.len())?;
-            let columns = (0..count)
-                .map(|_| {
-                    let column = reader.count(columns.len().saturating_sub(1))?;
-                    Ok(column)
-                })
-                .collect::<Result<Vec<_>>>()?;
-            Some(KeyColumns { name, columns })
-        }
-        _ => return Err(reader.corrupt("bad key tag")),
-    };
-    Ok(TableSchema { id, name, columns, primary_key })
+    let primary_key = read_key(reader, columns.len())?;
+    let sort_key = read_key(reader, columns.len())?;
+    let next_column_id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
+    let version = reader.u16()?;
+    Ok(TableSchema { id, name, columns, primary_key, sort_key, next_column_id, version })
 }
 
 fn put_type(out: &mut Vec<u8>, data_type: DataType) {
@@ -347,6 +352,9 @@ mod tests {
                 column(5, "c", DataType::Decimal { precision: 20, scale: 2 }, Value::Null),
             ],
             primary_key: Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0, 1] }),
+            sort_key: Some(KeyColumns { name: "SORT".into(), columns: vec![1] }),
+            next_column_id: 9,
+            version: 3,
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Table {
 impl Table {
     pub(crate) fn new(schema: TableSchema) -> Table {
         Table {
-            layout: RowLayout::new(schema.types()),
+            layout: RowLayout::new(schema.types(), schema.version),
             schema: Arc::new(schema),
             partitions: vec![Partition::new(0)],
             dropped: AtomicBool::new(false),

@@ -68,6 +68,7 @@ pub(crate) fn schema(name: &str, keyed: bool) -> TableSchema {
             column(3, "n", DataType::Int32, true),
         ],
         primary_key: keyed.then(|| KeyColumns { name: "PRIMARY".into(), columns: vec![0, 1] }),
+        ..TableSchema::default()
     }
 }
 

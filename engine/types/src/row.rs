@@ -1,27 +1,38 @@
 //! The compact byte row of the rowstore and the log.
 //!
-//! Layout: null bitmap (one bit a column, 1 = null), then the fixed part (one slot a column, in
-//! order: 1, 8 or 16 bytes by physical type; for text and binary a `u32` end offset into the
-//! variable part), then the variable part. Any column is found without reading its neighbours.
+//! Layout: the schema's version (`u16`), null bitmap (one bit a column, 1 = null), then the fixed part
+//! (one slot a column, in order: 1, 8 or 16 bytes by physical type; for text and binary a `u32` end
+//! offset into the variable part), then the variable part. Any column is found without reading its
+//! neighbours. The version tells rows apart that were written before a column came or went.
 
 use crate::bytes::Write;
 use crate::{DataType, Error, PhysicalType, Result, Value, key};
 
+/// Bytes of the version.
+const VERSION_BYTES: usize = 2;
+
 /// Where each column of a row layout lives. Made once for a table.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
+    version: u16,
     types: Vec<DataType>,
     slots: Vec<u32>,
     bytes_columns: Vec<u32>,
-    null_bytes: usize,
+    fixed_start: usize,
     fixed_end: usize,
 }
 
+/// The version a row was written under.
+#[inline]
+pub fn version(row: &[u8]) -> Option<u16> {
+    row.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
 impl RowLayout {
-    /// The layout of columns of these types.
-    pub fn new(types: Vec<DataType>) -> RowLayout {
-        let null_bytes = types.len().div_ceil(8);
-        let mut at = null_bytes;
+    /// The layout of columns of these types, under a version of the schema.
+    pub fn new(types: Vec<DataType>, version: u16) -> RowLayout {
+        let fixed_start = VERSION_BYTES + types.len().div_ceil(8);
+        let mut at = fixed_start;
         let mut slots = Vec::with_capacity(types.len());
         let mut bytes_columns = Vec::new();
         for (index, data_type) in types.iter().enumerate() {
@@ -36,7 +47,12 @@ impl RowLayout {
                 }
             };
         }
-        RowLayout { types, slots, bytes_columns, null_bytes, fixed_end: at }
+        RowLayout { version, types, slots, bytes_columns, fixed_start, fixed_end: at }
+    }
+
+    /// The version of the schema it is of.
+    pub fn version(&self) -> u16 {
+        self.version
     }
 
     /// Column types.
@@ -46,14 +62,16 @@ impl RowLayout {
 
     /// Encodes one row of values, which must be of the layout's types.
     pub fn encode(&self, row: &[Value]) -> Result<Vec<u8>> {
-        let mut out = vec![0; self.null_bytes];
+        let mut out = Vec::with_capacity(self.fixed_end);
+        out.put_u16(self.version);
+        out.resize(self.fixed_start, 0);
         let mut variable = Vec::new();
         if row.len() != self.types.len() {
             return Err(Error::type_error("row has a wrong number of values"));
         }
         for (index, (value, data_type)) in row.iter().zip(&self.types).enumerate() {
             if value.is_null() {
-                out[index / 8] |= 1 << (index % 8);
+                out[VERSION_BYTES + index / 8] |= 1 << (index % 8);
             }
             let mismatch = || Error::type_error(format!("value {value} is not {data_type}"));
             match data_type.physical() {
@@ -88,7 +106,7 @@ impl RowLayout {
     /// Whether a column is null.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
-        row.get(column / 8).is_some_and(|byte| byte >> (column % 8) & 1 == 1)
+        row.get(VERSION_BYTES + column / 8).is_some_and(|byte| byte >> (column % 8) & 1 == 1)
     }
 
     /// A boolean slot; false when null.
@@ -160,6 +178,9 @@ impl RowLayout {
         if row.len() < self.fixed_end {
             return bad("shorter than its fixed part");
         }
+        if version(row) != Some(self.version) {
+            return bad("of another version of the schema");
+        }
         let mut previous = 0;
         for &column in &self.bytes_columns {
             let end = u32::from_le_bytes(self.slot(row, column as usize)) as usize;
@@ -199,7 +220,7 @@ mod tests {
             DataType::Boolean,
             DataType::Float64,
         ];
-        let layout = RowLayout::new(types);
+        let layout = RowLayout::new(types, 513);
         let rows = [
             vec![
                 Value::Int(-7),

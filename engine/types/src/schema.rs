@@ -30,7 +30,7 @@ pub struct KeyColumns {
 }
 
 /// A table's schema. Immutable; DDL makes a new one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableSchema {
     /// Identity.
     pub id: TableId,
@@ -40,9 +40,49 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// Primary key. Without one, rows are identified by a hidden row number.
     pub primary_key: Option<KeyColumns>,
+    /// What segments are sorted by, when it is not the primary key. Its values need not be unique.
+    pub sort_key: Option<KeyColumns>,
+    /// Ids below this have been given out, some to columns that are gone.
+    pub next_column_id: u32,
+    /// Counts the changes of its columns; rows in memory and in the log name the version they were written under.
+    pub version: u16,
 }
 
 impl TableSchema {
+    /// Gives out the id of a new column.
+    pub fn take_column_id(&mut self) -> u32 {
+        let above = self.columns.iter().map(|c| c.id + 1).max().unwrap_or(0);
+        let id = self.next_column_id.max(above);
+        self.next_column_id = id + 1;
+        id
+    }
+
+    /// Puts a column at a position; keys go on to mean the same columns.
+    pub fn insert_column(&mut self, at: usize, column: Column) {
+        self.columns.insert(at, column);
+        self.move_keys(|position| if position >= at { position + 1 } else { position });
+    }
+
+    /// Takes away a column that is in no key; keys go on to mean the same columns.
+    pub fn remove_column(&mut self, at: usize) -> Column {
+        self.move_keys(|position| if position > at { position - 1 } else { position });
+        let gone = self.columns.remove(at);
+        self.next_column_id = self.next_column_id.max(gone.id + 1);
+        gone
+    }
+
+    fn move_keys(&mut self, to: impl Fn(usize) -> usize) {
+        let keys = [&mut self.primary_key, &mut self.sort_key];
+        keys.into_iter().flatten().flat_map(|key| &mut key.columns).for_each(|position| *position = to(*position));
+    }
+
+    /// Whether rows of one are rows of the other: the same columns at the same places.
+    pub fn same_columns(&self, other: &TableSchema) -> bool {
+        self.version == other.version
+            && self.columns.len() == other.columns.len()
+            && self.columns.iter().zip(&other.columns).all(|(a, b)| a.id == b.id)
+    }
+
     /// Position of a column by name, without regard to ASCII case.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))

@@ -158,7 +158,7 @@ pub mod tests {
             nullable: !name.ends_with('!'),
             default: Value::Null,
         });
-        Arc::new(TableSchema { id: 1, name: "t".into(), columns: columns.collect(), primary_key: None })
+        Arc::new(TableSchema { id: 1, name: "t".into(), columns: columns.collect(), ..TableSchema::default() })
     }
 
     /// All rows of a file.

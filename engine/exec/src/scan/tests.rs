@@ -29,6 +29,7 @@ fn schema() -> TableSchema {
             column(4, "price", decimal(12, 2), false),
         ],
         primary_key: Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] }),
+        ..TableSchema::default()
     }
 }
 

@@ -20,7 +20,7 @@ impl<'a> Binder<'a> {
             let message = format!("table {name} has more than {} columns", limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
-        let mut schema = TableSchema { id: 0, name, columns: Vec::new(), primary_key: None };
+        let mut schema = TableSchema { name, ..TableSchema::default() };
         for definition in &create.columns {
             self.column_definition(definition, &mut schema)?;
         }
@@ -44,7 +44,7 @@ impl<'a> Binder<'a> {
         Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
     }
 
-    fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
+    pub(super) fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
         let name = definition.name.value.clone();
         let at = position(definition.name.span.start);
         // `SORT KEY (a)` and `SHARD KEY (a)` read as columns of a type KEY.
@@ -63,7 +63,7 @@ impl<'a> Binder<'a> {
         if data_type == DataType::Interval {
             return Err(unsupported("a column of type INTERVAL").at(at));
         }
-        let id = schema.columns.len() as u32;
+        let id = schema.take_column_id();
         let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
         let mut primary = false;
         for option in &definition.options {

@@ -4,6 +4,7 @@
 //! Invariants: recursion is bounded by [`MAX_DEPTH`]; nothing here reads data; sizes that only data can
 //! decide (overflow, length) are left to run time.
 
+mod alter;
 mod ddl;
 mod dml;
 mod expr;
@@ -114,6 +115,8 @@ impl<'a> Binder<'a> {
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
                 Ok(Statement::DropTable { names: names.into_iter().map(|n| n.0).collect(), if_exists: *if_exists })
             }
+            S::AlterTable(alter) => self.alter_table(alter),
+            S::Truncate(truncate) => self.truncate(truncate),
             S::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Ok(Statement::Begin),
             S::Commit { chain: false, .. } => Ok(Statement::Commit),
             S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
@@ -278,10 +281,8 @@ fn place(mut expr: &ast::Expr) -> Option<Position> {
 fn statement_name(statement: &ast::Statement) -> &'static str {
     use ast::Statement as S;
     match statement {
-        S::Truncate(_) => "TRUNCATE",
         S::CreateView(_) => "CREATE VIEW",
         S::CreateIndex(_) => "CREATE INDEX",
-        S::AlterTable(_) => "ALTER TABLE",
         S::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
         S::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         S::Drop { .. } => "this DROP",

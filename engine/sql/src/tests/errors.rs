@@ -92,7 +92,6 @@ fn messages() {
         "0A000 unsupported: EXISTS is not supported (line 1, column 31)",
     );
     fails("with recursive x as (select 1) select * from x", "0A000 unsupported: WITH RECURSIVE is not supported");
-    fails("truncate table t", "0A000 unsupported: TRUNCATE is not supported");
     fails("create view v as select 1", "0A000 unsupported: CREATE VIEW is not supported");
     for (sql, feature) in [
         ("select * from t for share", "FOR SHARE"),
@@ -158,7 +157,28 @@ fn messages() {
         "22003 type: number 99999999999999999999999999999999999999999 has more than 38 digits (line 1, column 8)",
     );
     fails("select a::uuid from t", "0A000 unsupported: type UUID is not supported (line 1, column 8)");
-    fails("alter table t add column z int", "0A000 unsupported: ALTER TABLE is not supported");
+    fails(
+        "alter table t add constraint c check (a > 1)",
+        "0A000 unsupported: ALTER TABLE … ADD CONSTRAINT is not supported",
+    );
+    fails(
+        "alter table u add column z int not null",
+        "23502 constraint: column z must not be null, and the rows that are there would be; give it a DEFAULT (line 1, column 26)",
+    );
+    fails(
+        "alter table region drop column r_regionkey",
+        "2BP01 constraint: column r_regionkey is part of the PRIMARY KEY (line 1, column 32)",
+    );
+    fails("alter table u drop column x", "42703 not_found: column x of table u does not exist (line 1, column 27)");
+    fails(
+        "alter table u rename column a to c",
+        "42701 already_exists: column c of table u exists already (line 1, column 34)",
+    );
+    fails("alter table u rename to region", "42P07 already_exists: table region exists already (line 1, column 25)");
+    fails(
+        "alter table u add column z int primary key",
+        "0A000 unsupported: ADD COLUMN … PRIMARY KEY is not supported (line 1, column 26)",
+    );
     fails("explain analyze select 1", "0A000 unsupported: EXPLAIN ANALYZE is not supported");
     fails("drop index x", "0A000 unsupported: DROP INDEX is not supported");
     fails("select * from a.b.c", "0A000 unsupported: a qualified table name is not supported (line 1, column 15)");

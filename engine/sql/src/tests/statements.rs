@@ -30,6 +30,9 @@ fn statements() {
         DropTable t, u
         ",
     );
+    check("truncate table u", "Truncate u");
+    check("alter table u add column z int default 3, drop column c", "AlterTable u");
+    check("alter table u add column if not exists a int", "Nothing");
     check(
         "insert into u values (1, 2, 'c'), (?, -3, null)",
         "
