@@ -11,6 +11,7 @@ mod appender;
 pub mod arrow;
 mod catalog;
 mod database;
+mod point;
 mod report;
 mod result;
 mod session;

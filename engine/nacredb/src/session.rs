@@ -6,13 +6,16 @@
 
 use crate::catalog::StoreCatalog;
 use crate::database::Database;
+use crate::point::{Outcome, Point};
 use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use crate::statement;
 use crate::wait;
+use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, cast_value};
 use nacre_sql::{Bound, Field, Parsed, Statement};
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, Value};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,6 +46,15 @@ struct Binding {
     columns: Vec<Field>,
     given: Vec<DataType>,
     catalog_version: u64,
+    /// Set when the statement is a point statement.
+    point: Option<Point>,
+}
+
+/// What to run: a bound statement, and the short way when there is one.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    statement: &'a Statement,
+    point: Option<&'a Point>,
 }
 
 impl Prepared {
@@ -72,6 +84,39 @@ fn given_type(value: &Value) -> DataType {
         Value::Int(_) => DataType::Int64,
         other => other.natural_type(),
     }
+}
+
+/// Checks the number of parameters and gives each the type it was bound as.
+fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
+    if parameters.len() != bound.parameters.len() {
+        return Err(Error::type_error(format!(
+            "the statement has {} parameters, {} were given",
+            bound.parameters.len(),
+            parameters.len()
+        ))
+        .with_sqlstate("07001"));
+    }
+    let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
+        cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
+    };
+    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| given_type(v) == *t);
+    if same {
+        return Ok(Cow::Borrowed(parameters));
+    }
+    parameters.iter().zip(&bound.parameters).enumerate().map(cast).collect::<Result<Vec<_>>>().map(Cow::Owned)
+}
+
+/// A point read's result in the common form.
+fn one_row(statement: &Statement, row: Option<Vec<Value>>) -> QueryResult {
+    let mut result = QueryResult { columns: statement::columns(statement), ..QueryResult::new(ResultKind::Query) };
+    if let Some(row) = row {
+        let vectors = result.columns.iter().zip(&row);
+        let vectors = vectors.map(|(field, value)| Arc::new(Vector::from_values(field.data_type, [value])));
+        result.batches.push(Batch::new(vectors.collect(), 1));
+        result.statistics.rows_read = 1;
+    }
+    result.statistics.point_reads = 1;
+    result
 }
 
 fn outside(what: &str) -> Error {
@@ -145,7 +190,7 @@ impl Session {
     async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
         let given: Vec<DataType> = parameters.iter().map(given_type).collect();
         let bound = self.bind(parsed, &given)?;
-        self.run_bound(&bound, parameters).await
+        self.run_bound(&bound, None, parameters).await
     }
 
     fn bind(&self, parsed: &Parsed, given: &[DataType]) -> Result<Bound> {
@@ -156,7 +201,8 @@ impl Session {
         let catalog_version = self.db.catalog_version();
         let bound = self.bind(parsed, &given)?;
         let columns = statement::columns(&bound.statement);
-        Ok(Arc::new(Binding { bound, columns, given, catalog_version }))
+        let point = Point::recognise(&bound.statement, &self.db.0.store);
+        Ok(Arc::new(Binding { bound, columns, given, catalog_version, point }))
     }
 
     /// Parses and binds one statement for repeated use.
@@ -173,35 +219,57 @@ impl Session {
     /// Runs a prepared statement.
     pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
         let started = self.now_ns();
-        let mut binding = prepared.binding();
-        let fits = binding.catalog_version == self.db.catalog_version()
-            && binding.given.len() == parameters.len()
-            && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
-        if !fits {
-            let given = parameters.iter().map(given_type).collect();
-            binding = self.bind_prepared(&prepared.0.parsed, given)?;
-            *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
-        }
-        let mut result = self.run_bound(&binding.bound, parameters).await?;
+        let binding = self.current_binding(prepared, parameters)?;
+        let mut result = self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await?;
         result.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
         Ok(result)
     }
 
-    async fn run_bound(&mut self, bound: &Bound, parameters: &[Value]) -> Result<QueryResult> {
-        if parameters.len() != bound.parameters.len() {
-            return Err(Error::type_error(format!(
-                "the statement has {} parameters, {} were given",
-                bound.parameters.len(),
-                parameters.len()
-            ))
-            .with_sqlstate("07001"));
+    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key.
+    /// The shortest way to a row: no batch is made and nothing waits.
+    ///
+    /// Errors: `unsupported` for any other statement; those take [`Session::run`].
+    pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+        let binding = self.current_binding(prepared, parameters)?;
+        let parameters = cast_parameters(&binding.bound, parameters)?;
+        self.point_read(&binding, &parameters)?
+            .ok_or_else(|| Error::unsupported("get on a statement that is not a read of one row by its primary key"))
+    }
+
+    /// Whether [`Session::get`] can run it.
+    pub fn is_point_read(prepared: &Prepared) -> bool {
+        prepared.binding().point.as_ref().is_some_and(Point::reads)
+    }
+
+    /// A point read in the open transaction, or of what is committed now. `None` when it is not one.
+    fn point_read(&mut self, binding: &Binding, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
+        let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else { return Ok(None) };
+        match &mut self.transaction {
+            None => point.read_newest(&self.db.0.store, parameters),
+            Some(transaction) => match point.run(transaction, parameters)? {
+                Outcome::Row(row) => Ok(Some(row)),
+                _ => Ok(None),
+            },
         }
-        let parameters = parameters
-            .iter()
-            .zip(&bound.parameters)
-            .enumerate()
-            .map(|(at, (value, t))| cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1))))
-            .collect::<Result<Vec<_>>>()?;
+    }
+
+    /// The statement bound for such parameters under today's catalog.
+    fn current_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
+        let binding = prepared.binding();
+        let fits = binding.catalog_version == self.db.catalog_version()
+            && binding.given.len() == parameters.len()
+            && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
+        if fits {
+            return Ok(binding);
+        }
+        let given = parameters.iter().map(given_type).collect();
+        let binding = self.bind_prepared(&prepared.0.parsed, given)?;
+        *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
+        Ok(binding)
+    }
+
+    async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {
+        let parameters = cast_parameters(bound, parameters)?;
         self.cancel.store(false, Ordering::Relaxed);
         match &bound.statement {
             Statement::Begin => self.begin(),
@@ -218,12 +286,12 @@ impl Session {
                 self.db.0.host.store.prepare().await?;
                 statement::run_ddl(&self.db, &bound.statement)
             }
-            _ => self.run_in_transaction(&bound.statement, &parameters).await,
+            statement => self.run_in_transaction(Work { statement, point }, &parameters).await,
         }
     }
 
-    async fn run_in_transaction(&mut self, statement: &Statement, parameters: &[Value]) -> Result<QueryResult> {
-        let writes = statement::writes(statement);
+    async fn run_in_transaction(&mut self, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {
+        let writes = statement::writes(work.statement);
         if writes {
             self.db.0.host.store.prepare().await?;
         }
@@ -237,7 +305,7 @@ impl Session {
                 None => self.db.0.store.begin()?,
             };
             let savepoint = transaction.savepoint();
-            let error = match self.run_once(&mut transaction, statement, parameters) {
+            let error = match self.run_once(&mut transaction, work, parameters) {
                 Ok(result) if !autocommit => {
                     self.transaction = Some(transaction);
                     return Ok(result);
@@ -283,12 +351,14 @@ impl Session {
         }
     }
 
-    fn run_once(
-        &self,
-        transaction: &mut Transaction,
-        statement: &Statement,
-        parameters: &[Value],
-    ) -> Result<QueryResult> {
+    fn run_once(&self, transaction: &mut Transaction, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {
+        if let Some(point) = work.point {
+            match point.run(transaction, parameters)? {
+                Outcome::Row(row) => return Ok(one_row(work.statement, row)),
+                Outcome::Written(rows) => return Ok(statement::written(rows)),
+                Outcome::General => {}
+            }
+        }
         let statistics = Statistics::default();
         let cancel = self.cancel.clone();
         let cancelled = move || cancel.load(Ordering::Relaxed);
@@ -299,7 +369,7 @@ impl Session {
             now_us: self.db.0.host.clock.wall_us(),
             cancelled: &cancelled,
         };
-        let mut result = statement::run(transaction, statement, &settings)?;
+        let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics {
             rows_read: statistics.rows_read.get(),
             bytes_read: statistics.bytes_read.get(),

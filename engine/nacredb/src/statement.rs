@@ -106,7 +106,7 @@ fn query(plan: &Plan, context: &Context<'_>) -> Result<QueryResult> {
     Ok(QueryResult { columns: plan.fields(), batches, ..QueryResult::new(ResultKind::Query) })
 }
 
-fn written(rows_affected: u64) -> QueryResult {
+pub(crate) fn written(rows_affected: u64) -> QueryResult {
     QueryResult { rows_affected, ..QueryResult::new(ResultKind::Write) }
 }
 

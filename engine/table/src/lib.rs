@@ -19,6 +19,7 @@ mod flush;
 mod gather;
 mod merge;
 mod partition;
+mod point;
 mod record;
 mod recovery;
 mod rows;

@@ -5,6 +5,7 @@
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
 use crate::partition::Partition;
+use crate::point::{self, Found};
 use crate::record;
 use crate::rows;
 use crate::segments::SegmentState;
@@ -12,7 +13,7 @@ use crate::store::{SnapshotGuard, Store};
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
 use nacre_column::Batch;
-use nacre_rowstore::{Change, LockError, Node, Owner, Row, Visible};
+use nacre_rowstore::{Change, LockError, Node, Owner, Row};
 use nacre_types::hash::Map;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value};
 use roaring::RoaringBitmap;
@@ -139,23 +140,8 @@ impl Transaction {
     }
 
     fn find(&self, table: &Arc<Table>, partition: &Partition, key: &[Value], encoded: &[u8]) -> Result<Option<Found>> {
-        let at = self.guard.at();
-        if let Some(node) = partition.rowstore.get(encoded) {
-            match node.visible(at, Some(&self.owner)) {
-                Visible::Row(row) => return Ok(Some(Found::Memory(node, row))),
-                Visible::Deleted => return Ok(None),
-                Visible::Elsewhere => {}
-            }
-        }
-        for state in partition.segments().iter().rev().filter(|s| s.exists_at(at)) {
-            if let Some(row) = table.find_in_segment(state, key)?
-                && !state.is_deleted_at(row, at)
-                && !self.hidden.get(&(table.id(), state.segment.id())).is_some_and(|h| h.contains(row))
-            {
-                return Ok(Some(Found::Segment(state.clone(), row)));
-            }
-        }
-        Ok(None)
+        let hidden = |segment: u64, row: u32| self.hidden.get(&(table.id(), segment)).is_some_and(|h| h.contains(row));
+        point::find(table, partition, key, encoded, self.guard.at(), Some(&self.owner), &hidden)
     }
 
     /// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back to
@@ -172,21 +158,23 @@ impl Transaction {
         table.check_batch(batch)?;
         for row in 0..batch.rows {
             let values = rows::values_of(batch, row);
-            let encoded: Row = table.layout().encode(&values)?.into();
-            match table.key_columns() {
-                None => {
-                    let partition = table.partition(0);
-                    let key = Table::encode_row_number(partition.reserve_row_numbers(1));
-                    let locked = self.lock_node(table, partition, &key)?;
-                    self.write(table, locked, Change::Put(encoded));
-                }
-                Some(columns) => {
-                    let key = rows::key_of(columns, &values);
-                    self.insert_unique(table, &key, encoded)?;
-                }
-            }
+            self.insert_values(table, &values)?;
         }
         Ok(batch.rows as u64)
+    }
+
+    fn insert_values(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+        let encoded: Row = table.layout().encode(values)?.into();
+        match table.key_columns() {
+            None => {
+                let partition = table.partition(0);
+                let key = Table::encode_row_number(partition.reserve_row_numbers(1));
+                let locked = self.lock_node(table, partition, &key)?;
+                self.write(table, locked, Change::Put(encoded));
+                Ok(())
+            }
+            Some(columns) => self.insert_unique(table, &rows::key_of(columns, values), encoded),
+        }
     }
 
     fn insert_unique(&mut self, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
@@ -213,6 +201,24 @@ impl Transaction {
         };
         self.write_nothing(table, locked);
         Err(refused)
+    }
+
+    /// Inserts one row given in table order.
+    pub fn insert_row(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+        self.check_table(table)?;
+        table.schema().check_row(values)?;
+        self.insert_values(table, values)
+    }
+
+    /// Replaces one row by another with the same key, given in table order.
+    pub fn update_row(&mut self, table: &Arc<Table>, locator: &RowLocator, values: &[Value]) -> Result<()> {
+        self.check_table(table)?;
+        table.schema().check_row(values)?;
+        let row: Row = table.layout().encode(values)?.into();
+        for locked in self.lock_rows(table, std::slice::from_ref(locator))? {
+            self.write(table, locked, Change::Put(row.clone()));
+        }
+        Ok(())
     }
 
     /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change.
@@ -527,9 +533,4 @@ struct LockedRow {
     fresh: bool,
     /// Where the row was seen, if in a segment.
     hides: Option<SegmentRow>,
-}
-
-enum Found {
-    Memory(Arc<Node>, Row),
-    Segment(Arc<SegmentState>, u32),
 }

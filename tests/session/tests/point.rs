@@ -1,0 +1,133 @@
+//! Point statements answer as the general way does: same rows, same errors, same isolation.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_native::block_on;
+use nacre_session_tests::{memory, rows, run};
+use nacredb::{Database, ErrorKind, Session, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn table() -> Database {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (a int, b text, n bigint, primary key (b, a))").unwrap();
+    run(&mut session, "insert into t values (1, 'x', 10), (2, 'x', 20), (1, 'y', null)").unwrap();
+    db
+}
+
+fn int(value: i64) -> Value {
+    Value::Int(value)
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.into())
+}
+
+#[test]
+fn a_read_by_the_whole_key_is_recognised_and_nothing_else_is() {
+    let db = table();
+    let mut session = db.session();
+    for (sql, point) in [
+        ("select * from t where a = ? and b = ?", true),
+        ("select n, a from t where b = ? and ? = a", true),
+        ("select n from t where b = 'x' and a = 1", true),
+        ("select n from t where a = ?", false),
+        ("select n + 1 from t where a = ? and b = ?", false),
+        ("select n from t where a = ? and b = ? and n > 5", false),
+        ("select n from t where a = ? and a = ? and b = ?", false),
+        ("select n from t where a = ? or b = ?", false),
+        ("select n from t where a >= ? and b = ?", false),
+        ("select count(*) from t where a = ? and b = ?", false),
+    ] {
+        assert_eq!(Session::is_point_read(&session.prepare(sql).unwrap()), point, "{sql}");
+    }
+    let scan = session.prepare("select n from t").unwrap();
+    assert_eq!(session.get(&scan, &[]).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn reads_see_memory_segments_and_the_open_transaction() {
+    let db = table();
+    let (mut session, mut other) = (db.session(), db.session());
+    let get = session.prepare("select n, b from t where a = ? and b = ?").unwrap();
+    for flushed in [false, true] {
+        if flushed {
+            run(&mut session, "optimize table t flush").unwrap();
+        }
+        assert_eq!(session.get(&get, &[int(2), text("x")]).unwrap(), Some(vec![int(20), text("x")]));
+        assert_eq!(session.get(&get, &[int(1), text("y")]).unwrap(), Some(vec![Value::Null, text("y")]));
+        assert_eq!(session.get(&get, &[int(3), text("y")]).unwrap(), None);
+        assert_eq!(session.get(&get, &[Value::Null, text("y")]).unwrap(), None);
+    }
+    run(&mut session, "begin; update t set n = 21 where a = 2").unwrap();
+    assert_eq!(session.get(&get, &[int(2), text("x")]).unwrap(), Some(vec![int(21), text("x")]));
+    assert_eq!(other.get(&get, &[int(2), text("x")]).unwrap(), Some(vec![int(20), text("x")]));
+    run(&mut session, "commit").unwrap();
+    assert_eq!(other.get(&get, &[int(2), text("x")]).unwrap(), Some(vec![int(21), text("x")]));
+}
+
+#[test]
+fn parameters_are_converted_and_checked() {
+    let db = table();
+    let mut session = db.session();
+    let get = session.prepare("select n from t where a = ? and b = 'x'").unwrap();
+    assert_eq!(session.get(&get, &[text("2")]).unwrap(), Some(vec![int(20)]));
+    assert_eq!(session.get(&get, &[]).unwrap_err().kind(), ErrorKind::Type);
+    assert_eq!(session.get(&get, &[text("two")]).unwrap_err().kind(), ErrorKind::Type);
+    // No int is that large: the general way finds nothing.
+    let far = block_on(session.run(&get, &[int(i64::MAX)]));
+    assert_eq!(far.map(|r| r.rows()).unwrap_or(0), 0);
+}
+
+#[test]
+fn writes_by_key() {
+    let db = table();
+    let mut session = db.session();
+    let insert = session.prepare("insert into t (b, a, n) values (?, ?, ?)").unwrap();
+    let update = session.prepare("update t set n = ? where b = ? and a = ?").unwrap();
+    let delete = session.prepare("delete from t where b = ? and a = ?").unwrap();
+    let mut go = |prepared, values: &[Value]| block_on(session.run(prepared, values)).map(|r| r.rows_affected);
+    assert_eq!(go(&insert, &[text("z"), int(5), int(50)]).unwrap(), 1);
+    assert_eq!(go(&insert, &[text("z"), int(5), int(51)]).unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(go(&insert, &[Value::Null, int(5), int(51)]).unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(go(&update, &[int(1), text("z"), int(5)]).unwrap(), 1);
+    assert_eq!(go(&update, &[int(1), text("nobody"), int(5)]).unwrap(), 0);
+    assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 1);
+    assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 0);
+    assert_eq!(rows(&mut session, "select b, a, n from t order by b, a").unwrap(), ["x|2|20", "y|1|NULL", "z|5|1"]);
+    run(&mut session, "optimize table t flush").unwrap();
+    let mut go = |prepared, values: &[Value]| block_on(session.run(prepared, values)).map(|r| r.rows_affected);
+    assert_eq!(go(&update, &[int(2), text("z"), int(5)]).unwrap(), 1);
+    assert_eq!(go(&delete, &[text("y"), int(1)]).unwrap(), 1);
+    assert_eq!(rows(&mut session, "select b, a, n from t order by b, a").unwrap(), ["x|2|20", "z|5|2"]);
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}
+
+/// A row is there in every committed state, so no read may miss it, whatever is collected meanwhile.
+#[test]
+fn a_read_without_a_snapshot_never_misses_a_row() {
+    let db = table();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = db.session();
+            let update = session.prepare("update t set n = ? where b = 'x' and a = 2").unwrap();
+            for n in 0..3_000 {
+                block_on(session.run(&update, &[int(n)])).unwrap();
+                if n % 500 == 0 {
+                    run(&mut session, "optimize table t flush").unwrap();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut session = db.session();
+        let get = session.prepare("select n from t where b = 'x' and a = 2").unwrap();
+        let mut last = -1;
+        while !stop.load(Ordering::Relaxed) {
+            let row = session.get(&get, &[]).unwrap().expect("the row is always there");
+            let Value::Int(n) = row[0] else { panic!("{row:?}") };
+            assert!(n >= last || n == 20, "went back from {last} to {n}");
+            last = if n == 20 { last } else { n };
+        }
+    });
+}
