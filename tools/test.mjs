@@ -134,8 +134,17 @@ async function lint() {
   await step('tidy', () => cargoTest(['-p', 'nacre-tidy']));
 }
 
+/** The scripts' totals, in records, and why some were skipped. Their tests are counted by `cargo test`. */
+async function sqllogictest() {
+  const output = await run('cargo', ['run', '-q', '-p', 'nacre-slt', '--', 'tests/slt/cases'], quiet);
+  for (const line of output.split('\n').filter((l) => /^(skipped \d|slt: )/.test(l))) {
+    console.log(`  ${line}`);
+  }
+}
+
 async function rust() {
   await step('cargo test', () => cargoTest([]));
+  await step('sqllogictest', sqllogictest);
 }
 
 async function packages() {

@@ -1,7 +1,7 @@
 //! From plans to operators.
 
 use crate::context::{Context, LocatingOperator, Operator};
-use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, Sort, Values};
+use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, SetOperation, Sort, Union, Values};
 use nacre_column::Batch;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_table::RowLocator;
@@ -26,6 +26,13 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
                 right_types: types_of(right),
             };
             Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec))
+        }
+        Plan::Union { inputs, .. } => {
+            Box::new(Union::new(inputs.iter().map(|input| build(input, context)).collect::<Result<_>>()?))
+        }
+        Plan::SetOperation { left, right, except, all, fields } => {
+            let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
+            Box::new(SetOperation::new(build(left, context)?, build(right, context)?, &types, *except, *all))
         }
         Plan::Sort { input, keys, limit } => {
             Box::new(Sort::new(build(input, context)?, &types_of(input), keys.clone(), *limit))
@@ -72,7 +79,9 @@ fn types_of(plan: &Plan) -> Vec<DataType> {
         Plan::Scan { table, projection, .. } => {
             projection.iter().filter_map(|at| table.columns.get(*at)).map(|c| c.data_type).collect()
         }
-        Plan::Values { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
+        Plan::Values { fields, .. } | Plan::Union { fields, .. } | Plan::SetOperation { fields, .. } => {
+            fields.iter().map(|f| f.data_type).collect()
+        }
         Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
         Plan::Aggregate { groups, aggregates, .. } => {
             groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type)).collect()

@@ -144,6 +144,16 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
             children.push(left);
             children.push(right);
         }
+        Plan::Union { inputs, .. } => {
+            line += "Union";
+            children.extend(inputs);
+        }
+        Plan::SetOperation { left, right, except, all, .. } => {
+            line += if *except { "Except" } else { "Intersect" };
+            line += if *all { " all" } else { "" };
+            children.push(left);
+            children.push(right);
+        }
         Plan::Sort { input, keys, limit } => {
             let fields = input.fields();
             let key = |k: &crate::plan::SortKey| {

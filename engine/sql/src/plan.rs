@@ -98,6 +98,27 @@ pub enum Plan {
         /// Further condition over left columns then right columns; part of the join, not a filter after it.
         residual: Option<Expr>,
     },
+    /// Rows of all inputs, one input after the other (`UNION ALL`). All have these columns' types.
+    Union {
+        /// Inputs.
+        inputs: Vec<Plan>,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
+    /// `INTERSECT` and `EXCEPT`: rows of `left` that are, or are not, in `right`. Nulls are equal. Without `all`
+    /// every row comes once; with it as often as on the left and right (the least), or left minus right.
+    SetOperation {
+        /// Rows that come out.
+        left: Box<Plan>,
+        /// Rows that decide.
+        right: Box<Plan>,
+        /// `EXCEPT`; otherwise `INTERSECT`.
+        except: bool,
+        /// Keep duplicates.
+        all: bool,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
     /// Sorts, stably. With `limit`, only the first rows are needed (top-k).
     Sort {
         /// Input.
@@ -129,9 +150,11 @@ impl Plan {
                 };
                 projection.iter().map(field).collect()
             }
-            Plan::Values { fields, .. } | Plan::Project { fields, .. } | Plan::Aggregate { fields, .. } => {
-                fields.clone()
-            }
+            Plan::Values { fields, .. }
+            | Plan::Project { fields, .. }
+            | Plan::Aggregate { fields, .. }
+            | Plan::Union { fields, .. }
+            | Plan::SetOperation { fields, .. } => fields.clone(),
             Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => input.fields(),
             Plan::Join { left, right, kind, .. } => {
                 let mut fields = left.fields();

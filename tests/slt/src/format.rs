@@ -4,14 +4,17 @@
 use md5::{Digest, Md5};
 use nacredb::{QueryResult, Value};
 
-/// All values, row by row. `letters` may be short or empty: then values are text.
-pub fn rows(result: &QueryResult, letters: &[char]) -> Vec<Vec<String>> {
+/// All values, row by row. `letters` may be short or empty: then values are text. With `sqlite` what only text
+/// shows is as SQLite's: truth values are 1 and 0, every byte that is not printable ASCII is `@`.
+pub fn rows(result: &QueryResult, letters: &[char], sqlite: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::with_capacity(result.rows());
     for batch in &result.batches {
         for row in 0..batch.rows {
             let values = batch.columns.iter().enumerate();
             rows.push(
-                values.map(|(at, column)| value(&column.value(row), letters.get(at).copied().unwrap_or('T'))).collect(),
+                values
+                    .map(|(at, column)| value(&column.value(row), letters.get(at).copied().unwrap_or('T'), sqlite))
+                    .collect(),
             );
         }
     }
@@ -19,13 +22,17 @@ pub fn rows(result: &QueryResult, letters: &[char]) -> Vec<Vec<String>> {
 }
 
 /// One value under a type letter.
-pub fn value(value: &Value, letter: char) -> String {
+pub fn value(value: &Value, letter: char, sqlite: bool) -> String {
     match (letter, value) {
         (_, Value::Null) => "NULL".into(),
         ('I', value) => integer(value).to_string(),
         ('R', value) => format!("{:.3}", number(value)),
+        (_, Value::Boolean(v)) if sqlite => u8::from(*v).to_string(),
         (_, value) => match value.to_string() {
             text if text.is_empty() => "(empty)".into(),
+            text if sqlite => {
+                text.bytes().map(|b| if matches!(b, b' '..=b'~') { char::from(b) } else { '@' }).collect()
+            }
             text => text.chars().map(|c| if c.is_control() { '@' } else { c }).collect(),
         },
     }
@@ -98,8 +105,14 @@ mod tests {
             (Value::Text("a\nb".into()), 'T', "a@b"),
             (Value::Date(0), 'T', "1970-01-01"),
         ] {
-            assert_eq!(value(&v, letter), text, "{v} {letter}");
+            assert_eq!(value(&v, letter, false), text, "{v} {letter}");
         }
+    }
+
+    #[test]
+    fn text_as_sqlite_shows_it() {
+        assert_eq!(value(&Value::Boolean(true), 'T', true), "1");
+        assert_eq!(value(&Value::Text("aé~\t".into()), 'T', true), "a@@~@");
     }
 
     #[test]

@@ -8,9 +8,10 @@
 mod database;
 mod format;
 mod script;
+mod skip;
 
 pub use database::Mode;
-pub use script::{ENGINE, Failure, Report, Settings, run_script};
+pub use script::{CORPUS_NAMES, ENGINE, Failure, Report, Settings, run_script};
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,9 @@
-//! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports.
+//! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports. The last line is
+//! `slt: passed=… failed=… skipped=…`, in records; the lines before it say why records were skipped.
 
 use clap::Parser;
-use nacre_slt::{Mode, Settings, find_scripts, is_value_wise, run_script};
+use nacre_slt::{Mode, Settings, find_scripts, run_script};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,9 +18,12 @@ struct Cli {
     /// What is done before every statement: plain, flush or reopen
     #[arg(long, default_value = "plain", value_parser = mode)]
     mode: Mode,
-    /// Another engine's name to answer to in `onlyif` and `skipif`; SQLite's corpus writes DIV for `mysql` only
+    /// Names to answer to in `onlyif` and `skipif`; `nacre`, and in SQLite's corpus `mysql` too, when not given
     #[arg(long = "as", value_name = "ENGINE")]
-    labels: Vec<String>,
+    names: Vec<String>,
+    /// Time of each script
+    #[arg(long)]
+    times: bool,
     /// Failures shown for each script
     #[arg(long, default_value_t = 5)]
     show: usize,
@@ -32,18 +37,25 @@ fn main() -> std::io::Result<ExitCode> {
     let cli = Cli::parse();
     let mut out = std::io::stdout().lock();
     let started = Instant::now();
-    let (mut scripts, mut passed, mut skipped, mut failed) = (0, 0, 0, 0);
+    let (mut scripts, mut passed, mut failed) = (0, 0, 0);
+    let mut skipped: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &cli.paths {
         for script in find_scripts(path, &["slt", "test"])? {
             let text = String::from_utf8_lossy(&std::fs::read(&script)?).into_owned();
             let name = script.display().to_string();
-            let value_wise = is_value_wise(&script);
-            let settings = Settings { mode: cli.mode, value_wise, labels: cli.labels.clone() };
+            let mut settings = Settings::of(&script, cli.mode);
+            if !cli.names.is_empty() {
+                settings.names.clone_from(&cli.names);
+            }
+            let begun = Instant::now();
             let report = run_script(&name, &text, &settings);
             scripts += 1;
             passed += report.passed;
-            skipped += report.skipped;
+            report.skipped.iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             failed += report.failures.len();
+            if cli.times {
+                writeln!(out, "{:8.2} s {name}: {} records", begun.elapsed().as_secs_f64(), report.passed)?;
+            }
             if !report.failures.is_empty() {
                 writeln!(out, "{name}: {} of {} failed", report.failures.len(), report.failures.len() + report.passed)?;
                 for failure in report.failures.iter().take(cli.show) {
@@ -52,10 +64,13 @@ fn main() -> std::io::Result<ExitCode> {
             }
         }
     }
-    let seconds = started.elapsed().as_secs_f64();
-    writeln!(
-        out,
-        "{scripts} scripts in {seconds:.1} s: {passed} passed, {failed} failed, {skipped} for other engines"
-    )?;
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    writeln!(out, "{scripts} scripts in {:.1} s", started.elapsed().as_secs_f64())?;
+    for (reason, count) in &skipped {
+        writeln!(out, "skipped {count}: {reason}")?;
+    }
+    if scripts == 0 {
+        writeln!(out, "no scripts (.slt, .test) there")?;
+    }
+    writeln!(out, "slt: passed={passed} failed={failed} skipped={}", skipped.values().sum::<usize>())?;
+    Ok(if failed == 0 && scripts > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -2,16 +2,20 @@
 
 use crate::database::{Mode, TestDatabase};
 use crate::format;
+use crate::skip;
 use nacredb::{Error, QueryResult};
 use sqllogictest::{
     Condition, Connection, Control, DefaultColumnType, ExpectedError, QueryExpect, Record, ResultMode, SortMode,
     StatementExpect,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// The name that `onlyif` and `skipif` know us by.
 pub const ENGINE: &str = "nacre";
+/// What SQLite's corpus writes for MySQL only (`DIV`, `CAST(… AS SIGNED)`) is ours too, and so is what it writes
+/// for everybody else (`/` of integers is an integer). A record is run when it is meant for one of these names.
+pub const CORPUS_NAMES: [&str; 2] = [ENGINE, "mysql"];
 
 /// How a script is run.
 #[derive(Clone, Debug)]
@@ -20,8 +24,17 @@ pub struct Settings {
     pub mode: Mode,
     /// Results stand one value a line when the script does not say.
     pub value_wise: bool,
-    /// Names that we answer to in `onlyif` and `skipif`, beside our own.
-    pub labels: Vec<String>,
+    /// Names that we answer to in `onlyif` and `skipif`.
+    pub names: Vec<String>,
+}
+
+impl Settings {
+    /// As a file of this kind wants it: SQLite's corpus (`.test`) has one value a line and conditions for engines.
+    pub fn of(path: &std::path::Path, mode: Mode) -> Settings {
+        let value_wise = crate::is_value_wise(path);
+        let names: &[&str] = if value_wise { &CORPUS_NAMES } else { &[ENGINE] };
+        Settings { mode, value_wise, names: names.iter().map(ToString::to_string).collect() }
+    }
 }
 
 /// Something in a script that did not come out.
@@ -46,8 +59,8 @@ impl fmt::Display for Failure {
 pub struct Report {
     /// Records that came out as expected.
     pub passed: usize,
-    /// Records meant for other engines.
-    pub skipped: usize,
+    /// Records that were not decided, by reason.
+    pub skipped: BTreeMap<&'static str, usize>,
     /// The others.
     pub failures: Vec<Failure>,
 }
@@ -56,7 +69,7 @@ pub struct Report {
 pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     let mut report = Report::default();
     let broken = |what: String| Failure { line: 0, sql: String::new(), what };
-    let records = match sqllogictest::parse_with_name::<DefaultColumnType>(&without_remarks(text), name) {
+    let records = match sqllogictest::parse_with_name::<DefaultColumnType>(&prepared(text, &settings.names), name) {
         Ok(records) => records,
         Err(error) => {
             report.failures.push(broken(error.to_string()));
@@ -72,7 +85,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     };
     let mut runner = Runner {
         database,
-        names: &settings.labels,
+        names: &settings.names,
         value_wise: settings.value_wise,
         sort: SortMode::NoSort,
         labels: HashMap::new(),
@@ -81,7 +94,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
         match runner.record(record) {
             Step::Nothing => {}
             Step::Passed => report.passed += 1,
-            Step::Skipped => report.skipped += 1,
+            Step::Skipped(reason) => *report.skipped.entry(reason).or_default() += 1,
             Step::Failed(failure) => report.failures.push(failure),
             Step::Halt => break,
         }
@@ -89,29 +102,49 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     report
 }
 
-/// SQLite's corpus has remarks behind conditions, which the parser does not know.
-fn without_remarks(text: &str) -> String {
+/// What the parser does not know of SQLite's corpus: remarks behind conditions, and conditions before `halt`.
+/// Line numbers stay.
+fn prepared(text: &str, names: &[String]) -> String {
     let mut out = String::with_capacity(text.len());
+    // Conditions that wait for their record.
+    let mut waiting: Vec<&str> = Vec::new();
     for line in text.lines() {
         let is_condition = line.starts_with("skipif ") || line.starts_with("onlyif ");
-        let line = if is_condition { line.split('#').next().unwrap_or(line) } else { line };
-        out.push_str(line.trim_end());
+        let line = if is_condition { line.split('#').next().unwrap_or(line) } else { line }.trim_end();
+        if is_condition {
+            waiting.push(line);
+            continue;
+        }
+        let halts = line == "halt";
+        if halts && meant_for(waiting.iter().filter_map(|c| c.split_once(' ')), names) {
+            break;
+        }
+        for condition in waiting.drain(..) {
+            out.push_str(if halts { "" } else { condition });
+            out.push('\n');
+        }
+        out.push_str(if halts { "" } else { line });
         out.push('\n');
     }
     out
 }
 
+/// Whether a record with these conditions is for one of the names.
+fn meant_for<'c>(conditions: impl Iterator<Item = (&'c str, &'c str)> + Clone, names: &[String]) -> bool {
+    names.iter().any(|name| conditions.clone().all(|(word, label)| (word == "onlyif") == (label.trim() == name)))
+}
+
 enum Step {
     Nothing,
     Passed,
-    Skipped,
+    Skipped(&'static str),
     Failed(Failure),
     Halt,
 }
 
 struct Runner<'a> {
     database: TestDatabase,
-    /// See [`Settings::labels`].
+    /// See [`Settings::names`].
     names: &'a [String],
     value_wise: bool,
     sort: SortMode,
@@ -132,16 +165,22 @@ impl Runner<'_> {
         match record {
             Record::Statement { loc, conditions, connection, sql, expected, .. } => {
                 if self.skips(&conditions) {
-                    return Step::Skipped;
+                    return Step::Skipped(skip::OTHER_ENGINE);
                 }
                 let outcome = self.database.run(session(&connection), &sql);
+                if let Some(reason) = skip::reason(&sql, &outcome) {
+                    return Step::Skipped(reason);
+                }
                 step(loc.line(), sql, statement(outcome, &expected))
             }
             Record::Query { loc, conditions, connection, sql, expected, .. } => {
                 if self.skips(&conditions) {
-                    return Step::Skipped;
+                    return Step::Skipped(skip::OTHER_ENGINE);
                 }
                 let outcome = self.database.run(session(&connection), &sql);
+                if let Some(reason) = skip::reason(&sql, &outcome) {
+                    return Step::Skipped(reason);
+                }
                 let checked = match &expected {
                     QueryExpect::Error(error) => expect_error(outcome, error),
                     QueryExpect::Results { types, sort_mode, label, results, .. } => {
@@ -171,11 +210,11 @@ impl Runner<'_> {
     }
 
     fn skips(&self, conditions: &[Condition]) -> bool {
-        let ours = |label: &str| label == ENGINE || self.names.iter().any(|name| name == label);
-        conditions.iter().any(|condition| match condition {
-            Condition::OnlyIf { label } => !ours(label),
-            Condition::SkipIf { label } => ours(label),
-        })
+        let pairs = conditions.iter().map(|condition| match condition {
+            Condition::OnlyIf { label } => ("onlyif", label.as_str()),
+            Condition::SkipIf { label } => ("skipif", label.as_str()),
+        });
+        !meant_for(pairs, self.names)
     }
 
     fn query(&mut self, result: &QueryResult, expected: &Expected<'_>) -> Result<(), String> {
@@ -183,7 +222,7 @@ impl Runner<'_> {
             return Err(format!("{} columns, expected {}", result.columns.len(), expected.types.len()));
         }
         let letters: Vec<char> = expected.types.iter().map(sqllogictest::ColumnType::to_char).collect();
-        let mut rows = format::rows(result, &letters);
+        let mut rows = format::rows(result, &letters, self.value_wise);
         match expected.sort {
             SortMode::NoSort => {}
             SortMode::RowSort => rows.sort(),
@@ -278,8 +317,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_behind_conditions_go() {
-        assert_eq!(without_remarks("skipif mysql # why\nselect '#'\n"), "skipif mysql\nselect '#'\n");
+    fn remarks_and_conditional_halts_go() {
+        let names = CORPUS_NAMES.map(str::to_owned);
+        assert_eq!(prepared("skipif mysql # why\nselect '#'\n", &names), "skipif mysql\nselect '#'\n");
+        assert_eq!(prepared("onlyif mssql\nhalt\nx\n", &names), "\n\nx\n");
+        assert_eq!(prepared("a\nskipif sqlite\nhalt\nx\n", &names), "a\n");
+    }
+
+    #[test]
+    fn records_for_either_name_are_run() {
+        let names = CORPUS_NAMES.map(str::to_owned);
+        let meant = |list: &[(&'static str, &'static str)]| meant_for(list.iter().copied(), &names);
+        assert!(meant(&[]) && meant(&[("onlyif", "mysql")]) && meant(&[("skipif", "mysql")]));
+        assert!(meant(&[("skipif", "mysql"), ("skipif", "oracle")]));
+        assert!(!meant(&[("onlyif", "sqlite")]) && !meant(&[("onlyif", "mysql"), ("onlyif", "mssql")]));
     }
 
     #[test]

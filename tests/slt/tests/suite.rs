@@ -1,12 +1,12 @@
 //! Every script under `cases/`, in every mode; one test each, so that one can be run by its name.
 
-use nacre_slt::{Mode, Settings, find_scripts, is_value_wise, run_script};
+use nacre_slt::{Mode, Settings, find_scripts, run_script};
 use sqllogictest::harness::{Arguments, Failed, Trial, run};
 use std::path::Path;
 
 fn main() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let Ok(scripts) = find_scripts(&cases, &["slt"]) else { std::process::exit(1) };
+    let Ok(scripts) = find_scripts(&cases, &["slt", "test"]) else { std::process::exit(1) };
     let mut trials = Vec::new();
     for script in scripts {
         for mode in Mode::ALL {
@@ -15,8 +15,7 @@ fn main() {
             let script = script.clone();
             trials.push(Trial::test(name, move || {
                 let text = std::fs::read_to_string(&script)?;
-                let settings = Settings { mode, value_wise: is_value_wise(&script), labels: Vec::new() };
-                let report = run_script(&script.display().to_string(), &text, &settings);
+                let report = run_script(&script.display().to_string(), &text, &Settings::of(&script, mode));
                 if report.failures.is_empty() && report.passed > 0 {
                     return Ok(());
                 }

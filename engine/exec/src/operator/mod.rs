@@ -5,6 +5,7 @@ mod aggregate;
 mod join;
 mod limit;
 mod row;
+mod set;
 mod sort;
 mod sort_key;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub(crate) use aggregate::HashAggregate;
 pub(crate) use join::{HashJoin, JoinSpec};
 pub(crate) use limit::Limit;
 pub(crate) use row::{Filter, Project, Values};
+pub(crate) use set::{SetOperation, Union};
 pub(crate) use sort::Sort;
 
 use nacre_column::Batch;

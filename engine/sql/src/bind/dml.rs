@@ -156,12 +156,8 @@ impl<'a> Binder<'a> {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return Err(unsupported("assignment to a row of columns"));
             };
-            let (at, at_place) = column_position(&table, name)?;
+            let (at, _) = column_position(&table, name)?;
             let column = &table.columns[at];
-            if assignments.iter().any(|(a, _)| *a == at) {
-                let error = Error::syntax(format!("column {} is assigned twice", column.name));
-                return Err(error.with_sqlstate("42701").at(at_place));
-            }
             let expr = if is_default(&assignment.value) {
                 default_of(column)
             } else {
@@ -169,6 +165,8 @@ impl<'a> Binder<'a> {
                 let expr = self.expr(&assignment.value, &mut env)?;
                 self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(&assignment.value)))?
             };
+            // Of several assignments to a column the last one counts.
+            assignments.retain(|(known, _)| *known != at);
             assignments.push((at, expr));
         }
         Ok(Statement::Update { table, input, assignments })

@@ -1,7 +1,7 @@
 //! Expressions: one arm a syntactic form; operators and functions have their own files.
 //! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
 
-use super::operator::{binary, cast, connect, not};
+use super::operator::{binary, cast, connect, is_null, not};
 use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
@@ -299,6 +299,9 @@ impl<'a> Binder<'a> {
         }
         let items = items.into_iter().map(|e| if types::meets(e.data_type, to) { Ok(e) } else { cast(e, to) });
         let list = items.collect::<Result<Vec<_>>>()?;
+        if is_null(&arg) {
+            return Ok(Expr::literal(Value::Null, DataType::Boolean));
+        }
         if let ([_], ExprKind::Column(_)) = (list.as_slice(), &arg.kind) {
             let op = if negated { BinaryOp::NotEqual } else { BinaryOp::Equal };
             let item = list.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, to));
@@ -377,7 +380,22 @@ impl<'a> Binder<'a> {
     pub(crate) fn case_of(&mut self, tests: Vec<Expr>, results: Vec<Expr>, has_else: bool) -> Result<Expr> {
         let (mut results, data_type) = self.unify_all(results, "CASE")?;
         let otherwise = if has_else { results.pop().map(Box::new) } else { None };
-        let branches = tests.into_iter().zip(results).collect();
+        // Branches that constants decide go, with all behind one that is always taken.
+        let mut otherwise = otherwise;
+        let mut branches = Vec::with_capacity(tests.len());
+        for (test, result) in tests.into_iter().zip(results) {
+            match test.kind {
+                ExprKind::Literal(Value::Boolean(true)) => {
+                    otherwise = Some(Box::new(result));
+                    break;
+                }
+                ExprKind::Literal(_) => {}
+                _ => branches.push((test, result)),
+            }
+        }
+        if branches.is_empty() {
+            return Ok(otherwise.map_or(Expr::literal(Value::Null, data_type), |e| *e));
+        }
         Ok(Expr { kind: ExprKind::Case { branches, otherwise }, data_type })
     }
 

@@ -1,6 +1,6 @@
 //! Function calls: names and their aliases, argument counts and types, aggregates.
 
-use super::operator::{aggregates_not_allowed, cast};
+use super::operator::{aggregates_not_allowed, cast, is_null};
 use super::scope::with_suggestion;
 use super::types::{decimal, decimal_shape};
 use super::{AGGREGATE_BASE, Binder, Env, place, position, table_name, unsupported};
@@ -234,7 +234,22 @@ impl<'a> Binder<'a> {
                 Ok(call(entry.function, bound, result))
             }
             Same => {
-                let (args, t) = self.unify_all(args, entry.name)?;
+                let (mut args, t) = self.unify_all(args, entry.name)?;
+                match entry.function {
+                    F::Coalesce => {
+                        // What comes after a constant is never looked at, what is null never counts.
+                        args.retain(|a| !is_null(a));
+                        let constant = args.iter().position(|a| matches!(a.kind, ExprKind::Literal(_)));
+                        args.truncate(constant.map_or(args.len(), |at| at + 1));
+                        match args.len() {
+                            0 => return Ok(Expr::literal(Value::Null, t)),
+                            1 if args[0].data_type == t => return Ok(args.swap_remove(0)),
+                            _ => {}
+                        }
+                    }
+                    F::NullIf if args.iter().any(is_null) => return Ok(args.swap_remove(0)),
+                    _ => {}
+                }
                 Ok(call(entry.function, args, t))
             }
             DateField => self.date_field(entry.function, args),

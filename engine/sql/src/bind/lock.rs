@@ -62,5 +62,6 @@ fn groups(plan: &Plan) -> bool {
         | Plan::Sort { input, .. }
         | Plan::Limit { input, .. } => groups(input),
         Plan::Scan { .. } | Plan::Values { .. } | Plan::Join { .. } => false,
+        Plan::Union { .. } | Plan::SetOperation { .. } => false,
     }
 }

@@ -16,6 +16,7 @@ mod operator;
 mod query;
 mod scope;
 mod select;
+mod set;
 mod show;
 mod types;
 
@@ -32,7 +33,7 @@ const MAX_DEPTH: usize = 420;
 /// Subqueries, common table expressions included, that one statement may expand to.
 const MAX_QUERIES: usize = 1_000;
 /// Tables of one `FROM` at most.
-const MAX_TABLES: usize = 60;
+const MAX_TABLES: usize = 64;
 /// Aggregates of a grouped query are columns from here on until the grouping is known.
 const AGGREGATE_BASE: usize = 1 << 30;
 

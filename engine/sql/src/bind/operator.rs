@@ -42,7 +42,7 @@ fn literal_value(expr: &Expr) -> Option<&Value> {
     }
 }
 
-fn is_null(expr: &Expr) -> bool {
+pub(crate) fn is_null(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(Value::Null))
 }
 
@@ -226,7 +226,13 @@ impl Binder<'_> {
         }
         let left = numeric_operand(left, b, op)?;
         let right = numeric_operand(right, left.data_type, op)?;
+        // Whole numbers divide to a whole number, as in PostgreSQL and SQLite.
+        let whole = |t: DataType| t.is_integer() || (t.is_decimal() && t.scale() == 0);
+        let op = if op == Divide && whole(left.data_type) && whole(right.data_type) { IntegerDivide } else { op };
         let (to_left, to_right, result) = arithmetic(op, left.data_type, right.data_type)?;
+        if is_null(&left) || is_null(&right) {
+            return Ok(Expr::literal(Value::Null, result));
+        }
         if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
             && let Some(value) = literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result))
         {

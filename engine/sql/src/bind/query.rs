@@ -55,7 +55,7 @@ impl<'a> Binder<'a> {
         plan
     }
 
-    fn body(&mut self, body: &'a SetExpr, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+    pub(crate) fn body(&mut self, body: &'a SetExpr, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
         match body {
             SetExpr::Select(select) => self.select(select, order),
             SetExpr::Query(query) => {
@@ -66,12 +66,14 @@ impl<'a> Binder<'a> {
                 let plan = self.values(values)?;
                 self.order_output(plan, order)
             }
-            SetExpr::SetOperation { op, .. } => Err(unsupported(match op {
-                ast::SetOperator::Union => "UNION",
-                ast::SetOperator::Except | ast::SetOperator::Minus => "EXCEPT",
-                ast::SetOperator::Intersect => "INTERSECT",
-            })),
-            SetExpr::Table(_) => Err(unsupported("TABLE as a query")),
+            SetExpr::SetOperation { .. } => {
+                let plan = self.set_operation(body)?;
+                self.order_output(plan, order)
+            }
+            SetExpr::Table(table) => {
+                let plan = self.table_query(table)?;
+                self.order_output(plan, order)
+            }
             _ => Err(unsupported("a data-modifying statement as a query")),
         }
     }

@@ -35,6 +35,8 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
                 _ => l.max(r),
             }
         }
+        Plan::Union { inputs, .. } => inputs.iter().map(|input| rows(input, catalog)).sum(),
+        Plan::SetOperation { left, .. } => rows(left, catalog) / 2.0,
         Plan::Limit { input, limit, .. } => match limit.as_ref().map(|l| &l.kind) {
             Some(ExprKind::Literal(Value::Int(n))) => rows(input, catalog).min(*n as f64),
             _ => rows(input, catalog),

@@ -77,6 +77,18 @@ fn packed(needed: &[bool]) -> Map {
         .collect()
 }
 
+/// Prunes to exactly the columns needed, packed in order.
+fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
+    let fields: Vec<Field> = plan.fields().into_iter().zip(needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+    let (plan, map) = prune(plan, needed.to_vec());
+    let kept: Vec<usize> = map.iter().zip(needed).filter(|(_, n)| **n).filter_map(|(to, _)| *to).collect();
+    if kept.iter().copied().eq(0..plan.fields().len()) {
+        return plan;
+    }
+    let exprs = kept.iter().zip(&fields).map(|(at, f)| Expr::column(*at, f.data_type)).collect();
+    project(plan, exprs, fields)
+}
+
 fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
     match plan {
         Plan::Scan { table, projection, mut filters } => {
@@ -173,6 +185,18 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
                 map.truncate(width);
             }
             (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
+        }
+        Plan::Union { inputs, fields } => {
+            let inputs = inputs.into_iter().map(|input| prune_to(input, &needed)).collect();
+            let fields = fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+            (Plan::Union { inputs, fields }, packed(&needed))
+        }
+        // Whole rows are compared.
+        Plan::SetOperation { left, right, except, all, fields } => {
+            let every = vec![true; fields.len()];
+            let (left, right) = (Box::new(prune_to(*left, &every)), Box::new(prune_to(*right, &every)));
+            let map = (0..fields.len()).map(Some).collect();
+            (Plan::SetOperation { left, right, except, all, fields }, map)
         }
         Plan::Sort { input, mut keys, limit } => {
             keys.iter().for_each(|k| mark(&k.expr, &mut needed));

@@ -37,6 +37,16 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             let input = Box::new(push(*input, down, catalog));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
+        // A condition decides by the row alone, so every input can decide it for itself.
+        Plan::Union { inputs, fields } => {
+            let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), catalog)).collect();
+            Plan::Union { inputs, fields }
+        }
+        Plan::SetOperation { left, right, except, all, fields } => {
+            let left = Box::new(push(*left, conditions.clone(), catalog));
+            let right = Box::new(push(*right, conditions, catalog));
+            Plan::SetOperation { left, right, except, all, fields }
+        }
         Plan::Sort { input, keys, limit: None } => {
             Plan::Sort { input: Box::new(push(*input, conditions, catalog)), keys, limit: None }
         }

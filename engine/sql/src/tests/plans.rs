@@ -246,7 +246,7 @@ fn queries() {
     check(
         "select price * (1 - 0.1), price / 3, price + 1.255, a / b, a * big, price * ratio from t",
         "
-        Project [price * 0.9, price / 3, cast(price as DECIMAL(16,3)) + 1.255 as price + 1.255, a / b, cast(a as DECIMAL(20,0)) * big as a * big, cast(price as DOUBLE) * ratio as price * ratio]
+        Project [price * 0.9, price / 3, cast(price as DECIMAL(16,3)) + 1.255 as price + 1.255, a DIV b, cast(a as DECIMAL(20,0)) * big as a * big, cast(price as DOUBLE) * ratio as price * ratio]
           Scan t [a, b, big, price, ratio]
         ",
     );

@@ -282,7 +282,10 @@ fn types() {
     typed("price * price", "DECIMAL(30,4)");
     typed("price * price * price", "DECIMAL(38,6)");
     typed("price / price", "DECIMAL(38,8)");
-    typed("a / b", "DECIMAL(38,6)");
+    typed("a / b", "BIGINT");
+    typed("a / price", "DECIMAL(38,6)");
+    typed("a / 2.0", "DECIMAL(38,6)");
+    typed("sum(a) / 2", "DECIMAL(38,0)");
     typed("ratio + price", "DOUBLE");
     typed("single + single", "DOUBLE");
     typed("a div b", "BIGINT");
