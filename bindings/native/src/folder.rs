@@ -20,6 +20,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// How a folder's files are read and written. What is promised is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileIo {
+    /// What was measured to be best on this system, see `docs/decisions`.
+    #[default]
+    Auto,
+    /// One call a read, write and sync.
+    Plain,
+    /// io_uring for everything it is implemented for: batches of reads, and the log's writes with their syncs. Where
+    /// the system has none, plain calls.
+    Uring,
+}
+
+impl FileIo {
+    /// `auto`, `plain` or `uring`; anything else is `unsupported`.
+    pub fn named(word: &str) -> Result<FileIo> {
+        match word {
+            "auto" => Ok(FileIo::Auto),
+            "plain" => Ok(FileIo::Plain),
+            "uring" => Ok(FileIo::Uring),
+            _ => Err(Error::unsupported(format!("file I/O {word:?}")).with_hint("there are auto, plain and uring")),
+        }
+    }
+
+    /// What the environment variable `NACRE_IO` names; [`FileIo::Auto`] without it.
+    pub fn from_environment() -> Result<FileIo> {
+        std::env::var("NACRE_IO").map_or(Ok(FileIo::Auto), |word| FileIo::named(&word))
+    }
+}
+
+/// Ranges from which on a batch of reads goes to the ring under [`FileIo::Auto`]. One at a time is faster plain.
+const BATCH: usize = 4;
+
 /// A locked folder.
 pub struct FolderStore(Arc<Folder>);
 
@@ -27,6 +60,9 @@ struct Folder {
     path: PathBuf,
     /// The folder itself, for syncing names.
     handle: File,
+    io: FileIo,
+    #[cfg(target_os = "linux")]
+    uring: Option<crate::uring::Uring>,
     /// How many times a name came or went, and how many of those are durable.
     changes: AtomicU64,
     durable_changes: AtomicU64,
@@ -55,8 +91,13 @@ fn script_owner_is_alive(owner: &Path) -> bool {
 }
 
 impl FolderStore {
-    /// Makes the folder if it is missing, and locks it.
+    /// Makes the folder if it is missing, and locks it. Files are read and written as `NACRE_IO` says.
     pub fn open(path: &Path) -> Result<FolderStore> {
+        FolderStore::open_with(path, FileIo::from_environment()?)
+    }
+
+    /// The same, with a choice of how files are read and written.
+    pub fn open_with(path: &Path, io: FileIo) -> Result<FolderStore> {
         let failed = |error: io::Error| io_error(error, path, "open");
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
@@ -83,6 +124,9 @@ impl FolderStore {
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
             handle,
+            io,
+            #[cfg(target_os = "linux")]
+            uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
             changes: AtomicU64::new(0),
             durable_changes: AtomicU64::new(0),
             _lock: lock,
@@ -174,6 +218,33 @@ impl FolderFile {
     fn error(&self, error: io::Error, verb: &str) -> Error {
         io_error(error, &self.folder.path.join(&self.name), verb)
     }
+
+    fn read_one(&self, range: &mut ReadRange<'_>) -> Result<()> {
+        // The system refuses offsets it cannot represent, in its own words; to us they are past the end.
+        let result = match i64::try_from(range.offset) {
+            Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
+            Err(_) => Err(ErrorKind::UnexpectedEof.into()),
+        };
+        result.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => Error::corrupt(format!(
+                "{}: ends before byte {}",
+                self.name,
+                range.offset.saturating_add(range.buffer.len() as u64)
+            )),
+            _ => self.error(error, "read"),
+        })
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        self.folder.sync_names().map_err(|error| io_error(error, &self.folder.path, "sync"))
+    }
+
+    /// The ring, when a batch of so many reads should go there.
+    #[cfg(target_os = "linux")]
+    fn ring_for_reads(&self, count: usize) -> Option<&crate::uring::Uring> {
+        let least = if self.folder.io == FileIo::Uring { 2 } else { BATCH };
+        self.folder.uring.as_ref().filter(|_| count >= least)
+    }
 }
 
 impl LocalFile for FolderFile {
@@ -182,22 +253,14 @@ impl LocalFile for FolderFile {
     }
 
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        for range in ranges {
-            // The system refuses offsets it cannot represent, in its own words; to us they are past the end.
-            let result = match i64::try_from(range.offset) {
-                Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
-                Err(_) => Err(ErrorKind::UnexpectedEof.into()),
-            };
-            result.map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => Error::corrupt(format!(
-                    "{}: ends before byte {}",
-                    self.name,
-                    range.offset.saturating_add(range.buffer.len() as u64)
-                )),
-                _ => self.error(error, "read"),
-            })?;
+        #[cfg(target_os = "linux")]
+        if let Some(uring) = self.ring_for_reads(ranges.len()) {
+            let filled = uring.read(&self.file, ranges);
+            // What the ring left is read again, or explained.
+            let mut left = ranges.iter_mut().zip(filled).filter(|(_, filled)| !filled);
+            return left.try_for_each(|(range, _)| self.read_one(range));
         }
-        Ok(())
+        ranges.iter_mut().try_for_each(|range| self.read_one(range))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -210,7 +273,21 @@ impl LocalFile for FolderFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| self.error(error, "sync"))?;
-        self.folder.sync_names().map_err(|error| io_error(error, &self.folder.path, "sync"))
+        self.sync_names()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        use crate::uring::Written;
+        let uring = self.folder.uring.as_ref().filter(|_| self.folder.io == FileIo::Uring);
+        match uring.map_or(Written::NotDone, |uring| uring.write_synced(&self.file, offset, bytes)) {
+            Written::Durable => self.sync_names(),
+            Written::SyncFailed(error) => Err(self.error(error, "sync")),
+            Written::NotDone => {
+                self.write(offset, bytes)?;
+                self.sync()
+            }
+        }
     }
 }
 

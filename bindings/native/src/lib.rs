@@ -9,11 +9,13 @@ mod pool;
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(target_os = "linux")]
+mod uring;
 mod url;
 
 pub use clock::NativeClock;
 pub use entropy::NativeEntropy;
-pub use folder::FolderStore;
+pub use folder::{FileIo, FolderStore};
 pub use pool::ThreadPool;
 pub use run::block_on;
 pub use url::{folder_of, open_url};
@@ -27,6 +29,11 @@ use std::sync::Arc;
 /// are dropped. `in_use` when it is locked already, by this process or another.
 pub fn open_folder(path: &Path) -> Result<Host> {
     Ok(host(Arc::new(FolderStore::open(path)?)))
+}
+
+/// The same, with a choice of how files are read and written.
+pub fn open_folder_with(path: &Path, io: FileIo) -> Result<Host> {
+    Ok(host(Arc::new(FolderStore::open_with(path, io)?)))
 }
 
 /// A host whose files are gone with it.

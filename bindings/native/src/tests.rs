@@ -1,7 +1,9 @@
 //! The contract suites against this host, and what only this host promises.
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use crate::{FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, memory_host, open_folder, open_url};
+use crate::{
+    FileIo, FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, memory_host, open_folder, open_url,
+};
 use nacre_contract_tests::{
     check_clock, check_entropy, check_local_store, check_local_store_reopen, check_parallelism,
 };
@@ -30,16 +32,48 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn folder_store_keeps_the_contract() {
+fn folder_store_keeps_the_contract_however_files_are_read() {
+    for io in [FileIo::Auto, FileIo::Plain, FileIo::Uring] {
+        let scratch = Scratch::new();
+        let next = AtomicUsize::new(0);
+        let open = |path: &Path| Arc::new(FolderStore::open_with(path, io).unwrap());
+        check_local_store(|| open(&scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string())));
+        let path = scratch.0.join("reopen");
+        check_local_store_reopen(open(&path), || open(&path));
+    }
+}
+
+/// Where there is io_uring it must do the work, not the plain calls behind it.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_ring_does_what_it_is_asked_and_leaves_the_rest() {
+    use crate::uring::{Uring, Written};
+    use nacre_host::ReadRange;
+    let Some(uring) = Uring::new() else { return };
     let scratch = Scratch::new();
-    let next = AtomicUsize::new(0);
-    check_local_store(|| {
-        let path = scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string());
-        Arc::new(FolderStore::open(&path).unwrap())
-    });
-    let path = scratch.0.join("reopen");
-    let store = Arc::new(FolderStore::open(&path).unwrap());
-    check_local_store_reopen(store, || Arc::new(FolderStore::open(&path).unwrap()));
+    std::fs::create_dir_all(&scratch.0).unwrap();
+    let path = scratch.0.join("f");
+    let file = std::fs::File::create_new(&path).unwrap();
+    assert!(matches!(uring.write_synced(&file, 0, b"0123456789"), Written::Durable));
+    assert!(matches!(uring.write_synced(&file, u64::MAX, b"far away"), Written::NotDone));
+
+    let file = std::fs::File::open(&path).unwrap();
+    assert!(matches!(uring.write_synced(&file, 0, b"read only"), Written::NotDone));
+    let mut buffers = vec![[0; 4]; 300];
+    let offsets = (0..).map(|i| if i == 200 { 8 } else { i % 7 });
+    let mut ranges: Vec<_> =
+        offsets.zip(&mut buffers).map(|(offset, buffer)| ReadRange { offset, buffer: buffer.as_mut_slice() }).collect();
+    let filled = uring.read(&file, &mut ranges);
+    assert!(filled.iter().enumerate().all(|(at, filled)| *filled == (at != 200)), "all but the one past the end");
+    assert_eq!((&buffers[0], &buffers[299]), (b"0123", b"5678"));
+}
+
+#[test]
+fn how_files_are_read_is_named_in_words() {
+    for (word, io) in [("auto", FileIo::Auto), ("plain", FileIo::Plain), ("uring", FileIo::Uring)] {
+        assert_eq!(FileIo::named(word).unwrap(), io);
+    }
+    assert_eq!(FileIo::named("fast").unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]

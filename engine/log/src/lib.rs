@@ -249,9 +249,7 @@ impl Log {
             pending.check()?;
             std::mem::replace(&mut pending.buffer, writer.take_spare())
         };
-        let result = writer
-            .write(self.store.as_ref(), &mut buffer, &self.durable)
-            .and_then(|()| if sync { writer.sync(&self.durable) } else { Ok(()) });
+        let result = writer.write(self.store.as_ref(), &mut buffer, &self.durable, sync);
         writer.recycle(buffer);
         if let Err(error) = &result {
             lock(&self.pending).failure.get_or_insert_with(|| error.clone());

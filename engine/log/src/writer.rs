@@ -10,7 +10,7 @@
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 use nacre_host::{LocalFile, LocalStore};
-use nacre_types::Result;
+use nacre_types::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,21 +50,35 @@ impl Writer {
         self.chunks.last().copied().unwrap_or(0)
     }
 
-    /// Seals the headers of whole records and writes them after everything earlier.
-    pub(crate) fn write(&mut self, store: &dyn LocalStore, records: &mut [u8], durable: &AtomicU64) -> Result<()> {
-        if records.is_empty() {
-            return Ok(());
+    /// Seals the headers of whole records and writes them after everything earlier; makes everything durable if
+    /// asked.
+    pub(crate) fn write(
+        &mut self,
+        store: &dyn LocalStore,
+        records: &mut [u8],
+        durable: &AtomicU64,
+        sync: bool,
+    ) -> Result<()> {
+        if !records.is_empty() {
+            if self.written - self.start() >= self.chunk_bytes.max(1) {
+                self.rotate(store, durable)?;
+            }
+            self.seal_headers(records, durable.load(Ordering::Acquire));
+            let offset = FILE_HEADER_BYTES as u64 + (self.written - self.start());
+            let end = offset + records.len() as u64;
+            let failed = |e: Error| e.context(FileKind::Chunk.name(self.start()));
+            // Zeroes to be reserved must be written before the sync; most of the time there are none.
+            let together = sync && end <= self.reserved;
+            if together {
+                self.file.write_synced(offset, records).map_err(failed)?;
+            } else {
+                self.file.write(offset, records).map_err(failed)?;
+                self.reserve(end);
+            }
+            self.dirty = !together;
+            self.written += records.len() as u64;
         }
-        if self.written - self.start() >= self.chunk_bytes.max(1) {
-            self.rotate(store, durable)?;
-        }
-        self.seal_headers(records, durable.load(Ordering::Acquire));
-        let offset = FILE_HEADER_BYTES as u64 + (self.written - self.start());
-        self.dirty = true;
-        self.file.write(offset, records).map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
-        self.written += records.len() as u64;
-        self.reserve(offset + records.len() as u64);
-        Ok(())
+        if sync { self.sync(durable) } else { Ok(()) }
     }
 
     /// Reserves space from the end of the records on, unless there is some left; never past the size of a chunk.

@@ -16,6 +16,8 @@ pub fn check_local_store(make: impl Fn() -> Arc<dyn LocalStore>) {
         truncate_shortens_and_extends,
         overwrite_in_place,
         sync_succeeds_at_any_time,
+        long_batches_of_reads,
+        write_synced_is_write_and_sync,
         handles_see_each_other,
         many_files,
     ];
@@ -189,6 +191,40 @@ fn sync_succeeds_at_any_time(store: &dyn LocalStore) {
     file.truncate(0).unwrap();
     file.sync().unwrap();
     store.open("f").unwrap().sync().unwrap();
+}
+
+fn long_batches_of_reads(store: &dyn LocalStore) {
+    let file = store.create("f").unwrap();
+    let bytes = pattern(300_000, 5);
+    file.write(0, &bytes).unwrap();
+    let places: Vec<(usize, usize)> = (0..400).map(|i| ((i * 7919) % 290_000, i * 13 % 3_000)).collect();
+    let mut buffers: Vec<Vec<u8>> = places.iter().map(|(_, count)| vec![0xee; *count]).collect();
+    let ranges = |buffers: &mut [Vec<u8>], file: &dyn LocalFile| {
+        let places = places.iter().zip(buffers);
+        let mut ranges: Vec<_> =
+            places.map(|((offset, _), buffer)| ReadRange { offset: *offset as u64, buffer }).collect();
+        file.read(&mut ranges)
+    };
+    ranges(&mut buffers, file.as_ref()).unwrap();
+    for ((offset, count), buffer) in places.iter().zip(&buffers) {
+        assert!(bytes[*offset..offset + count] == **buffer, "range of {count} bytes at {offset} of a long batch");
+    }
+    file.truncate(200_000).unwrap();
+    expect_error(ranges(&mut buffers, file.as_ref()), ErrorKind::Corrupt, "a long batch that reaches past the end");
+}
+
+fn write_synced_is_write_and_sync(store: &dyn LocalStore) {
+    let file = store.create("f").unwrap();
+    let bytes = pattern(100_000, 6);
+    file.write_synced(0, &bytes[..10]).unwrap();
+    file.write(10, &bytes[10..20]).unwrap();
+    file.write_synced(20, &bytes[20..]).unwrap();
+    file.write_synced(0, b"").unwrap();
+    file.write_synced(100_010, b"end").unwrap();
+    assert!(read(file.as_ref(), 0, 100_000) == bytes, "all bytes come back");
+    assert_eq!(read(file.as_ref(), 100_000, 13), b"\0\0\0\0\0\0\0\0\0\0end", "a hole reads as zeroes");
+    file.write_synced(5, &bytes[..3]).unwrap();
+    assert!(read(file.as_ref(), 5, 3) == bytes[..3], "a write in place");
 }
 
 fn handles_see_each_other(store: &dyn LocalStore) {

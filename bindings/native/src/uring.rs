@@ -1,0 +1,145 @@
+//! Linux's io_uring: many reads in one submission, and a write with the sync that must follow it as one.
+//!
+//! A submission is waited for before the call returns, so buffers are only ever lent. Whatever the ring does not
+//! finish as asked (a short read, a refused request) the caller does again with plain calls, which also find the
+//! words for the error; only a failed sync is final, because nothing may be assumed after one.
+//!
+//! Rings are kept in a pool: a thread takes one for the length of a call, so that calls do not wait for each other.
+//! Where the system has no io_uring, or forbids it, [`Uring::new`] answers `None`.
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+use nacre_host::ReadRange;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
+
+/// Requests of one submission at most; longer batches are several.
+const ENTRIES: u32 = 128;
+
+/// Rings kept when nobody uses them.
+const SPARE_RINGS: usize = 16;
+
+/// The largest range that one request takes; the system's own limit is a little below 2^31.
+const LARGEST: usize = 1 << 30;
+
+/// What became of a write with its sync.
+pub(crate) enum Written {
+    /// Both are done.
+    Durable,
+    /// The write was not carried out whole and nothing was synced: start over with plain calls.
+    NotDone,
+    /// The bytes are written, the sync failed.
+    SyncFailed(io::Error),
+}
+
+/// A pool of rings.
+pub(crate) struct Uring {
+    rings: Mutex<Vec<IoUring>>,
+}
+
+impl Uring {
+    /// A pool, if this system has io_uring with the requests that are needed here.
+    pub(crate) fn new() -> Option<Uring> {
+        let ring = IoUring::new(ENTRIES).ok()?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe).ok()?;
+        let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE];
+        needed.iter().all(|code| probe.is_supported(*code)).then(|| Uring { rings: Mutex::new(vec![ring]) })
+    }
+
+    /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Answers with what each that was
+    /// carried out came to, by its user data.
+    ///
+    /// # Safety
+    /// What the requests point to is valid until this returns.
+    unsafe fn submit(&self, requests: &[squeue::Entry]) -> Vec<(u64, i32)> {
+        let kept = self.rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(mut ring) = kept.or_else(|| IoUring::new(ENTRIES).ok()) else { return Vec::new() };
+        // SAFETY: as promised by the caller.
+        let (done, usable) = unsafe { submit(&mut ring, requests) };
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        if usable && rings.len() < SPARE_RINGS {
+            rings.push(ring);
+        }
+        done
+    }
+
+    /// Reads all ranges as far as the ring does it; answers for each range whether it was filled completely. A range
+    /// that was not may have been filled in part.
+    pub(crate) fn read(&self, file: &File, ranges: &mut [ReadRange<'_>]) -> Vec<bool> {
+        let mut filled = vec![false; ranges.len()];
+        let fd = types::Fd(file.as_raw_fd());
+        for (batch, filled) in ranges.chunks_mut(ENTRIES as usize).zip(filled.chunks_mut(ENTRIES as usize)) {
+            let lengths: Vec<usize> = batch.iter().map(|range| range.buffer.len()).collect();
+            let requests = batch
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, range)| range.buffer.len() <= LARGEST && i64::try_from(range.offset).is_ok())
+                .map(|(at, range)| {
+                    opcode::Read::new(fd, range.buffer.as_mut_ptr(), range.buffer.len() as u32)
+                        .offset(range.offset)
+                        .build()
+                        .user_data(at as u64)
+                })
+                .collect::<Vec<_>>();
+            // SAFETY: the buffers are borrowed for longer than the call.
+            for (at, result) in unsafe { self.submit(&requests) } {
+                filled[at as usize] = usize::try_from(result).is_ok_and(|bytes| bytes == lengths[at as usize]);
+            }
+        }
+        filled
+    }
+
+    /// Writes and, when all bytes are written, syncs the file's data, in one submission.
+    pub(crate) fn write_synced(&self, file: &File, offset: u64, bytes: &[u8]) -> Written {
+        if bytes.len() > LARGEST || i64::try_from(offset).is_err() {
+            return Written::NotDone;
+        }
+        let fd = types::Fd(file.as_raw_fd());
+        let write = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32).offset(offset).build();
+        let sync = opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build();
+        let requests = [write.flags(squeue::Flags::IO_LINK).user_data(0), sync.user_data(1)];
+        // SAFETY: the bytes are borrowed for longer than the call.
+        let done = unsafe { self.submit(&requests) };
+        let result = |of: u64| done.iter().find(|(at, _)| *at == of).map(|(_, result)| *result);
+        match (result(0), result(1)) {
+            (Some(written), Some(0)) if usize::try_from(written).is_ok_and(|n| n == bytes.len()) => Written::Durable,
+            (Some(written), Some(failed)) if usize::try_from(written).is_ok_and(|n| n == bytes.len()) => {
+                Written::SyncFailed(io::Error::from_raw_os_error(-failed))
+            }
+            // A write that is short or fails breaks the link, and the sync is cancelled.
+            _ => Written::NotDone,
+        }
+    }
+}
+
+/// Submits requests and waits for all of them. Answers with what each came to, by its user data, and whether the ring
+/// may be used again. No request is under way any more, whatever the answer.
+///
+/// # Safety
+/// What the requests point to is valid until this returns.
+unsafe fn submit(ring: &mut IoUring, requests: &[squeue::Entry]) -> (Vec<(u64, i32)>, bool) {
+    let mut done = Vec::with_capacity(requests.len());
+    // SAFETY: as promised by the caller. There is room: a ring that is used again has an empty queue.
+    if unsafe { ring.submission().push_multiple(requests) }.is_err() {
+        return (done, false);
+    }
+    let mut refused = false;
+    loop {
+        done.extend(ring.completion().map(|entry| (entry.user_data(), entry.result())));
+        let queued = ring.submission().len();
+        let under_way = requests.len() - queued - done.len();
+        if under_way == 0 && (queued == 0 || refused) {
+            return (done, !refused);
+        }
+        if refused {
+            // What is under way still writes into the buffers: it must end before they are given back.
+            std::thread::yield_now();
+            continue;
+        }
+        if let Err(error) = ring.submit_and_wait(under_way + queued) {
+            refused = error.kind() != io::ErrorKind::Interrupted;
+        }
+    }
+}
