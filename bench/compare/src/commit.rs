@@ -1,19 +1,19 @@
 //! Durable single-row commits a second, with 1 and 16 clients, against SQLite (WAL, `synchronous=FULL`).
 
-use crate::measure::{Folder, Outcome, median, open, open_sqlite};
+use crate::measure::{Folder, Outcome, check, median, open, open_sqlite};
 use nacre_native::block_on;
-use nacredb::{Options, Value};
+use nacredb::{Database, Options, Value};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(1);
-const CREATE: &str = "create table t (id bigint primary key, payload text)";
+pub const CREATE: &str = "create table t (id bigint primary key, payload text)";
 const INSERT: &str = "insert into t values (?, ?)";
 const PAYLOAD: &str = "a row of about a hundred bytes, as an application might write it when somebody presses a button";
 
-pub fn run() -> Outcome<()> {
+pub fn run(_: &crate::options::Options) -> Outcome<()> {
     let folder = Folder::new("commit")?;
     let db = open(&folder.join("nacre"), Options::default())?;
     block_on(db.session().execute(CREATE, &[]))?;
@@ -25,30 +25,26 @@ pub fn run() -> Outcome<()> {
     for clients in [1, 16] {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            ours.push(rate(
-                clients,
-                || {
-                    let mut session = db.session();
-                    let insert = session.prepare(INSERT)?;
-                    Ok(move |id: i64| {
-                        block_on(session.run(&insert, &[Value::Int(id), Value::Text(PAYLOAD.into())]))?;
-                        Ok(())
-                    })
-                },
-                &next,
-            )?);
+            ours.push(rate(clients, || nacre_writer(&db), &next)?);
             theirs.push(rate(clients, || sqlite_writer(&sqlite), &next)?);
         }
         let (ours, theirs) = (median(&mut ours), median(&mut theirs));
         println!("{clients:>2} clients: nacre {ours:>8.0}/s   sqlite {theirs:>8.0}/s   ratio {:.2}", ours / theirs);
         ratios.push(ours / theirs);
     }
-    let problems = db.check()?;
-    if !problems.is_empty() {
-        return Err(format!("check: {problems:?}").into());
-    }
+    check(&db)?;
     println!("commit: ratio1={:.2} ratio16={:.2}", ratios[0], ratios[1]);
     Ok(())
+}
+
+/// A client of Nacre.
+pub fn nacre_writer(db: &Database) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
+    let mut session = db.session();
+    let insert = session.prepare(INSERT)?;
+    Ok(move |id: i64| {
+        block_on(session.run(&insert, &[Value::Int(id), Value::Text(PAYLOAD.into())]))?;
+        Ok(())
+    })
 }
 
 fn sqlite_writer(path: &Path) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
@@ -60,7 +56,7 @@ fn sqlite_writer(path: &Path) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
 }
 
 /// Commits a second over all clients, each a thread with a connection of its own.
-fn rate<W: FnMut(i64) -> Outcome<()>>(
+pub fn rate<W: FnMut(i64) -> Outcome<()>>(
     clients: usize,
     connect: impl Fn() -> Outcome<W> + Sync,
     next: &AtomicI64,

@@ -1,30 +1,56 @@
-//! `npm run bench -- NAME`: one workload, interleaved with its peer, and as the last line
-//! `NAME: figure=number …`. The only place of the project that may depend on another engine.
+//! `npm run bench -- NAME [--option value]…`: one workload, interleaved with its peers, and as the last line
+//! `NAME: figure=number …`. The only place of the project that may depend on other engines.
 //!
 //! Medians of interleaved rounds are compared, never one absolute time. Nothing here is a test.
 
+mod bulk_insert;
 mod commit;
+mod disk_size;
+mod duckdb;
+mod io;
 mod measure;
+mod merge_on_read;
+mod merge_on_write;
+mod mixed;
+mod options;
+mod people;
 mod point_select;
+mod secondary_select;
+mod tpch;
+mod tpch_data;
 mod update_in_segment;
+mod upsert;
 
 use measure::Outcome;
+use options::Options;
 use std::process::ExitCode;
 
 /// A workload: its name and what runs it.
-type Workload = (&'static str, fn() -> Outcome<()>);
+type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 3] =
-    [("commit", commit::run), ("point-select", point_select::run), ("update-in-segment", update_in_segment::run)];
+const WORKLOADS: [Workload; 11] = [
+    ("bulk-insert", bulk_insert::run),
+    ("commit", commit::run),
+    ("disk-size", disk_size::run),
+    ("io", io::run),
+    ("merge-on-write", merge_on_write::run),
+    ("mixed", mixed::run),
+    ("point-select", point_select::run),
+    ("secondary-select", secondary_select::run),
+    ("tpch", tpch::run),
+    ("update-in-segment", update_in_segment::run),
+    ("upsert", upsert::run),
+];
 
 fn main() -> ExitCode {
-    let name = std::env::args().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
     let Some((_, run)) = WORKLOADS.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = WORKLOADS.iter().map(|(name, _)| *name).collect();
-        eprintln!("usage: npm run bench -- {}", names.join(" | "));
+        eprintln!("usage: npm run bench -- {} [--option value]…", names.join(" | "));
         return ExitCode::from(2);
     };
-    match run() {
+    match Options::parse(arguments).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");

@@ -47,6 +47,33 @@ pub fn open_sqlite(path: &Path) -> Outcome<rusqlite::Connection> {
     Ok(connection)
 }
 
+/// Reads and verifies everything; a workload whose database has a problem has failed.
+pub fn check(db: &Database) -> Outcome<()> {
+    let problems = db.check()?;
+    if problems.is_empty() { Ok(()) } else { Err(format!("check: {problems:?}").into()) }
+}
+
+/// Bytes of all files in a folder.
+pub fn folder_bytes(path: &Path) -> Outcome<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(path)? {
+        total += entry?.metadata()?.len();
+    }
+    Ok(total)
+}
+
+/// Drops what the system keeps in memory of a file that is synced.
+#[allow(unsafe_code, reason = "a system call")]
+pub fn forget_cached(path: &Path) -> Outcome<()> {
+    use std::os::fd::AsRawFd;
+    let file = std::fs::File::open(path)?;
+    // SAFETY: the descriptor is open; the call touches no memory of ours.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        code => Err(std::io::Error::from_raw_os_error(code).into()),
+    }
+}
+
 /// The middle value.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -58,6 +85,13 @@ pub fn seconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
     let started = Instant::now();
     work()?;
     Ok(started.elapsed().as_secs_f64())
+}
+
+/// What `work` answers, and the seconds it takes.
+pub fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, f64)> {
+    let started = Instant::now();
+    let answer = work()?;
+    Ok((answer, started.elapsed().as_secs_f64()))
 }
 
 /// Random numbers that are the same in every run.

@@ -1,7 +1,7 @@
 //! Updating and deleting one random row by key in a table of a million rows in segments, and the same in a
 //! table of a thousand. Relaxed durability, so that the engine is measured and not the drive.
 
-use crate::measure::{Folder, Outcome, Random, median, open, seconds};
+use crate::measure::{Folder, Outcome, Random, check, median, open, seconds};
 use nacre_native::block_on;
 use nacredb::{Durability, Options, Prepared, Session, Value};
 
@@ -9,7 +9,7 @@ const ROUNDS: usize = 7;
 /// Rows changed in a round; few enough that most of the small table stays in its segment.
 const CHANGES: usize = 100;
 
-pub fn run() -> Outcome<()> {
+pub fn run(_: &crate::options::Options) -> Outcome<()> {
     let folder = Folder::new("update-in-segment")?;
     let options = Options { durability: Durability::Relaxed { interval_ms: 1_000 }, ..Options::default() };
     let db = open(&folder.join("nacre"), options)?;
@@ -40,10 +40,7 @@ pub fn run() -> Outcome<()> {
         println!("{kind}: {small:.1} µs a row in 1,000 rows, {large:.1} µs in 1,000,000");
         medians.push(large / small);
     }
-    let problems = db.check()?;
-    if !problems.is_empty() {
-        return Err(format!("check: {problems:?}").into());
-    }
+    check(&db)?;
     println!("update-in-segment: ratio={:.2} ratio_delete={:.2}", medians[0], medians[1]);
     Ok(())
 }

@@ -1,0 +1,111 @@
+//! `lineitem` in 100 parts, three times over, so that every row is replaced twice; then `count(*)` and a sum, with the
+//! engine's delete bitmaps and by merging versions while reading, over the same segment files in the state in which
+//! the loads and the house-keeping after them left them. Warm: everything is in the block caches.
+
+use crate::measure::{Folder, Outcome, check, median, open, timed};
+use crate::merge_on_read::{Answer, MergeOnRead};
+use crate::options::Options;
+use crate::tpch_data;
+use nacre_native::block_on;
+use nacredb::{Batch, Database, OnDuplicate, Value, Vector, VectorBuilder};
+use std::sync::Arc;
+
+const PARTS: usize = 100;
+const TIMES: i64 = 3;
+/// The column that is summed and that every replacement changes.
+const QUANTITY: usize = 4;
+const COUNT: &str = "select count(*) from lineitem";
+const SUM: &str = "select sum(l_quantity) from lineitem";
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let scale: f64 = options.get("scale", 1.0)?;
+    let rounds: usize = options.get("rounds", 5)?;
+    let folder = Folder::new("merge-on-write")?;
+    let settings = nacredb::Options { cache_bytes: 2 << 30, ..nacredb::Options::default() };
+    let db = open(&folder.join("nacre"), settings.clone())?;
+    println!("loading lineitem at scale {scale} in {PARTS} parts, {TIMES} times over");
+    let rows = load(&db, scale)?;
+    check(&db)?;
+    block_on(db.close())?;
+    drop(db);
+
+    let host = nacre_native::open_folder(&folder.join("nacre"))?;
+    let store = host.store.clone();
+    let db = block_on(Database::open(host, settings.clone()))?;
+    let mut session = db.session();
+    let other = MergeOnRead::open(store.as_ref(), [0, 3], settings.cache_bytes)?;
+    println!("{rows} rows; {} versions in {} segments", other.versions(), other.segments());
+    let mut times: [Vec<f64>; 4] = Default::default();
+    for round in 0..=rounds {
+        let (our_count, seconds0) = timed(|| Ok(block_on(session.execute(COUNT, &[]))?.row(0)))?;
+        let (our_sum, seconds1) = timed(|| Ok(block_on(session.execute(SUM, &[]))?.row(0)))?;
+        let (count, seconds2) = timed(|| other.aggregate(None))?;
+        let (sum, seconds3) = timed(|| other.aggregate(Some(QUANTITY)))?;
+        let expected = [Value::Int(rows as i64).to_string(), decimal(sum.sum)];
+        let got: Vec<String> = our_count.iter().chain(&our_sum).map(Value::to_string).collect();
+        if got != expected || count != (Answer { rows, sum: 0 }) || sum.rows != rows {
+            return Err(format!("answers differ: {got:?}, {count:?}, {sum:?}; {rows} rows were loaded").into());
+        }
+        // The first round fills the caches.
+        if round > 0 {
+            let measured = [seconds0, seconds1, seconds2, seconds3];
+            times.iter_mut().zip(measured).for_each(|(times, measured)| times.push(measured));
+        }
+    }
+    let [count, sum, other_count, other_sum] = times.map(|mut times| median(&mut times) * 1e3);
+    println!("{:24} {:>14} {:>14} {:>9}", "warm, ms", "merge-on-write", "merge-on-read", "speedup");
+    println!("{:24} {count:>14.3} {other_count:>14.1} {:>9.1}", "count(*)", other_count / count);
+    println!("{:24} {sum:>14.3} {other_sum:>14.1} {:>9.1}", "sum(l_quantity)", other_sum / sum);
+    println!("merge-on-write: speedup={:.1}", (other_count + other_sum) / (count + sum));
+    Ok(())
+}
+
+/// Hundredths as the engine prints them.
+fn decimal(hundredths: i128) -> String {
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// Loads the parts; every time the quantity of each row is one more. Answers with the number of rows.
+fn load(db: &Database, scale: f64) -> Outcome<u64> {
+    let mut session = db.session();
+    let mut rows = 0;
+    for time in 0..TIMES {
+        let table = tpch_data::table("lineitem", scale)?;
+        if time == 0 {
+            block_on(session.execute(table.ddl, &[]))?;
+        }
+        let part_rows = table.units as usize / PARTS;
+        let mut appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
+        let types = appender.schema().types();
+        let (mut in_part, mut part) = (0, 1);
+        let mut loaded = 0;
+        let mut batches = table.batches;
+        while let Some(produced) = batches.next_batch(&types) {
+            appender.append(&more(&produced.batch, time * 100))?;
+            in_part += produced.batch.rows;
+            loaded += produced.batch.rows as u64;
+            if in_part >= part_rows && part < PARTS {
+                block_on(appender.finish())?;
+                appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
+                (in_part, part) = (0, part + 1);
+            }
+        }
+        block_on(appender.finish())?;
+        rows = loaded;
+    }
+    // What is due now would otherwise run between the measurements.
+    while db.maintain(nacredb::Budget { steps: 16 })? {}
+    Ok(rows)
+}
+
+/// The batch with so many hundredths more in every quantity.
+fn more(batch: &Batch, hundredths: i64) -> Batch {
+    let quantity = &batch.columns[QUANTITY];
+    let mut builder = VectorBuilder::new(quantity.data_type());
+    if let nacredb::Values::I64(values) = quantity.flat().as_ref() {
+        values.iter().for_each(|value| builder.push_i64(value + hundredths));
+    }
+    let mut columns: Vec<Arc<Vector>> = batch.columns.clone();
+    columns[QUANTITY] = Arc::new(builder.finish());
+    Batch::new(columns, batch.rows)
+}

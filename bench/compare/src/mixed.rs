@@ -1,0 +1,122 @@
+//! 50 writers and 2 scanners on one table, each side alone and both together.
+//!
+//! A writer is a client in a closed loop, without thinking time: one durable single-row statement after the other,
+//! in turn an update of a random row that lives in a segment and an insert of a new one. A scanner repeats an
+//! aggregate by group over the whole table. Rounds of the three cases alternate; a side *keeps* the part of its rate
+//! alone that it has together with the other, in the same round. Both sides are given the machine's whole width when
+//! alone, so on a machine where both use all cores alone the parts cannot add up to more than one.
+
+use crate::measure::{Folder, Outcome, Random, check, median, open};
+use crate::options::Options;
+use nacre_native::block_on;
+use nacredb::{Batch, Database, OnDuplicate, Value, VectorBuilder};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const WRITERS: u64 = 50;
+const SCANNERS: u64 = 2;
+const CREATE: &str = "create table t (id bigint primary key, region int, amount decimal(15,2), note text)";
+const UPDATE: &str = "update t set amount = amount + 1 where id = ?";
+const INSERT: &str = "insert into t values (?, ?, 1.00, 'a new row of the usual length, written by one client')";
+const SCAN: &str = "select region, count(*), sum(amount), max(id) from t group by region";
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let rows: i64 = options.get("rows", 2_000_000)?;
+    let rounds: usize = options.get("rounds", 5)?;
+    let length = Duration::from_secs_f64(options.get("seconds", 3.0)?);
+    let folder = Folder::new("mixed")?;
+    let db = open(&folder.join("nacre"), nacredb::Options::default())?;
+    fill(&db, rows)?;
+    println!("{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case");
+    println!("{:>5} {:>14} {:>14} {:>12} {:>12}", "round", "commits/s", "together", "scans/s", "together");
+    let next = AtomicI64::new(rows);
+    let (mut writers, mut scanners) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let (alone, _) = case(&db, rows, &next, WRITERS, 0, length)?;
+        let (_, scans_alone) = case(&db, rows, &next, 0, SCANNERS, length)?;
+        let (together, scans_together) = case(&db, rows, &next, WRITERS, SCANNERS, length)?;
+        println!("{round:>5} {alone:>14.0} {together:>14.0} {scans_alone:>12.1} {scans_together:>12.1}");
+        writers.push(together / alone);
+        scanners.push(scans_together / scans_alone);
+    }
+    check(&db)?;
+    println!("mixed: writers_keep={:.2} scans_keep={:.2}", median(&mut writers), median(&mut scanners));
+    Ok(())
+}
+
+fn fill(db: &Database, rows: i64) -> Outcome<()> {
+    let mut session = db.session();
+    block_on(session.execute(CREATE, &[]))?;
+    let mut appender = block_on(session.appender("t", OnDuplicate::Error))?;
+    let types = appender.schema().types();
+    for start in (0..rows).step_by(8_192) {
+        let end = (start + 8_192).min(rows);
+        let mut columns: Vec<VectorBuilder> = types.iter().map(|t| VectorBuilder::new(*t)).collect();
+        for id in start..end {
+            columns[0].push_i64(id);
+            columns[1].push_i64(id % 20);
+            columns[2].push_i64(id * 7 % 100_000);
+            columns[3].push_bytes(format!("a row of the usual length, number {id}, from the load").as_bytes());
+        }
+        let columns = columns.into_iter().map(|c| Arc::new(c.finish())).collect();
+        appender.append(&Batch::new(columns, (end - start) as usize))?;
+    }
+    block_on(appender.finish())?;
+    block_on(session.execute("optimize table t full", &[]))?;
+    Ok(())
+}
+
+/// Commits and scans a second with so many clients of each kind.
+fn case(
+    db: &Database,
+    rows: i64,
+    next: &AtomicI64,
+    writers: u64,
+    scanners: u64,
+    length: Duration,
+) -> Outcome<(f64, f64)> {
+    let (commits, scans) = (AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let started = Instant::now();
+    let (commits, scans, stop) = (&commits, &scans, &stop);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for writer in 0..writers {
+            threads.push(scope.spawn(move || -> Outcome<()> {
+                let mut session = db.session();
+                let update = session.prepare(UPDATE)?;
+                let insert = session.prepare(INSERT)?;
+                let mut random = Random((writer << 40) | next.load(Ordering::Relaxed) as u64);
+                while !stop.load(Ordering::Relaxed) {
+                    block_on(session.run(&update, &[Value::Int(random.below(rows as u64) as i64)]))?;
+                    let id = next.fetch_add(1, Ordering::Relaxed);
+                    block_on(session.run(&insert, &[Value::Int(id), Value::Int(id % 20)]))?;
+                    commits.fetch_add(2, Ordering::Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        for _ in 0..scanners {
+            threads.push(scope.spawn(move || -> Outcome<()> {
+                let mut session = db.session();
+                let scan = session.prepare(SCAN)?;
+                while !stop.load(Ordering::Relaxed) {
+                    if block_on(session.run(&scan, &[]))?.rows() != 20 {
+                        return Err("a scan has not found all groups".into());
+                    }
+                    scans.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        std::thread::sleep(length);
+        let elapsed = started.elapsed().as_secs_f64();
+        let rates = (commits.load(Ordering::Relaxed) as f64 / elapsed, scans.load(Ordering::Relaxed) as f64 / elapsed);
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().unwrap_or_else(|_| Err("a client ended early".into()))?;
+        }
+        Ok(rates)
+    })
+}

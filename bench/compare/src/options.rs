@@ -1,0 +1,39 @@
+//! What can be asked of a workload: `--name value` pairs, each with a default that the published figures use.
+
+use crate::measure::Outcome;
+use std::str::FromStr;
+
+/// The pairs given on the command line.
+pub struct Options(Vec<(String, String)>);
+
+/// The names that some workload knows.
+const KNOWN: [&str; 6] = ["io", "queries", "rounds", "rows", "scale", "seconds"];
+
+impl Options {
+    /// Reads the rest of a command line.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
+        let mut pairs = Vec::new();
+        while let Some(argument) = arguments.next() {
+            let name = argument.strip_prefix("--").unwrap_or_default().to_string();
+            if !KNOWN.contains(&name.as_str()) {
+                return Err(format!("{argument} is no option; there are --{}", KNOWN.join(", --")).into());
+            }
+            let value = arguments.next().ok_or_else(|| format!("{argument} takes a value"))?;
+            pairs.push((name, value));
+        }
+        Ok(Options(pairs))
+    }
+
+    /// The option's value, or the default.
+    pub fn get<T: FromStr>(&self, name: &str, default: T) -> Outcome<T> {
+        match self.text(name) {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| format!("--{name} {text} is not a possible value").into()),
+        }
+    }
+
+    /// The option's value as it was written.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
