@@ -4,6 +4,7 @@
 //! null, there is nothing else), two zero bytes, number of rows (`u32`). The validity bitmap is one
 //! bit a row, 1 = not null, in 64-bit little-endian words.
 
+use super::alp::{self, Alp};
 use super::bitpacked::{self, BitPacked};
 use super::constant::{self, Constant};
 use super::delta::{self, Delta};
@@ -49,6 +50,7 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
         Encoding::RunLength => run_length::encode(input, &mut out),
         Encoding::Delta => delta::encode(input, &mut out),
         Encoding::Fsst => fsst::encode(input, &mut out),
+        Encoding::Alp => alp::encode(input, &mut out),
     };
     done.then_some(out)
 }
@@ -106,6 +108,7 @@ enum AnyBody<'a> {
     RunLength(RunLength<'a>),
     Delta(Delta<'a>),
     Fsst(Fsst<'a>),
+    Alp(Alp<'a>),
 }
 
 impl<'a> AnyBody<'a> {
@@ -122,6 +125,7 @@ impl<'a> AnyBody<'a> {
             AnyBody::RunLength(body) => body,
             AnyBody::Delta(body) => body,
             AnyBody::Fsst(body) => body,
+            AnyBody::Alp(body) => body,
         })
     }
 }
@@ -171,6 +175,7 @@ impl<'a> Block<'a> {
             Encoding::RunLength => AnyBody::RunLength(RunLength::open(body, physical, rows)?),
             Encoding::Delta => AnyBody::Delta(Delta::open(body, physical, rows)?),
             Encoding::Fsst => AnyBody::Fsst(Fsst::open(body, physical, rows)?),
+            Encoding::Alp => AnyBody::Alp(Alp::open(body, physical, rows)?),
         };
         Ok(Block { data_type, rows, validity, body })
     }

@@ -66,7 +66,7 @@ fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
         Values::Bool(v) => v.len() / 8,
         Values::I64(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 8),
         Values::I128(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 16),
-        Values::F64(v) => v.len() * 8,
+        Values::F64(v) => encode(Encoding::Alp, input(block), None).map_or(usize::MAX, |b| b.len()).min(v.len() * 8),
         Values::Bytes(v) => v.data.len() + v.len() * 2,
     };
     let smaller = |block: &&(Values, Option<Bitmap>)| match &block.0 {
@@ -168,6 +168,13 @@ fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encode
         Values::I128(v) => v.len() * 16,
         other => other.len() * 8,
     };
+    // A multiplication and a look at the exceptions each must be worth it.
+    if input.values.physical() == PhysicalType::F64
+        && let Some(bytes) = encode(Encoding::Alp, input, None)
+        && bytes.len() * 10 < plain_size * 9
+    {
+        return EncodedBlock { encoding: Encoding::Alp, bytes };
+    }
     if bitpacked::encoded_size(input).is_some_and(|size| size < plain_size)
         && let Some(bytes) = encode(Encoding::BitPacked, input, None)
     {

@@ -7,6 +7,7 @@
 //! more than a small multiple of what the bytes and the row count justify. Checksums, zone maps
 //! and files are not known here.
 
+mod alp;
 mod bitpacked;
 mod block;
 mod choose;
@@ -51,11 +52,13 @@ pub enum Encoding {
     Delta = 7,
     /// Text as codes of frequent short pieces.
     Fsst = 8,
+    /// Doubles as the decimals they were written from.
+    Alp = 9,
 }
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Encoding; 8] = [
+    pub const ALL: [Encoding; 9] = [
         Encoding::Plain,
         Encoding::Constant,
         Encoding::BitPacked,
@@ -64,6 +67,7 @@ impl Encoding {
         Encoding::RunLength,
         Encoding::Delta,
         Encoding::Fsst,
+        Encoding::Alp,
     ];
 
     /// The encoding of a stored number.
@@ -82,6 +86,7 @@ impl Encoding {
             Encoding::RunLength => "run_length",
             Encoding::Delta => "delta",
             Encoding::Fsst => "fsst",
+            Encoding::Alp => "alp",
         }
     }
 }

@@ -48,7 +48,9 @@ impl<U: Number> Spans<U> {
         // Where both ends pass, what does not pass is fewer ranges.
         let invert = matches!((inside.first(), inside.last()), (Some(a), Some(b)) if a.0 == min && b.1 == max);
         if invert {
-            inside = inside.windows(2).map(|pair| (pair[0].1 + 1, pair[1].0 - 1)).collect();
+            // Neighbours that touch have no gap.
+            let gap = |pair: &[Range]| Some((pair[0].1 + 1, pair[1].0 - 1)).filter(|(low, high)| low <= high);
+            inside = inside.windows(2).filter_map(gap).collect();
         }
         let span = |(low, high): Range| (U::cut(low.wrapping_sub(origin)), U::cut(high.wrapping_sub(low)));
         let mut spans: Vec<(U, U)> = inside.into_iter().map(span).collect();

@@ -23,7 +23,7 @@ const LANES_64: usize = 16;
 /// Differences of up to so many bits are packed in 32-bit words.
 const NARROW: u32 = 32;
 /// From this many rows of a sub-block on, unpacking it whole is cheaper than picking.
-const UNPACK_FROM: usize = 96;
+pub(super) const UNPACK_FROM: usize = 96;
 const ENDS_EARLY: &str = "bit-packed values end early";
 
 /// Bytes of the words of a sub-block.

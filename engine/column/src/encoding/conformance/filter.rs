@@ -103,6 +103,7 @@ fn a_million_rows_in_every_encoding() {
         (Encoding::RunLength, DataType::Timestamp, Shape::Runs),
         (Encoding::Delta, DataType::Int64, Shape::Ascending),
         (Encoding::Fsst, DataType::TEXT, Shape::Narrow),
+        (Encoding::Alp, DataType::Float64, Shape::Narrow),
     ];
     assert_eq!(cases.len(), Encoding::ALL.len());
     for (encoding, data_type, shape) in cases {

@@ -249,6 +249,7 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(accepts(Encoding::Lz4, DataType::TEXT, Shape::Extreme));
     assert!(accepts(Encoding::Fsst, DataType::TEXT, Shape::Extreme));
     assert!(accepts(Encoding::Delta, DataType::Int64, Shape::Extreme));
+    assert!(accepts(Encoding::Alp, DataType::Float64, Shape::Extreme));
     for data_type in TYPES {
         assert!(accepts(Encoding::RunLength, data_type, Shape::Runs));
         assert!(data_type == DataType::Boolean || !accepts(Encoding::RunLength, data_type, Shape::Random));
