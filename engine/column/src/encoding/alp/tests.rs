@@ -105,9 +105,12 @@ fn a_row_reads_no_other_vectors_exceptions() {
 #[test]
 fn chosen_for_decimals_and_reals_but_not_for_noise() {
     use crate::encoding::{ColumnPlan, encode_block};
-    let prices = |n: u64| (n % 10_000_000) as f64 / 100.0;
-    let cases: [(fn(u64) -> f64, Encoding); 3] =
-        [(prices, Encoding::Alp), (uniform, Encoding::Alp), (f64::from_bits, Encoding::Plain)];
+    type Make = fn(u64) -> f64;
+    let cases: [(Make, Encoding); 3] = [
+        (|n| (n % 10_000_000) as f64 / 100.0, Encoding::Alp),
+        (uniform, Encoding::Alp),
+        (f64::from_bits, Encoding::Plain),
+    ];
     for (make, wanted) in cases {
         let blocks: Vec<_> = (0..5).map(|i| (Values::F64(random(20 + i, 4096).map(make).collect()), None)).collect();
         let plan = ColumnPlan::choose(&blocks);
