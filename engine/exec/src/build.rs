@@ -3,6 +3,7 @@
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, SetOperation, Sort, Union, Values};
 use nacre_column::Batch;
+use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_table::RowLocator;
 use nacre_types::{DataType, Error, Result};
@@ -10,12 +11,15 @@ use nacre_types::{DataType, Error, Result};
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
     Ok(match plan {
-        Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, context)?,
+        Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
         Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
         Plan::Filter { input, predicate } => Box::new(Filter::new(build(input, context)?, predicate.clone())),
-        Plan::Project { input, exprs, .. } => Box::new(Project::new(build(input, context)?, exprs.clone())),
+        Plan::Project { input, exprs, .. } => {
+            Box::new(Project::new(build_for(input, exprs.iter(), context)?, exprs.clone()))
+        }
         Plan::Aggregate { input, groups, aggregates, .. } => {
-            Box::new(HashAggregate::new(build(input, context)?, groups.clone(), aggregates.clone())?)
+            let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
+            Box::new(HashAggregate::new(build_for(input, readers, context)?, groups.clone(), aggregates.clone())?)
         }
         Plan::Join { left, right, kind, keys, residual } => {
             let spec = JoinSpec {
@@ -41,6 +45,21 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
             Box::new(Limit::new(build(input, context)?, offset.clone(), limit.clone()))
         }
     })
+}
+
+/// The input of an operator that looks at nothing but these expressions: columns that only the filters of a
+/// scan need are not read for it.
+fn build_for<'a>(
+    input: &Plan,
+    readers: impl Iterator<Item = &'a Expr>,
+    context: &Context<'_>,
+) -> Result<Box<dyn Operator>> {
+    match input {
+        Plan::Scan { table, projection, filters } => {
+            crate::scan::build(table, projection, filters, Some(&readers.collect::<Vec<_>>()), context)
+        }
+        other => build(other, context),
+    }
 }
 
 /// The rows of a table that a plan picks, each with where it lives: a scan, or filters over one.

@@ -7,7 +7,8 @@ use crate::cache::{BlockCache, Page, Slots};
 use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
 use nacre_column::encoding::{Block, Dictionary, Encoding};
-use nacre_column::{Values, Vector};
+use nacre_column::kernel::Predicate;
+use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
@@ -164,6 +165,29 @@ impl Segment {
             at += n;
         }
         Ok(Vector::concat(self.columns[column].meta.data_type, parts))
+    }
+
+    /// Which rows of a range pass a predicate, tested on encoded values where their encoding can. The
+    /// predicate must be of the column's physical type. Meant for ranges inside one block.
+    pub fn filter(&self, column: usize, predicate: &Predicate, start: usize, len: usize) -> Result<Bitmap> {
+        let end = match start.checked_add(len) {
+            Some(end) if end <= self.rows => end,
+            _ => return Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
+        };
+        let mut out: Option<Bitmap> = None;
+        let mut at = start;
+        while at < end {
+            let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
+            let part = self.with_block(column, at / BLOCK_ROWS, |block| block.filter(predicate, at % BLOCK_ROWS, n))?;
+            match &mut out {
+                None => out = Some(part),
+                Some(out) => part.words().iter().enumerate().for_each(|(word, bits)| {
+                    out.extend_bits(*bits, 64.min(n - word * 64));
+                }),
+            }
+            at += n;
+        }
+        Ok(out.unwrap_or_default())
     }
 
     /// Brings blocks into the cache, given as (column, block), together with the dictionaries they

@@ -1,6 +1,7 @@
 //! Access to a table: the scan over segments and rowstore, and the point read that replaces it when the
 //! filters fix the whole primary key.
 
+mod clauses;
 mod point;
 mod prune;
 mod source;
@@ -16,11 +17,13 @@ use point::{LocatingPoint, PointRead, point_key};
 use source::{Origin, Source};
 use std::sync::Arc;
 
-/// The operator of `Plan::Scan`.
+/// The operator of `Plan::Scan`. With `readers`, only the output columns that these expressions look at are
+/// filled; the others hold nulls.
 pub(crate) fn build(
     schema: &Arc<TableSchema>,
     projection: &[usize],
     filters: &[Expr],
+    readers: Option<&[&Expr]>,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
     let table = context.transaction.table_of(schema)?;
@@ -28,7 +31,13 @@ pub(crate) fn build(
         return Ok(Box::new(PointRead::new(table, key, projection, filters)));
     }
     let view = context.transaction.view(&table);
-    Ok(Box::new(Scan(Source::new(schema, view, projection, filters, false, context))))
+    let mut source = Source::new(schema, view, projection, filters, false, context);
+    if let Some(readers) = readers {
+        let mut needed = vec![false; projection.len()];
+        readers.iter().for_each(|expr| source::mark_columns(expr, &mut needed));
+        source.need_only(needed);
+    }
+    Ok(Box::new(Scan(source)))
 }
 
 /// Like [`build`], with a locator for each row.

@@ -1,10 +1,12 @@
-//! The rows of a table view, vector by vector: blocks that zone maps leave, filter columns first, the
-//! other columns only for rows that survived; then the rowstore.
+//! The rows of a table view, vector by vector: blocks that zone maps leave; of these the rows that pass
+//! tests on encoded columns, then the other filters on the columns they need; the columns left only for
+//! rows that survived; then the rowstore.
 
+use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
 use crate::context::{Context, count};
 use crate::expr::{self, Rows};
-use nacre_column::{Batch, Selection, Vector};
+use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::{MemoryScan, RoaringBitmap, RowLocator, SegmentView, TableView, Zone};
 use nacre_types::{Result, TableSchema, Value, limits};
@@ -39,14 +41,19 @@ pub(super) struct Source {
     projection: Vec<usize>,
     filters: Vec<Expr>,
     prune: Prune,
-    /// Which output columns the filters look at.
+    clauses: Clauses,
+    /// Which output columns filters look at, and which those that are no test of one column.
     filtered: Vec<bool>,
+    needed_by_rest: Vec<bool>,
+    /// Which output columns somebody looks at; stand-ins are made for the others.
+    needed: Vec<bool>,
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
     memory: MemoryScan,
 }
 
-fn mark_columns(expr: &Expr, marks: &mut [bool]) {
+/// Marks the columns an expression looks at.
+pub(super) fn mark_columns(expr: &Expr, marks: &mut [bool]) {
     if let ExprKind::Column(column) = expr.kind
         && let Some(mark) = marks.get_mut(column)
     {
@@ -67,16 +74,28 @@ impl Source {
     ) -> Source {
         let mut filtered = vec![false; projection.len()];
         filters.iter().for_each(|f| mark_columns(f, &mut filtered));
+        let clauses = Clauses::of(filters, context);
+        let mut needed_by_rest = vec![false; projection.len()];
+        clauses.rest.iter().for_each(|f| mark_columns(f, &mut needed_by_rest));
         Source {
             schema: schema.clone(),
             projection: projection.to_vec(),
             prune: Prune::of(filters, context),
             filters: filters.to_vec(),
+            clauses,
             filtered,
+            needed_by_rest,
+            needed: vec![true; projection.len()],
             memory: view.memory(projection, locators),
             segments: view.segments.into_iter(),
             current: None,
         }
+    }
+
+    /// Says that only these output columns are looked at.
+    pub fn need_only(&mut self, needed: Vec<bool>) {
+        debug_assert_eq!(needed.len(), self.projection.len());
+        self.needed = needed;
     }
 
     /// The next rows that pass, with a selection where not all of the vectors do.
@@ -159,47 +178,149 @@ impl Source {
             return Ok(None);
         }
         let reads_all = self.filters.is_empty();
-        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; self.projection.len()];
-        for (column, slot) in columns.iter_mut().enumerate() {
-            if self.filtered[column] {
-                *slot = Some(self.decode(view, column, start, len, context)?);
-            }
-        }
         if !self.projection.is_empty() && (!reads_all || rows.is_dense()) {
             count(&context.statistics.rows_read, len);
         }
+        let tested = self.test(view, start, rows, context)?;
+        if let Some(tested) = &tested {
+            rows = rows.narrowed(tested);
+            if rows.is_empty() {
+                return Ok(None);
+            }
+        }
+        let few = |rows: Rows<'_>| rows.count() * TAKE_ONE_IN <= len;
+        if few(rows) {
+            let selection = rows.to_selection();
+            if reads_all && !self.projection.is_empty() && !rows.is_dense() {
+                count(&context.statistics.rows_read, selection.len());
+            }
+            let none = vec![None; self.projection.len()];
+            return self.pick(view, start, selection, none, context);
+        }
+        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; self.projection.len()];
         let passed: Selection;
-        if !reads_all {
+        if !self.clauses.rest.is_empty() {
+            for (column, slot) in columns.iter_mut().enumerate() {
+                if self.needed_by_rest[column] {
+                    *slot = Some(self.decode(view, column, start, len, context)?);
+                }
+            }
             passed = self.filter(&columns, rows, context)?;
             rows = rows.narrowed(&passed);
             if passed.is_empty() {
                 return Ok(None);
             }
-        }
-        let (partition, segment) = (view.partition, view.segment.id());
-        if rows.count() * TAKE_ONE_IN <= len {
-            let selection = rows.to_selection();
-            let picked: Vec<u32> = selection.iter().map(|row| start as u32 + row).collect();
-            if reads_all && !self.projection.is_empty() && !rows.is_dense() {
-                count(&context.statistics.rows_read, picked.len());
+            if few(rows) {
+                return self.pick(view, start, passed, columns, context);
             }
-            let columns = (columns.into_iter().enumerate())
-                .map(|(column, have)| match have {
-                    Some(vector) => Ok(Arc::new(vector.take(&selection))),
-                    None => self.take(view, column, &picked, context),
-                })
-                .collect::<Result<Vec<_>>>()?;
-            let batch = Batch::new(columns, picked.len());
-            return Ok(Some((batch, Origin::SegmentRows { partition, segment, rows: picked })));
         }
         let columns = (columns.into_iter().enumerate())
             .map(|(column, have)| match have {
                 Some(vector) => Ok(vector),
+                None if !self.needed[column] => Ok(self.stand_in(column, len)),
                 None => self.decode(view, column, start, len, context),
             })
             .collect::<Result<Vec<_>>>()?;
+        let (partition, segment) = (view.partition, view.segment.id());
         let selection = (rows.count() < len).then(|| rows.to_selection());
         Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { partition, segment, start })))
+    }
+
+    /// A batch of few rows of a vector, each column by seek. Where no column is decoded yet, the filters
+    /// that are no tests have not run yet either.
+    fn pick(
+        &self,
+        view: &SegmentView,
+        start: usize,
+        mut selection: Selection,
+        columns: Vec<Option<Arc<Vector>>>,
+        context: &Context<'_>,
+    ) -> Result<Option<(Batch, Origin)>> {
+        let decoded = columns.iter().any(Option::is_some);
+        let mut rows: Vec<u32> = selection.iter().map(|row| start as u32 + row).collect();
+        let mut taken: Vec<Option<Arc<Vector>>> = vec![None; columns.len()];
+        if !decoded && !self.clauses.rest.is_empty() {
+            for (column, slot) in taken.iter_mut().enumerate() {
+                if self.needed_by_rest[column] {
+                    *slot = Some(self.take(view, column, &rows, context)?);
+                }
+            }
+            let passed = self.filter(&taken, Rows::all(rows.len()), context)?;
+            if passed.is_empty() {
+                return Ok(None);
+            }
+            if passed.len() < rows.len() {
+                rows = passed.iter().map(|at| rows[*at as usize]).collect();
+                selection = passed.iter().map(|at| selection[*at as usize]).collect();
+                taken.iter_mut().flatten().for_each(|vector| *vector = Arc::new(vector.take(&passed)));
+            }
+        }
+        let columns = (columns.into_iter().zip(taken).enumerate())
+            .map(|(column, have)| match have {
+                (Some(vector), _) => Ok(Arc::new(vector.take(&selection))),
+                (None, Some(vector)) => Ok(vector),
+                (None, None) if !self.needed[column] => Ok(self.stand_in(column, rows.len())),
+                (None, None) => self.take(view, column, &rows, context),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let batch = Batch::new(columns, rows.len());
+        Ok(Some((batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })))
+    }
+
+    /// Those of `rows` that pass the tests of single columns; `None` when all do. While many are left a
+    /// test runs on the encoded column, else on the values of those that are left.
+    fn test(
+        &self,
+        view: &SegmentView,
+        start: usize,
+        rows: Rows<'_>,
+        context: &Context<'_>,
+    ) -> Result<Option<Selection>> {
+        if self.clauses.tests.is_empty() {
+            return Ok(None);
+        }
+        let len = rows.len;
+        let mut left = Bitmap::filled(len, rows.selection.is_none());
+        rows.selection.into_iter().flatten().for_each(|row| left.set(*row as usize, true));
+        let mut many = rows.count();
+        for test in &self.clauses.tests {
+            if many == 0 {
+                break;
+            }
+            if many * TAKE_ONE_IN > len {
+                left = left.and(&self.encoded_filter(view, test, start, len, context)?);
+            } else {
+                let picked: Vec<u32> = left.ones().into_iter().map(|row| start as u32 + row).collect();
+                let passes = kernel::filter(&*self.take(view, test.column, &picked, context)?, &test.predicate);
+                let failed = picked.iter().enumerate().filter(|(at, _)| !passes.get(*at));
+                failed.for_each(|(_, row)| left.set(*row as usize - start, false));
+            }
+            many = left.count_ones();
+        }
+        Ok((many < rows.count()).then(|| left.ones()))
+    }
+
+    /// The rows of a vector that pass a test, read from the encoded column.
+    fn encoded_filter(
+        &self,
+        view: &SegmentView,
+        test: &ColumnTest,
+        start: usize,
+        len: usize,
+        context: &Context<'_>,
+    ) -> Result<Bitmap> {
+        match self.segment_column(view, test.column) {
+            Some(stored) => {
+                self.count_bytes(view, stored, len, context);
+                view.segment.filter(stored, &test.predicate, start, len)
+            }
+            None => Ok(kernel::filter(&self.default_vector(test.column, len), &test.predicate)),
+        }
+    }
+
+    /// In the place of a column nobody looks at.
+    fn stand_in(&self, column: usize, len: usize) -> Arc<Vector> {
+        Arc::new(Vector::constant(self.data_type(column), &Value::Null, len))
     }
 
     /// Brings what will surely be decoded into the cache in one read.
@@ -217,7 +338,12 @@ impl Source {
         let stand_in = Arc::new(Vector::constant(nacre_types::DataType::Null, &Value::Null, rows.len));
         let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
         let batch = Batch { columns, rows: rows.len, selection: None };
-        expr::filter_rows(&self.filters, &batch, rows, context)
+        expr::filter_rows(&self.clauses.rest, &batch, rows, context)
+    }
+
+    fn data_type(&self, column: usize) -> nacre_types::DataType {
+        let declared = self.projection.get(column).and_then(|at| self.schema.columns.get(*at));
+        declared.map_or(nacre_types::DataType::Null, |c| c.data_type)
     }
 
     fn decode(
@@ -248,9 +374,7 @@ impl Source {
     }
 
     fn default_vector(&self, column: usize, len: usize) -> Arc<Vector> {
-        let declared = self.projection.get(column).and_then(|at| self.schema.columns.get(*at));
-        let data_type = declared.map_or(nacre_types::DataType::Null, |c| c.data_type);
-        Arc::new(Vector::constant(data_type, &self.default(column), len))
+        Arc::new(Vector::constant(self.data_type(column), &self.default(column), len))
     }
 
     /// The share of a column's bytes that so many rows have on average.

@@ -215,3 +215,54 @@ fn rows_that_do_not_exist_raise_nothing() {
     let filter = compare(BinaryOp::GreaterOrEqual, inverse, lit(int(0), I64));
     assert_eq!(result(&fixture, &scan(&table, &[0], vec![filter])).len(), there.len());
 }
+
+#[test]
+fn tests_on_encoded_columns_and_other_filters_go_together() {
+    use BinaryOp::*;
+    let (fixture, table, there) = fixture();
+    let integer = |v: &Value| nacre_types::key::integer(v);
+    let list = |negated, values: Vec<Value>| {
+        let arg = Box::new(col(2, DataType::Int32));
+        let list = values.into_iter().map(|v| lit(v, DataType::Int32)).collect();
+        boolean(ExprKind::InList { arg, list, negated })
+    };
+    // A test that keeps many rows, one that keeps few, one that keeps none, and filters that are no tests.
+    let many = is(GreaterOrEqual, 3, dec(1000, 2));
+    let few = is(Less, 3, dec(40, 2));
+    let parity = binary(Modulo, col(0, I64), lit(int(2), I64), I64);
+    let even = compare(Equal, parity, lit(int(0), I64));
+    type Keep = Box<dyn Fn(&[Value]) -> bool>;
+    let is_even = move |r: &[Value]| integer(&r[0]).is_some_and(|id| id % 2 == 0);
+    let cases: Vec<(Vec<Expr>, Keep)> = vec![
+        (vec![many.clone(), is(NotEqual, 1, text("red"))], {
+            Box::new(move |r| integer(&r[3]) >= Some(1000) && !r[1].is_null() && r[1] != text("red"))
+        }),
+        (vec![few.clone(), is(Greater, 2, int(40))], {
+            Box::new(move |r| integer(&r[3]) < Some(40) && integer(&r[2]).is_some_and(|n| n > 40))
+        }),
+        (vec![even.clone(), few.clone()], Box::new(move |r| is_even(r) && integer(&r[3]) < Some(40))),
+        (vec![even.clone(), many.clone()], Box::new(move |r| is_even(r) && integer(&r[3]) >= Some(1000))),
+        (vec![many.clone(), is(Less, 3, dec(1040, 2)), even], {
+            Box::new(move |r| is_even(r) && (Some(1000)..Some(1040)).contains(&integer(&r[3])))
+        }),
+        (vec![few, many], Box::new(|_| false)),
+        (vec![list(true, vec![int(5), int(7)])], {
+            Box::new(move |r| !r[2].is_null() && r[2] != int(5) && r[2] != int(7))
+        }),
+        (vec![list(true, vec![int(5), Value::Null])], Box::new(|_| false)),
+        (vec![list(false, vec![int(5), Value::Null])], Box::new(|r| r[2] == int(5))),
+        (vec![is(NotDistinct, 1, text("blue"))], Box::new(|r| r[1] == text("blue"))),
+        (vec![is(Distinct, 1, text("blue"))], Box::new(|r| r[1] != text("blue"))),
+        (vec![is(Less, 2, int(1 << 40))], Box::new(|r| !r[2].is_null())),
+    ];
+    for (filters, keep) in cases {
+        let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
+        let found = result(&fixture, &scan(&table, &[0, 1, 2, 3], filters.clone()));
+        assert!(found == expected, "{filters:?}: {} rows, {} expected", found.len(), expected.len());
+        // Columns that only filters look at are not there for anybody else.
+        let input = Box::new(scan(&table, &[0, 1, 2, 3], filters.clone()));
+        let only_ids = Plan::Project { input, exprs: vec![col(0, I64)], fields: Vec::new() };
+        let ids: Vec<_> = expected.iter().map(|r| vec![r[0].clone()]).collect();
+        assert!(result(&fixture, &only_ids) == ids, "{filters:?}");
+    }
+}

@@ -1,0 +1,119 @@
+//! The filters of a scan, taken apart: tests of one column against constants, which encodings answer
+//! without decoding, and the rest, which needs values.
+//!
+//! Tests never fail, so they run before the rest; several of one column become one set of values. How
+//! each is best answered depends on the data, and this is the place to decide it adaptively: so far,
+//! the encoded filter while many rows are left, and on picked values when few are.
+
+use super::prune;
+use crate::context::Context;
+use nacre_column::kernel::{Comparison, Predicate};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
+use nacre_types::{DataType, Value};
+
+/// A test of one column of the scan's output.
+pub(super) struct ColumnTest {
+    pub column: usize,
+    pub predicate: Predicate,
+}
+
+/// The conjuncts of a scan.
+#[derive(Default)]
+pub(super) struct Clauses {
+    /// Of different columns, in the order in which the columns appear in the filters.
+    pub tests: Vec<ColumnTest>,
+    pub rest: Vec<Expr>,
+}
+
+impl Clauses {
+    /// Takes filters over the scan's output apart.
+    pub fn of(filters: &[Expr], context: &Context<'_>) -> Clauses {
+        let mut clauses = Clauses::default();
+        filters.iter().for_each(|filter| clauses.add(filter, context));
+        clauses
+    }
+
+    fn add(&mut self, filter: &Expr, context: &Context<'_>) {
+        if let ExprKind::And(list) = &filter.kind {
+            list.iter().for_each(|filter| self.add(filter, context));
+            return;
+        }
+        let Some(test) = column_test(filter, context) else {
+            self.rest.push(filter.clone());
+            return;
+        };
+        match self.tests.iter_mut().find(|known| known.column == test.column) {
+            Some(known) => {
+                let both = known.predicate.clone().and(&test.predicate);
+                known.predicate = both;
+            }
+            None => self.tests.push(test),
+        }
+    }
+}
+
+fn comparison(op: BinaryOp) -> Option<Comparison> {
+    Some(match op {
+        BinaryOp::Equal => Comparison::Equal,
+        BinaryOp::NotEqual => Comparison::NotEqual,
+        BinaryOp::Less => Comparison::Less,
+        BinaryOp::LessOrEqual => Comparison::LessOrEqual,
+        BinaryOp::Greater => Comparison::Greater,
+        BinaryOp::GreaterOrEqual => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// Whether a constant means to a column of this type what the number or text stored for it says.
+fn same_family(data_type: DataType, value: &Value) -> bool {
+    match (data_type, value) {
+        (_, Value::Null) => true,
+        (DataType::Decimal { scale, .. }, Value::Decimal { scale: other, .. }) => scale == *other,
+        (DataType::Decimal { .. }, _) | (_, Value::Decimal { .. }) | (DataType::Interval, _) => false,
+        (data_type, value) => {
+            let natural = value.natural_type();
+            let integers = |t: DataType| t.is_integer();
+            data_type == natural
+                || (integers(data_type) && integers(natural))
+                || (data_type.is_float() && natural.is_float())
+                || matches!((data_type, value), (DataType::Text { .. }, Value::Text(_)))
+                || matches!((data_type, value), (DataType::Binary { .. }, Value::Binary(_)))
+        }
+    }
+}
+
+fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
+    match &filter.kind {
+        ExprKind::Binary { op, left, right } => {
+            let data_type = if matches!(left.kind, ExprKind::Column(_)) { left.data_type } else { right.data_type };
+            let (column, turned, value) = prune::comparison(filter, context)?;
+            if !same_family(data_type, &value) {
+                return None;
+            }
+            let physical = data_type.physical();
+            let predicate = match op {
+                // True or false whatever is null: equal is what a constant that is not null leaves.
+                BinaryOp::NotDistinct if !value.is_null() => Predicate::compare(physical, Comparison::Equal, &value)?,
+                _ => Predicate::compare(physical, comparison(turned)?, &value)?,
+            };
+            Some(ColumnTest { column, predicate })
+        }
+        ExprKind::InList { arg, list, negated } => {
+            let ExprKind::Column(column) = arg.kind else { return None };
+            let values = list.iter().map(|e| prune::constant(e, context)).collect::<Option<Vec<_>>>()?;
+            if !values.iter().all(|value| same_family(arg.data_type, value)) {
+                return None;
+            }
+            let physical = arg.data_type.physical();
+            let among = Predicate::any_of(physical, &values)?;
+            let predicate = match negated {
+                false => among,
+                // Not equal to null is never true.
+                true if values.iter().any(Value::is_null) => Predicate::nothing(physical),
+                true => among.not(),
+            };
+            Some(ColumnTest { column, predicate })
+        }
+        _ => None,
+    }
+}
