@@ -11,11 +11,17 @@
 //!
 //! Absent on purpose: this crate knows no segments, no log, and does not decide what commits.
 
+#![deny(unsafe_code)]
+
+mod chain;
+mod holder;
 mod lock;
 mod node;
+mod reclaim;
+mod sync;
 
-pub use lock::{Owner, Waiting};
-pub use node::{Change, LockError, Node, Version, Visible};
+pub use lock::{LockError, Owner, Waiting};
+pub use node::{Change, Node, Version, Visible};
 
 use crossbeam_skiplist::SkipMap;
 use nacre_types::Timestamp;
@@ -28,14 +34,12 @@ pub type Key = Arc<[u8]>;
 /// An encoded row ([`nacre_types::row`]).
 pub type Row = Arc<[u8]>;
 
-/// What a node costs beyond its key and rows, for the flush threshold.
-const NODE_OVERHEAD_BYTES: usize = 160;
-
 /// All rows of a table that are not, or not only, in segments.
 #[derive(Default)]
 pub struct Rowstore {
     nodes: SkipMap<Key, Arc<Node>>,
-    bytes: AtomicUsize,
+    /// Of everything reachable from here. Nodes count their own records.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Rowstore {
@@ -54,19 +58,10 @@ impl Rowstore {
         self.nodes.is_empty()
     }
 
-    /// Estimated memory of keys, rows and nodes.
+    /// Memory of nodes, keys, versions and rows, exact but for the height of each node in the skiplist. What was taken
+    /// out does not count, though a reader may keep it for a moment.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Accounts for a row that was added to a node.
-    pub fn account_row(&self, row_bytes: usize) {
-        self.bytes.fetch_add(row_bytes, Ordering::Relaxed);
-    }
-
-    /// Accounts for a row that was taken back or replaced before it was committed.
-    pub fn release_row(&self, row_bytes: usize) {
-        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| Some(b.saturating_sub(row_bytes))).ok();
     }
 
     /// The node of a key.
@@ -74,15 +69,37 @@ impl Rowstore {
         self.nodes.get(key).map(|entry| entry.value().clone())
     }
 
-    /// The node of a key, made if there is none.
+    /// The node of a key, made if there is none. It was alive a moment ago.
     pub fn get_or_insert(&self, key: &[u8]) -> Arc<Node> {
-        if let Some(node) = self.get(key) {
-            return node;
+        loop {
+            let node = self.get(key).unwrap_or_else(|| self.insert(key));
+            if !node.is_dead() {
+                return node;
+            }
+            // Whoever killed it has not come to unlinking it yet; nobody has to wait for that.
+            self.unlink(&node);
         }
+    }
+
+    fn insert(&self, key: &[u8]) -> Arc<Node> {
         let key: Key = key.into();
-        self.bytes.fetch_add(NODE_OVERHEAD_BYTES + key.len(), Ordering::Relaxed);
-        let entry = self.nodes.get_or_insert_with(key.clone(), || Arc::new(Node::new(key)));
-        entry.value().clone()
+        let new = Arc::new(Node::new(key.clone(), self.bytes.clone()));
+        let entry = self.nodes.get_or_insert(key, new.clone());
+        if !Arc::ptr_eq(entry.value(), &new) {
+            return entry.value().clone();
+        }
+        self.bytes.fetch_add(new.own_bytes(), Ordering::Relaxed);
+        new
+    }
+
+    /// Takes a dead node out, once.
+    fn unlink(&self, node: &Node) {
+        if let Some(entry) = self.nodes.get(node.key())
+            && std::ptr::eq(Arc::as_ptr(entry.value()), node)
+            && entry.remove()
+        {
+            self.bytes.fetch_sub(node.own_bytes(), Ordering::Relaxed);
+        }
     }
 
     /// Up to `limit` nodes with keys after `after` (from the start when `None`), in key order.
@@ -96,24 +113,16 @@ impl Rowstore {
         out.extend(range.take(limit).map(|entry| entry.value().clone()));
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node when nothing
-    /// is left of it.
+    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node when nothing is left of it
+    /// and it is not locked. With `oldest` 0 that is a node which has no version at all.
     pub fn collect(&self, node: &Node, oldest: Timestamp) {
-        let (freed, dead) = node.collect(oldest);
-        let mut bytes = freed;
-        if dead {
-            // A new node of the same key may already have taken the place only after this removal,
-            // because `get_or_insert` finds the dead one until then and callers retry.
-            if let Some(entry) = self.nodes.get(node.key())
-                && std::ptr::eq(Arc::as_ptr(entry.value()), node)
-                && entry.remove()
-            {
-                bytes += NODE_OVERHEAD_BYTES + node.key().len();
-            }
+        if node.collect(oldest) {
+            self.unlink(node);
         }
-        self.release_row(bytes);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "loom"))]
+mod models;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;

@@ -4,11 +4,19 @@
 //! owner waits for at most one other; a cycle among them is a deadlock, found when the last
 //! edge is added.
 
+use crate::sync::{AtomicBool, Mutex, Ordering};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+/// Why a node could not be locked.
+pub enum LockError {
+    /// Another transaction holds it.
+    Held(Arc<Owner>),
+    /// The node was unlinked; look the key up again.
+    Dead,
+}
 
 /// A transaction as the holder of row locks.
 pub struct Owner {
@@ -21,12 +29,16 @@ pub struct Owner {
 impl Owner {
     /// A new owner; `id` is for messages and must be unique among the living.
     pub fn new(id: u64) -> Arc<Owner> {
-        Arc::new(Owner {
+        let owner = Arc::new(Owner {
             id,
             ended: AtomicBool::new(false),
             wakers: Mutex::new(Vec::new()),
             waits_for: Mutex::new(None),
-        })
+        });
+        // Keeps the memory of an owner that was freed too early readable, so that it is noticed.
+        #[cfg(any(feature = "loom", feature = "shuttle"))]
+        std::mem::forget(Arc::downgrade(&owner));
+        owner
     }
 
     /// The number given at creation.
@@ -46,19 +58,27 @@ impl Owner {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Starts to wait for `holder`. `None` when that would close a cycle: a deadlock.
+    /// Starts to wait for `holder`. `None` when that would close a cycle: a deadlock. When two waits close one
+    /// together, at least one of them is told.
     pub fn wait_for(self: &Arc<Self>, holder: &Arc<Owner>) -> Option<Waiting> {
+        // First the edge, then the look around: of the edges of a cycle the last one is sure to see all others.
         *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder.clone());
         let waiting = Waiting { waiter: self.clone(), holder: holder.clone() };
         let mut at = holder.clone();
+        // A cycle of others, who are just finding out, must not keep this one going round (R. Brent 1980).
+        let (mut mark, mut steps, mut limit) = (holder.clone(), 0u32, 2u32);
         loop {
             if Arc::ptr_eq(&at, self) {
                 return None;
             }
             let next = at.waits_for.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match next {
-                Some(next) if !next.has_ended() => at = next,
+                Some(next) if !next.has_ended() && !Arc::ptr_eq(&next, &mark) => at = next,
                 _ => return Some(waiting),
+            }
+            steps += 1;
+            if steps == limit {
+                (mark, steps, limit) = (at.clone(), 0, limit.saturating_mul(2));
             }
         }
     }
@@ -77,7 +97,13 @@ impl Future for Waiting {
         if self.holder.has_ended() {
             return Poll::Ready(());
         }
-        self.holder.wakers.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+        {
+            let mut wakers = self.holder.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who looks again and again, for a timeout, leaves one waker.
+            if !wakers.iter().any(|known| known.will_wake(context.waker())) {
+                wakers.push(context.waker().clone());
+            }
+        }
         // The holder may have ended between the check and the registration.
         if self.holder.has_ended() { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -85,6 +111,9 @@ impl Future for Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        *self.waiter.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut waits_for = self.waiter.waits_for.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits_for.as_ref().is_some_and(|other| Arc::ptr_eq(other, &self.holder)) {
+            *waits_for = None;
+        }
     }
 }

@@ -1,8 +1,16 @@
 //! One key: its lock, its pending change, its versions.
+//!
+//! Readers wait for nobody. Who changes the versions either holds the row lock or, for a few instructions, latches it.
+//! The pending change belongs to the holder; it is a record already, so that a commit only has to stamp and link it.
 
+use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
+use crate::holder::Holder;
+use crate::lock::LockError;
+use crate::reclaim::{Pin, pin};
 use crate::{Key, Owner, Row};
 use nacre_types::Timestamp;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a version says about the key from its timestamp on.
 #[derive(Clone, Debug)]
@@ -38,32 +46,19 @@ pub enum Visible {
     Elsewhere,
 }
 
-/// Why a node could not be locked.
-pub enum LockError {
-    /// Another transaction holds it.
-    Held(Arc<Owner>),
-    /// The node was unlinked; look the key up again.
-    Dead,
-}
-
-#[derive(Default)]
-struct State {
-    owner: Option<Arc<Owner>>,
-    pending: Option<Change>,
-    /// Newest first.
-    versions: Vec<Version>,
-    dead: bool,
-}
-
 /// A node of the skiplist.
 pub struct Node {
     key: Key,
-    state: Mutex<State>,
+    holder: Holder,
+    pending: Link,
+    versions: Link,
+    /// Of the whole rowstore.
+    pub(crate) bytes: Arc<AtomicUsize>,
 }
 
 impl Node {
-    pub(crate) fn new(key: Key) -> Node {
-        Node { key, state: Mutex::new(State::default()) }
+    pub(crate) fn new(key: Key, bytes: Arc<AtomicUsize>) -> Node {
+        Node { key, holder: Holder::default(), pending: Link::default(), versions: Link::default(), bytes }
     }
 
     /// The key.
@@ -71,19 +66,21 @@ impl Node {
         &self.key
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the node itself takes: its key, and the place in the skiplist with two links, which is the average.
+    pub(crate) fn own_bytes(&self) -> usize {
+        const PLACE_BYTES: usize = size_of::<(usize, Key, Arc<Node>, [usize; 2])>();
+        2 * SHARED_HEADER_BYTES + size_of::<Node>() + PLACE_BYTES + self.key.len()
     }
 
     /// What `reader` sees at `at`: its own pending change first, then the newest version not after `at`.
+    #[inline]
     pub fn visible(&self, at: Timestamp, reader: Option<&Arc<Owner>>) -> Visible {
-        let state = self.state();
-        let own = match (reader, &state.owner) {
-            (Some(reader), Some(owner)) if Arc::ptr_eq(reader, owner) => state.pending.as_ref(),
+        let pin = pin();
+        let own = match reader {
+            Some(reader) if self.holder.is(reader) => self.pending.get(&pin),
             _ => None,
         };
-        let change = own.or_else(|| state.versions.iter().find(|v| v.commit <= at).map(|v| &v.change));
-        match change {
+        match own.or_else(|| self.versions.at(&pin, at)).map(Record::change) {
             Some(Change::Put(row)) => Visible::Row(row.clone()),
             Some(Change::Delete) => Visible::Deleted,
             Some(Change::Flushed) | None => Visible::Elsewhere,
@@ -92,115 +89,157 @@ impl Node {
 
     /// Takes the row lock; again is fine for its owner (then `false`: it was held already).
     pub fn lock(&self, owner: &Arc<Owner>) -> Result<bool, LockError> {
-        let mut state = self.state();
-        if state.dead {
-            return Err(LockError::Dead);
-        }
-        match &state.owner {
-            None => {
-                state.owner = Some(owner.clone());
-                Ok(true)
-            }
-            Some(holder) if Arc::ptr_eq(holder, owner) => Ok(false),
-            Some(holder) => Err(LockError::Held(holder.clone())),
-        }
+        self.holder.lock(owner)
     }
 
     /// Gives the lock back. A pending change must have been committed or taken back.
     pub fn unlock(&self) {
-        let mut state = self.state();
-        debug_assert!(state.pending.is_none());
-        state.pending = None;
-        state.owner = None;
+        debug_assert!(self.pending().is_none());
+        self.replace_pending(None);
+        self.holder.unlock();
     }
 
     /// Who holds the lock.
     pub fn owner(&self) -> Option<Arc<Owner>> {
-        self.state().owner.clone()
+        self.holder.owner()
+    }
+
+    /// Whether anybody holds the lock. Whoever locks the node after this answered `false` also finds what was done
+    /// before the question.
+    pub fn is_locked(&self) -> bool {
+        self.holder.is_held()
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.holder.is_dead()
     }
 
     /// The newest committed version.
     pub fn newest(&self) -> Option<Version> {
-        self.state().versions.first().cloned()
+        self.versions.get(&pin()).map(Version::of)
     }
 
     /// The newest version not after `at`.
     pub fn version_at(&self, at: Timestamp) -> Option<Version> {
-        self.state().versions.iter().find(|v| v.commit <= at).cloned()
+        self.versions.at(&pin(), at).map(Version::of)
     }
 
     /// Replaces the pending change of the lock's owner and returns the one before.
     pub fn set_pending(&self, change: Option<Change>) -> Option<Change> {
-        let mut state = self.state();
-        debug_assert!(state.owner.is_some());
-        std::mem::replace(&mut state.pending, change)
+        debug_assert!(self.is_locked());
+        self.replace_pending(change.map(|change| Detached::new(0, 0, change)))
+    }
+
+    fn replace_pending(&self, record: Option<Detached>) -> Option<Change> {
+        let before = match record {
+            Some(record) => {
+                self.account(&record);
+                self.pending.replace(Some(record))
+            }
+            None => self.pending.take(),
+        }?;
+        self.bytes.fetch_sub(before.bytes(), Ordering::Relaxed);
+        Some(before.change().clone())
+    }
+
+    fn account(&self, record: &Record) {
+        self.bytes.fetch_add(record.bytes(), Ordering::Relaxed);
     }
 
     /// The pending change.
     pub fn pending(&self) -> Option<Change> {
-        self.state().pending.clone()
+        self.pending.get(&pin()).map(|record| record.change().clone())
     }
 
     /// Turns the pending change into a version. The lock stays until [`Node::unlock`], so that others
     /// cannot build on a commit that is not durable yet.
     pub fn commit_pending(&self, commit: Timestamp) {
-        let mut state = self.state();
-        if let Some(change) = state.pending.take() {
-            push(&mut state, Version { commit, content: commit, change });
+        if let Some(record) = self.pending.take() {
+            record.stamp(commit);
+            self.push(record);
         }
     }
 
     /// Adds a version directly: recovery, bulk replacement.
     pub fn push_version(&self, version: Version) {
-        push(&mut self.state(), version);
+        self.push_new(version.commit, version.content, version.change);
     }
 
     /// Adds the copy of a row that was moved here from a segment. Its content is as old as the row.
     pub fn push_moved_in(&self, commit: Timestamp, row: Row) {
-        let mut state = self.state();
-        let content = state.versions.first().map_or(0, |v| v.content);
-        push(&mut state, Version { commit, content, change: Change::Put(row) });
+        let content = self.versions.get(&pin()).map_or(0, Record::content);
+        self.push_new(commit, content, Change::Put(row));
+    }
+
+    fn push_new(&self, commit: Timestamp, content: Timestamp, change: Change) {
+        // Where nobody holds the lock, nobody may take it, or find the node dead, between two versions.
+        let _latch = self.holder.latch();
+        self.attach(commit, content, change);
+    }
+
+    fn attach(&self, commit: Timestamp, content: Timestamp, change: Change) {
+        let record = Detached::new(commit, content, change);
+        self.account(&record);
+        self.push(record);
+    }
+
+    fn push(&self, record: Detached) {
+        debug_assert!(self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit()));
+        self.versions.push(record);
     }
 
     /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version is
     /// still the one from `expected`. Answers whether it was.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
-        let mut state = self.state();
-        let content = match state.versions.first() {
-            Some(v) if v.commit == expected && state.owner.is_none() => v.content,
+        let Some(_latch) = self.holder.latch() else { return false };
+        let content = match self.versions.get(&pin()) {
+            Some(newest) if newest.commit() == expected => newest.content(),
             _ => return false,
         };
-        push(&mut state, Version { commit, content, change: Change::Flushed });
+        self.attach(commit, content, Change::Flushed);
         true
     }
 
-    /// Bytes freed, and whether the node is now dead and must be unlinked.
-    pub(crate) fn collect(&self, oldest: Timestamp) -> (usize, bool) {
-        let mut state = self.state();
-        if state.dead {
-            return (0, false);
-        }
-        let keep = state.versions.iter().position(|v| v.commit <= oldest).map_or(state.versions.len(), |at| at + 1);
-        let mut freed = 0;
-        for version in state.versions.drain(keep..) {
-            if let Change::Put(row) = &version.change {
-                freed += row.len();
+    /// Frees versions that no snapshot at or after `oldest` can see. Answers whether this call found nothing left
+    /// and made the node dead: it must be unlinked.
+    pub(crate) fn collect(&self, oldest: Timestamp) -> bool {
+        let pin = pin();
+        let mut freed = self.versions.cut(&pin, oldest);
+        let mut died = false;
+        if self.is_gone(&pin, oldest)
+            && let Some(latch) = self.holder.latch()
+        {
+            // Somebody may have come and gone since; under the latch nobody can.
+            died = self.is_gone(&pin, oldest);
+            if died {
+                freed += self.versions.clear(&pin);
+                latch.kill();
             }
         }
-        let gone = match state.versions.as_slice() {
-            [] => true,
-            [only] => only.commit <= oldest && !matches!(only.change, Change::Put(_)),
-            _ => false,
-        };
-        if gone && state.owner.is_none() {
-            state.dead = true;
-            state.versions.clear();
+        if freed > 0 {
+            self.bytes.fetch_sub(freed, Ordering::Relaxed);
         }
-        (freed, state.dead)
+        died
+    }
+
+    /// Whether no snapshot from `oldest` on finds a row here.
+    fn is_gone(&self, pin: &Pin, oldest: Timestamp) -> bool {
+        self.versions.get(pin).is_none_or(|newest| {
+            newest.commit() <= oldest && !matches!(newest.change(), Change::Put(_)) && self.versions.is_alone(pin)
+        })
     }
 }
 
-fn push(state: &mut State, version: Version) {
-    debug_assert!(state.versions.first().is_none_or(|newest| newest.commit < version.commit));
-    state.versions.insert(0, version);
+impl Version {
+    fn of(record: &Record) -> Version {
+        Version { commit: record.commit(), content: record.content(), change: record.change().clone() }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let pin = pin();
+        let left = self.versions.clear(&pin) + self.pending.clear(&pin);
+        self.bytes.fetch_sub(left, Ordering::Relaxed);
+    }
 }

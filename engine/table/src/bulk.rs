@@ -10,7 +10,7 @@ use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
 use crate::table::Table;
 use nacre_column::{Batch, Values, Vector};
-use nacre_rowstore::{Change, Node, Version};
+use nacre_rowstore::{Change, Node, Owner, Version};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, Result, Timestamp, Value, key, limits};
@@ -291,7 +291,7 @@ impl BulkLoad {
             after = Some(last.key().clone());
             for node in &nodes {
                 let newest = node.newest().map(|v| v.change);
-                let locked = node.owner().is_some();
+                let locked = node.is_locked();
                 if !locked && !matches!(newest, Some(Change::Put(_) | Change::Delete)) {
                     continue;
                 }
@@ -303,10 +303,7 @@ impl BulkLoad {
                         continue;
                     }
                     if locked {
-                        return Err(Error::conflict(format!(
-                            "a key of the load is locked by another transaction in table {}",
-                            table.schema().name
-                        )));
+                        return Err(held_by_another(table));
                     }
                     match (&newest, self.on_duplicate) {
                         // A tombstone that older snapshots still need must not hide the new row.
@@ -354,6 +351,7 @@ impl BulkLoad {
                 replaced.nodes.clear();
                 self.resolve_rowstores(&mut replaced)?;
             }
+            let held = Held::lock(&replaced.nodes, store.new_owner(), &table)?;
             let mut payload = record::begin(commit);
             for (partition, node) in &replaced.nodes {
                 record::delete(&mut payload, table.place(table.partition(*partition)), node.key());
@@ -370,10 +368,10 @@ impl BulkLoad {
                     record::add_segments(&mut payload, table.place(partition), &segments)?;
                 }
             }
-            self.store.log.append(&payload)
+            Ok((self.store.log.append(&payload)?, held))
         })();
-        let lsn = match result {
-            Ok(lsn) => lsn,
+        let (lsn, held) = match result {
+            Ok(appended) => appended,
             Err(error) => {
                 let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
                 for partition in table.partitions() {
@@ -393,6 +391,7 @@ impl BulkLoad {
             // The key's row is in one of the new segments: not deleted, but elsewhere, and changed.
             node.push_version(Version { commit, content: commit, change: Change::Flushed });
         }
+        drop(held);
         for (_, state, rows) in replaced.rows.values() {
             state.delete(commit, rows.clone(), oldest);
         }
@@ -403,6 +402,37 @@ impl BulkLoad {
         store.settle_strictly((commit, lsn))?;
         Ok(self.files.iter().map(|f| f.segment.rows() as u64 - f.rejected.len()).sum())
     }
+}
+
+/// Row locks on what a load replaces, from the last look at it until it is replaced: a transaction that locked such a
+/// row in between would write its change over the load's.
+struct Held {
+    owner: Arc<Owner>,
+    nodes: Vec<Arc<Node>>,
+}
+
+impl Held {
+    fn lock(nodes: &[(u32, Arc<Node>)], owner: Arc<Owner>, table: &Table) -> Result<Held> {
+        let mut held = Held { owner, nodes: Vec::with_capacity(nodes.len()) };
+        for (_, node) in nodes {
+            if node.lock(&held.owner).is_err() {
+                return Err(held_by_another(table));
+            }
+            held.nodes.push(node.clone());
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.nodes.iter().for_each(|node| node.unlock());
+        self.owner.end();
+    }
+}
+
+fn held_by_another(table: &Table) -> Error {
+    Error::conflict(format!("a key of the load is locked by another transaction in table {}", table.schema().name))
 }
 
 impl Drop for BulkLoad {

@@ -95,7 +95,7 @@ impl Store {
                 // Only rows whose newest version is old enough: others would be excluded again at the commit.
                 let Some(newest) = node.newest().filter(|v| v.commit <= upto) else { continue };
                 let Change::Put(row) = newest.change else { continue };
-                if node.owner().is_some() {
+                if node.is_locked() {
                     continue;
                 }
                 found.push(row);

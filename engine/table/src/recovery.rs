@@ -250,7 +250,6 @@ impl ReplayedPartition<'_> {
             self.partition.saw_row_number(*number as u64);
         }
         let node = self.partition.rowstore.get_or_insert(key);
-        self.partition.rowstore.account_row(row.len());
         if node.newest().is_some_and(|v| v.commit >= commit) {
             // The same key twice in one record: a move and a write cannot share a commit.
             return Err(Error::corrupt("log: a key is written twice in one commit"));

@@ -8,6 +8,7 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use nacre_host::Host;
 use nacre_log::{Log, LogOptions};
+use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::hash::Map;
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp};
@@ -172,7 +173,12 @@ impl Store {
     /// Starts a transaction on the newest snapshot.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
         self.check_open()?;
-        Ok(Transaction::new(self.clone(), self.next_owner.fetch_add(1, Ordering::Relaxed)))
+        Ok(Transaction::new(self.clone(), self.new_owner()))
+    }
+
+    /// Somebody new who may hold row locks.
+    pub(crate) fn new_owner(&self) -> Arc<Owner> {
+        Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

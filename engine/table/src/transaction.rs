@@ -55,10 +55,10 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn new(store: Arc<Store>, id: u64) -> Transaction {
+    pub(crate) fn new(store: Arc<Store>, owner: Arc<Owner>) -> Transaction {
         Transaction {
             guard: store.snapshot(),
-            owner: Owner::new(id),
+            owner,
             store,
             undo: Vec::new(),
             hidden: Map::default(),
@@ -300,9 +300,6 @@ impl Transaction {
 
     fn write(&mut self, table: &Arc<Table>, row: LockedRow, change: Change) {
         let LockedRow { partition, node, fresh, hides } = row;
-        if let Change::Put(row) = &change {
-            table.partition(partition).rowstore.account_row(row.len());
-        }
         let hidden = hides.filter(|(segment, row)| self.hidden.entry((table.id(), *segment)).or_default().insert(*row));
         let previous = node.set_pending(Some(change));
         self.undo.push(Undo { table: table.clone(), partition, node, previous, locked: fresh, hidden });
@@ -371,7 +368,7 @@ impl Transaction {
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
         let mut payload = record::begin(0);
         let mut rows_of: Map<u64, (&Partition, Arc<SegmentState>, RoaringBitmap)> = Map::default();
-        let mut copies: Vec<(&Partition, Arc<Node>, Row)> = Vec::with_capacity(moves.len());
+        let mut copies: Vec<(Arc<Node>, Row)> = Vec::with_capacity(moves.len());
         for LockedRow { partition, node, hides: hint, .. } in moves {
             let partition = table.partition(*partition);
             let hinted = hint.and_then(|(segment, row)| {
@@ -395,18 +392,21 @@ impl Transaction {
             record::move_row(&mut payload, table.place(partition), state.segment.id(), row, node.key(), &data);
             let entry = rows_of.entry(state.segment.id());
             entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
-            copies.push((partition, node.clone(), data));
+            copies.push((node.clone(), data));
         }
         let oldest = self.store.oldest_snapshot();
         let replaced = Cell::new(false);
         let check = |_| {
-            replaced.set(!rows_of.values().all(|(_, state, _)| state.is_current()));
+            // A merge replaces the segment, a bulk load the row.
+            let there = |(_, state, rows): &(_, Arc<SegmentState>, RoaringBitmap)| {
+                state.is_current() && !rows.iter().any(|row| state.is_deleted(row))
+            };
+            replaced.set(!rows_of.values().all(there));
             if replaced.get() { Err(self.conflict(table)) } else { Ok(()) }
         };
         // Not synced: the move changes nothing by itself, and the commit that needs it comes later in the log.
         let moved = self.store.commit_record(&mut payload, check, |commit, ()| {
-            for (partition, node, data) in &copies {
-                partition.rowstore.account_row(data.len());
+            for (node, data) in &copies {
                 node.push_moved_in(commit, data.clone());
             }
             for (partition, state, rows) in rows_of.values() {
@@ -441,13 +441,12 @@ impl Transaction {
                     self.hidden.remove(&(undo.table.id(), segment));
                 }
             }
-            if let Some(Change::Put(row)) = undo.node.set_pending(undo.previous) {
-                undo.table.partition(undo.partition).rowstore.release_row(row.len());
-            }
+            undo.node.set_pending(undo.previous);
             if undo.locked {
                 undo.node.unlock();
+                // A node that was made for this write goes. Whoever fills it just now keeps it.
                 if undo.node.newest().is_none() {
-                    undo.table.partition(undo.partition).rowstore.collect(&undo.node, Timestamp::MAX);
+                    undo.table.partition(undo.partition).rowstore.collect(&undo.node, 0);
                 }
             }
         }
@@ -486,11 +485,6 @@ impl Transaction {
         let settled = self.store.settle(lsn);
         if settled.is_ok() {
             self.store.make_visible(commit);
-        }
-        for undo in &self.undo {
-            if let Some(Change::Put(row)) = &undo.previous {
-                undo.table.partition(undo.partition).rowstore.release_row(row.len());
-            }
         }
         let written: Vec<Undo> = self.undo.drain(..).filter(|u| u.locked).collect();
         written.iter().for_each(|u| u.node.unlock());
