@@ -2,7 +2,7 @@
 
 use nacre_sql::Catalog;
 use nacre_table::Store;
-use nacre_types::TableSchema;
+use nacre_types::{TableSchema, ViewSchema};
 use std::sync::Arc;
 
 pub(crate) struct StoreCatalog<'a>(pub &'a Store);
@@ -14,6 +14,14 @@ impl Catalog for StoreCatalog<'_> {
 
     fn table_names(&self) -> Vec<String> {
         self.0.tables().iter().map(|t| t.schema().name.clone()).collect()
+    }
+
+    fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
+        self.0.view(name)
+    }
+
+    fn view_names(&self) -> Vec<String> {
+        self.0.views().iter().map(|v| v.name.clone()).collect()
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {

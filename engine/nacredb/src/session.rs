@@ -12,9 +12,9 @@ use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, cast_value};
-use nacre_sql::{Bound, Field, Parsed, Statement};
+use nacre_sql::{Bound, Field, Parsed, Plan, Statement};
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{DataType, Error, ErrorKind, Result, Value};
+use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -278,7 +278,14 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name),
             Statement::RollbackTo(name) => self.rollback_to(name),
             Statement::Release(name) => self.release(name),
-            Statement::CreateTable { .. } | Statement::DropTable { .. } | Statement::Optimize { .. } => {
+            Statement::CreateTableAs { schema, if_not_exists, source } => {
+                self.create_table_as(schema, *if_not_exists, source, &parameters).await
+            }
+            Statement::CreateTable { .. }
+            | Statement::CreateView { .. }
+            | Statement::DropView { .. }
+            | Statement::DropTable { .. }
+            | Statement::Optimize { .. } => {
                 let name = statement::name(&bound.statement);
                 if self.transaction.is_some() {
                     return Err(Error::unsupported(format!("{name} inside a transaction")));
@@ -288,6 +295,35 @@ impl Session {
             }
             statement => self.run_in_transaction(Work { statement, point }, &parameters).await,
         }
+    }
+
+    /// Makes the table, then fills it; it goes again when that fails. Others may see it empty meanwhile.
+    async fn create_table_as(
+        &mut self,
+        schema: &TableSchema,
+        if_not_exists: bool,
+        source: &Plan,
+        parameters: &[Value],
+    ) -> Result<QueryResult> {
+        if self.transaction.is_some() {
+            return Err(Error::unsupported("CREATE TABLE AS inside a transaction"));
+        }
+        self.db.0.host.store.prepare().await?;
+        let store = self.db.0.store.clone();
+        let table = match store.create_table(schema.clone()) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && if_not_exists => {
+                return Ok(QueryResult::new(ResultKind::Ddl));
+            }
+            other => other?,
+        };
+        self.db.catalog_changed();
+        let statement = Statement::Insert { table: table.schema().clone(), source: source.clone() };
+        let filled = self.run_in_transaction(Work { statement: &statement, point: None }, parameters).await;
+        if filled.is_err() {
+            store.drop_table(&table)?;
+            self.db.catalog_changed();
+        }
+        filled
     }
 
     async fn run_in_transaction(&mut self, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {

@@ -33,15 +33,18 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Delete, Insert, Lock, Update};
-    matches!(statement, Insert { .. } | Update { .. } | Delete { .. } | Lock { .. })
+    use Statement::{Delete, Insert, Lock, Replace, Update};
+    matches!(statement, Insert { .. } | Replace { .. } | Update { .. } | Delete { .. } | Lock { .. })
 }
 
 /// How messages call a statement.
 pub(crate) fn name(statement: &Statement) -> &'static str {
     match statement {
         Statement::CreateTable { .. } => "CREATE TABLE",
+        Statement::CreateTableAs { .. } => "CREATE TABLE AS",
         Statement::DropTable { .. } => "DROP TABLE",
+        Statement::CreateView { .. } => "CREATE VIEW",
+        Statement::DropView { .. } => "DROP VIEW",
         Statement::AlterTable { .. } => "ALTER TABLE",
         Statement::Truncate { .. } => "TRUNCATE",
         Statement::Optimize { .. } => "OPTIMIZE TABLE",
@@ -78,6 +81,10 @@ pub(crate) fn run(
                 affected += transaction.insert(&target, &in_table_types(batch, table))?;
             }
             Ok(written(affected))
+        }
+        Statement::Replace { table, source } => {
+            let batches = collect(source, &Session::context(transaction, settings))?;
+            replace(transaction, table, &batches)
         }
         Statement::Update { table, input, assignments } => update(transaction, table, input, assignments, settings),
         Statement::Delete { table, input } => {
@@ -166,6 +173,28 @@ fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
     Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
 }
 
+/// Row by row, so that a later row takes the place of an earlier one of the same statement.
+fn replace(transaction: &mut Transaction, table: &Arc<TableSchema>, batches: &[Batch]) -> Result<QueryResult> {
+    let target = transaction.table_of(table)?;
+    let mut affected = 0;
+    for batch in batches {
+        let batch = in_table_types(batch, table);
+        for row in 0..batch.rows {
+            let values: Vec<Value> = batch.columns.iter().map(|c| c.value(row)).collect();
+            table.check_row(&values)?;
+            if let Some(key) = &table.primary_key {
+                let key: Vec<Value> = key.columns.iter().map(|at| values[*at].clone()).collect();
+                if let Some((locator, _)) = transaction.locate(&target, &key)? {
+                    transaction.delete(&target, &[locator])?;
+                }
+            }
+            transaction.insert_row(&target, &values)?;
+            affected += 1;
+        }
+    }
+    Ok(written(affected))
+}
+
 fn update(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
@@ -217,6 +246,29 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                     db.catalog_changed();
                 }
             }
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::CreateView { view, replace, if_not_exists } => {
+            match store.create_view(view.clone(), *replace) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {}
+                other => {
+                    other?;
+                    db.catalog_changed();
+                }
+            }
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::DropView { names, if_exists } => {
+            let missing = names.iter().find(|name| store.view(name).is_none());
+            if let (Some(name), false) = (missing, *if_exists) {
+                let error = Error::not_found(format!("view {name} does not exist")).with_sqlstate("42P01");
+                let is_table = store.table(name).is_some();
+                return Err(if is_table { error.with_hint("it is a table: DROP TABLE") } else { error });
+            }
+            for name in names.iter().filter(|name| store.view(name).is_some()) {
+                store.drop_view(name)?;
+            }
+            db.catalog_changed();
             Ok(QueryResult::new(ResultKind::Ddl))
         }
         Statement::DropTable { names, if_exists } => {

@@ -14,6 +14,16 @@ pub fn explain(statement: &Statement) -> Vec<String> {
             lines.push(format!("Insert {}", table.name));
             plan_lines(source, 1, &mut lines);
         }
+        Statement::Replace { table, source } => {
+            lines.push(format!("Replace {}", table.name));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::CreateTableAs { schema, source, .. } => {
+            lines.push(format!("CreateTableAs {}", schema.name));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::CreateView { view, .. } => lines.push(format!("CreateView {}", view.name)),
+        Statement::DropView { names, .. } => lines.push(format!("DropView {}", joined(names.iter().cloned()))),
         Statement::Update { table, input, assignments } => {
             let fields = input.fields();
             let name = |at: usize| field_name(&fields, at);

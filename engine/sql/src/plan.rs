@@ -2,7 +2,7 @@
 //! plan alone ([`Plan::schema`]).
 
 use crate::expr::{Aggregate, Expr};
-use nacre_types::{DataType, TableSchema};
+use nacre_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
 /// An output column of a plan.
@@ -219,6 +219,38 @@ pub enum Statement {
         /// `IF NOT EXISTS`.
         if_not_exists: bool,
     },
+    /// `CREATE TABLE … AS`: makes the table, then inserts the rows.
+    CreateTableAs {
+        /// New table.
+        schema: TableSchema,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+        /// Its rows, in its column types.
+        source: Plan,
+    },
+    /// `CREATE VIEW`.
+    CreateView {
+        /// New view.
+        view: ViewSchema,
+        /// `OR REPLACE`.
+        replace: bool,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+    },
+    /// `DROP VIEW`.
+    DropView {
+        /// Names as written.
+        names: Vec<String>,
+        /// `IF EXISTS`.
+        if_exists: bool,
+    },
+    /// `REPLACE`: rows as of `Insert`, one after the other; each takes the place of one with its primary key.
+    Replace {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to insert.
+        source: Plan,
+    },
     /// `DROP TABLE`.
     DropTable {
         /// Names as written.
@@ -267,6 +299,14 @@ pub enum Statement {
 pub trait Catalog {
     /// A table by name, without regard to ASCII case.
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
+    /// A view by name, without regard to ASCII case.
+    fn view(&self, _name: &str) -> Option<Arc<ViewSchema>> {
+        None
+    }
+    /// Names of all views.
+    fn view_names(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Names of all tables, for suggestions and `SHOW TABLES`.
     fn table_names(&self) -> Vec<String>;
     /// About how many rows a table has, for join order and build sides.

@@ -29,6 +29,7 @@ mod store;
 mod table;
 mod transaction;
 mod view;
+mod views;
 
 pub use bulk::{BulkLoad, OnDuplicate};
 pub use nacre_rowstore::{Owner, Waiting};

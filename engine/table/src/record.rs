@@ -4,7 +4,9 @@
 //! A record is a commit timestamp and the operations of one commit, applied in order.
 
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Column, DataType, Error, KeyColumns, Result, TableId, TableSchema, Timestamp, Value, key, limits};
+use nacre_types::{
+    Column, DataType, Error, KeyColumns, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key, limits,
+};
 use roaring::RoaringBitmap;
 
 /// A segment as named by a record.
@@ -42,6 +44,10 @@ pub(crate) enum Operation {
     CreateTable { schema: TableSchema },
     /// The table and all it holds is gone.
     DropTable { table: TableId },
+    /// A new view, in the place of one of that name if there is one.
+    CreateView { view: ViewSchema },
+    /// The view is gone.
+    DropView { name: String },
 }
 
 /// Starts a record.
@@ -117,6 +123,30 @@ pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()
 pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
     out.put_u8(8);
     out.put_varint(table as u64);
+}
+
+pub(crate) fn create_view(out: &mut Vec<u8>, view: &ViewSchema) {
+    out.put_u8(20);
+    put_view(out, view);
+}
+
+pub(crate) fn drop_view(out: &mut Vec<u8>, name: &str) {
+    out.put_u8(21);
+    out.put_bytes(name.as_bytes());
+}
+
+pub(crate) fn put_view(out: &mut Vec<u8>, view: &ViewSchema) {
+    out.put_bytes(view.name.as_bytes());
+    out.put_varint(view.columns.len() as u64);
+    view.columns.iter().for_each(|name| out.put_bytes(name.as_bytes()));
+    out.put_bytes(view.statement.as_bytes());
+}
+
+pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<ViewSchema> {
+    let name = reader.text()?.to_string();
+    let count = reader.count(limits::MAX_COLUMNS)?;
+    let columns = (0..count).map(|_| Ok(reader.text()?.to_string())).collect::<Result<_>>()?;
+    Ok(ViewSchema { name, columns, statement: reader.text()?.to_string() })
 }
 
 pub(crate) fn merge(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: &[NewSegment]) -> Result<()> {
@@ -330,6 +360,8 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
                 let dropped = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
                 Operation::Merge { place, dropped, added: read_segments(reader)? }
             }
+            20 => Operation::CreateView { view: read_view(reader)? },
+            21 => Operation::DropView { name: reader.text()?.to_string() },
             _ => return Err(reader.corrupt("unknown operation")),
         });
     }
@@ -358,6 +390,10 @@ mod tests {
         }
     }
 
+    fn view() -> ViewSchema {
+        ViewSchema { name: "v".into(), columns: vec!["a".into()], statement: "create view v as select 1 as a".into() }
+    }
+
     fn sample() -> Vec<u8> {
         let place = Place { table: 7, partition: 2 };
         let mut out = begin(0);
@@ -372,6 +408,8 @@ mod tests {
         delete_rows(&mut out, place, 2, &deleted).unwrap();
         merge(&mut out, place, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
         drop_table(&mut out, 7);
+        create_view(&mut out, &view());
+        drop_view(&mut out, "v");
         out
     }
 
@@ -379,7 +417,8 @@ mod tests {
     fn records_round_trip() {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
-        assert_eq!(operations.len(), 9);
+        assert_eq!(operations.len(), 11);
+        assert_eq!(operations[9], Operation::CreateView { view: view() });
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
         assert!(matches!(
             &operations[3],

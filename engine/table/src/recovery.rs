@@ -12,7 +12,7 @@ use nacre_log::Log;
 use nacre_rowstore::{Change, Version};
 use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::Map;
-use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, key};
+use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
 use roaring::RoaringBitmap;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Replay {
     tables: Map<TableId, Replayed>,
+    views: Vec<ViewSchema>,
     commit: Timestamp,
     next_segment: u64,
     next_table: TableId,
@@ -80,6 +81,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
         catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         catalog.by_id.insert(table.id(), table);
     }
+    catalog.views = replay.views.drain(..).map(|view| (view.name.to_ascii_lowercase(), Arc::new(view))).collect();
     for name in host.store.list()? {
         if name.starts_with("seg-") && !referenced.contains(&name) {
             // The number may be used again; a file of that name must not be in the way.
@@ -137,6 +139,7 @@ impl Replay {
         self.commit = image.next.commit;
         self.next_segment = image.next.segment;
         self.next_table = image.next.table;
+        self.views = image.views;
         for table in image.tables {
             let id = table.schema.id;
             self.create(table.schema)?;
@@ -216,6 +219,11 @@ impl Replay {
                     segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
                 }
                 Operation::CreateTable { schema } => self.create(schema)?,
+                Operation::CreateView { view } => {
+                    self.drop_view(&view.name);
+                    self.views.push(view);
+                }
+                Operation::DropView { name } => self.drop_view(&name),
                 Operation::DropTable { table } => {
                     self.table(table)?;
                     self.tables.remove(&table);
@@ -223,6 +231,10 @@ impl Replay {
             }
         }
         Ok(())
+    }
+
+    fn drop_view(&mut self, name: &str) {
+        self.views.retain(|view| !view.name.eq_ignore_ascii_case(name));
     }
 
     fn see_segments(&mut self, segments: &[NewSegment]) {

@@ -8,7 +8,7 @@ use crate::store::{NextIds, Store};
 use crate::table::Table;
 use nacre_rowstore::{Change, Key, Node};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Result, TableId, TableSchema, Timestamp, limits};
+use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, limits};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
@@ -32,6 +32,7 @@ pub(crate) struct PartitionImage {
 pub(crate) struct Image {
     pub next: NextIds,
     pub tables: Vec<TableImage>,
+    pub views: Vec<ViewSchema>,
 }
 
 /// The segments of each partition of a table.
@@ -58,6 +59,7 @@ impl Store {
                 (table, segments)
             })
             .collect();
+        let views = self.views();
         drop(state);
         // Everything up to the position must be durable before a snapshot may stand for it; then the
         // timestamp is visible too, and a guard keeps its versions.
@@ -82,6 +84,8 @@ impl Store {
                 put_rows(&mut out, partition, at);
             }
         }
+        out.put_varint(views.len() as u64);
+        views.iter().for_each(|view| record::put_view(&mut out, view));
         drop(guard);
         self.log.write_snapshot(lsn, &out)
     }
@@ -124,8 +128,10 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
         let partitions = (0..partition_count).map(|_| read_partition(&mut reader)).collect::<Result<_>>()?;
         tables.push(TableImage { schema, partitions });
     }
+    let view_count = reader.count(reader.remaining())?;
+    let views = (0..view_count).map(|_| record::read_view(&mut reader)).collect::<Result<_>>()?;
     reader.finish()?;
-    Ok(Image { next: NextIds { commit, segment, table }, tables })
+    Ok(Image { next: NextIds { commit, segment, table }, tables, views })
 }
 
 fn read_partition(reader: &mut Reader<'_>) -> Result<PartitionImage> {

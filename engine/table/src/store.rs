@@ -11,7 +11,7 @@ use nacre_log::{Log, LogOptions};
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::hash::Map;
-use nacre_types::{Error, Result, TableId, TableSchema, Timestamp};
+use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -59,6 +59,8 @@ impl Default for StoreOptions {
 pub(crate) struct CatalogState {
     pub by_name: BTreeMap<String, Arc<Table>>,
     pub by_id: Map<TableId, Arc<Table>>,
+    /// By lower-case name; tables have none of these names.
+    pub views: BTreeMap<String, Arc<ViewSchema>>,
 }
 
 /// One database's storage. Shared between threads.
@@ -238,7 +240,7 @@ impl Store {
         record::create_table(&mut payload, &schema)?;
         let table = Arc::new(Table::new(schema));
         self.commit_ddl(payload, |catalog, _| {
-            if catalog.by_name.contains_key(&name) {
+            if catalog.by_name.contains_key(&name) || catalog.views.contains_key(&name) {
                 return Err(Error::already_exists(format!("table {}", table.schema().name)).with_sqlstate("42P07"));
             }
             catalog.by_name.insert(name.clone(), table.clone());

@@ -167,3 +167,14 @@ impl Column {
         )))
     }
 }
+
+/// A named query. Nothing about it is stored but its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewSchema {
+    /// Name as written; looked up without regard to ASCII case, in one space with the tables.
+    pub name: String,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// The `CREATE VIEW` statement, as written.
+    pub statement: String,
+}

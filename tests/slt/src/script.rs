@@ -89,6 +89,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
         value_wise: settings.value_wise,
         sort: SortMode::NoSort,
         labels: HashMap::new(),
+        missing: skip::Missing::default(),
     };
     for record in records {
         match runner.record(record) {
@@ -150,6 +151,7 @@ struct Runner<'a> {
     sort: SortMode,
     /// Results of labelled queries, which must all be the same.
     labels: HashMap<String, String>,
+    missing: skip::Missing,
 }
 
 /// What a query must come to.
@@ -168,7 +170,7 @@ impl Runner<'_> {
                     return Step::Skipped(skip::OTHER_ENGINE);
                 }
                 let outcome = self.database.run(session(&connection), &sql);
-                if let Some(reason) = skip::reason(&sql, &outcome) {
+                if let Some(reason) = self.missing.reason(&sql, &outcome) {
                     return Step::Skipped(reason);
                 }
                 step(loc.line(), sql, statement(outcome, &expected))
@@ -178,7 +180,7 @@ impl Runner<'_> {
                     return Step::Skipped(skip::OTHER_ENGINE);
                 }
                 let outcome = self.database.run(session(&connection), &sql);
-                if let Some(reason) = skip::reason(&sql, &outcome) {
+                if let Some(reason) = self.missing.reason(&sql, &outcome) {
                     return Step::Skipped(reason);
                 }
                 let checked = match &expected {
@@ -189,7 +191,10 @@ impl Runner<'_> {
                         outcome.map_err(|e| e.to_string()).and_then(|result| self.query(&result, &expected))
                     }
                 };
-                step(loc.line(), sql, checked)
+                match checked.is_err().then(|| self.missing.reason_for_rows()).flatten() {
+                    Some(reason) => Step::Skipped(reason),
+                    None => step(loc.line(), sql, checked),
+                }
             }
             Record::Control(Control::SortMode(sort)) => {
                 self.sort = sort;

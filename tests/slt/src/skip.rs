@@ -3,7 +3,7 @@
 //! A record is skipped for a feature only when its statement begins with the feature's words *and* the engine
 //! refuses it: what works is run and compared, and the list shrinks by itself as features come.
 
-use nacredb::{Error, QueryResult};
+use nacredb::{Error, ErrorKind, QueryResult};
 
 /// The record is for other engines only (`onlyif`, `skipif`).
 pub const OTHER_ENGINE: &str = "for other engines (onlyif, skipif)";
@@ -14,9 +14,57 @@ const FEATURES: &[(&[&str], &str)] = &[
     (&["reindex"], "REINDEX is SQLite's own"),
     (&["create trigger", "drop trigger"], "triggers are not supported"),
 ];
+/// A table with `UNIQUE` is such a feature too, and so is everything that needs the table.
+const UNIQUE: &str = "UNIQUE is not there yet";
+
+/// SQLite stores text of any length in a `VARCHAR(n)`; we do not.
+const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQLite";
+
+/// What the skipped records of a script leave behind.
+#[derive(Default)]
+pub struct Missing {
+    /// Tables that were not made.
+    tables: Vec<String>,
+    /// The record before was a row that was too long: a query right after it looks for that row.
+    row: bool,
+}
+
+impl Missing {
+    /// Like [`reason`], and remembers the tables of skipped `CREATE TABLE`s.
+    pub fn reason(&mut self, sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
+        let after = std::mem::take(&mut self.row);
+        if let Some(known) = reason(sql, outcome) {
+            return Some(known);
+        }
+        if outcome.is_ok() {
+            self.row = after && sql.trim_start().get(..6).is_some_and(|w| w.eq_ignore_ascii_case("select"));
+            return None;
+        }
+        let error = outcome.as_ref().err()?;
+        self.row = error.sqlstate() == "22001";
+        if self.row {
+            return Some(LENGTH);
+        }
+        let words = || sql.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_ascii_lowercase);
+        let mut start = words();
+        if error.kind() == ErrorKind::Unsupported
+            && error.message().starts_with("UNIQUE")
+            && (start.next().as_deref(), start.next().as_deref()) == (Some("create"), Some("table"))
+        {
+            self.tables.extend(start.next());
+            return Some(UNIQUE);
+        }
+        (error.sqlstate() == "42P01" && words().any(|w| self.tables.contains(&w))).then_some(UNIQUE)
+    }
+
+    /// Why a query that ran, but not to the expected rows, is not decided.
+    pub fn reason_for_rows(&mut self) -> Option<&'static str> {
+        std::mem::take(&mut self.row).then_some(LENGTH)
+    }
+}
 
 /// Why a record is not decided; `None` when it must come out as it says.
-pub fn reason(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
+fn reason(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
     outcome.as_ref().err()?;
     let words: Vec<String> = sql.split_whitespace().take(3).map(str::to_ascii_lowercase).collect();
     let start = words.join(" ");
@@ -34,5 +82,16 @@ mod tests {
         assert!(reason("CREATE UNIQUE\n INDEX i ON t(a)", &failed()).is_some());
         assert!(reason("create table index1 (a int)", &failed()).is_none());
         assert!(reason("select 1", &failed()).is_none());
+    }
+
+    #[test]
+    fn what_needs_a_missing_table_is_skipped_with_it() {
+        let mut missing = Missing::default();
+        let no_table = || Err(Error::not_found("table t3 does not exist").with_sqlstate("42P01"));
+        assert!(missing.reason("select 1 in (select * from t3)", &no_table()).is_none());
+        let unique = Err(Error::unsupported("UNIQUE is not supported"));
+        assert!(missing.reason("CREATE TABLE t3(z int unique)", &unique).is_some());
+        assert!(missing.reason("select 1 in (select * from t3)", &no_table()).is_some());
+        assert!(missing.reason("select * from t33", &no_table()).is_none());
     }
 }

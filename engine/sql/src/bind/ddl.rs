@@ -12,6 +12,10 @@ impl<'a> Binder<'a> {
     pub(crate) fn create_table(&mut self, create: &'a ast::CreateTable) -> Result<Statement> {
         refuse(create)?;
         let (name, at) = table_name(&create.name)?;
+        if self.catalog.view(&name).is_some() {
+            let error = Error::already_exists(format!("view {name} exists already"));
+            return Err(error.with_sqlstate("42P07").with_table(name).at(at));
+        }
         if !create.if_not_exists && self.catalog.table(&name).is_some() {
             let error = Error::already_exists(format!("table {name} exists already"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
@@ -21,6 +25,9 @@ impl<'a> Binder<'a> {
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
         let mut schema = TableSchema { name, ..TableSchema::default() };
+        if let Some(query) = &create.query {
+            return self.create_table_as(schema, create.if_not_exists, query);
+        }
         for definition in &create.columns {
             self.column_definition(definition, &mut schema)?;
         }
@@ -42,6 +49,40 @@ impl<'a> Binder<'a> {
             }
         }
         Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
+    }
+
+    /// Columns are those of the query, all of them nullable, without keys.
+    fn create_table_as(
+        &mut self,
+        mut schema: TableSchema,
+        if_not_exists: bool,
+        query: &'a ast::Query,
+    ) -> Result<Statement> {
+        let plan = self.query(query)?;
+        let from = plan.fields();
+        if from.len() > limits::MAX_COLUMNS {
+            return Err(Error::limit(format!("more than {} columns", limits::MAX_COLUMNS)).with_sqlstate("54011"));
+        }
+        let mut to = from.clone();
+        for (at, field) in to.iter_mut().enumerate() {
+            field.nullable = true;
+            if field.data_type == DataType::Null {
+                field.data_type = DataType::TEXT;
+            }
+            if field.data_type == DataType::Interval {
+                return Err(unsupported("a column of type INTERVAL"));
+            }
+            if from[..at].iter().any(|f| f.name.eq_ignore_ascii_case(&field.name)) {
+                let error = Error::already_exists(format!("two columns are named {}; give one an alias", field.name));
+                return Err(error.with_sqlstate("42701"));
+            }
+            let (name, data_type) = (field.name.clone(), field.data_type);
+            let id = at as u32;
+            schema.columns.push(Column { id, name, data_type, nullable: true, default: Value::Null });
+        }
+        schema.next_column_id = schema.columns.len() as u32;
+        let source = super::set::converted(plan, &from, &to)?;
+        Ok(Statement::CreateTableAs { schema, if_not_exists, source })
     }
 
     pub(super) fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
@@ -160,8 +201,8 @@ fn refuse(create: &ast::CreateTable) -> Result<()> {
         "TEMPORARY tables"
     } else if create.external {
         "EXTERNAL tables"
-    } else if create.query.is_some() {
-        "CREATE TABLE … AS"
+    } else if create.query.is_some() && !(create.columns.is_empty() && create.constraints.is_empty()) {
+        "CREATE TABLE … AS with columns or keys"
     } else if create.like.is_some() || create.clone.is_some() {
         "CREATE TABLE … LIKE"
     } else if create.partition_by.is_some() {

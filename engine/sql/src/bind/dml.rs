@@ -40,9 +40,9 @@ fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize
 impl<'a> Binder<'a> {
     pub(crate) fn insert(&mut self, insert: &'a ast::Insert) -> Result<Statement> {
         let feature = match &insert.on {
-            _ if insert.replace_into => Some("REPLACE"),
             _ if insert.ignore => Some("INSERT IGNORE"),
-            _ if insert.or.is_some() => Some("INSERT OR …"),
+            _ if !matches!(insert.or, None | Some(ast::SqliteOnConflict::Replace)) => Some("INSERT OR …"),
+            Some(_) if insert.or.is_some() || insert.replace_into => Some("this form of INSERT"),
             Some(ast::OnInsert::DuplicateKeyUpdate(_)) => Some("ON DUPLICATE KEY UPDATE"),
             Some(_) => Some("ON CONFLICT"),
             None if insert.returning.is_some() => Some("RETURNING"),
@@ -75,7 +75,7 @@ impl<'a> Binder<'a> {
             // DEFAULT VALUES
             let rows = vec![table.columns.iter().map(default_of).collect()];
             let source = Plan::Values { fields: table_fields(&table), rows };
-            return Ok(Statement::Insert { table, source });
+            return Ok(written(insert, table, source));
         };
         let simple = source.with.is_none()
             && source.order_by.is_none()
@@ -85,7 +85,7 @@ impl<'a> Binder<'a> {
             SetExpr::Values(values) if simple => self.insert_values(&table, &targets, values)?,
             _ => self.insert_query(&table, &targets, source)?,
         };
-        Ok(Statement::Insert { table, source })
+        Ok(written(insert, table, source))
     }
 
     fn insert_values(&mut self, table: &TableSchema, targets: &[usize], values: &'a ast::Values) -> Result<Plan> {
@@ -215,6 +215,14 @@ impl<'a> Binder<'a> {
         let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
         Ok(Plan::Filter { input: Box::new(input), predicate })
     }
+}
+
+/// `REPLACE` and `INSERT OR REPLACE`, or a plain `INSERT`.
+fn written(insert: &ast::Insert, table: Arc<TableSchema>, source: Plan) -> Statement {
+    if insert.replace_into || insert.or.is_some() {
+        return Statement::Replace { table, source };
+    }
+    Statement::Insert { table, source }
 }
 
 fn count_error(columns: usize, values: usize) -> Error {

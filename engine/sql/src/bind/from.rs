@@ -1,7 +1,7 @@
 //! `FROM`: tables, derived tables, joins, and the scope they make.
 
 use super::scope::{Merged, Scope};
-use super::{Binder, Env, MAX_TABLES, place, position, unsupported};
+use super::{Binder, Env, MAX_TABLES, place, position, table_name, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
 use crate::optimize::shift_columns;
 use crate::plan::{JoinKind, Plan};
@@ -93,6 +93,18 @@ impl<'a> Binder<'a> {
                     Some(_) => renamed(plan, scope, alias),
                 };
             }
+        }
+        if let [ast::ObjectNamePart::Identifier(schema), ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+            && schema.value.eq_ignore_ascii_case("information_schema")
+        {
+            let plan = self.information_schema(&ident.value).map_err(|e| e.at(position(ident.span.start)))?;
+            return aliased(plan, alias, &ident.value);
+        }
+        if let (written, at) = table_name(name)?
+            && self.catalog.table(&written).is_none()
+            && let Some((plan, shown)) = self.view(&written).map_err(|e| e.at(at))?
+        {
+            return aliased(plan, alias, &shown);
         }
         let table = self.table(name)?;
         let shown = alias.map_or(table.name.as_str(), |a| a.name.value.as_str()).to_string();

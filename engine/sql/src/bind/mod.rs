@@ -10,6 +10,7 @@ mod dml;
 mod expr;
 mod from;
 mod function;
+mod information;
 mod literal;
 mod lock;
 mod operator;
@@ -19,6 +20,7 @@ mod select;
 mod set;
 mod show;
 mod types;
+mod view;
 
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::parse::{Parsed, position};
@@ -50,6 +52,10 @@ struct Binder<'a> {
     queries: usize,
     /// Tables of the current `FROM`.
     tables: usize,
+    /// The statement as written.
+    text: &'a str,
+    /// Views whose queries are being bound, outermost first.
+    views: Vec<String>,
 }
 
 /// What an expression may refer to, and what it was found to use.
@@ -77,16 +83,7 @@ pub(crate) fn bind_statement(
     catalog: &dyn Catalog,
     natural: &[DataType],
 ) -> Result<(Statement, Vec<DataType>)> {
-    let count = parsed.parameter_names().len();
-    let mut binder = Binder {
-        catalog,
-        natural,
-        parameters: vec![DataType::Null; count],
-        ctes: Vec::new(),
-        depth: 0,
-        queries: 0,
-        tables: 0,
-    };
+    let mut binder = Binder::new(catalog, natural, parsed.parameter_names().len(), parsed.text());
     let statement = binder.statement(&parsed.statement)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {
@@ -103,6 +100,20 @@ fn unsupported(feature: &str) -> Error {
 }
 
 impl<'a> Binder<'a> {
+    fn new(catalog: &'a dyn Catalog, natural: &'a [DataType], parameters: usize, text: &'a str) -> Binder<'a> {
+        Binder {
+            catalog,
+            natural,
+            parameters: vec![DataType::Null; parameters],
+            ctes: Vec::new(),
+            depth: 0,
+            queries: 0,
+            tables: 0,
+            text,
+            views: Vec::new(),
+        }
+    }
+
     fn statement(&mut self, statement: &'a ast::Statement) -> Result<Statement> {
         use ast::Statement as S;
         match statement {
@@ -115,6 +126,11 @@ impl<'a> Binder<'a> {
             S::Drop { object_type: ast::ObjectType::Table, if_exists, names, temporary: false, .. } => {
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
                 Ok(Statement::DropTable { names: names.into_iter().map(|n| n.0).collect(), if_exists: *if_exists })
+            }
+            S::CreateView(create) => self.create_view(create),
+            S::Drop { object_type: ast::ObjectType::View, if_exists, names, temporary: false, .. } => {
+                let names = names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
+                Ok(Statement::DropView { names, if_exists: *if_exists })
             }
             S::AlterTable(alter) => self.alter_table(alter),
             S::Truncate(truncate) => self.truncate(truncate),
@@ -132,10 +148,14 @@ impl<'a> Binder<'a> {
             S::OptimizeTable { name, include_final, .. } => {
                 Ok(Statement::Optimize { table: self.table(name)?, full: *include_final })
             }
-            S::ShowTables { show_options, .. } => self.show_tables(show_options),
+            S::ShowTables { show_options, full, .. } => self.show_tables(show_options, *full),
             S::ShowColumns { show_options, .. } => self.show_columns(show_options),
             S::ExplainTable { table_name, .. } => self.describe(table_name),
             S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => self.show_create_table(obj_name),
+            S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => self.show_create_view(obj_name),
+            S::ShowViews { show_options, .. } => self.show_views(show_options),
+            S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
+            S::ShowVariable { variable } => self.show_words(variable),
             _ => Err(unsupported(statement_name(statement))),
         }
     }
@@ -155,6 +175,9 @@ impl<'a> Binder<'a> {
     fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableSchema>> {
         let (name, place) = table_name(name)?;
         self.catalog.table(&name).ok_or_else(|| {
+            if self.catalog.view(&name).is_some() {
+                return Error::unsupported(format!("{name} is a view, not a table")).with_sqlstate("42809").at(place);
+            }
             let error = Error::not_found(format!("table {name} does not exist")).with_sqlstate("42P01").at(place);
             let names = self.catalog.table_names();
             with_suggestion(error, &name, names.iter().map(String::as_str))
@@ -282,9 +305,7 @@ fn place(mut expr: &ast::Expr) -> Option<Position> {
 fn statement_name(statement: &ast::Statement) -> &'static str {
     use ast::Statement as S;
     match statement {
-        S::CreateView(_) => "CREATE VIEW",
         S::CreateIndex(_) => "CREATE INDEX",
-        S::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
         S::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         S::Drop { .. } => "this DROP",
         S::Commit { .. } => "COMMIT AND CHAIN",

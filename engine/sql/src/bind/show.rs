@@ -1,61 +1,169 @@
 //! `SHOW` and `DESCRIBE`: answers made from the catalog alone, as constant rows.
 
-use super::{Binder, unsupported};
-use crate::expr::Expr;
-use crate::plan::{Field, Plan, Statement};
+use super::information::{rows, text};
+use super::scope::{Scope, with_suggestion};
+use super::{Binder, table_name, unsupported};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::{Plan, Statement};
 use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use sqlparser::ast;
 
-fn rows(names: &[&str], rows: Vec<Vec<Value>>) -> Statement {
-    let field = |n: &&str| Field { name: n.to_string(), data_type: DataType::TEXT, nullable: true };
-    let cells = |row: Vec<Value>| row.into_iter().map(|v| Expr::literal(v, DataType::TEXT)).collect();
-    let fields = names.iter().map(field).collect();
-    Statement::Query(Plan::Values { fields, rows: rows.into_iter().map(cells).collect() })
+const TEXT: DataType = DataType::TEXT;
+
+fn texts(names: &[&str], list: Vec<Vec<Value>>) -> Plan {
+    let columns: Vec<(&str, DataType)> = names.iter().map(|n| (*n, TEXT)).collect();
+    rows(&columns, list)
 }
 
-fn text(v: &str) -> Value {
-    Value::Text(v.to_string())
-}
-
-impl Binder<'_> {
-    pub(crate) fn show_tables(&mut self, options: &ast::ShowStatementOptions) -> Result<Statement> {
-        if options.filter_position.is_some() || options.limit.is_some() || options.show_in.is_some() {
-            return Err(unsupported("SHOW TABLES with a filter"));
+impl<'a> Binder<'a> {
+    pub(crate) fn show_tables(&mut self, options: &'a ast::ShowStatementOptions, full: bool) -> Result<Statement> {
+        in_main(options)?;
+        let tables = self.sorted_tables();
+        if full {
+            let mut list: Vec<_> = tables.iter().map(|t| vec![text(&t.name), text("BASE TABLE")]).collect();
+            list.extend(self.sorted_views().iter().map(|name| vec![text(name), text("VIEW")]));
+            return self.shown(texts(&["table_name", "table_type"], list), options);
         }
-        let mut names = self.catalog.table_names();
-        names.sort();
-        Ok(rows(&["table_name"], names.iter().map(|n| vec![text(n)]).collect()))
+        self.shown(texts(&["table_name"], tables.iter().map(|t| vec![text(&t.name)]).collect()), options)
     }
 
-    pub(crate) fn show_columns(&mut self, options: &ast::ShowStatementOptions) -> Result<Statement> {
-        if options.filter_position.is_some() || options.limit.is_some() {
-            return Err(unsupported("SHOW COLUMNS with a filter"));
-        }
+    pub(crate) fn show_views(&mut self, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
+        in_main(options)?;
+        let list = self.sorted_views().iter().map(|name| vec![text(name)]).collect();
+        self.shown(texts(&["view_name"], list), options)
+    }
+
+    pub(crate) fn show_schemas(&mut self) -> Result<Statement> {
+        let list = vec![vec![text(super::information::SCHEMA)], vec![text("information_schema")]];
+        Ok(Statement::Query(texts(&["schema_name"], list)))
+    }
+
+    pub(crate) fn show_columns(&mut self, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
         match options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) {
-            Some(name) => self.describe(name),
+            Some(name) => {
+                let plan = self.columns_of(name)?;
+                self.shown(plan, options)
+            }
             None => Err(Error::syntax("SHOW COLUMNS needs FROM and a table")),
         }
     }
 
     pub(crate) fn describe(&mut self, name: &ast::ObjectName) -> Result<Statement> {
+        Ok(Statement::Query(self.columns_of(name)?))
+    }
+
+    fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Plan> {
+        let names = ["Field", "Type", "Null", "Key", "Default"];
+        let (written, at) = table_name(name)?;
+        let row = |name: &str, t: DataType, nullable: bool, key: bool, default: Value| {
+            let (null, key) = (if nullable { "YES" } else { "NO" }, if key { "PRI" } else { "" });
+            vec![text(name), text(&t.to_string()), text(null), text(key), default]
+        };
+        if self.catalog.table(&written).is_none()
+            && let Some(fields) = self.view_fields(&written).map_err(|e| e.at(at))?
+        {
+            let list = fields.iter().map(|f| row(&f.name, f.data_type, f.nullable, false, Value::Null)).collect();
+            return Ok(texts(&names, list));
+        }
         let table = self.table(name)?;
         let key = |at: usize| table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&at));
         let row = |(at, c): (usize, &nacre_types::Column)| {
-            vec![
-                text(&c.name),
-                text(&c.data_type.to_string()),
-                text(if c.nullable { "YES" } else { "NO" }),
-                text(if key(at) { "PRI" } else { "" }),
-                if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) },
-            ]
+            let default = if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
+            row(&c.name, c.data_type, c.nullable, key(at), default)
         };
-        let list = table.columns.iter().enumerate().map(row).collect();
-        Ok(rows(&["Field", "Type", "Null", "Key", "Default"], list))
+        Ok(texts(&names, table.columns.iter().enumerate().map(row).collect()))
     }
 
     pub(crate) fn show_create_table(&mut self, name: &ast::ObjectName) -> Result<Statement> {
         let table = self.table(name)?;
-        Ok(rows(&["Table", "Create Table"], vec![vec![text(&table.name), Value::Text(create_table(&table))]]))
+        let row = vec![text(&table.name), Value::Text(create_table(&table))];
+        Ok(Statement::Query(texts(&["Table", "Create Table"], vec![row])))
+    }
+
+    pub(crate) fn show_create_view(&mut self, name: &ast::ObjectName) -> Result<Statement> {
+        let (name, at) = table_name(name)?;
+        let Some(view) = self.catalog.view(&name) else {
+            let error = Error::not_found(format!("view {name} does not exist")).with_sqlstate("42P01").at(at);
+            return Err(with_suggestion(error, &name, self.sorted_views().iter().map(String::as_str)));
+        };
+        let row = vec![text(&view.name), text(&view.statement)];
+        Ok(Statement::Query(texts(&["View", "Create View"], vec![row])))
+    }
+
+    /// `SHOW` and words that the parser does not know: `SHOW INDEXES FROM t`, `SHOW PRIMARY KEY FROM t`.
+    pub(crate) fn show_words(&mut self, words: &[ast::Ident]) -> Result<Statement> {
+        let lower: Vec<String> = words.iter().map(|w| w.value.to_ascii_lowercase()).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        match (lower.as_slice(), words.last()) {
+            (["index" | "indexes" | "indices" | "keys", "from" | "in", _], Some(name)) => {
+                let name = ast::ObjectName(vec![ast::ObjectNamePart::Identifier(name.clone())]);
+                let table = self.table(&name)?;
+                let mut list = Vec::new();
+                if let Some(key) = &table.primary_key {
+                    for (at, column) in key.columns.iter().enumerate() {
+                        list.push(vec![
+                            text(&table.name),
+                            text(&key.name),
+                            Value::Int(at as i64 + 1),
+                            text(&table.columns[*column].name),
+                            Value::Boolean(true),
+                        ]);
+                    }
+                }
+                let columns = [
+                    ("table_name", TEXT),
+                    ("key_name", TEXT),
+                    ("seq_in_index", DataType::Int64),
+                    ("column_name", TEXT),
+                    ("is_unique", DataType::Boolean),
+                ];
+                Ok(Statement::Query(rows(&columns, list)))
+            }
+            _ => Err(unsupported("SHOW of a variable")),
+        }
+    }
+
+    /// The rows that `LIKE` or `WHERE` leaves, and not more than `LIMIT` says.
+    fn shown(&mut self, plan: Plan, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
+        use ast::{ShowStatementFilter as Filter, ShowStatementFilterPosition as Place};
+        if options.limit.is_some() || options.starts_with.is_some() {
+            return Err(unsupported("SHOW with LIMIT or STARTS WITH"));
+        }
+        let Some(Place::Infix(filter) | Place::Suffix(filter)) = &options.filter_position else {
+            return Ok(Statement::Query(plan));
+        };
+        let like = |pattern: &String, case_insensitive: bool| Expr {
+            kind: ExprKind::Like {
+                arg: Box::new(Expr::column(0, TEXT)),
+                pattern: Box::new(Expr::literal(text(pattern), TEXT)),
+                escape: None,
+                negated: false,
+                case_insensitive,
+            },
+            data_type: DataType::Boolean,
+        };
+        let predicate = match filter {
+            Filter::Like(pattern) | Filter::NoKeyword(pattern) => like(pattern, false),
+            Filter::ILike(pattern) => like(pattern, true),
+            Filter::Where(condition) => {
+                let scope = Scope::of("", &plan.fields());
+                return Ok(Statement::Query(self.filtered(plan, &scope, Some(condition))?));
+            }
+        };
+        Ok(Statement::Query(Plan::Filter { input: Box::new(plan), predicate }))
+    }
+}
+
+/// There is one schema, and only it may be named.
+fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
+    let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else { return Ok(()) };
+    match parent.0.as_slice() {
+        [ast::ObjectNamePart::Identifier(i)]
+            if ["main", "public", "nacre"].iter().any(|known| i.value.eq_ignore_ascii_case(known)) =>
+        {
+            Ok(())
+        }
+        _ => Err(Error::not_found("there is no such schema; there is main").with_sqlstate("3F000")),
     }
 }
 

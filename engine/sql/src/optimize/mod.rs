@@ -19,6 +19,10 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
     match statement {
         Statement::Query(plan) => Statement::Query(query(plan, catalog)),
         Statement::Insert { table, source } => Statement::Insert { table, source: query(source, catalog) },
+        Statement::Replace { table, source } => Statement::Replace { table, source: query(source, catalog) },
+        Statement::CreateTableAs { schema, if_not_exists, source } => {
+            Statement::CreateTableAs { schema, if_not_exists, source: query(source, catalog) }
+        }
         // Writers need the whole row, so their scans keep all columns.
         Statement::Update { table, input, assignments } => {
             Statement::Update { table, input: push::push(input, Vec::new(), catalog), assignments }

@@ -1,0 +1,102 @@
+//! Views: the text of a query under a name, bound anew wherever it is used.
+//!
+//! A view sees tables and other views, never the names around it; it cannot have parameters.
+
+use super::{Binder, table_name, unsupported};
+use crate::expr::Expr;
+use crate::plan::{Field, Plan, Statement};
+use nacre_types::{Error, Result, ViewSchema};
+use sqlparser::ast;
+
+/// Views inside views at most.
+const MAX_VIEWS: usize = 16;
+
+impl<'a> Binder<'a> {
+    pub(super) fn create_view(&mut self, create: &'a ast::CreateView) -> Result<Statement> {
+        let feature = match () {
+            _ if create.materialized => "MATERIALIZED VIEW",
+            _ if create.temporary => "TEMPORARY VIEW",
+            _ if create.or_alter || create.secure || create.to.is_some() || create.params.is_some() => {
+                "this form of CREATE VIEW"
+            }
+            _ => "",
+        };
+        if !feature.is_empty() {
+            return Err(unsupported(feature));
+        }
+        let (name, at) = table_name(&create.name)?;
+        let exists = |kind: &str| {
+            Err(Error::already_exists(format!("{kind} {name} exists already")).with_sqlstate("42P07").at(at))
+        };
+        if self.catalog.table(&name).is_some() {
+            return exists("table");
+        }
+        if self.catalog.view(&name).is_some() && !create.or_replace && !create.if_not_exists {
+            return exists("view");
+        }
+        if !self.parameters.is_empty() {
+            return Err(unsupported("a view with parameters").at(at));
+        }
+        self.views.push(name.to_ascii_lowercase());
+        let fields = self.query(&create.query)?.fields();
+        self.views.pop();
+        if create.columns.len() > fields.len() {
+            let message = format!("view {name} names {} columns, its query has {}", create.columns.len(), fields.len());
+            return Err(Error::syntax(message).at(at));
+        }
+        let mut columns: Vec<String> = create.columns.iter().map(|c| c.name.value.clone()).collect();
+        columns.extend(fields.iter().skip(columns.len()).map(|f| f.name.clone()));
+        for (index, column) in columns.iter().enumerate() {
+            if columns[..index].iter().any(|c| c.eq_ignore_ascii_case(column)) {
+                let error = Error::already_exists(format!("view {name} has two columns {column}; give one an alias"));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+        }
+        let view = ViewSchema { name, columns, statement: self.text.to_string() };
+        Ok(Statement::CreateView { view, replace: create.or_replace, if_not_exists: create.if_not_exists })
+    }
+
+    /// The rows of a view, and its name as written; none when there is no such view.
+    pub(super) fn view(&mut self, name: &str) -> Result<Option<(Plan, String)>> {
+        let Some(view) = self.catalog.view(name) else { return Ok(None) };
+        let key = view.name.to_ascii_lowercase();
+        if self.views.contains(&key) {
+            return Err(Error::unsupported(format!("view {} refers to itself", view.name)).with_sqlstate("42P19"));
+        }
+        if self.views.len() >= MAX_VIEWS {
+            return Err(Error::limit(format!("views inside views are deeper than {MAX_VIEWS}")));
+        }
+        let parsed = crate::parse(&view.statement)?;
+        let Some(ast::Statement::CreateView(create)) = parsed.first().map(|p| &p.statement) else {
+            return Err(Error::corrupt(format!("view {} is stored as something else", view.name)));
+        };
+        let mut views = self.views.clone();
+        views.push(key);
+        let mut inner = Binder::new(self.catalog, &[], 0, "");
+        (inner.depth, inner.queries, inner.views) = (self.depth, self.queries, views);
+        let plan = inner.query(&create.query);
+        let queries = inner.queries;
+        self.queries = queries;
+        // A place in the view's text would mislead.
+        let plan = plan.map_err(|e| {
+            Error::new(e.kind(), format!("view {}: {}", view.name, e.message())).with_sqlstate(e.sqlstate())
+        })?;
+        let mut fields = plan.fields();
+        if fields.len() < view.columns.len() {
+            let message = format!("view {} has lost columns: its query yields {}", view.name, fields.len());
+            return Err(Error::type_error(message).with_sqlstate("42P16"));
+        }
+        // Columns that `*` has found since are not the view's.
+        fields.truncate(view.columns.len());
+        for (field, column) in fields.iter_mut().zip(&view.columns) {
+            field.name.clone_from(column);
+        }
+        let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+        Ok(Some((Plan::Project { input: Box::new(plan), exprs, fields }, view.name.clone())))
+    }
+
+    /// Output columns of a view; none when there is no such view.
+    pub(super) fn view_fields(&mut self, name: &str) -> Result<Option<Vec<Field>>> {
+        Ok(self.view(name)?.map(|(plan, _)| plan.fields()))
+    }
+}
