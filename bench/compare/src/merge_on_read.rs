@@ -1,14 +1,14 @@
 //! The other way to keep keys unique, for comparison: nothing is looked up when rows are written, and a reader merges
 //! all versions of all rows by key and keeps the newest (seed `003`'s merge-on-read).
 //!
-//! It reads the same segment files as the engine, which hold the versions that merges have not dropped yet, and
-//! leaves the delete bitmaps aside. A version in a segment with a higher number is newer: bulk loads and merges number
-//! their segments when they make them, and a merge keeps of each row only the version that was newest then.
+//! It is made of the engine's own parts: every load is a segment, sorted by key, with the same encodings, and a reader
+//! decodes the same vectors. It does as little as it can: a segment is opened only when the merge comes to its
+//! smallest key, so that loads of different key ranges do not slow each other down.
 
 use crate::measure::Outcome;
-use nacre_segment::{BlockCache, Segment};
+use nacre_segment::{BlockCache, ColumnSpec, Segment, SegmentBuilder};
 use nacredb::host::LocalStore;
-use nacredb::{Values, Vector};
+use nacredb::{Batch, Values, Vector};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -16,10 +16,16 @@ use std::sync::Arc;
 /// Rows of a segment that a reader decodes at once.
 const STEP: usize = 2_048;
 
-/// The segments of one table with a key of two integers.
+/// The loads of one table whose columns are a key of two integers and one more integer; oldest first.
 pub struct MergeOnRead {
-    segments: Vec<Arc<Segment>>,
-    key: [usize; 2],
+    store: Arc<dyn LocalStore>,
+    cache: Arc<BlockCache>,
+    loads: Vec<Load>,
+}
+
+struct Load {
+    smallest: (i64, i64),
+    segment: Arc<Segment>,
 }
 
 /// What was asked for.
@@ -30,44 +36,61 @@ pub struct Answer {
 }
 
 impl MergeOnRead {
-    /// Opens every segment file of the store.
-    pub fn open(store: &dyn LocalStore, key: [usize; 2], cache_bytes: usize) -> Outcome<MergeOnRead> {
-        let cache = BlockCache::new(cache_bytes);
-        let mut segments = Vec::new();
-        for name in store.list()? {
-            let Some(number) = name.strip_prefix("seg-") else { continue };
-            let id = u64::from_str_radix(number, 16)?;
-            segments.push(Arc::new(Segment::open(store.open(&name)?, &name, id, cache.clone())?));
-        }
-        Ok(MergeOnRead { segments, key })
+    /// A table without loads.
+    pub fn new(store: Arc<dyn LocalStore>, cache_bytes: usize) -> MergeOnRead {
+        MergeOnRead { store, cache: BlockCache::new(cache_bytes), loads: Vec::new() }
     }
 
-    /// Versions in all segments.
+    /// Adds a load: rows in the order of their key, newer than all before.
+    pub fn load(&mut self, rows: &[Batch]) -> Outcome<()> {
+        let Some(first) = rows.first() else { return Ok(()) };
+        let specs = first.columns.iter().enumerate();
+        let spec = |(id, column): (usize, &Arc<Vector>)| ColumnSpec {
+            id: id as u32,
+            data_type: column.data_type(),
+            nullable: false,
+        };
+        let mut builder = SegmentBuilder::new(specs.map(spec).collect());
+        rows.iter().for_each(|batch| builder.push(batch));
+        let id = self.loads.len() as u64;
+        let name = format!("load-{id}");
+        let file = self.store.create(&name)?;
+        builder.write(file.as_ref())?;
+        file.sync()?;
+        let segment = Arc::new(Segment::open(file, &name, id, self.cache.clone())?);
+        let mut cursor = Cursor::new(segment.clone(), false);
+        cursor.fill()?;
+        self.loads.push(Load { smallest: cursor.key(), segment });
+        Ok(())
+    }
+
+    /// Versions in all loads.
     pub fn versions(&self) -> usize {
-        self.segments.iter().map(|s| s.rows()).sum()
+        self.loads.iter().map(|load| load.segment.rows()).sum()
     }
 
-    /// Number of segments.
-    pub fn segments(&self) -> usize {
-        self.segments.len()
-    }
-
-    /// Number of rows and, if asked for, the sum of a column, over the newest versions.
-    pub fn aggregate(&self, column: Option<usize>) -> Outcome<Answer> {
-        let mut cursors = Vec::with_capacity(self.segments.len());
-        let mut heap = BinaryHeap::with_capacity(self.segments.len());
-        for segment in &self.segments {
-            let mut cursor = Cursor::new(segment.clone(), self.key, column);
-            if cursor.fill()? {
-                // Among versions of one row the newest comes first.
-                heap.push(Reverse((cursor.key(), Reverse(segment.id()), cursors.len())));
-            }
-            cursors.push(cursor);
-        }
+    /// Number of rows and, if asked for, the sum of the third column, over the newest versions.
+    pub fn aggregate(&self, sum: bool) -> Outcome<Answer> {
+        let mut closed: Vec<(usize, &Load)> = self.loads.iter().enumerate().collect();
+        closed.sort_by_key(|(_, load)| Reverse(load.smallest));
+        let mut cursors: Vec<Cursor> = Vec::new();
+        let mut heap = BinaryHeap::new();
         let mut answer = Answer { rows: 0, sum: 0 };
         let mut last = None;
-        while let Some(mut top) = heap.peek_mut() {
-            let Reverse((key, Reverse(id), at)) = *top;
+        loop {
+            // Every load that may have the next key takes part.
+            let next: Option<(i64, i64)> = heap.peek().map(|Reverse((key, _, _))| *key);
+            if let Some((age, load)) = closed.pop_if(|(_, load)| next.is_none_or(|next| load.smallest <= next)) {
+                let mut cursor = Cursor::new(load.segment.clone(), sum);
+                if cursor.fill()? {
+                    // Among versions of one row the newest comes first.
+                    heap.push(Reverse((cursor.key(), Reverse(age), cursors.len())));
+                    cursors.push(cursor);
+                }
+                continue;
+            }
+            let Some(mut top) = heap.peek_mut() else { return Ok(answer) };
+            let Reverse((key, age, at)) = *top;
             let cursor = &mut cursors[at];
             if last != Some(key) {
                 last = Some(key);
@@ -75,20 +98,18 @@ impl MergeOnRead {
                 answer.sum += i128::from(cursor.value());
             }
             if cursor.advance()? {
-                *top = Reverse((cursor.key(), Reverse(id), at));
+                *top = Reverse((cursor.key(), age, at));
             } else {
                 std::collections::binary_heap::PeekMut::pop(top);
             }
         }
-        Ok(answer)
     }
 }
 
 /// A place in one segment, with some rows decoded around it.
 struct Cursor {
     segment: Arc<Segment>,
-    key: [usize; 2],
-    column: Option<usize>,
+    with_values: bool,
     start: usize,
     row: usize,
     keys: [Vec<i64>; 2],
@@ -103,24 +124,23 @@ fn integers(vector: &Vector) -> Outcome<Vec<i64>> {
 }
 
 impl Cursor {
-    fn new(segment: Arc<Segment>, key: [usize; 2], column: Option<usize>) -> Cursor {
-        Cursor { segment, key, column, start: 0, row: 0, keys: [Vec::new(), Vec::new()], values: Vec::new() }
+    fn new(segment: Arc<Segment>, with_values: bool) -> Cursor {
+        Cursor { segment, with_values, start: 0, row: 0, keys: Default::default(), values: Vec::new() }
     }
 
     /// Decodes the next rows; `false` at the end.
     fn fill(&mut self) -> Outcome<bool> {
         self.start += self.keys[0].len();
         self.row = 0;
-        // Never across the end of a block, where decoding would copy.
         let len = STEP.min(self.segment.rows() - self.start);
         if len == 0 {
             return Ok(false);
         }
-        for (column, keys) in self.key.into_iter().zip(&mut self.keys) {
+        for (column, keys) in self.keys.iter_mut().enumerate() {
             *keys = integers(&self.segment.decode(column, self.start, len)?)?;
         }
-        if let Some(column) = self.column {
-            self.values = integers(&self.segment.decode(column, self.start, len)?)?;
+        if self.with_values {
+            self.values = integers(&self.segment.decode(2, self.start, len)?)?;
         }
         Ok(true)
     }

@@ -1,17 +1,20 @@
-//! `lineitem` in 100 parts, three times over, so that every row is replaced twice; then `count(*)` and a sum, with the
-//! engine's delete bitmaps and by merging versions while reading, over the same segment files in the state in which
-//! the loads and the house-keeping after them left them. Warm: everything is in the block caches.
+//! `lineitem` in 100 parts, three times over, so that every row is replaced twice; then `count(*)` and a sum. Once with
+//! the engine, which finds the rows that a load replaces while it writes, marks them in delete bitmaps and lets its
+//! house-keeping merge as always; once with [`MergeOnRead`], which keeps all three versions of every row until it
+//! reads. Warm: both have everything in their block caches.
 
 use crate::measure::{Folder, Outcome, check, median, open, timed};
 use crate::merge_on_read::{Answer, MergeOnRead};
 use crate::options::Options;
 use crate::tpch_data;
 use nacre_native::block_on;
-use nacredb::{Batch, Database, OnDuplicate, Value, Vector, VectorBuilder};
+use nacredb::{Batch, Database, OnDuplicate, Session, Value, Vector, VectorBuilder};
 use std::sync::Arc;
 
 const PARTS: usize = 100;
 const TIMES: i64 = 3;
+/// Order key, line number and quantity: what the queries read, and all that the other reader is given.
+const NEEDED: [usize; 3] = [0, 3, QUANTITY];
 /// The column that is summed and that every replacement changes.
 const QUANTITY: usize = 4;
 const COUNT: &str = "select count(*) from lineitem";
@@ -24,23 +27,19 @@ pub fn run(options: &Options) -> Outcome<()> {
     let settings = nacredb::Options { cache_bytes: 2 << 30, ..nacredb::Options::default() };
     let db = open(&folder.join("nacre"), settings.clone())?;
     println!("loading lineitem at scale {scale} in {PARTS} parts, {TIMES} times over");
-    let rows = load(&db, scale)?;
+    let store = nacre_native::open_folder(&folder.join("merge-on-read"))?.store;
+    let mut other = MergeOnRead::new(store, settings.cache_bytes);
+    let rows = load(&db, &mut other, scale)?;
     check(&db)?;
-    block_on(db.close())?;
-    drop(db);
-
-    let host = nacre_native::open_folder(&folder.join("nacre"))?;
-    let store = host.store.clone();
-    let db = block_on(Database::open(host, settings.clone()))?;
     let mut session = db.session();
-    let other = MergeOnRead::open(store.as_ref(), [0, 3], settings.cache_bytes)?;
-    println!("{rows} rows; {} versions in {} segments", other.versions(), other.segments());
+    let segments: u64 = db.inspect()?.iter().flat_map(|t| &t.segments).map(|s| s.rows).sum();
+    println!("{rows} rows; {segments} versions in the engine's segments, {} for merge-on-read", other.versions());
     let mut times: [Vec<f64>; 4] = Default::default();
     for round in 0..=rounds {
         let (our_count, seconds0) = timed(|| Ok(block_on(session.execute(COUNT, &[]))?.row(0)))?;
         let (our_sum, seconds1) = timed(|| Ok(block_on(session.execute(SUM, &[]))?.row(0)))?;
-        let (count, seconds2) = timed(|| other.aggregate(None))?;
-        let (sum, seconds3) = timed(|| other.aggregate(Some(QUANTITY)))?;
+        let (count, seconds2) = timed(|| other.aggregate(false))?;
+        let (sum, seconds3) = timed(|| other.aggregate(true))?;
         let expected = [Value::Int(rows as i64).to_string(), decimal(sum.sum)];
         let got: Vec<String> = our_count.iter().chain(&our_sum).map(Value::to_string).collect();
         if got != expected || count != (Answer { rows, sum: 0 }) || sum.rows != rows {
@@ -66,7 +65,7 @@ fn decimal(hundredths: i128) -> String {
 }
 
 /// Loads the parts; every time the quantity of each row is one more. Answers with the number of rows.
-fn load(db: &Database, scale: f64) -> Outcome<u64> {
+fn load(db: &Database, other: &mut MergeOnRead, scale: f64) -> Outcome<u64> {
     let mut session = db.session();
     let mut rows = 0;
     for time in 0..TIMES {
@@ -75,27 +74,33 @@ fn load(db: &Database, scale: f64) -> Outcome<u64> {
             block_on(session.execute(table.ddl, &[]))?;
         }
         let part_rows = table.units as usize / PARTS;
-        let mut appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
-        let types = appender.schema().types();
-        let (mut in_part, mut part) = (0, 1);
-        let mut loaded = 0;
+        let types = block_on(session.appender("lineitem", OnDuplicate::Replace))?.schema().types();
         let mut batches = table.batches;
+        let (mut part, mut in_part, mut loaded, mut parts) = (Vec::new(), 0, 0, 1);
         while let Some(produced) = batches.next_batch(&types) {
-            appender.append(&more(&produced.batch, time * 100))?;
             in_part += produced.batch.rows;
             loaded += produced.batch.rows as u64;
-            if in_part >= part_rows && part < PARTS {
-                block_on(appender.finish())?;
-                appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
-                (in_part, part) = (0, part + 1);
+            part.push(more(&produced.batch, time * 100));
+            if in_part >= part_rows && parts < PARTS {
+                load_part(&mut session, other, &std::mem::take(&mut part))?;
+                (in_part, parts) = (0, parts + 1);
             }
         }
-        block_on(appender.finish())?;
+        load_part(&mut session, other, &part)?;
         rows = loaded;
     }
     // What is due now would otherwise run between the measurements.
     while db.maintain(nacredb::Budget { steps: 16 })? {}
     Ok(rows)
+}
+
+/// The same rows into both. The generator makes them in the order of their key.
+fn load_part(session: &mut Session, other: &mut MergeOnRead, part: &[Batch]) -> Outcome<()> {
+    let mut appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
+    part.iter().try_for_each(|batch| appender.append(batch))?;
+    block_on(appender.finish())?;
+    let needed = |batch: &Batch| Batch::new(NEEDED.map(|at| batch.columns[at].clone()).to_vec(), batch.rows);
+    other.load(&part.iter().map(needed).collect::<Vec<_>>())
 }
 
 /// The batch with so many hundredths more in every quantity.
