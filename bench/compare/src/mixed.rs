@@ -23,8 +23,8 @@ const SCAN: &str = "select region, count(*), sum(amount), max(id) from t group b
 
 pub fn run(options: &Options) -> Outcome<()> {
     let rows: i64 = options.get("rows", 2_000_000)?;
-    let rounds: usize = options.get("rounds", 5)?;
-    let length = Duration::from_secs_f64(options.get("seconds", 3.0)?);
+    let rounds: usize = options.get("rounds", 7)?;
+    let length = Duration::from_secs_f64(options.get("seconds", 2.0)?);
     let folder = Folder::new("mixed")?;
     let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     fill(&db, rows)?;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How a folder's files are read and written. What is promised is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileIo {
-    /// What was measured to be best on this system, see `docs/decisions`.
+    /// What was measured to be best on this system, see `docs/decisions/0008-file-io.md`.
     #[default]
     Auto,
     /// One call a read, write and sync.
