@@ -12,10 +12,13 @@
 //! caller decides), timers and threads. Calls block for as long as the host's file calls do.
 
 mod format;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod reader;
 mod recovery;
 mod snapshot;
-#[cfg(test)]
+mod sync;
+#[cfg(all(test, not(feature = "loom")))]
 mod tests;
 mod turns;
 mod writer;
@@ -27,8 +30,8 @@ use nacre_host::LocalStore;
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result};
 use snapshot::Snapshots;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+use sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use turns::Turns;
 use writer::Writer;
 

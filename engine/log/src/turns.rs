@@ -9,8 +9,9 @@
 //! Invariants: leading ends by dropping [`Lead`], also by a panic, and never leaves somebody queued without a leader.
 //! Knows nothing of files; whether a position is durable is the caller's to look at.
 
+use crate::sync::{Condvar, Mutex};
 use crate::{Lsn, lock};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// The queue.
 #[derive(Default)]
@@ -78,7 +79,7 @@ impl Turns {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 impl Turns {
     /// How many callers wait.
     pub(crate) fn waiting(&self) -> usize {

@@ -9,10 +9,10 @@
 
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::{Error, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A buffer that grew larger than this for one big record is not kept.
 const SPARE_BYTES: usize = 4 << 20;

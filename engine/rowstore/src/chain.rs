@@ -29,7 +29,15 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// Under a model checker: that nobody uses what could have been freed.
+    #[inline]
+    fn check(&self) {
+        #[cfg(any(feature = "loom", feature = "shuttle"))]
+        assert!(!self.freed.load(Ordering::Relaxed), "a freed version is read");
+    }
+
     pub(crate) fn commit(&self) -> Timestamp {
+        self.check();
         self.commit.load(Ordering::Relaxed)
     }
 
@@ -38,6 +46,7 @@ impl Record {
     }
 
     pub(crate) fn change(&self) -> &Change {
+        self.check();
         self.change.get()
     }
 
@@ -127,10 +136,7 @@ impl Link {
         let record = self.0.load(Ordering::Acquire);
         // SAFETY: what was in a link after the pin is freed only after the pin (`Detached::drop`), or together with
         // the link itself, which is borrowed.
-        let record = unsafe { record.as_ref() };
-        #[cfg(any(feature = "loom", feature = "shuttle"))]
-        assert!(record.is_none_or(|r| !r.freed.load(Ordering::Relaxed)), "a freed version is read");
-        record
+        unsafe { record.as_ref() }
     }
 
     /// Puts another record, or none, in the place.

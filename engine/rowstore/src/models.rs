@@ -82,8 +82,8 @@ fn a_visible_commit_is_seen_whole() {
 /// A reader at its snapshot finds its version while newer ones come and those that no snapshot sees go, and nothing
 /// that it looks at is freed meanwhile.
 ///
-/// Planted: freed at once instead of when nobody is pinned (`Pin::defer` of the model); pinned after the load; cut
-/// behind the newest version instead of behind the newest that `oldest` sees (`Link::cut`); `Relaxed` in `Link::get`.
+/// Planted: cut behind the newest version instead of behind the newest that `oldest` sees (`Link::cut`); `Relaxed` in
+/// `Link::get`.
 #[test]
 fn collecting_takes_nothing_from_a_reader() {
     model(3, || {
@@ -107,6 +107,37 @@ fn collecting_takes_nothing_from_a_reader() {
         // Two collectors and a writer: every byte is accounted for once.
         let left = 3 * Detached::new(0, 0, put(0)).bytes();
         assert_eq!(node.bytes.load(Relaxed), left);
+    });
+}
+
+/// What readers look at is not freed under them, even if they come too late for their snapshot, or the node dies, or
+/// a pending change is taken back while its owner reads elsewhere.
+///
+/// Planted: freed at once instead of when nobody is pinned (`Pin::defer` of the model).
+#[test]
+fn nothing_is_freed_under_a_reader() {
+    model(3, || {
+        let node = node();
+        (1..=2).for_each(|commit| node.push_version(version(commit)));
+        node.push_version(Version { commit: 3, content: 3, change: Change::Delete });
+        let owner = Owner::new(1);
+        assert!(node.lock(&owner).is_ok());
+        node.set_pending(Some(put(9)));
+        let reader = {
+            let (node, owner) = (node.clone(), owner.clone());
+            thread::spawn(move || {
+                assert!(matches!(seen(&node, 1), Some(1) | None));
+                let own = node.visible(3, Some(&owner));
+                assert!(
+                    matches!(own, Visible::Elsewhere | Visible::Deleted)
+                        || matches!(own, Visible::Row(row) if row[0] == 9)
+                );
+            })
+        };
+        node.set_pending(None);
+        node.unlock();
+        node.collect(3);
+        reader.join().unwrap();
     });
 }
 

@@ -67,12 +67,21 @@ mod model {
 
     pub(crate) struct Pin(u64);
 
+    /// The real ones have a fence here: who pins after something was deferred does not find it any more. (`shuttle`
+    /// knows no weak memory, so it needs none.)
+    fn fence() {
+        #[cfg(feature = "loom")]
+        loom::sync::atomic::fence(crate::sync::Ordering::SeqCst);
+    }
+
     pub(crate) fn pin() -> Pin {
-        REGISTRY.with_borrow_mut(|registry| {
+        let pin = REGISTRY.with_borrow_mut(|registry| {
             let now = registry.tick();
             registry.pinned.insert(now);
             Pin(now)
-        })
+        });
+        fence();
+        pin
     }
 
     impl Pin {
@@ -84,6 +93,7 @@ mod model {
             let free: Box<dyn FnOnce() + '_> = Box::new(free);
             // SAFETY: the caller promises that what is captured outlives this.
             let free: Box<dyn FnOnce() + 'static> = unsafe { std::mem::transmute(free) };
+            fence();
             REGISTRY.with_borrow_mut(|registry| {
                 let now = registry.tick();
                 registry.deferred.push((now, free));

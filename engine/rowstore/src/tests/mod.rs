@@ -1,5 +1,7 @@
 //! Visibility, locks and garbage collection, one behaviour a test.
 
+mod nodes;
+
 use super::*;
 
 fn row(text: &str) -> Row {
