@@ -115,6 +115,11 @@ async function vitest(project) {
   }
 }
 
+/** Every interleaving of few threads, under loom. A feature, so that nothing else is built again for it. */
+const MODELS = [
+  '--lib',
+  ...['nacre-rowstore', 'nacre-log'].flatMap((crate) => ['-p', crate, '--features', `${crate}/loom`]),
+];
 const quiet = { quiet: true };
 const wasm = ['--target', 'wasm32-unknown-unknown'];
 
@@ -144,6 +149,7 @@ async function sqllogictest() {
 
 async function rust() {
   await step('cargo test', () => cargoTest([]));
+  await step('model checks', () => cargoTest(MODELS));
   await step('sqllogictest', sqllogictest);
 }
 

@@ -146,10 +146,14 @@ impl Link {
         NonNull::new(self.0.swap(new, Ordering::AcqRel)).map(Detached)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed).is_null()
+    }
+
     /// Takes the record out.
     pub(crate) fn take(&self) -> Option<Detached> {
         // Most have nothing to take, and looking is cheaper than swapping.
-        if self.0.load(Ordering::Relaxed).is_null() { None } else { self.replace(None) }
+        if self.is_empty() { None } else { self.replace(None) }
     }
 
     /// Puts a record before the one that is there.

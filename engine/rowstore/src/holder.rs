@@ -46,7 +46,8 @@ impl Holder {
                 FREE => {
                     let counted = Arc::into_raw(owner.clone());
                     let word = counted.expose_provenance();
-                    if self.0.compare_exchange(FREE, word, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    // Release: who asks for the holder finds a complete one.
+                    if self.0.compare_exchange(FREE, word, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                         return Ok(true);
                     }
                     // SAFETY: from `into_raw` above, and not stored.
@@ -85,8 +86,13 @@ impl Holder {
         let pin = pin();
         while is_owner(word) {
             match self.0.compare_exchange(word, word | ASKED, Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: the word had the holder with the bit set, after the pin.
-                Ok(word) => return Some(unsafe { another(word, &pin) }),
+                Ok(word) => {
+                    // A place for a model checker to let the holder leave.
+                    #[cfg(any(feature = "loom", feature = "shuttle"))]
+                    self.0.load(Ordering::Relaxed);
+                    // SAFETY: the word had the holder with the bit set, after the pin.
+                    return Some(unsafe { another(word, &pin) });
+                }
                 Err(now) => word = now,
             }
         }
@@ -178,6 +184,7 @@ impl Drop for Latch<'_> {
 }
 
 // What words and links lead to is shared between threads by hand, which the compiler does not look at.
+#[cfg(not(feature = "loom"))]
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Owner>();

@@ -4,7 +4,7 @@
 //! owner waits for at most one other; a cycle among them is a deadlock, found when the last
 //! edge is added.
 
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicBool, Mutex, Ordering, Published};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -20,7 +20,7 @@ pub enum LockError {
 
 /// A transaction as the holder of row locks.
 pub struct Owner {
-    id: u64,
+    id: Published<u64>,
     ended: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
     waits_for: Mutex<Option<Arc<Owner>>>,
@@ -30,7 +30,7 @@ impl Owner {
     /// A new owner; `id` is for messages and must be unique among the living.
     pub fn new(id: u64) -> Arc<Owner> {
         let owner = Arc::new(Owner {
-            id,
+            id: Published::new(id),
             ended: AtomicBool::new(false),
             wakers: Mutex::new(Vec::new()),
             waits_for: Mutex::new(None),
@@ -43,7 +43,7 @@ impl Owner {
 
     /// The number given at creation.
     pub fn id(&self) -> u64 {
-        self.id
+        *self.id.get()
     }
 
     /// Marks the end and wakes all who wait. Locks must have been released before.
