@@ -20,7 +20,17 @@ await main(async () => {
     if (probe('rustup', ['--version']) === null) {
       throw new Failure('Miri needs rustup: https://rustup.rs');
     }
-    await run('rustup', ['toolchain', 'install', 'nightly', '--profile', 'minimal', '-c', 'rust-src', '-c', 'miri']);
+    await run('rustup', [
+      'toolchain',
+      'install',
+      'nightly',
+      '--profile',
+      'minimal',
+      '-c',
+      'rust-src',
+      '-c',
+      'miri',
+    ]);
   }
   for (const { name, filter, flags } of RUNS) {
     console.log(`▸ ${name}`);

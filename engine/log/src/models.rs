@@ -1,6 +1,8 @@
 //! Group commit under `loom`: every interleaving of few committers, on a disk that keeps what was synced apart from
 //! what was only written. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
 
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 use loom::thread;
 use nacre_host::{LocalFile, ReadRange};
@@ -122,8 +124,8 @@ fn commit(log: &Log, disk: &Disk, number: u8) -> bool {
 /// Three commit at the same time: each returns only when its own record is synced, all return, and nobody syncs more
 /// often than there are commits.
 ///
-/// Planted: `durable` set to what is pending instead of what was written; the leader told to go before it has
-/// written (`Turns`); served waiters not told.
+/// Planted: `durable` set before the sync (`Writer::sync`); everybody told to be served, nobody told so, nobody told to
+/// lead (`Lead::drop`).
 #[test]
 fn a_commit_returns_when_its_bytes_are_synced() {
     model(|| {
@@ -143,7 +145,7 @@ fn a_commit_returns_when_its_bytes_are_synced() {
 /// One sync fails: whoever is told that his commit is durable is right, and from then on nobody is told so, although
 /// the next sync would succeed.
 ///
-/// Planted: the failure is not kept (`Log::write_out`); it is not looked at before writing.
+/// Planted: the failure is not kept (`Log::write_out`); `durable` set before the sync.
 #[test]
 fn one_failed_sync_poisons_everybody() {
     model(|| {

@@ -3,6 +3,8 @@
 //!
 //! Each model says below which faults were planted to see it fail.
 
+#![allow(clippy::unwrap_used)]
+
 use super::chain::Detached;
 use super::*;
 use crate::sync::AtomicU64;
@@ -49,7 +51,7 @@ fn lock(node: &Node, owner: &Arc<Owner>) {
 /// whatever moment he looks.
 ///
 /// Planted: `Ordering::Relaxed` when a record is linked (`Link::push`); `Relaxed` when it is read (`Link::get`);
-/// the record stamped after it is linked (`Node::commit_pending`); visible before the second row is stamped.
+/// the record not stamped before it is linked (`Node::commit_pending`).
 #[test]
 fn a_visible_commit_is_seen_whole() {
     model(3, || {
@@ -144,7 +146,7 @@ fn nothing_is_freed_under_a_reader() {
 /// A node that is unlinked as empty is never locked, and one that is locked in time is never unlinked, so that no
 /// write goes to a node that nobody finds.
 ///
-/// Planted: dead without the second look under the latch (`Node::collect`); dead without the latch.
+/// Planted: dead without the second look under the latch (`Node::collect`); `Relaxed` in `Holder::unlock`.
 #[test]
 fn a_write_is_not_lost_with_its_node() {
     model(3, || {
@@ -172,7 +174,7 @@ fn a_write_is_not_lost_with_its_node() {
 
 /// Who gets a row lock finds what the holder before did, and two never hold it.
 ///
-/// Planted: `Relaxed` in `Holder::unlock`; `Relaxed` in `Holder::lock`; unlocked before the change is committed.
+/// Planted: `Relaxed` in `Holder::unlock`; `Relaxed` in `Holder::lock`.
 #[test]
 #[allow(clippy::arc_with_non_send_sync)]
 fn a_lock_hands_over_what_was_written() {
@@ -212,8 +214,8 @@ fn count_up(count: *mut u64) -> u64 {
 
 /// The holder that a refused lock names is there to be asked, even if it gives the lock back and goes away meanwhile.
 ///
-/// Planted: the count given back at once although it was asked for (`give_back`); not pinned (`Holder::owner`); the
-/// bit not looked at again after a failed exchange (`Holder::unlock`).
+/// Planted: the count given back at once although it was asked for (`give_back`); asked for without setting the bit
+/// (`Holder::owner`); the holder published without a release (`Holder::lock`).
 #[test]
 fn a_holder_can_be_asked_while_it_leaves() {
     model(3, || {
