@@ -12,13 +12,15 @@
 //! caller decides), timers and threads. Calls block for as long as the host's file calls do.
 
 mod format;
-#[cfg(all(test, feature = "loom"))]
+#[cfg(test)]
+#[cfg(feature = "loom")]
 mod models;
 mod reader;
 mod recovery;
 mod snapshot;
 mod sync;
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 mod tests;
 mod turns;
 mod writer;

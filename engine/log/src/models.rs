@@ -1,8 +1,6 @@
 //! Group commit under `loom`: every interleaving of few committers, on a disk that keeps what was synced apart from
 //! what was only written. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
 
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 use loom::thread;
 use nacre_host::{LocalFile, ReadRange};

@@ -79,7 +79,8 @@ impl Turns {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 impl Turns {
     /// How many callers wait.
     pub(crate) fn waiting(&self) -> usize {

@@ -184,7 +184,6 @@ impl Drop for Latch<'_> {
 }
 
 // What words and links lead to is shared between threads by hand, which the compiler does not look at.
-#[cfg(not(feature = "loom"))]
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Owner>();

@@ -122,7 +122,9 @@ impl Rowstore {
     }
 }
 
-#[cfg(all(test, feature = "loom"))]
+#[cfg(test)]
+#[cfg(feature = "loom")]
 mod models;
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(test)]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod tests;

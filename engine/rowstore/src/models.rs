@@ -3,8 +3,6 @@
 //!
 //! Each model says below which faults were planted to see it fail.
 
-#![allow(clippy::unwrap_used)]
-
 use super::chain::Detached;
 use super::*;
 use crate::sync::AtomicU64;

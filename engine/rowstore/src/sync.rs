@@ -34,6 +34,11 @@ pub(crate) struct Published<T> {
     value: loom::cell::UnsafeCell<T>,
 }
 
+// SAFETY: it is only ever read, as the real one is.
+#[cfg(feature = "loom")]
+#[allow(unsafe_code)]
+unsafe impl<T: Sync> Sync for Published<T> {}
+
 impl<T> Published<T> {
     pub(crate) fn new(value: T) -> Published<T> {
         #[cfg(feature = "loom")]
