@@ -45,4 +45,6 @@ pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 #[cfg(test)]
 mod failed_sync_tests;
 #[cfg(test)]
+mod overtaking_tests;
+#[cfg(test)]
 mod tests;
