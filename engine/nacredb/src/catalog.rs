@@ -2,29 +2,33 @@
 
 use nacre_sql::Catalog;
 use nacre_table::Store;
-use nacre_types::{TableSchema, ViewSchema};
+use nacre_types::{TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
-pub(crate) struct StoreCatalog<'a>(pub &'a Store);
+/// The catalog as it was at a timestamp.
+pub(crate) struct StoreCatalog<'a> {
+    pub store: &'a Store,
+    pub at: Timestamp,
+}
 
 impl Catalog for StoreCatalog<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        self.0.table(name).map(|t| t.schema().clone())
+        self.store.table_at(name, self.at).map(|t| t.schema().clone())
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.0.tables().iter().map(|t| t.schema().name.clone()).collect()
+        self.store.table_names_at(self.at)
     }
 
     fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
-        self.0.view(name)
+        self.store.view(name)
     }
 
     fn view_names(&self) -> Vec<String> {
-        self.0.views().iter().map(|v| v.name.clone()).collect()
+        self.store.views().iter().map(|v| v.name.clone()).collect()
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {
-        self.0.table_by_id(table.id).map_or(0, |t| t.row_count_estimate())
+        self.store.table_by_id(table.id).map_or(0, |t| t.row_count_estimate())
     }
 }

@@ -8,7 +8,7 @@ use nacre_exec::cast_value;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::{Plan, Statement};
 use nacre_table::{Store, Table, Transaction};
-use nacre_types::{Result, TableSchema, Value};
+use nacre_types::{Result, TableSchema, Timestamp, Value};
 use std::sync::Arc;
 
 /// A recognised point statement.
@@ -42,8 +42,8 @@ pub(crate) enum Outcome {
 }
 
 impl Point {
-    /// Recognises a bound statement.
-    pub fn recognise(statement: &Statement, store: &Store) -> Option<Point> {
+    /// Recognises a statement that was bound under the catalog of this timestamp.
+    pub fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> Option<Point> {
         let (schema, action) = match statement {
             Statement::Query(plan) => select(plan)?,
             Statement::Insert { table, source } => (table, Action::Insert { row: single_row(source)? }),
@@ -60,7 +60,7 @@ impl Point {
             }
             _ => return None,
         };
-        Some(Point { table: store.table_by_id(schema.id).ok()?, action })
+        Some(Point { table: store.table_of(schema, at).ok()?, action })
     }
 
     /// Whether it only reads.
@@ -82,6 +82,9 @@ impl Point {
     /// Runs inside a transaction.
     pub fn run(&self, transaction: &mut Transaction, parameters: &[Value]) -> Result<Outcome> {
         let table = &self.table;
+        if !table.serves(transaction.snapshot()) {
+            return Ok(Outcome::General);
+        }
         let key = match &self.action {
             Action::Select { key, .. } | Action::Update { key, .. } | Action::Delete { key } => {
                 match self.key(key, parameters)? {

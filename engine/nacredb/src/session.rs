@@ -14,7 +14,7 @@ use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, cast_value};
 use nacre_sql::{Bound, Field, Parsed, Plan, Statement};
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Timestamp, Value};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +46,8 @@ struct Binding {
     columns: Vec<Field>,
     given: Vec<DataType>,
     catalog_version: u64,
+    /// The catalog was seen as it was at this timestamp.
+    at: Timestamp,
     /// Set when the statement is a point statement.
     point: Option<Point>,
 }
@@ -189,20 +191,39 @@ impl Session {
 
     async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
         let given: Vec<DataType> = parameters.iter().map(given_type).collect();
-        let bound = self.bind(parsed, &given)?;
-        self.run_bound(&bound, None, parameters).await
+        let mut attempts = self.attempts();
+        loop {
+            let (bound, at) = self.bind(parsed, &given)?;
+            match self.run_bound(&bound, None, parameters).await {
+                Err(error) if self.should_bind_again(&error, at, attempts) => attempts -= 1,
+                other => return other,
+            }
+        }
     }
 
-    fn bind(&self, parsed: &Parsed, given: &[DataType]) -> Result<Bound> {
-        nacre_sql::bind(parsed, &StoreCatalog(&self.db.0.store), given)
+    /// The catalog is seen as the open transaction sees it, or else as the next one will.
+    fn bind(&self, parsed: &Parsed, given: &[DataType]) -> Result<(Bound, Timestamp)> {
+        let store = &self.db.0.store;
+        let at = self.transaction.as_ref().map_or_else(|| store.visible(), Transaction::snapshot);
+        Ok((nacre_sql::bind(parsed, &StoreCatalog { store, at }, given)?, at))
+    }
+
+    /// How often the next statement may be bound again: only one that is a transaction of its own.
+    fn attempts(&self) -> usize {
+        if self.transaction.is_none() { CONFLICT_RETRIES } else { 0 }
+    }
+
+    /// Whether a statement failed because a table changed after it was bound.
+    fn should_bind_again(&self, error: &Error, bound_at: Timestamp, attempts: usize) -> bool {
+        error.kind() == ErrorKind::Conflict && attempts > 0 && self.db.0.store.last_ddl() > bound_at
     }
 
     fn bind_prepared(&self, parsed: &Parsed, given: Vec<DataType>) -> Result<Arc<Binding>> {
         let catalog_version = self.db.catalog_version();
-        let bound = self.bind(parsed, &given)?;
+        let (bound, at) = self.bind(parsed, &given)?;
         let columns = statement::columns(&bound.statement);
-        let point = Point::recognise(&bound.statement, &self.db.0.store);
-        Ok(Arc::new(Binding { bound, columns, given, catalog_version, point }))
+        let point = Point::recognise(&bound.statement, &self.db.0.store, at);
+        Ok(Arc::new(Binding { bound, columns, given, catalog_version, at, point }))
     }
 
     /// Parses and binds one statement for repeated use.
@@ -219,8 +240,15 @@ impl Session {
     /// Runs a prepared statement.
     pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
         let started = self.now_ns();
-        let binding = self.current_binding(prepared, parameters)?;
-        let mut result = self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await?;
+        let mut attempts = self.attempts();
+        let mut binding = self.current_binding(prepared, parameters)?;
+        let mut result = loop {
+            match self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await {
+                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                other => break other?,
+            }
+            binding = self.new_binding(prepared, parameters)?;
+        };
         result.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
         Ok(result)
     }
@@ -230,10 +258,16 @@ impl Session {
     ///
     /// Errors: `unsupported` for any other statement; those take [`Session::run`].
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
-        let binding = self.current_binding(prepared, parameters)?;
-        let parameters = cast_parameters(&binding.bound, parameters)?;
-        self.point_read(&binding, &parameters)?
-            .ok_or_else(|| Error::unsupported("get on a statement that is not a read of one row by its primary key"))
+        let mut binding = self.current_binding(prepared, parameters)?;
+        let mut attempts = self.attempts();
+        let found = loop {
+            match self.point_read(&binding, &cast_parameters(&binding.bound, parameters)?) {
+                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                other => break other?,
+            }
+            binding = self.new_binding(prepared, parameters)?;
+        };
+        found.ok_or_else(|| Error::unsupported("get on a statement that is not a read of one row by its primary key"))
     }
 
     /// Whether [`Session::get`] can run it.
@@ -253,15 +287,20 @@ impl Session {
         }
     }
 
-    /// The statement bound for such parameters under today's catalog.
+    /// The statement bound for such parameters under the catalog that this session sees.
     fn current_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
         let binding = prepared.binding();
-        let fits = binding.catalog_version == self.db.catalog_version()
+        let last_ddl = self.db.0.store.last_ddl();
+        let sees = self.transaction.as_ref().map_or_else(|| self.db.0.store.visible(), Transaction::snapshot);
+        // No change of the catalog lies between what the binding saw and what is seen now.
+        let fits = (last_ddl <= binding.at.min(sees) || binding.at == sees)
+            && binding.catalog_version == self.db.catalog_version()
             && binding.given.len() == parameters.len()
             && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
-        if fits {
-            return Ok(binding);
-        }
+        if fits { Ok(binding) } else { self.new_binding(prepared, parameters) }
+    }
+
+    fn new_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
         let given = parameters.iter().map(given_type).collect();
         let binding = self.bind_prepared(&prepared.0.parsed, given)?;
         *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
@@ -285,6 +324,8 @@ impl Session {
             | Statement::CreateView { .. }
             | Statement::DropView { .. }
             | Statement::DropTable { .. }
+            | Statement::AlterTable { .. }
+            | Statement::Truncate { .. }
             | Statement::Optimize { .. } => {
                 let name = statement::name(&bound.statement);
                 if self.transaction.is_some() {

@@ -9,7 +9,7 @@ use crate::session::Session;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, Step, build, build_locating, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement, explain};
-use nacre_table::{RowLocator, Transaction};
+use nacre_table::{RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
 use std::sync::Arc;
 
@@ -234,6 +234,15 @@ fn update(
     Ok(written(affected))
 }
 
+/// The newest version of a table, if it is the one a statement was bound to; else `conflict`.
+fn bound_table(store: &Store, bound: &TableSchema) -> Result<Arc<Table>> {
+    let table = store.table_by_id(bound.id)?;
+    if **table.schema() == *bound {
+        return Ok(table);
+    }
+    Err(Error::conflict(format!("table {} was altered meanwhile", bound.name)).with_hint("retry the statement"))
+}
+
 /// Runs a statement that changes the catalog or does house-keeping, outside any transaction.
 pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResult> {
     let store = &db.0.store;
@@ -284,6 +293,25 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             for table in &tables {
                 store.drop_table(table)?;
             }
+            db.catalog_changed();
+            store.maintain().ok();
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::AlterTable { table, changed } => {
+            store.alter_table(&bound_table(store, table)?, changed.clone())?;
+            db.catalog_changed();
+            store.maintain().ok();
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::Truncate { tables } => {
+            let mut targets: Vec<Arc<Table>> = Vec::new();
+            for table in tables {
+                let target = store.table_by_id(table.id)?;
+                if !targets.iter().any(|other| Arc::ptr_eq(other, &target)) {
+                    targets.push(target);
+                }
+            }
+            store.truncate(&targets)?;
             db.catalog_changed();
             store.maintain().ok();
             Ok(QueryResult::new(ResultKind::Ddl))

@@ -325,9 +325,7 @@ impl BulkLoad {
         let table = self.table.clone();
         let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let commit = state.last + 1;
-        if table.is_dropped() {
-            return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
-        }
+        table.check_newest()?;
         // The segments are listed before the rowstore is looked through again: a concurrent insert either has
         // its lock taken by then, or finds the new rows.
         let states: Vec<Arc<SegmentState>> = self

@@ -127,7 +127,7 @@ fn check_rowstore(
     partition.rowstore.range_after(None, usize::MAX, &mut nodes);
     for node in nodes {
         let Visible::Row(row) = node.visible(at, None) else { continue };
-        if let Err(e) = table.layout().validate(&row) {
+        if let Err(e) = table.validate_row(&row) {
             report(findings, format!("table {name}: rowstore: {}", e.message()));
             continue;
         }

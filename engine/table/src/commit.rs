@@ -9,6 +9,7 @@ use crate::store::{CatalogState, Store};
 use nacre_log::Lsn;
 use nacre_types::{Result, Timestamp};
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 /// What the commit lock protects, beside the order of things.
 pub(crate) struct CommitState {
@@ -52,7 +53,8 @@ impl Store {
         // The catalog is changed before the append, because that may refuse; a failed append poisons the
         // log, after which nothing can be built on the change.
         let check = |commit| apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit);
-        let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
+        let noted = |commit, ()| self.last_ddl.store(commit, Ordering::Release);
+        let committed = self.commit_record(&mut payload, check, noted)?;
         self.settle_strictly(committed)
     }
 }

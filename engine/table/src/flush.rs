@@ -52,12 +52,22 @@ impl Store {
 
     /// Flushes all committed rows of a table. One flush runs at a time.
     pub(crate) fn flush_table(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        table.partitions().iter().try_for_each(|partition| self.flush_partition(table, partition))
+        loop {
+            let table = self.newest(table)?;
+            table.partitions().iter().try_for_each(|partition| self.flush_partition(&table, partition))?;
+            if table.is_newest() {
+                return Ok(());
+            }
+        }
     }
 
     pub(crate) fn flush_partition(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<()> {
         let guard = self.snapshot();
         let upto = guard.at();
+        if !table.is_newest() {
+            // Rows up to the snapshot may be of a version this one does not know.
+            return Ok(());
+        }
         let files = self.write_flush_files(table, partition, upto)?;
         if files.is_empty() {
             drop(guard);
@@ -65,14 +75,16 @@ impl Store {
             return Ok(());
         }
         let committed = self.commit_flush(table, partition, upto, &files);
-        if committed.is_err() {
+        if !matches!(committed, Ok(Some(_))) {
             for file in &files {
                 partition.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
                 self.remove_file(file.segment.name());
             }
         }
         drop(guard);
-        self.settle_strictly(committed?)?;
+        if let Some(committed) = committed? {
+            self.settle_strictly(committed)?;
+        }
         self.collect_rowstore(partition);
         Ok(())
     }
@@ -98,7 +110,7 @@ impl Store {
                 if node.is_locked() {
                     continue;
                 }
-                found.push(row);
+                found.push(table.upgrade(row)?);
                 keys.push(node.key().clone());
                 flushed.push(FlushRow { node: node.clone(), commit: newest.commit });
             }
@@ -114,18 +126,19 @@ impl Store {
         Ok(files)
     }
 
-    /// Appends and applies the flush's record. The caller waits for its sync.
+    /// Appends and applies the flush's record; nothing when the table was altered or emptied meanwhile. The caller
+    /// waits for its sync.
     fn commit_flush(
         &self,
         table: &Arc<Table>,
         partition: &Partition,
         upto: Timestamp,
         files: &[NewFile],
-    ) -> Result<(Timestamp, Lsn)> {
+    ) -> Result<Option<(Timestamp, Lsn)>> {
         let mut state = self.commit.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let commit = state.last + 1;
-        if table.is_dropped() {
-            return Err(nacre_types::Error::not_found(format!("table {}", table.schema().name)));
+        if !table.is_newest() {
+            return Ok(None);
         }
         // The segments are listed, for nobody's snapshot yet, before any node says "flushed": an insert that
         // meets such a node must find the row in a segment.
@@ -154,7 +167,7 @@ impl Store {
         let lsn = self.log.append(&payload)?;
         state.last = commit;
         table.set_changed(commit);
-        Ok((commit, lsn))
+        Ok(Some((commit, lsn)))
     }
 
     /// Frees versions and nodes of a partition's rowstore that no snapshot needs.

@@ -15,6 +15,7 @@
 mod bulk;
 mod check;
 mod commit;
+mod ddl;
 mod flush;
 mod gather;
 mod merge;

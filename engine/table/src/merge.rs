@@ -39,6 +39,7 @@ impl Store {
         let _one_at_a_time = self.lock_maintenance();
         self.check_open()?;
         self.flush_table(table)?;
+        let table = &self.newest(table)?;
         for partition in table.partitions() {
             let sources = current(partition);
             let clean = sources.iter().all(|s| s.deleted_rows() == 0);
@@ -175,9 +176,7 @@ impl Store {
     ) -> Result<(Timestamp, Lsn)> {
         let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let commit = state.last + 1;
-        if table.is_dropped() {
-            return Err(nacre_types::Error::not_found(format!("table {}", table.schema().name)));
-        }
+        table.check_newest()?;
         let mut added: Vec<NewSegment> =
             files.iter().map(|f| NewSegment { id: f.id(), deleted: RoaringBitmap::new() }).collect();
         let targets: Vec<SegmentState> =

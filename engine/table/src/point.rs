@@ -30,7 +30,7 @@ pub(crate) fn find(
 ) -> Result<Option<Found>> {
     if let Some(node) = partition.rowstore.get(encoded) {
         match node.visible(at, owner) {
-            Visible::Row(row) => return Ok(Some(Found::Memory(node, row))),
+            Visible::Row(row) => return Ok(Some(Found::Memory(node, table.upgrade(row)?))),
             Visible::Deleted => return Ok(None),
             Visible::Elsewhere => {}
         }
@@ -47,7 +47,7 @@ pub(crate) fn find(
 }
 
 impl Store {
-    /// The newest committed row of a key, projected.
+    /// The newest committed row of a key, projected; `conflict` when this is not the newest version of the table.
     ///
     /// Without registering a snapshot: what the newest visible timestamp needs is not collected as long as it is the
     /// newest, so a read is right if that has not changed by its end. Otherwise it is done again, at last with a
@@ -79,6 +79,9 @@ fn read(
     at: Timestamp,
     projection: &[usize],
 ) -> Result<Option<Vec<Value>>> {
+    if !table.serves(at) {
+        return Err(table.superseded());
+    }
     Ok(match find(table, table.partition_of(encoded), key, encoded, at, None, &|_, _| false)? {
         Some(Found::Memory(_, row)) => Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()),
         Some(Found::Segment(state, row)) => Some(table.segment_row(&state, row, projection)?),

@@ -48,6 +48,10 @@ pub(crate) enum Operation {
     CreateView { view: ViewSchema },
     /// The view is gone.
     DropView { name: String },
+    /// A table has this schema from now on.
+    AlterTable { schema: TableSchema },
+    /// A table has no rows any more.
+    Truncate { table: TableId },
 }
 
 /// Starts a record.
@@ -122,6 +126,16 @@ pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()
 
 pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
     out.put_u8(8);
+    out.put_varint(table as u64);
+}
+
+pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    out.put_u8(10);
+    put_schema(out, schema)
+}
+
+pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
+    out.put_u8(11);
     out.put_varint(table as u64);
 }
 
@@ -362,6 +376,8 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
             }
             20 => Operation::CreateView { view: read_view(reader)? },
             21 => Operation::DropView { name: reader.text()?.to_string() },
+            10 => Operation::AlterTable { schema: read_schema(reader)? },
+            11 => Operation::Truncate { table: read_table(reader)? },
             _ => return Err(reader.corrupt("unknown operation")),
         });
     }
@@ -407,6 +423,8 @@ mod tests {
         add_segments(&mut out, place, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
         delete_rows(&mut out, place, 2, &deleted).unwrap();
         merge(&mut out, place, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
+        alter_table(&mut out, &schema()).unwrap();
+        truncate(&mut out, 7);
         drop_table(&mut out, 7);
         create_view(&mut out, &view());
         drop_view(&mut out, "v");
@@ -417,8 +435,8 @@ mod tests {
     fn records_round_trip() {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
-        assert_eq!(operations.len(), 11);
-        assert_eq!(operations[9], Operation::CreateView { view: view() });
+        assert_eq!(operations.len(), 13);
+        assert_eq!(operations[11], Operation::CreateView { view: view() });
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
         assert!(matches!(
             &operations[3],

@@ -228,6 +228,15 @@ impl Replay {
                     self.table(table)?;
                     self.tables.remove(&table);
                 }
+                Operation::AlterTable { schema } => {
+                    let replayed = self.table(schema.id)?;
+                    replayed.table = Table::altered(&replayed.table, schema, 0);
+                }
+                Operation::Truncate { table } => {
+                    let replayed = self.table(table)?;
+                    replayed.table = Table::emptied(&replayed.table, 0);
+                    replayed.segments.iter_mut().for_each(Vec::clear);
+                }
             }
         }
         Ok(())
@@ -254,7 +263,7 @@ impl ReplayedPartition<'_> {
     }
 
     fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
-        self.table.layout().validate(&row)?;
+        self.table.validate_row(&row)?;
         let values = key::decode(key, &self.table.key_types())?;
         if self.table.key_columns().is_none()
             && let Some(Value::Int(number)) = values.first()

@@ -81,7 +81,7 @@ impl Store {
                     out.put_u64(state.segment.id());
                     record::put_bitmap(&mut out, deleted.as_deref().unwrap_or(&RoaringBitmap::new()))?;
                 }
-                put_rows(&mut out, partition, at);
+                put_rows(&mut out, table, partition, at)?;
             }
         }
         out.put_varint(views.len() as u64);
@@ -92,7 +92,7 @@ impl Store {
 }
 
 /// Rows of the rowstore at a timestamp, each with a leading 1, ended by a 0.
-fn put_rows(out: &mut Vec<u8>, partition: &Partition, at: Timestamp) {
+fn put_rows(out: &mut Vec<u8>, table: &Table, partition: &Partition, at: Timestamp) -> Result<()> {
     let mut after: Option<Key> = None;
     let mut nodes: Vec<Arc<Node>> = Vec::new();
     loop {
@@ -107,11 +107,13 @@ fn put_rows(out: &mut Vec<u8>, partition: &Partition, at: Timestamp) {
                 out.put_u8(1);
                 out.put_bytes(node.key());
                 out.put_u64(version.commit);
-                out.put_bytes(row);
+                // All of one version: what a snapshot holds needs no history of the schema.
+                out.put_bytes(&table.upgrade(row.clone())?);
             }
         }
     }
     out.put_u8(0);
+    Ok(())
 }
 
 /// Decodes a snapshot.

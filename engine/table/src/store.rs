@@ -80,6 +80,7 @@ pub struct Store {
     last_sync_ns: AtomicU64,
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
+    pub(crate) last_ddl: AtomicU64,
     maintenance: Mutex<()>,
     closed: AtomicBool,
 }
@@ -140,6 +141,7 @@ impl Store {
             next_owner: AtomicU64::new(1),
             last_sync_ns: AtomicU64::new(0),
             garbage: Mutex::default(),
+            last_ddl: AtomicU64::new(0),
             maintenance: Mutex::new(()),
             closed: AtomicBool::new(false),
         })
@@ -256,17 +258,14 @@ impl Store {
         let mut payload = record::begin(0);
         record::drop_table(&mut payload, table.id());
         self.commit_ddl(payload, |catalog, commit| {
-            if table.is_dropped() {
+            let newest = catalog.by_id.get(&table.id()).cloned();
+            let Some(table) = newest else {
                 return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
-            }
-            table.mark_dropped();
+            };
+            table.drop_at(commit);
             catalog.by_name.remove(&table.schema().name.to_ascii_lowercase());
             catalog.by_id.remove(&table.id());
-            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
-            for state in table.segments().iter().filter(|s| s.is_current()) {
-                state.drop_at(commit);
-                garbage.push(state.clone());
-            }
+            self.discard_segments(&table, commit);
             Ok(())
         })
     }
@@ -350,6 +349,7 @@ impl Store {
     /// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let oldest = self.oldest_snapshot();
+        self.forget_versions(oldest);
         let ready: Vec<_> = {
             let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
             let (ready, kept) = garbage.drain(..).partition(|s| s.dropped_at() <= oldest);

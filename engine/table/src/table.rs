@@ -7,24 +7,43 @@ use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
 use nacre_column::Batch;
+use nacre_rowstore::Row;
 use nacre_segment::ColumnSpec;
-use nacre_types::row::RowLayout;
+use nacre_types::row::{self, RowLayout};
 use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Column id, inside segments, of the hidden row number of tables without a primary key.
 pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
 
-/// One table of a database.
+/// Not ended.
+const FOREVER: Timestamp = Timestamp::MAX;
+
+/// Rows of an earlier version of the schema, which may still be in the rowstores.
+#[derive(Clone)]
+struct OlderRows {
+    layout: RowLayout,
+    /// Ids of its columns.
+    columns: Vec<u32>,
+}
+
+/// One table of a database, from one change of its schema to the next.
 pub struct Table {
     schema: Arc<TableSchema>,
     layout: RowLayout,
+    older: Vec<OlderRows>,
     /// At least one.
-    partitions: Vec<Partition>,
+    partitions: Arc<Vec<Partition>>,
+    /// The commit that made this version; 0 when it is older than the opening of the database.
+    since: Timestamp,
+    /// The commit that put another version in its place or dropped the table.
+    until: AtomicU64,
+    /// The version before, while a snapshot may ask for it.
+    previous: RwLock<Option<Arc<Table>>>,
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed it.
-    changed: AtomicU64,
+    changed: Arc<AtomicU64>,
 }
 
 impl Table {
@@ -32,10 +51,95 @@ impl Table {
         Table {
             layout: RowLayout::new(schema.types(), schema.version),
             schema: Arc::new(schema),
-            partitions: vec![Partition::new(0)],
+            older: Vec::new(),
+            partitions: Arc::new(vec![Partition::new(0)]),
+            since: 0,
+            until: AtomicU64::new(FOREVER),
+            previous: RwLock::default(),
             dropped: AtomicBool::new(false),
-            changed: AtomicU64::new(0),
+            changed: Arc::default(),
         }
+    }
+
+    /// The version of a table that a commit makes by changing the schema. It shares the partitions.
+    pub(crate) fn altered(old: &Table, schema: TableSchema, since: Timestamp) -> Table {
+        let mut older = old.older.clone();
+        if schema.version != old.schema.version {
+            let columns = old.schema.columns.iter().map(|c| c.id).collect();
+            older.push(OlderRows { layout: old.layout.clone(), columns });
+        }
+        Table { older, partitions: old.partitions.clone(), changed: old.changed.clone(), since, ..Table::new(schema) }
+    }
+
+    /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
+    /// on counting rows.
+    pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
+        let partition = |old: &Partition| {
+            let new = Partition::new(old.number());
+            new.saw_row_number(old.next_row_number().saturating_sub(1));
+            new
+        };
+        let partitions = Arc::new(old.partitions.iter().map(partition).collect());
+        Table { partitions, since, ..Table::new((*old.schema).clone()) }
+    }
+
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    pub(crate) fn previous(&self) -> Option<Arc<Table>> {
+        self.previous.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_previous(&self, previous: Option<Arc<Table>>) {
+        *self.previous.write().unwrap_or_else(PoisonError::into_inner) = previous;
+    }
+
+    /// Whether no commit has put another version in the place of this one.
+    pub(crate) fn is_newest(&self) -> bool {
+        self.until.load(Ordering::Acquire) == FOREVER
+    }
+
+    /// Whether snapshots of a timestamp see this version of the table.
+    pub fn serves(&self, at: Timestamp) -> bool {
+        self.since <= at && at < self.until.load(Ordering::Acquire)
+    }
+
+    /// Only under the commit lock.
+    pub(crate) fn end_at(&self, commit: Timestamp) {
+        self.until.store(commit, Ordering::Release);
+    }
+
+    /// A row of the rowstore as a row of this version of the schema: columns that came later have their default.
+    pub(crate) fn upgrade(&self, row: Row) -> Result<Row> {
+        let version = row::version(&row);
+        if version == Some(self.schema.version) {
+            return Ok(row);
+        }
+        let older = self.older_rows(version)?;
+        let value = |column: &nacre_types::Column| match older.columns.iter().position(|id| *id == column.id) {
+            Some(at) => older.layout.value(&row, at),
+            None => column.default.clone(),
+        };
+        let values: Vec<Value> = self.schema.columns.iter().map(value).collect();
+        Ok(self.layout.encode(&values)?.into())
+    }
+
+    fn older_rows(&self, version: Option<u16>) -> Result<&OlderRows> {
+        let found = self.older.iter().find(|older| Some(older.layout.version()) == version);
+        found.ok_or_else(|| {
+            let version = version.map_or_else(|| "?".to_string(), |v| v.to_string());
+            Error::corrupt(format!("table {}: a row of version {version} of its schema", self.schema.name))
+        })
+    }
+
+    /// Checks bytes that are said to be a row, of this version of the schema or of one before it.
+    pub(crate) fn validate_row(&self, row: &[u8]) -> Result<()> {
+        let version = row::version(row);
+        if version == Some(self.schema.version) {
+            return self.layout.validate(row);
+        }
+        self.older_rows(version)?.layout.validate(row)
     }
 
     /// The schema.
@@ -96,8 +200,10 @@ impl Table {
         self.dropped.load(Ordering::Acquire)
     }
 
-    pub(crate) fn mark_dropped(&self) {
+    /// Only under the commit lock.
+    pub(crate) fn drop_at(&self, commit: Timestamp) {
         self.dropped.store(true, Ordering::Release);
+        self.end_at(commit);
     }
 
     pub(crate) fn changed(&self) -> Timestamp {

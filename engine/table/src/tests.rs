@@ -86,6 +86,43 @@ pub(crate) fn row(id: i64, tag: &str, n: i64) -> Vec<Value> {
     vec![Value::Int(id), Value::Text(tag.into()), if n < 0 { Value::Null } else { Value::Int(n) }]
 }
 
+/// The same in the shape the table has now: the column that comes and goes says which row it is of.
+fn batch_for(table: &Table, rows: &[Vec<Value>]) -> Batch {
+    let mut batch = batch(rows);
+    if table.schema().columns.len() == 4 {
+        let extra: Vec<Value> = rows.iter().map(|r| extra_of(&r[2])).collect();
+        batch.columns.push(Arc::new(Vector::from_values(DataType::Int32, &extra)));
+    }
+    batch
+}
+
+fn extra_of(n: &Value) -> Value {
+    Value::Int(if let Value::Int(n) = n { 1_000_000 + n } else { 999_999 })
+}
+
+/// Takes the extra column off a row, after a look at it.
+fn without_extra(view: &TableView, mut row: Vec<Value>) -> Vec<Value> {
+    if let Some(extra) = row.get(3) {
+        let default = &view.table().schema().columns[3].default;
+        assert!(extra == default || *extra == extra_of(&row[2]), "{row:?}");
+    }
+    row.truncate(3);
+    row
+}
+
+/// Adds a column, or drops the one that was added.
+fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
+    let mut changed = (**table.schema()).clone();
+    if changed.columns.len() == 4 {
+        changed.remove_column(3);
+    } else {
+        let id = changed.take_column_id();
+        let default = Value::Int(step as i64);
+        changed.insert_column(3, Column { id, name: "x".into(), data_type: DataType::Int32, nullable: false, default });
+    }
+    store.alter_table(table, changed).unwrap();
+}
+
 /// All rows a view sees, with where they are.
 pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut found = Vec::new();
@@ -93,17 +130,19 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
         let rows = segment.segment.rows();
         for start in (0..rows).step_by(limits::BLOCK_ROWS) {
             let count = limits::BLOCK_ROWS.min(rows - start);
-            let columns: Vec<Vector> = segment
-                .columns
-                .iter()
-                .map(|c| segment.segment.decode(c.unwrap(), start, count))
+            let schema = view.table().schema();
+            let columns: Vec<Vector> = (segment.columns.iter().zip(&schema.columns))
+                .map(|(stored, column)| match stored {
+                    Some(stored) => segment.segment.decode(*stored, start, count),
+                    None => Ok(Vector::constant(column.data_type, &column.default, count)),
+                })
                 .collect::<Result<_>>()?;
             for at in 0..count {
                 let number = (start + at) as u32;
                 if segment.deleted.as_ref().is_some_and(|d| d.contains(number)) {
                     continue;
                 }
-                let values = columns.iter().map(|c| c.value(at)).collect();
+                let values = without_extra(view, columns.iter().map(|c| c.value(at)).collect());
                 found.push((
                     values,
                     RowLocator::Segment { partition: segment.partition, segment: segment.segment.id(), row: number },
@@ -111,10 +150,11 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
             }
         }
     }
-    let mut memory = view.memory(&[0, 1, 2], true);
+    let all: Vec<usize> = (0..view.table().schema().columns.len()).collect();
+    let mut memory = view.memory(&all, true);
     while let Some((batch, locators)) = memory.next(7)? {
         for (at, locator) in locators.into_iter().enumerate() {
-            found.push((batch.columns.iter().map(|c| c.value(at)).collect(), locator));
+            found.push((without_extra(view, batch.columns.iter().map(|c| c.value(at)).collect()), locator));
         }
     }
     Ok(found)
@@ -137,6 +177,8 @@ pub(crate) fn sorted(rows: Vec<(Vec<Value>, RowLocator)>) -> Vec<Vec<Value>> {
 
 /// What a transaction sees is what the model says; names the first difference only.
 fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, step: usize) {
+    // The table as the reader's snapshot has it.
+    let table = &reader.table(&table.schema().name).unwrap();
     let seen = sorted(scan(&reader.view(table)).unwrap());
     let expected = model_rows(model);
     let differs = seen.iter().zip(&expected).find(|(a, b)| a != b);
@@ -163,7 +205,7 @@ fn run_seed(seed: u64) {
     let mut readers: Vec<(Transaction, Model)> = Vec::new();
     for step in 0..60 {
         let table = store.table("t").unwrap();
-        match random.below(14) {
+        match random.below(17) {
             0 => store.flush(&table).unwrap(),
             1 => store.write_snapshot().unwrap(),
             2 => {
@@ -175,6 +217,11 @@ fn run_seed(seed: u64) {
             3 => readers.push((store.begin().unwrap(), model.clone())),
             12 => store.merge_all(&table).unwrap(),
             13 => while store.maintain().unwrap() {},
+            14 | 15 => alter(&store, &table, step),
+            16 if random.below(3) == 0 => {
+                store.truncate(&[table.clone()]).unwrap();
+                model.clear();
+            }
             4 => bulk(&store, &table, &mut model, &mut random),
             _ => transaction(&store, &table, &mut model, &mut random),
         }
@@ -216,7 +263,7 @@ fn bulk(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random: &mut 
             }
         }
         // A duplicate inside one segment is found while it is written, one elsewhere at the end.
-        if let Err(e) = load.append(&batch(&rows)) {
+        if let Err(e) = load.append(&batch_for(table, &rows)) {
             assert!(fails && e.kind() == ErrorKind::Constraint, "{e}");
             return;
         }
@@ -247,7 +294,7 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
                     let n = if let Value::Int(n) = r[2] { n } else { -1 };
                     duplicate |= after.insert((*id, tag.clone()), n).is_some();
                 }
-                let outcome = transaction.insert(table, &batch(&rows));
+                let outcome = transaction.insert(table, &batch_for(table, &rows));
                 assert_eq!(outcome.as_ref().err().map(|e| e.kind()), duplicate.then_some(ErrorKind::Constraint));
                 if duplicate {
                     transaction.rollback_to(savepoint);
@@ -274,7 +321,7 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
                     after.retain(|k, _| !keys.contains(k));
                 } else {
                     let rows: Vec<_> = keys.iter().map(|(id, tag)| row(*id, tag, 1_000)).collect();
-                    transaction.update(table, &locators, &batch(&rows)).unwrap();
+                    transaction.update(table, &locators, &batch_for(table, &rows)).unwrap();
                     after.extend(keys.into_iter().map(|k| (k, 1_000)));
                 }
             }

@@ -15,7 +15,7 @@ use crate::view::{RowLocator, TableView};
 use nacre_column::Batch;
 use nacre_rowstore::{Change, LockError, Node, Owner, Row};
 use nacre_types::hash::Map;
-use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value};
+use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, Value};
 use roaring::RoaringBitmap;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -87,18 +87,6 @@ impl Transaction {
         !self.undo.is_empty()
     }
 
-    /// A table by name.
-    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
-        self.store.table(name)
-    }
-
-    /// The table of a schema; `not_found` when it was dropped since.
-    pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
-        self.store
-            .table_by_id(schema.id)
-            .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))
-    }
-
     /// The holder of the row lock that made the last write fail with [`ErrorKind::LockTimeout`].
     pub fn take_blocker(&mut self) -> Option<Arc<Owner>> {
         self.blocker.take()
@@ -154,7 +142,7 @@ impl Transaction {
         } else {
             batch
         };
-        self.check_table(table)?;
+        table.check_newest()?;
         table.check_batch(batch)?;
         for row in 0..batch.rows {
             let values = rows::values_of(batch, row);
@@ -205,14 +193,14 @@ impl Transaction {
 
     /// Inserts one row given in table order.
     pub fn insert_row(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
-        self.check_table(table)?;
+        table.check_newest()?;
         table.schema().check_row(values)?;
         self.insert_values(table, values)
     }
 
     /// Replaces one row by another with the same key, given in table order.
     pub fn update_row(&mut self, table: &Arc<Table>, locator: &RowLocator, values: &[Value]) -> Result<()> {
-        self.check_table(table)?;
+        table.check_newest()?;
         table.schema().check_row(values)?;
         let row: Row = table.layout().encode(values)?.into();
         for locked in self.lock_rows(table, std::slice::from_ref(locator))? {
@@ -224,7 +212,7 @@ impl Transaction {
     /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change.
     pub fn update(&mut self, table: &Arc<Table>, locators: &[RowLocator], new_rows: &Batch) -> Result<u64> {
         debug_assert!(new_rows.selection.is_none() && new_rows.rows == locators.len());
-        self.check_table(table)?;
+        table.check_newest()?;
         table.check_batch(new_rows)?;
         let nodes = self.lock_rows(table, locators)?;
         let mut rekeyed = Vec::new();
@@ -250,7 +238,7 @@ impl Transaction {
 
     /// Deletes rows.
     pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
-        self.check_table(table)?;
+        table.check_newest()?;
         for locked in self.lock_rows(table, locators)? {
             self.write(table, locked, Change::Delete);
         }
@@ -260,16 +248,9 @@ impl Transaction {
     /// Locks rows until the transaction ends, without changing them. Rows in segments are moved as for an update,
     /// so that everybody who wants to change them meets the lock.
     pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
-        self.check_table(table)?;
+        table.check_newest()?;
         for locked in self.lock_rows(table, locators)? {
             self.write_nothing(table, locked);
-        }
-        Ok(())
-    }
-
-    fn check_table(&self, table: &Arc<Table>) -> Result<()> {
-        if table.is_dropped() {
-            return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
         }
         Ok(())
     }
@@ -397,6 +378,7 @@ impl Transaction {
         let oldest = self.store.oldest_snapshot();
         let replaced = Cell::new(false);
         let check = |_| {
+            table.check_newest()?;
             // A merge replaces the segment, a bulk load the row.
             let there = |(_, state, rows): &(_, Arc<SegmentState>, RoaringBitmap)| {
                 state.is_current() && !rows.iter().any(|row| state.is_deleted(row))
@@ -471,8 +453,11 @@ impl Transaction {
         }
         self.store.check_open()?;
         let undo = &self.undo;
-        let check = |_| match undo.iter().find(|u| u.table.is_dropped()) {
-            Some(u) => Err(Error::conflict(format!("table {} was dropped", u.table.schema().name))),
+        let check = |_| match undo.iter().find(|u| !u.table.is_newest()) {
+            Some(u) if u.table.is_dropped() => {
+                Err(Error::conflict(format!("table {} was dropped", u.table.schema().name)))
+            }
+            Some(u) => Err(u.table.superseded()),
             None => Ok(()),
         };
         let (commit, lsn) = self.store.commit_record(&mut payload, check, |commit, ()| {

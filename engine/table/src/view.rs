@@ -125,7 +125,7 @@ impl MemoryScan {
             partition.rowstore.range_after(self.after.as_deref(), wanted, &mut nodes);
             for node in &nodes {
                 if let Visible::Row(row) = node.visible(self.guard.at(), Some(&self.owner)) {
-                    found.push(row);
+                    found.push(self.table.upgrade(row)?);
                     if self.locators {
                         locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });
                     }

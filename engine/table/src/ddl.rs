@@ -1,0 +1,170 @@
+//! `ALTER TABLE` and `TRUNCATE`: a table gets a new version; no row is rewritten.
+//!
+//! A [`Table`] value is one version of a table: it never changes its schema. The newest version keeps the one before it
+//! as long as a snapshot may ask for it, so that a transaction goes on with the schema, and after `TRUNCATE` with the
+//! rows, of its beginning. Altered versions share their partitions; a truncated table gets new ones.
+//!
+//! Whoever wrote to a version that is not the newest when he commits gets `conflict`: his rows would be of the wrong
+//! shape, or in partitions nobody reads any more.
+
+use crate::record;
+use crate::store::Store;
+use crate::table::Table;
+use nacre_types::{Error, Result, TableSchema, Timestamp};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+impl Store {
+    /// Commit of the newest change of the catalog, visible or not.
+    pub fn last_ddl(&self) -> Timestamp {
+        self.last_ddl.load(Ordering::Acquire)
+    }
+
+    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case.
+    pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
+        if self.last_ddl() <= at {
+            return self.table(name);
+        }
+        let versions = self.tables().into_iter().map(|table| table.version_at(at));
+        versions.into_iter().find(|table| table.schema().name.eq_ignore_ascii_case(name))
+    }
+
+    /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when the schema
+    /// is not the one it had then.
+    pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
+        let newest = self
+            .table_by_id(schema.id)
+            .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))?;
+        let table = newest.version_at(at);
+        if table.schema().same_columns(schema) { Ok(table) } else { Err(table.superseded()) }
+    }
+
+    /// Names of the tables at a timestamp.
+    pub fn table_names_at(&self, at: Timestamp) -> Vec<String> {
+        self.tables().iter().map(|table| table.version_at(at).schema().name.clone()).collect()
+    }
+
+    /// Gives a table another schema, made from its newest one: other names, more columns, fewer columns, another order.
+    /// `conflict` when the table was changed since.
+    pub fn alter_table(&self, table: &Arc<Table>, mut changed: TableSchema) -> Result<Arc<Table>> {
+        self.check_open()?;
+        let old = table.schema();
+        changed.id = old.id;
+        changed.version = old.version;
+        if !changed.same_columns(old) {
+            changed.version = old.version.checked_add(1).ok_or_else(|| {
+                Error::limit(format!("table {} has been altered {} times", old.name, u16::MAX))
+                    .with_hint("copy it into a new table")
+            })?;
+        }
+        let mut payload = record::begin(0);
+        record::alter_table(&mut payload, &changed)?;
+        let (from, to) = (old.name.to_ascii_lowercase(), changed.name.to_ascii_lowercase());
+        let mut made = None;
+        self.commit_ddl(payload, |catalog, commit| {
+            table.check_newest()?;
+            if from != to && (catalog.by_name.contains_key(&to) || catalog.views.contains_key(&to)) {
+                return Err(Error::already_exists(format!("table {}", changed.name)).with_sqlstate("42P07"));
+            }
+            let version = Arc::new(Table::altered(table, changed, commit));
+            table.end_at(commit);
+            version.set_previous(Some(table.clone()));
+            catalog.by_name.remove(&from);
+            catalog.by_name.insert(to.clone(), version.clone());
+            catalog.by_id.insert(version.id(), version.clone());
+            made = Some(version);
+            Ok(())
+        })?;
+        made.ok_or_else(|| Error::not_found("the altered table"))
+    }
+
+    /// Takes all rows out of tables, in one commit. Transactions that began before go on to see them.
+    pub fn truncate(&self, tables: &[Arc<Table>]) -> Result<()> {
+        self.check_open()?;
+        let mut payload = record::begin(0);
+        tables.iter().for_each(|table| record::truncate(&mut payload, table.id()));
+        self.commit_ddl(payload, |catalog, commit| {
+            tables.iter().try_for_each(|table| table.check_newest())?;
+            for table in tables {
+                let version = Arc::new(Table::emptied(table, commit));
+                table.end_at(commit);
+                version.set_previous(Some(table.clone()));
+                catalog.by_name.insert(version.schema().name.to_ascii_lowercase(), version.clone());
+                catalog.by_id.insert(version.id(), version);
+                self.discard_segments(table, commit);
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends all current segments of a table; their files go when no snapshot sees them.
+    pub(crate) fn discard_segments(&self, table: &Table, commit: Timestamp) {
+        let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+        for state in table.segments().iter().filter(|s| s.is_current()) {
+            state.drop_at(commit);
+            garbage.push(state.clone());
+        }
+    }
+
+    /// The newest version of a table; `not_found` when it was dropped.
+    pub(crate) fn newest(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        if table.is_newest() { Ok(table.clone()) } else { self.table_by_id(table.id()) }
+    }
+
+    /// Forgets versions of tables that no snapshot from `oldest` on asks for.
+    pub(crate) fn forget_versions(&self, oldest: Timestamp) {
+        self.tables().iter().for_each(|table| table.forget_versions(oldest));
+    }
+}
+
+impl Table {
+    /// The version of this table at a timestamp; the oldest there is when it was made later.
+    pub(crate) fn version_at(self: &Arc<Self>, at: Timestamp) -> Arc<Table> {
+        let mut version = self.clone();
+        while version.since() > at {
+            match version.previous() {
+                Some(previous) => version = previous,
+                None => break,
+            }
+        }
+        version
+    }
+
+    fn forget_versions(self: &Arc<Self>, oldest: Timestamp) {
+        if self.previous().is_some() {
+            self.version_at(oldest).set_previous(None);
+        }
+    }
+
+    /// Fails when another version has taken the place of this one.
+    pub(crate) fn check_newest(&self) -> Result<()> {
+        if self.is_newest() {
+            return Ok(());
+        }
+        let name = &self.schema().name;
+        if self.is_dropped() {
+            return Err(Error::not_found(format!("table {name}")).with_sqlstate("42P01"));
+        }
+        Err(self.superseded())
+    }
+
+    /// The error for work on a version that is not the newest any more.
+    pub(crate) fn superseded(&self) -> Error {
+        Error::conflict(format!("table {} was altered or truncated by another transaction", self.schema().name))
+            .with_table(self.schema().name.clone())
+            .with_hint("retry the transaction")
+    }
+}
+
+impl crate::Transaction {
+    /// A table by the name it had when the transaction began.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.store().table_at(name, self.snapshot())
+    }
+
+    /// The table of a schema, as it was when the transaction began. `not_found` when it was dropped since, `conflict`
+    /// when the schema is not the one it had then: bind the statement again.
+    pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
+        self.store().table_of(schema, self.snapshot())
+    }
+}
