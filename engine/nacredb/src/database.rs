@@ -44,7 +44,8 @@ impl Default for Options {
 /// How much house-keeping to do in one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Steps at most; one step is one flush, one snapshot, or one round of removing files.
+    /// Steps at most; one step is one flush, one snapshot, a few blocks of a merge, or one round of
+    /// removing files.
     pub steps: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Collecting rows column by column, in blocks, and writing them as one file.
 //!
-//! Nothing is encoded before [`SegmentBuilder::write`], because encodings are chosen by looking at
+//! Nothing is encoded before the writing begins, because encodings are chosen by looking at
 //! the whole column. Columns are written one after the other, each with its dictionary first, and
 //! freed as they go. The footer comes last, so a file cut short has no trailer and is not a segment.
 
@@ -66,22 +66,118 @@ impl SegmentBuilder {
 
     /// Writes the whole file, footer last, and answers its length. Does not sync.
     pub fn write(self, file: &dyn LocalFile) -> Result<u64> {
+        let mut writer = self.into_writer()?;
+        loop {
+            if let Some(length) = writer.step(file, usize::MAX)? {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// The same in steps.
+    pub fn into_writer(self) -> Result<SegmentWriter> {
         if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
             return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
         }
-        let mut out = Output { file, written: 0, buffer: MAGIC.to_vec() };
-        let mut entries = Vec::with_capacity(self.columns.len());
-        for column in self.columns {
-            entries.push(column.write(&mut out)?);
+        Ok(SegmentWriter {
+            rows: self.rows,
+            entries: Vec::with_capacity(self.columns.len()),
+            columns: self.columns.into_iter(),
+            current: None,
+            out: Output { written: 0, buffer: MAGIC.to_vec() },
+        })
+    }
+}
+
+/// A segment being written, a few blocks at a time.
+pub struct SegmentWriter {
+    rows: usize,
+    columns: std::vec::IntoIter<Column>,
+    current: Option<ColumnWriter>,
+    entries: Vec<ColumnEntry>,
+    out: Output,
+}
+
+impl SegmentWriter {
+    /// Encodes and writes about so many blocks of one column. Answers the file's length when it is complete. The file
+    /// must be the same every time, and is not synced. After an error it is of no use.
+    pub fn step(&mut self, file: &dyn LocalFile, blocks: usize) -> Result<Option<u64>> {
+        let mut column = match self.current.take() {
+            Some(column) => column,
+            None => match self.columns.next() {
+                // Looking at the whole column is a step of its own.
+                Some(column) => {
+                    self.current = Some(column.begin(file, &mut self.out)?);
+                    return Ok(None);
+                }
+                None => return self.finish(file).map(Some),
+            },
+        };
+        if column.step(file, &mut self.out, blocks)? {
+            self.entries.push(column.finish());
+        } else {
+            self.current = Some(column);
         }
-        let footer = footer::encode(self.rows, &entries);
-        let offset = out.put(&footer)?;
+        Ok(None)
+    }
+
+    fn finish(&mut self, file: &dyn LocalFile) -> Result<u64> {
+        let footer = footer::encode(self.rows, &self.entries);
+        let out = &mut self.out;
+        let offset = out.put(file, &footer)?;
         out.buffer.put_u64(offset);
         out.buffer.put_u64(footer.len() as u64);
         out.buffer.put_u64(checksum(&footer));
         out.buffer.extend_from_slice(&MAGIC);
-        out.flush()?;
+        out.flush(file)?;
         Ok(out.written)
+    }
+}
+
+/// A column being written.
+struct ColumnWriter {
+    blocks: Vec<Rows>,
+    next: usize,
+    plan: ColumnPlan,
+    entry: ColumnEntry,
+    /// Least and greatest value so far.
+    whole: Option<(Scalar<'static>, Scalar<'static>)>,
+}
+
+impl ColumnWriter {
+    /// Writes so many blocks; answers whether all are written.
+    fn step(&mut self, file: &dyn LocalFile, out: &mut Output, blocks: usize) -> Result<bool> {
+        let data_type = self.entry.meta.data_type;
+        let entry = &mut self.entry;
+        let end = self.next.saturating_add(blocks).min(self.blocks.len());
+        for index in self.next..end {
+            // Freed as they go.
+            let (values, validity) = std::mem::replace(&mut self.blocks[index], (Values::Bool(Vec::new()), None));
+            let block = encode_block(&self.plan, index, &values, validity.as_ref());
+            entry.lengths.push(length(&block.bytes)?);
+            entry.checksums.push(checksum(&block.bytes));
+            entry.encodings.push(block.encoding);
+            entry.offsets.push(out.put(file, &block.bytes)?);
+            entry.nulls.push(validity.as_ref().map_or(0, |v| v.len() - v.count_ones()) as u16);
+            let found = extremes(&values, validity.as_ref());
+            entry.bounds.push(data_type, found.as_ref());
+            let Some((min, max)) = found else { continue };
+            self.whole = Some(match self.whole.take() {
+                None => (min.into_owned(), max.into_owned()),
+                Some((low, high)) => (
+                    if min.order(&low).is_lt() { min.into_owned() } else { low },
+                    if max.order(&high).is_gt() { max.into_owned() } else { high },
+                ),
+            });
+        }
+        self.next = end;
+        Ok(end == self.blocks.len())
+    }
+
+    fn finish(self) -> ColumnEntry {
+        let mut entry = self.entry;
+        entry.bounds.push(entry.meta.data_type, self.whole.as_ref());
+        entry
     }
 }
 
@@ -119,36 +215,17 @@ impl Column {
         (added, fits)
     }
 
-    fn write(self, out: &mut Output<'_>) -> Result<ColumnEntry> {
-        let data_type = self.spec.data_type;
+    /// Chooses encodings and writes the dictionary, if there is one.
+    fn begin(self, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnWriter> {
         let plan = ColumnPlan::choose(&self.blocks);
         let mut entry = ColumnEntry::new(&self.spec);
         entry.meta.raw_bytes = self.raw_bytes;
         if let Some((bytes, values)) = plan.dictionary() {
             let (length, checksum) = (length(&bytes)?, checksum(&bytes));
-            let offset = out.put(&bytes)?;
+            let offset = out.put(file, &bytes)?;
             entry.dictionary = Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
         }
-        let mut whole: Option<(Scalar<'_>, Scalar<'_>)> = None;
-        for (index, (values, validity)) in self.blocks.iter().enumerate() {
-            let block = encode_block(&plan, index, values, validity.as_ref());
-            entry.lengths.push(length(&block.bytes)?);
-            entry.checksums.push(checksum(&block.bytes));
-            entry.encodings.push(block.encoding);
-            entry.offsets.push(out.put(&block.bytes)?);
-            entry.nulls.push(validity.as_ref().map_or(0, |v| v.len() - v.count_ones()) as u16);
-            let found = extremes(values, validity.as_ref());
-            entry.bounds.push(data_type, found.as_ref());
-            whole = match (whole, found) {
-                (Some((low, high)), Some((min, max))) => Some((
-                    if min.order(&low).is_lt() { min } else { low },
-                    if max.order(&high).is_gt() { max } else { high },
-                )),
-                (known, found) => known.or(found),
-            };
-        }
-        entry.bounds.push(data_type, whole.as_ref());
-        Ok(entry)
+        Ok(ColumnWriter { blocks: self.blocks, next: 0, plan, entry, whole: None })
     }
 }
 
@@ -192,15 +269,14 @@ fn append_some(to: &mut Values, from: &Values, rows: &[u32]) {
 }
 
 /// The file, written in large pieces.
-struct Output<'a> {
-    file: &'a dyn LocalFile,
+struct Output {
     written: u64,
     buffer: Vec<u8>,
 }
 
-impl Output<'_> {
+impl Output {
     /// Appends bytes at the next aligned offset, and answers it.
-    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+    fn put(&mut self, file: &dyn LocalFile, bytes: &[u8]) -> Result<u64> {
         let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
         self.buffer.resize(padded, 0);
         let offset = self.written + padded as u64;
@@ -209,13 +285,13 @@ impl Output<'_> {
             // Whole units only, so that what is left starts aligned.
             let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
             self.buffer.resize(padded, 0);
-            self.flush()?;
+            self.flush(file)?;
         }
         Ok(offset)
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.file.write(self.written, &self.buffer)?;
+    fn flush(&mut self, file: &dyn LocalFile) -> Result<()> {
+        file.write(self.written, &self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

@@ -17,7 +17,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use builder::SegmentBuilder;
+pub use builder::{SegmentBuilder, SegmentWriter};
 pub use cache::BlockCache;
 pub use column::{ColumnMeta, ColumnSpec, Zone};
 pub use segment::Segment;

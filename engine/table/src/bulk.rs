@@ -139,7 +139,7 @@ impl BulkLoad {
     }
 
     fn write_sorted(&self, partition: u32, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
-        let mut builder = SegmentBuilder::new(self.table.segment_columns());
+        let mut builder = self.table.segment_builder();
         match self.table.key_columns() {
             None => {
                 let mut number = self.table.partition(partition).reserve_row_numbers(count as u64) as i64;

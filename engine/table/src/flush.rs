@@ -6,7 +6,7 @@ use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::rows;
 use crate::segments::SegmentState;
-use crate::store::{Store, file_name_of_segment};
+use crate::store::Store;
 use crate::table::Table;
 use nacre_column::Batch;
 use nacre_log::Lsn;
@@ -30,19 +30,6 @@ struct NewFile {
 }
 
 impl Store {
-    /// Writes a segment file and syncs it. The caller removes it when its commit fails.
-    pub(crate) fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {
-        let id = self.next_segment_id();
-        let name = file_name_of_segment(id);
-        let file = self.host.store.create(&name)?;
-        let written = builder.write(&*file).and_then(|_| file.sync());
-        let opened = written.and_then(|()| Segment::open(file, &name, id, self.cache.clone()));
-        if opened.is_err() {
-            self.remove_file(&name);
-        }
-        opened.map(Arc::new)
-    }
-
     /// Removes a file nobody refers to; what cannot be removed now is an orphan, removed at the next start.
     pub(crate) fn remove_file(&self, name: &str) {
         if self.host.store.remove(name).is_err() {
@@ -91,7 +78,7 @@ impl Store {
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
         let mut files = Vec::new();
-        let mut builder = SegmentBuilder::new(table.segment_columns());
+        let mut builder = table.segment_builder();
         let mut flushed: Vec<FlushRow> = Vec::new();
         let mut after: Option<Key> = None;
         let mut nodes: Vec<Arc<Node>> = Vec::new();
@@ -116,7 +103,7 @@ impl Store {
             }
             push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
             if flushed.len() >= self.options.segment_rows {
-                let full = std::mem::replace(&mut builder, SegmentBuilder::new(table.segment_columns()));
+                let full = std::mem::replace(&mut builder, table.segment_builder());
                 files.push(NewFile { segment: self.write_segment(full)?, rows: std::mem::take(&mut flushed) });
             }
         }

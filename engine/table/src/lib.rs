@@ -24,6 +24,7 @@ mod point;
 mod record;
 mod recovery;
 mod rows;
+mod segment_file;
 mod segments;
 mod snapshot;
 mod store;

@@ -1,13 +1,18 @@
 //! Merge: rewrites segments into fewer, sorted, without their deleted rows. Changes no content and
 //! blocks no writer while it reads and writes files.
 //!
-//! Deletes that arrive meanwhile are found at the commit, by comparing each source's deletes with those
-//! the merge started from, and set again in the new segments (seed: Doris, compaction; paper, 4.2). Row
-//! numbers change, so they are remapped by key.
+//! A merge is a state machine: each step reads or writes a bounded number of blocks, so that whoever lends it the time
+//! between two statements is soon free again. It is abandoned, and its files removed, when its table is dropped or
+//! emptied and when the database is closed.
+//!
+//! Deletes that arrive meanwhile are found by comparing each source's deletes with those the merge started from, and
+//! set again in the new segments (seed: Doris, compaction; paper, 4.2). Row numbers change, so they are remapped by
+//! key: most of them before the commit, and under the commit lock only those of the last moment.
 
 use crate::gather::{Pick, gather};
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
+use crate::segment_file::SegmentFile;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
@@ -21,23 +26,53 @@ use std::sync::{Arc, PoisonError};
 
 /// So many segments of one size class are merged into one.
 const FAN_IN: usize = 4;
+/// Blocks of one column that a step decodes, about.
+const READ_BLOCKS: usize = 64;
+/// Deletes that a step remaps; fewer are left to the commit.
+const REMAP_ROWS: u64 = 256;
 
-/// A segment being read in key order, without its deleted rows.
+/// A merge under way.
+pub(crate) struct Merge {
+    table: Arc<Table>,
+    partition: u32,
+    columns: Vec<ColumnSpec>,
+    sources: Vec<Source>,
+    builder: SegmentBuilder,
+    picks: Vec<Pick>,
+    /// The file being written.
+    writing: Option<SegmentFile>,
+    files: Vec<Arc<Segment>>,
+    /// One for each file: rows that were deleted in the sources meanwhile.
+    deleted: Vec<RoaringBitmap>,
+    read: bool,
+}
+
+/// A segment being read in order, without its deleted rows.
 struct Source {
     state: Arc<SegmentState>,
-    deleted: Option<Arc<RoaringBitmap>>,
+    /// Its deletes so far as they are left out, or remapped.
+    deleted: RoaringBitmap,
     next_block: usize,
     batch: Batch,
-    /// Key and row of the block's live rows, ascending.
+    /// Order key and row of the block's live rows, ascending.
     keys: Vec<(Vec<u8>, u32)>,
     at: usize,
+}
+
+/// What a step came to.
+pub(crate) enum Progress {
+    /// There is more to do.
+    More,
+    /// The merge is committed, or there was nothing to merge any more.
+    Done,
 }
 
 impl Store {
     /// Merges the segments of each partition of a table into one sorted run.
     pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        let _one_at_a_time = self.lock_maintenance();
+        let mut maintenance = self.lock_maintenance();
         self.check_open()?;
+        self.abandon(&mut maintenance);
         self.flush_table(table)?;
         let table = &self.newest(table)?;
         for partition in table.partitions() {
@@ -51,17 +86,13 @@ impl Store {
         Ok(())
     }
 
-    /// Merges segments if a partition has too many of one size, or one that is mostly deleted. Answers whether it did.
-    pub(crate) fn merge_some(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<bool> {
+    /// Starts a merge if a partition has too many segments of one size, or one that is mostly deleted.
+    pub(crate) fn start_merge(&self, table: &Arc<Table>, partition: &Partition) -> Result<Option<Merge>> {
         if !partition.may_merge().swap(false, Ordering::Relaxed) {
-            return Ok(false);
+            return Ok(None);
         }
         let sources = self.worth_merging(partition);
-        if sources.is_empty() {
-            return Ok(false);
-        }
-        self.merge(table, partition, &sources)?;
-        Ok(true)
+        Merge::new(self, table, partition, &sources)
     }
 
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
@@ -84,130 +115,219 @@ impl Store {
         classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN).unwrap_or_default()
     }
 
-    pub(crate) fn merge(
-        self: &Arc<Self>,
+    /// A whole merge at once.
+    pub(crate) fn merge(&self, table: &Arc<Table>, partition: &Partition, states: &[Arc<SegmentState>]) -> Result<()> {
+        let Some(mut merge) = Merge::new(self, table, partition, states)? else { return Ok(()) };
+        loop {
+            match merge.step(self) {
+                Ok(Progress::More) => {}
+                Ok(Progress::Done) => return Ok(()),
+                Err(error) => {
+                    merge.abandon(self);
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Merge {
+    fn new(
+        store: &Store,
         table: &Arc<Table>,
         partition: &Partition,
         states: &[Arc<SegmentState>],
-    ) -> Result<()> {
-        let guard = self.snapshot();
-        let at = guard.at();
-        // A segment that is not visible yet waits for its turn; it cannot be read at this snapshot.
-        let states: Vec<_> = states.iter().filter(|s| s.exists_at(at)).cloned().collect();
-        if states.is_empty() {
-            return Ok(());
-        }
-        let files = self.write_merged(table, &states, at)?;
-        let committed = self.commit_merge(table, partition, &states, &files, at);
-        if committed.is_err() {
-            files.iter().for_each(|file| self.remove_file(file.name()));
-        }
-        self.settle_strictly(committed?)
-    }
-
-    fn write_merged(
-        &self,
-        table: &Arc<Table>,
-        states: &[Arc<SegmentState>],
-        at: Timestamp,
-    ) -> Result<Vec<Arc<Segment>>> {
-        let columns = table.segment_columns();
-        let mut sources: Vec<Source> = states
-            .iter()
+    ) -> Result<Option<Merge>> {
+        let visible = store.visible();
+        // A segment that is not visible yet waits for its turn: its commit may still fail.
+        let states = states.iter().filter(|s| s.exists_at(visible));
+        let sources: Vec<Source> = states
             .map(|state| Source {
+                deleted: state.all_deleted().as_ref().clone(),
                 state: state.clone(),
-                deleted: state.deleted_at(at),
                 next_block: 0,
                 batch: Batch::default(),
                 keys: Vec::new(),
                 at: 0,
             })
             .collect();
-        for source in &mut sources {
-            source.fill(table, &columns)?;
+        if sources.is_empty() {
+            return Ok(None);
         }
-        let mut files = Vec::new();
-        let mut builder = SegmentBuilder::new(table.segment_columns());
-        let mut picks: Vec<Pick> = Vec::with_capacity(limits::BLOCK_ROWS);
-        loop {
+        let mut merge = Merge {
+            table: table.clone(),
+            partition: partition.number(),
+            columns: table.segment_columns(),
+            sources,
+            builder: table.segment_builder(),
+            picks: Vec::with_capacity(limits::BLOCK_ROWS),
+            writing: None,
+            files: Vec::new(),
+            deleted: Vec::new(),
+            read: false,
+        };
+        for source in &mut merge.sources {
+            source.fill(&merge.table, &merge.columns)?;
+        }
+        Ok(Some(merge))
+    }
+
+    /// Does a bounded piece of work. After an error the merge must be abandoned.
+    pub(crate) fn step(&mut self, store: &Store) -> Result<Progress> {
+        if !self.is_wanted(store) {
+            self.abandon(store);
+            return Ok(Progress::Done);
+        }
+        if let Some(writing) = &mut self.writing {
+            if let Some(segment) = writing.step(store)? {
+                self.writing = None;
+                self.files.push(segment);
+                self.deleted.push(RoaringBitmap::new());
+            }
+            return Ok(Progress::More);
+        }
+        if !self.read {
+            self.read_some(store)?;
+            return Ok(Progress::More);
+        }
+        if self.remap_some()? {
+            return Ok(Progress::More);
+        }
+        let Some(committed) = self.commit(store)? else {
+            self.abandon(store);
+            return Ok(Progress::Done);
+        };
+        // Whether or not the sync succeeds, the log may name the files from here on.
+        self.files.clear();
+        store.settle_strictly(committed)?;
+        Ok(Progress::Done)
+    }
+
+    /// Removes what was written.
+    pub(crate) fn abandon(&mut self, store: &Store) {
+        if let Some(writing) = self.writing.take() {
+            writing.abandon(store);
+        }
+        self.files.drain(..).for_each(|file| store.remove_file(file.name()));
+    }
+
+    /// Whether the table still has the partition that is being merged. That columns came or went does not matter:
+    /// the new segments are as old as the sources in this.
+    fn is_wanted(&self, store: &Store) -> bool {
+        store.newest(&self.table).is_ok_and(|newest| newest.shares_partitions(&self.table))
+    }
+
+    fn read_some(&mut self, store: &Store) -> Result<()> {
+        let segment_rows = store.options.segment_rows;
+        let mut blocks = 0;
+        while blocks < READ_BLOCKS && self.writing.is_none() {
+            let sources = &mut self.sources;
             let least = (0..sources.len())
                 .filter(|s| sources[*s].key().is_some())
                 .min_by(|a, b| sources[*a].key().cmp(&sources[*b].key()));
-            let Some(least) = least else { break };
+            let Some(least) = least else {
+                push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
+                self.read = true;
+                if self.builder.rows() > 0 {
+                    self.begin_writing(store)?;
+                }
+                return Ok(());
+            };
             let other = (0..sources.len()).filter(|s| *s != least).filter_map(|s| sources[s].key()).min();
             let bound = other.map(<[u8]>::to_vec);
-            let room = limits::BLOCK_ROWS.min(self.options.segment_rows.saturating_sub(builder.rows()));
+            let room = limits::BLOCK_ROWS.min(segment_rows.saturating_sub(self.builder.rows()));
             let source = &mut sources[least];
             // A run of this source's rows, up to the next key of any other.
             while let Some((key, row)) = source.keys.get(source.at)
                 && bound.as_ref().is_none_or(|bound| key < bound)
-                && picks.len() < room
+                && self.picks.len() < room
             {
-                picks.push(Pick { batch: least as u32, row: *row });
+                self.picks.push(Pick { batch: least as u32, row: *row });
                 source.at += 1;
             }
             let exhausted = source.at == source.keys.len();
-            if exhausted || picks.len() == room {
+            if exhausted || self.picks.len() == room {
                 // Picks refer to the sources' current blocks, so they go before a block is replaced.
-                push(&columns, &sources, &mut picks, &mut builder);
+                push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
+                blocks += self.columns.len();
                 if exhausted {
-                    sources[least].fill(table, &columns)?;
+                    self.sources[least].fill(&self.table, &self.columns)?;
+                    blocks += self.columns.len();
                 }
-                if builder.rows() >= self.options.segment_rows {
-                    let full = std::mem::replace(&mut builder, SegmentBuilder::new(table.segment_columns()));
-                    files.push(self.write_segment(full)?);
+                if self.builder.rows() >= segment_rows {
+                    self.begin_writing(store)?;
                 }
             }
         }
-        push(&columns, &sources, &mut picks, &mut builder);
-        if builder.rows() > 0 {
-            files.push(self.write_segment(builder)?);
-        }
-        Ok(files)
+        Ok(())
     }
 
-    fn commit_merge(
-        &self,
-        table: &Arc<Table>,
-        partition: &Partition,
-        states: &[Arc<SegmentState>],
-        files: &[Arc<Segment>],
-        at: Timestamp,
-    ) -> Result<(Timestamp, Lsn)> {
-        let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        let commit = state.last + 1;
-        table.check_newest()?;
-        let mut added: Vec<NewSegment> =
-            files.iter().map(|f| NewSegment { id: f.id(), deleted: RoaringBitmap::new() }).collect();
-        let targets: Vec<SegmentState> =
-            files.iter().map(|f| SegmentState::new(f.clone(), commit, RoaringBitmap::new())).collect();
-        for source in states {
-            for row in source.deleted_since(at) {
-                let key = table.key_of_segment_row(source, row)?;
-                for (target, new) in targets.iter().zip(&mut added) {
-                    if let Some(row) = table.find_in_segment(target, &key)? {
-                        new.deleted.insert(row);
+    fn begin_writing(&mut self, store: &Store) -> Result<()> {
+        let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
+        self.writing = Some(SegmentFile::begin(store, full)?);
+        Ok(())
+    }
+
+    /// Remaps deletes that arrived since the merge began, unless they are few. Answers whether it did.
+    fn remap_some(&mut self) -> Result<bool> {
+        let new: u64 = self.sources.iter().map(|s| s.state.deleted_rows() - s.deleted.len()).sum();
+        if new < REMAP_ROWS {
+            return Ok(false);
+        }
+        self.remap(REMAP_ROWS as usize)?;
+        Ok(true)
+    }
+
+    fn remap(&mut self, mut most: usize) -> Result<()> {
+        for source in &mut self.sources {
+            let new = &*source.state.all_deleted() - &source.deleted;
+            for row in new.iter().take(most) {
+                let key = self.table.key_of_segment_row(&source.state, row)?;
+                for (file, deleted) in self.files.iter().zip(&mut self.deleted) {
+                    if let Some(row) = self.table.find_row(file, &key)? {
+                        deleted.insert(row);
                         break;
                     }
                 }
+                source.deleted.insert(row);
+                most -= 1;
             }
         }
+        Ok(())
+    }
+
+    /// Appends and applies the record. Nothing when the sources are not all there any more.
+    fn commit(&mut self, store: &Store) -> Result<Option<(Timestamp, Lsn)>> {
+        let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = state.last + 1;
+        let table = self.table.clone();
+        let partition = table.partition(self.partition);
+        let there = partition.segments();
+        let is_there =
+            |source: &Source| source.state.is_current() && there.iter().any(|state| Arc::ptr_eq(state, &source.state));
+        if !self.is_wanted(store) || !self.sources.iter().all(is_there) {
+            return Ok(None);
+        }
+        self.remap(usize::MAX)?;
+        let added: Vec<NewSegment> = (self.files.iter().zip(&self.deleted))
+            .map(|(file, deleted)| NewSegment { id: file.id(), deleted: deleted.clone() })
+            .collect();
         let mut payload = record::begin(commit);
-        let dropped: Vec<u64> = states.iter().map(|s| s.segment.id()).collect();
+        let dropped: Vec<u64> = self.sources.iter().map(|s| s.state.segment.id()).collect();
         record::merge(&mut payload, table.place(partition), &dropped, &added)?;
-        let lsn = self.log.append(&payload)?;
+        let lsn = store.log.append(&payload)?;
         state.last = commit;
+        let content = self.sources.iter().map(|s| s.state.content()).max().unwrap_or(0);
         partition.update_segments(|list| {
-            let new = files.iter().zip(added);
-            let content = states.iter().map(|s| s.content()).max().unwrap_or(0);
-            list.extend(new.map(|(file, new)| {
+            list.extend((self.files.iter().zip(added)).map(|(file, new)| {
                 Arc::new(SegmentState::new(file.clone(), commit, new.deleted).with_content(content))
             }));
         });
-        states.iter().for_each(|s| s.drop_at(commit));
-        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(states.iter().cloned());
+        let sources = || self.sources.iter().map(|s| &s.state);
+        sources().for_each(|s| s.drop_at(commit));
+        store.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(sources().cloned());
         table.set_changed(commit);
-        Ok((commit, lsn))
+        Ok(Some((commit, lsn)))
     }
 }
 
@@ -232,16 +352,14 @@ impl Source {
     /// Decodes the next block that has a live row.
     fn fill(&mut self, table: &Table, columns: &[ColumnSpec]) -> Result<()> {
         let segment = self.state.segment.clone();
-        let key_columns = table.segment_key_columns(&self.state)?;
+        let order = table.order_columns(&segment)?;
         self.keys.clear();
         self.at = 0;
         while self.keys.is_empty() && self.next_block < segment.blocks() {
             let start = self.next_block * limits::BLOCK_ROWS;
             let count = limits::BLOCK_ROWS.min(segment.rows() - start);
             self.next_block += 1;
-            let live: Vec<u32> = (0..count as u32)
-                .filter(|row| !self.deleted.as_ref().is_some_and(|d| d.contains(start as u32 + row)))
-                .collect();
+            let live: Vec<u32> = (0..count as u32).filter(|row| !self.deleted.contains(start as u32 + row)).collect();
             if live.is_empty() {
                 continue;
             }
@@ -252,11 +370,10 @@ impl Source {
                     None => Ok(Arc::new(Vector::constant(column.data_type, &table.default_of(column.id), count))),
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let keys: Vec<Vector> =
-                key_columns.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
+            let keys: Vec<Vector> = order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
             for row in live {
                 let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
-                self.keys.push((table.encode_key(&values)?, row));
+                self.keys.push((table.encode_order(&values)?, row));
             }
             self.batch = Batch::new(vectors, count);
         }

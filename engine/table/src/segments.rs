@@ -102,11 +102,9 @@ impl SegmentState {
         self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.contains(row)
     }
 
-    /// Rows deleted by commits after `at`.
-    pub(crate) fn deleted_since(&self, at: Timestamp) -> RoaringBitmap {
-        let before = self.deleted_at(at);
-        let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
-        before.map_or_else(|| (*deletes.all).clone(), |before| &*deletes.all - &*before)
+    /// Rows that any commit has deleted.
+    pub(crate) fn all_deleted(&self) -> Arc<RoaringBitmap> {
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
 
     /// Number of rows that any commit has deleted.

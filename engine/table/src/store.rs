@@ -2,6 +2,7 @@
 //! that is stepped from outside.
 
 use crate::commit::CommitState;
+use crate::merge::{Merge, Progress};
 use crate::record;
 use crate::segments::SegmentState;
 use crate::table::Table;
@@ -63,6 +64,12 @@ pub(crate) struct CatalogState {
     pub views: BTreeMap<String, Arc<ViewSchema>>,
 }
 
+/// House-keeping that goes on from step to step.
+#[derive(Default)]
+pub(crate) struct Maintenance {
+    merge: Option<Merge>,
+}
+
 /// One database's storage. Shared between threads.
 pub struct Store {
     pub(crate) host: Host,
@@ -81,7 +88,9 @@ pub struct Store {
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
     pub(crate) last_ddl: AtomicU64,
-    maintenance: Mutex<()>,
+    maintenance: Mutex<Maintenance>,
+    /// A merge is under way.
+    merging: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -142,7 +151,8 @@ impl Store {
             last_sync_ns: AtomicU64::new(0),
             garbage: Mutex::default(),
             last_ddl: AtomicU64::new(0),
-            maintenance: Mutex::new(()),
+            maintenance: Mutex::default(),
+            merging: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         })
     }
@@ -274,14 +284,16 @@ impl Store {
     pub fn needs_maintenance(&self) -> bool {
         self.tables().iter().any(|t| t.wanting_flush(self.options.flush_bytes).is_some())
             || self.tables().iter().flat_map(|t| t.partitions()).any(|p| p.may_merge().load(Ordering::Relaxed))
+            || self.merging.load(Ordering::Relaxed)
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
 
-    /// Does one piece of house-keeping: a due sync, a snapshot, a flush, a merge, or removing files nobody needs.
+    /// Does one piece of house-keeping: a due sync, a snapshot, a flush, a step of a merge, or removing files nobody
+    /// needs.
     /// Answers whether there may be more to do.
     pub fn maintain(self: &Arc<Self>) -> Result<bool> {
-        let Ok(_one_at_a_time) = self.maintenance.try_lock() else { return Ok(false) };
+        let Ok(mut maintenance) = self.maintenance.try_lock() else { return Ok(false) };
         self.check_open()?;
         if self.sync_is_due() {
             self.sync_log()?;
@@ -297,14 +309,38 @@ impl Store {
                 return Ok(true);
             }
         }
+        if maintenance.merge.is_none() {
+            maintenance.merge = self.find_merge()?;
+        }
+        let Some(merge) = &mut maintenance.merge else { return self.collect_garbage() };
+        match merge.step(self) {
+            Ok(Progress::More) => self.merging.store(true, Ordering::Relaxed),
+            Ok(Progress::Done) => self.abandon(&mut maintenance),
+            Err(error) => {
+                self.abandon(&mut maintenance);
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    fn find_merge(&self) -> Result<Option<Merge>> {
         for table in self.tables() {
             for partition in table.partitions() {
-                if self.merge_some(&table, partition)? {
-                    return Ok(true);
+                if let Some(merge) = self.start_merge(&table, partition)? {
+                    return Ok(Some(merge));
                 }
             }
         }
-        self.collect_garbage()
+        Ok(None)
+    }
+
+    /// Gives up the merge that is under way, if there is one.
+    pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
+        if let Some(mut merge) = maintenance.merge.take() {
+            merge.abandon(self);
+        }
+        self.merging.store(false, Ordering::Relaxed);
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
@@ -317,7 +353,7 @@ impl Store {
     }
 
     /// Flushes, merges and snapshots run one at a time.
-    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, Maintenance> {
         self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -384,6 +420,7 @@ impl Store {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.abandon(&mut self.lock_maintenance());
         self.sync_log()?;
         self.log.close()
     }

@@ -8,7 +8,7 @@ use crate::record::Place;
 use crate::segments::SegmentState;
 use nacre_column::Batch;
 use nacre_rowstore::Row;
-use nacre_segment::ColumnSpec;
+use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::row::{self, RowLayout};
 use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -260,6 +260,26 @@ impl Table {
         columns
     }
 
+    /// Collects rows for a segment of this table. They must come in the order of [`Table::encode_order`].
+    pub(crate) fn segment_builder(&self) -> SegmentBuilder {
+        SegmentBuilder::new(self.segment_columns())
+    }
+
+    /// Positions, inside a segment, of the columns that its rows are sorted by.
+    pub(crate) fn order_columns(&self, segment: &Segment) -> Result<Vec<usize>> {
+        self.key_positions(segment)
+    }
+
+    /// Encodes the values of the columns that rows are sorted by.
+    pub(crate) fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
+        self.encode_key(values)
+    }
+
+    /// Whether both are versions of one table that has not been emptied in between.
+    pub(crate) fn shares_partitions(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.partitions, &other.partitions)
+    }
+
     /// Value of a column in segments older than it.
     pub(crate) fn default_of(&self, column_id: u32) -> Value {
         self.schema.columns.iter().find(|c| c.id == column_id).map_or(Value::Null, |c| c.default.clone())
@@ -267,11 +287,14 @@ impl Table {
 
     /// Positions, inside a segment, of the key's columns.
     pub(crate) fn segment_key_columns(&self, state: &SegmentState) -> Result<Vec<usize>> {
+        self.key_positions(&state.segment)
+    }
+
+    fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
         let find = |id: u32| {
-            state
-                .segment
+            segment
                 .column_index(id)
-                .ok_or_else(|| Error::corrupt(format!("segment {}: key column {id} is missing", state.segment.name())))
+                .ok_or_else(|| Error::corrupt(format!("segment {}: key column {id} is missing", segment.name())))
         };
         match self.key_columns() {
             Some(columns) => columns.iter().map(|c| find(self.schema.columns[*c].id)).collect(),
@@ -286,8 +309,13 @@ impl Table {
 
     /// Row of a key in one segment, deleted or not.
     pub(crate) fn find_in_segment(&self, state: &SegmentState, key: &[Value]) -> Result<Option<u32>> {
-        let columns = self.segment_key_columns(state)?;
-        Ok(state.segment.search(&columns, key)?.map(|row| row as u32))
+        self.find_row(&state.segment, key)
+    }
+
+    /// Row of a key in a segment.
+    pub(crate) fn find_row(&self, segment: &Segment, key: &[Value]) -> Result<Option<u32>> {
+        let columns = self.key_positions(segment)?;
+        Ok(segment.search(&columns, key)?.map(|row| row as u32))
     }
 
     /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new

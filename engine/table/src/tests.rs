@@ -205,7 +205,7 @@ fn run_seed(seed: u64) {
     let mut readers: Vec<(Transaction, Model)> = Vec::new();
     for step in 0..60 {
         let table = store.table("t").unwrap();
-        match random.below(17) {
+        match random.below(19) {
             0 => store.flush(&table).unwrap(),
             1 => store.write_snapshot().unwrap(),
             2 => {
@@ -217,9 +217,15 @@ fn run_seed(seed: u64) {
             3 => readers.push((store.begin().unwrap(), model.clone())),
             12 => store.merge_all(&table).unwrap(),
             13 => while store.maintain().unwrap() {},
+            // A merge that is left in the middle goes on beside everything else.
+            17 | 18 => {
+                for _ in 0..random.below(12) {
+                    store.maintain().unwrap();
+                }
+            }
             14 | 15 => alter(&store, &table, step),
             16 if random.below(3) == 0 => {
-                store.truncate(&[table.clone()]).unwrap();
+                store.truncate(std::slice::from_ref(&table)).unwrap();
                 model.clear();
             }
             4 => bulk(&store, &table, &mut model, &mut random),
@@ -432,6 +438,63 @@ fn row_numbers_stay_unique_after_reopening() {
         }
         let reader = store.begin().unwrap();
         assert_eq!(scan(&reader.view(&table)).unwrap().len(), 2 * (round + 1));
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+/// Segments in which many deletes arrive while they are being merged.
+#[test]
+fn a_merge_is_stepped_and_deletes_overtake_it() {
+    let rows: Vec<_> = (0..2_000).map(|id| row(id, "a", id)).collect();
+    for end in ["commit", "close", "drop", "truncate"] {
+        let (files, store, table) = open_with(&rows);
+        store.flush(&table).unwrap();
+        for _ in 0..3 {
+            let mut load = store.bulk_load(&table, OnDuplicate::Replace);
+            load.append(&batch(&rows)).unwrap();
+            load.finish().unwrap();
+        }
+        let mut steps = 0;
+        assert!(store.maintain().unwrap());
+        while store.needs_maintenance() {
+            store.maintain().unwrap();
+            steps += 1;
+            if steps == 1 && end != "commit" {
+                break;
+            }
+            if steps < 4 {
+                let mut t = store.begin().unwrap();
+                for id in (steps * 400)..(steps * 400 + 300) {
+                    let at = locate(&t, &table, id);
+                    t.delete(&table, &[at]).unwrap();
+                }
+                t.commit().unwrap();
+            }
+        }
+        let on_disk = || -> Vec<String> {
+            let names = nacre_host::LocalStore::list(&*files).unwrap();
+            names.into_iter().filter(|n| n.starts_with("seg-")).collect()
+        };
+        match end {
+            "close" => store.close().unwrap(),
+            "drop" => store.drop_table(&table).unwrap(),
+            "truncate" => store.truncate(std::slice::from_ref(&table)).unwrap(),
+            _ => {
+                assert!(steps > 3, "the merge took {steps} steps");
+                let reader = store.begin().unwrap();
+                assert_eq!(scan(&reader.view(&table)).unwrap().len(), 2_000 - 900);
+                assert_eq!(store.check().unwrap(), Vec::<String>::new());
+                continue;
+            }
+        }
+        while end != "close" && store.maintain().unwrap() {}
+        let known: Vec<String> = table.segments().iter().map(|s| s.segment.name().to_string()).collect();
+        match end {
+            "close" => assert!(on_disk().iter().all(|name| known.contains(name)), "{:?} of {known:?}", on_disk()),
+            _ => assert_eq!(on_disk(), Vec::<String>::new(), "{end}"),
+        }
+        drop((table, store));
+        let store = Store::open(host(&files), options()).unwrap();
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
     }
 }

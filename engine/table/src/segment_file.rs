@@ -1,0 +1,61 @@
+//! A segment file on its way: encoded and written some blocks at a time, then synced and opened.
+
+use crate::store::{Store, file_name_of_segment};
+use nacre_host::LocalFile;
+use nacre_segment::{Segment, SegmentBuilder, SegmentWriter};
+use nacre_types::Result;
+use std::sync::Arc;
+
+/// Blocks of one column that a step encodes.
+const WRITE_BLOCKS: usize = 16;
+
+/// A file being written. Nothing names it yet: left behind, it is an orphan that the next start removes.
+pub(crate) struct SegmentFile {
+    id: u64,
+    name: String,
+    file: Arc<dyn LocalFile>,
+    writer: SegmentWriter,
+}
+
+impl SegmentFile {
+    /// Makes the file.
+    pub fn begin(store: &Store, builder: SegmentBuilder) -> Result<SegmentFile> {
+        let writer = builder.into_writer()?;
+        let id = store.next_segment_id();
+        let name = file_name_of_segment(id);
+        Ok(SegmentFile { id, file: store.host.store.create(&name)?, name, writer })
+    }
+
+    /// Writes some blocks; answers the segment once it is complete and synced.
+    pub fn step(&mut self, store: &Store) -> Result<Option<Arc<Segment>>> {
+        if self.writer.step(&*self.file, WRITE_BLOCKS)?.is_none() {
+            return Ok(None);
+        }
+        self.file.sync()?;
+        let segment = Segment::open(self.file.clone(), &self.name, self.id, store.cache.clone())?;
+        Ok(Some(Arc::new(segment)))
+    }
+
+    /// Removes the file.
+    pub fn abandon(self, store: &Store) {
+        drop(self.file);
+        store.remove_file(&self.name);
+    }
+}
+
+impl Store {
+    /// Writes a segment file and syncs it. The caller removes it when its commit fails.
+    pub(crate) fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {
+        let mut file = SegmentFile::begin(self, builder)?;
+        loop {
+            match file.step(self) {
+                Ok(None) => {}
+                Ok(Some(segment)) => return Ok(segment),
+                Err(error) => {
+                    file.abandon(self);
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
