@@ -47,6 +47,10 @@ pub(super) struct Source {
     needed_by_rest: Vec<bool>,
     /// Which output columns somebody looks at; stand-ins are made for the others.
     needed: Vec<bool>,
+    /// Nobody asks for a column, a filter or a place: rows are only counted.
+    counts_only: bool,
+    /// Rows of segments counted and not handed out yet.
+    counted: u64,
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
     memory: MemoryScan,
@@ -86,6 +90,8 @@ impl Source {
             filtered,
             needed_by_rest,
             needed: vec![true; projection.len()],
+            counts_only: projection.is_empty() && filters.is_empty() && !locators,
+            counted: 0,
             memory: view.memory(projection, locators),
             segments: view.segments.into_iter(),
             current: None,
@@ -112,7 +118,17 @@ impl Source {
                 }
                 continue;
             }
+            if self.counted > 0 {
+                let rows = self.counted.min(limits::VECTOR_ROWS as u64) as usize;
+                self.counted -= rows as u64;
+                return Ok(Some((Batch::new(Vec::new(), rows), Origin::Memory(Vec::new()))));
+            }
             match self.segments.next() {
+                Some(view) if self.counts_only => {
+                    let deleted = view.deleted.map_or(0, |deleted| deleted.len());
+                    self.counted = (view.segment.rows() as u64).saturating_sub(deleted);
+                    count(&context.statistics.segments_read, 1);
+                }
                 Some(view) => self.current = self.open(view, context),
                 None => return self.next_memory(context),
             }

@@ -170,6 +170,7 @@ fn zone_maps_skip_blocks() {
 fn counting_decodes_nothing() {
     let (fixture, table, there) = fixture();
     assert_eq!(result(&fixture, &scan(&table, &[], Vec::new())).len(), there.len());
+    assert_eq!(fixture.statistics.blocks_read.get(), 0, "rows are counted without reading");
     // The rowstore's rows are counted as read; none of the segments' are.
     assert_eq!((fixture.statistics.rows_read.get(), fixture.statistics.bytes_read.get()), (500, 0));
 }
