@@ -4,9 +4,11 @@
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
 
 use crate::segment::Segment;
+use nacre_column::Values;
 use nacre_column::encoding::{Block, Scalar};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 impl Segment {
@@ -30,14 +32,9 @@ impl Segment {
         // need not ascend strictly, so both searches keep only what they have tested: everything
         // before `first` is below, everything from `past` on is above.
         let blocks = self.blocks();
-        let (mut first, mut undecided) = (0, blocks);
-        while first < undecided {
-            let middle = first.midpoint(undecided);
-            match self.compare_zone(middle, key_columns, key)? {
-                Some(Ordering::Less) => first = middle + 1,
-                _ => undecided = middle,
-            }
-        }
+        let guess = self.guess(blocks, blocks, key_columns, key);
+        let below = |block| Ok(self.compare_zone(block, key_columns, key)? == Some(Ordering::Less));
+        let mut first = first_not_below(0, blocks, guess, below)?;
         // Most keys lie in one block, so look near before looking far.
         let (mut low, mut past, mut step) = (first, blocks, 1);
         while low < past {
@@ -75,12 +72,9 @@ impl Segment {
             let narrow = || -> Result<(usize, usize)> {
                 let view = self.open_block(&held, column, block)?;
                 let order = |row| view.get(row)?.compare(key).ok_or_else(|| mismatch(self, column));
-                let (mut low, mut high) = (start, end);
-                while low < high {
-                    let middle = low.midpoint(high);
-                    if order(middle)?.is_lt() { low = middle + 1 } else { high = middle }
-                }
-                let first = low;
+                let guess = if position == 0 { self.guess(block, end, key_columns, &[key]) } else { None };
+                let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
+                let mut low = first;
                 if position + 1 == key_columns.len() {
                     // Nothing to narrow for: one look tells whether the key is there.
                     return Ok((first, if first < end && order(first)?.is_eq() { first + 1 } else { first }));
@@ -103,6 +97,19 @@ impl Segment {
             }
         }
         Ok((start, start < end))
+    }
+
+    /// Where among `len` rows or blocks in order the first key column would reach the key if it grew evenly between
+    /// its bounds, which are those of a block, or, in the place after the last block, of the whole column. `None` for
+    /// columns that are not 64-bit integers.
+    fn guess<V: Borrow<Value>>(&self, bounds: usize, len: usize, key_columns: &[usize], key: &[V]) -> Option<usize> {
+        let entry = &self.columns[*key_columns.first()?];
+        let key = nacre_types::key::integer(key.first()?.borrow())?;
+        let (Values::I64(min), Values::I64(max)) = (&entry.bounds.min, &entry.bounds.max) else { return None };
+        let (min, max) = (i128::from(*min.get(bounds)?), i128::from(*max.get(bounds)?));
+        let share = (key - min) as f64 / (max - min + 1) as f64;
+        // A share outside of 0 to 1 is cut off by the cast and by who uses the guess.
+        Some((share * len as f64) as usize)
     }
 
     /// How a row orders to the key.
@@ -146,7 +153,77 @@ impl Segment {
     }
 }
 
+/// The first in `low..high` that is not below, where those that are below come first. Looks around the guess in steps
+/// that grow eightfold, then halves what is left: with a good guess two looks, with a bad one few more than without.
+fn first_not_below(
+    mut low: usize,
+    mut high: usize,
+    guess: Option<usize>,
+    below: impl Fn(usize) -> Result<bool>,
+) -> Result<usize> {
+    if let Some(guess) = guess
+        && low < high
+    {
+        let guess = guess.clamp(low, high - 1);
+        let mut step = 1;
+        if below(guess)? {
+            low = guess + 1;
+            while step <= high - low {
+                if !below(low + step - 1)? {
+                    high = low + step - 1;
+                    break;
+                }
+                (low, step) = (low + step, step * 8);
+            }
+        } else {
+            high = guess;
+            while step <= high - low {
+                if below(high - step)? {
+                    low = high - step + 1;
+                    break;
+                }
+                (high, step) = (high - step, step * 8);
+            }
+        }
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if below(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
 #[cold]
 fn mismatch(segment: &Segment, column: usize) -> Error {
     Error::type_error(format!("key value is not {}", segment.columns()[column].data_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_not_below;
+    use std::cell::Cell;
+
+    /// The answer and how often `below` was asked.
+    fn find(rows: usize, answer: usize, guess: Option<usize>) -> (usize, usize) {
+        let looks = Cell::new(0);
+        let below = |row| {
+            looks.set(looks.get() + 1);
+            Ok(row < answer)
+        };
+        (first_not_below(0, rows, guess, below).unwrap_or(usize::MAX), looks.get())
+    }
+
+    #[test]
+    fn a_good_guess_saves_looks_and_a_bad_one_costs_few() {
+        for answer in [0, 1, 17, 2_000, 4_000, 4_095, 4_096] {
+            assert!(find(4_096, answer, None).1 <= 13);
+            for guess in [0, 1, 16, 18, 2_000, 2_100, 4_095, 9_999] {
+                let (found, looks) = find(4_096, answer, Some(guess));
+                assert_eq!(found, answer, "from {guess}");
+                assert!(looks <= 18, "{looks} looks for {answer} from {guess}");
+            }
+            assert!(find(4_096, answer, Some(answer)).1 <= 2);
+        }
+        assert_eq!(find(0, 0, Some(3)), (0, 0));
+    }
 }
