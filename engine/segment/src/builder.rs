@@ -7,13 +7,14 @@
 use crate::bounds::extremes;
 use crate::column::ColumnSpec;
 use crate::footer::{self, ALIGNMENT, ColumnEntry, DictionaryEntry, MAGIC};
+use crate::key_order::order_of;
 use nacre_column::encoding::{ColumnPlan, Scalar, encode_block};
 use nacre_column::{Batch, Bitmap, Values, Vector};
 use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{Error, Result};
+use nacre_types::{DataType, Error, Result};
 
 /// Bytes gathered before the file is written to.
 const WRITE_BYTES: usize = 1 << 20;
@@ -33,13 +34,21 @@ pub struct SegmentBuilder {
     rows: usize,
     memory: usize,
     overflow: bool,
+    /// Key columns and the id of the column of row numbers in key order.
+    key_order: Option<(Vec<usize>, u32)>,
 }
 
 impl SegmentBuilder {
     /// A builder of a segment with these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         let columns = columns.into_iter().map(|spec| Column { spec, blocks: Vec::new(), raw_bytes: 0 }).collect();
-        SegmentBuilder { columns, rows: 0, memory: 0, overflow: false }
+        SegmentBuilder { columns, rows: 0, memory: 0, overflow: false, key_order: None }
+    }
+
+    /// Adds, at the end, a column of this id with the row numbers in the order of the key: for rows that come in
+    /// another order.
+    pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
+        SegmentBuilder { key_order: Some((key_columns, id)), ..self }
     }
 
     /// Rows so far.
@@ -75,7 +84,14 @@ impl SegmentBuilder {
     }
 
     /// The same in steps.
-    pub fn into_writer(self) -> Result<SegmentWriter> {
+    pub fn into_writer(mut self) -> Result<SegmentWriter> {
+        if let Some((key, id)) = self.key_order.take() {
+            let keys: Vec<&[Rows]> = key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            let order = order_of(&keys, self.rows);
+            let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
+            let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            self.columns.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
+        }
         if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
             return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
         }

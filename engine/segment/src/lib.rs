@@ -9,6 +9,7 @@ mod builder;
 mod cache;
 mod column;
 mod footer;
+mod key_order;
 mod search;
 mod segment;
 mod type_code;

@@ -113,7 +113,7 @@ impl Segment {
     }
 
     /// How a row orders to the key.
-    fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
+    pub(crate) fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
         for (&column, key) in key_columns.iter().zip(key) {
             let compare = |block: &Block<'_>| Ok(block.get(row % BLOCK_ROWS)?.compare(key));
             let order = self.with_block(column, row / BLOCK_ROWS, compare)?;

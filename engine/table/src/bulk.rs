@@ -140,24 +140,24 @@ impl BulkLoad {
 
     fn write_sorted(&self, partition: u32, batches: Vec<Batch>, count: usize) -> Result<Loaded> {
         let mut builder = self.table.segment_builder();
-        match self.table.key_columns() {
-            None => {
-                let mut number = self.table.partition(partition).reserve_row_numbers(count as u64) as i64;
-                for mut batch in batches {
-                    let numbers: Vec<i64> = (number..number + batch.rows as i64).collect();
-                    number += batch.rows as i64;
-                    batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
-                    builder.push(&batch);
-                }
+        let mut batches = batches;
+        if self.table.key_columns().is_none() {
+            let mut number = self.table.partition(partition).reserve_row_numbers(count as u64) as i64;
+            for batch in &mut batches {
+                let numbers: Vec<i64> = (number..number + batch.rows as i64).collect();
+                number += batch.rows as i64;
+                batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
             }
-            Some(columns) => {
-                let keys = encode_keys(&self.table, columns, &batches)?;
-                if keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes) {
-                    batches.iter().for_each(|batch| builder.push(batch));
-                } else {
-                    self.push_in_order(keys, &batches, &mut builder)?;
-                }
-            }
+        }
+        let row_number = [self.table.schema().columns.len()];
+        let columns = self.table.key_columns().unwrap_or(&row_number);
+        let types = self.table.key_types();
+        let keys = encode_keys(columns, &types, &batches)?;
+        let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
+        if in_order && self.table.sort_columns().is_none() {
+            batches.iter().for_each(|batch| builder.push(batch));
+        } else {
+            self.push_in_order(keys, &batches, &mut builder)?;
         }
         Ok(Loaded { partition, segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
     }
@@ -182,7 +182,18 @@ impl BulkLoad {
                 same
             }),
         }
-        let types = self.table.schema().types();
+        let types: Vec<DataType> = self.table.segment_columns().iter().map(|c| c.data_type).collect();
+        if let Some(sort) = self.table.sort_columns() {
+            let sort_types: Vec<DataType> = sort.iter().map(|c| types[*c]).collect();
+            let orders = encode_keys(sort, &sort_types, batches)?;
+            let first: Vec<usize> =
+                batches.iter().scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.rows))).collect();
+            // Stable: of equal sort keys the lower key comes first.
+            keys.sort_by_key(|key| {
+                let at = first.get(key.pick.batch as usize).map_or(0, |first| first + key.pick.row as usize);
+                orders.get(at).map(|order| order.bytes.as_slice())
+            });
+        }
         let batches: Vec<&Batch> = batches.iter().collect();
         for run in keys.chunks(limits::BLOCK_ROWS) {
             let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
@@ -333,7 +344,7 @@ impl BulkLoad {
             .iter()
             .map(|f| {
                 let state = SegmentState::new(f.segment.clone(), commit, f.rejected.clone());
-                Arc::new(state.with_content(commit))
+                Arc::new(state.with_content(commit).with_bitmaps(&store.bitmaps))
             })
             .collect();
         for partition in table.partitions() {
@@ -449,20 +460,21 @@ struct KeyAt {
     pick: Pick,
 }
 
-fn encode_keys(table: &Table, columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
+/// The columns at these positions, of these types, of all rows in turn.
+fn encode_keys(columns: &[usize], types: &[DataType], batches: &[Batch]) -> Result<Vec<KeyAt>> {
     let mut keys = Vec::with_capacity(batches.iter().map(|b| b.rows).sum());
     for (index, batch) in batches.iter().enumerate() {
         let vectors: Vec<_> = columns.iter().map(|c| (&batch.columns[*c], batch.columns[*c].flat())).collect();
         for row in 0..batch.rows {
             let mut bytes = Vec::with_capacity(columns.len() * 9);
-            for ((vector, flat), column) in vectors.iter().zip(columns) {
+            for ((vector, flat), data_type) in vectors.iter().zip(types) {
                 match &**flat {
                     _ if vector.is_null(row) => bytes.push(0),
                     Values::I64(v) => {
                         bytes.push(1);
                         key::put_i64(&mut bytes, v[row]);
                     }
-                    _ => key::encode(&mut bytes, table.schema().columns[*column].data_type, &vector.value(row))?,
+                    _ => key::encode(&mut bytes, *data_type, &vector.value(row))?,
                 }
             }
             keys.push(KeyAt { bytes, pick: Pick { batch: index as u32, row: row as u32 } });
@@ -483,19 +495,17 @@ fn for_each_overlap(
     if new.rows() == 0 || old.segment.rows() == 0 {
         return Ok(());
     }
-    let columns = table.segment_key_columns(old)?;
-    let first = table.key_of_segment_row(old, 0)?;
-    let last = table.key_of_segment_row(old, old.segment.rows() as u32 - 1)?;
-    let new_columns = table.segment_key_columns(&new_state)?;
-    let start = new.lower_bound(&new_columns, &first)?;
-    let encoded_last = table.encode_key(&last)?;
-    for row in start..new.rows() {
-        let key = table.key_of_segment_row(&new_state, row as u32)?;
-        if table.encode_key(&key)? > encoded_last {
+    let first = table.key_of_segment_row(old, table.row_in_key_order(&old.segment, 0)? as u32)?;
+    let last = table.row_in_key_order(&old.segment, old.segment.rows() - 1)?;
+    let last = table.encode_key(&table.key_of_segment_row(old, last as u32)?)?;
+    for at in table.lower_bound(new, &first)?..new.rows() {
+        let row = table.row_in_key_order(new, at)? as u32;
+        let key = table.key_of_segment_row(&new_state, row)?;
+        if table.encode_key(&key)? > last {
             break;
         }
-        if let Some(old_row) = old.segment.search(&columns, &key)? {
-            found(old_row as u32, row as u32, &key)?;
+        if let Some(old_row) = table.find_row(&old.segment, &key)? {
+            found(old_row, row, &key)?;
         }
     }
     Ok(())

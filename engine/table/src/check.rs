@@ -91,26 +91,41 @@ fn check_keys(
     findings: &mut Vec<String>,
 ) -> Result<()> {
     let (name, segment) = (&table.schema().name, &state.segment);
-    let columns = table.segment_key_columns(state)?;
+    let columns = table.order_columns(segment)?;
+    let key_start = columns.len() - table.key_types().len();
+    let mut in_place: Vec<Vec<u8>> = Vec::new();
     let mut previous: Vec<u8> = Vec::new();
     for start in (0..segment.rows()).step_by(limits::BLOCK_ROWS) {
         let count = limits::BLOCK_ROWS.min(segment.rows() - start);
         let vectors = columns.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<Vec<_>>>()?;
         for row in 0..count {
             let values: Vec<Value> = vectors.iter().map(|v| v.value(row)).collect();
-            let encoded = table.encode_key(&values)?;
-            if start + row > 0 && encoded < previous {
+            let order = table.encode_order(&values)?;
+            let encoded = table.encode_key(&values[key_start..])?;
+            if start + row > 0 && order < previous {
                 report(
                     findings,
                     format!("table {name}: segment {}: row {} is out of order", segment.name(), start + row),
                 );
             }
             if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded)) {
-                let key: Vec<String> = values.iter().map(ToString::to_string).collect();
+                let key: Vec<String> = values[key_start..].iter().map(ToString::to_string).collect();
                 report(findings, format!("table {name}: key ({}) is there twice", key.join(", ")));
             }
-            previous = encoded;
+            previous = order;
+            if table.sort_columns().is_some() {
+                in_place.push(encoded);
+            }
         }
+    }
+    // Strictly ascending, so that no row is there twice, and by their number all are there.
+    let mut previous: Option<&[u8]> = None;
+    for at in 0..in_place.len() {
+        let key = in_place[table.row_in_key_order(segment, at)?].as_slice();
+        if previous.is_some_and(|previous| previous >= key) {
+            report(findings, format!("table {name}: segment {}: key order is wrong at {at}", segment.name()));
+        }
+        previous = Some(key);
     }
     Ok(())
 }

@@ -77,6 +77,9 @@ impl Store {
     }
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
+        if table.sort_columns().is_some() {
+            return self.write_sorted_files(table, partition, upto);
+        }
         let mut files = Vec::new();
         let mut builder = table.segment_builder();
         let mut flushed: Vec<FlushRow> = Vec::new();
@@ -91,15 +94,10 @@ impl Store {
             let mut found: Vec<Row> = Vec::new();
             let mut keys: Vec<Key> = Vec::new();
             for node in &nodes {
-                // Only rows whose newest version is old enough: others would be excluded again at the commit.
-                let Some(newest) = node.newest().filter(|v| v.commit <= upto) else { continue };
-                let Change::Put(row) = newest.change else { continue };
-                if node.is_locked() {
-                    continue;
-                }
+                let Some((row, flush)) = ready(node, upto) else { continue };
                 found.push(table.upgrade(row)?);
                 keys.push(node.key().clone());
-                flushed.push(FlushRow { node: node.clone(), commit: newest.commit });
+                flushed.push(flush);
             }
             push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
             if flushed.len() >= self.options.segment_rows {
@@ -108,6 +106,48 @@ impl Store {
             }
         }
         if !flushed.is_empty() {
+            files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
+        }
+        Ok(files)
+    }
+
+    /// The same for a table whose segments are not sorted by the key: all rows, sorted, make one run of segments.
+    fn write_sorted_files(&self, table: &Table, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
+        let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
+        let mut after: Option<Key> = None;
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
+        let sort = table.sort_columns().unwrap_or_default();
+        loop {
+            nodes.clear();
+            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let Some(last) = nodes.last() else { break };
+            after = Some(last.key().clone());
+            for node in &nodes {
+                let Some((row, flush)) = ready(node, upto) else { continue };
+                let row = table.upgrade(row)?;
+                let values: Vec<_> = sort.iter().map(|column| table.layout().value(&row, *column)).collect();
+                let mut order = table.encode_order(&values)?;
+                order.extend_from_slice(node.key());
+                rows.push((order, row, flush));
+            }
+        }
+        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut files = Vec::new();
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let mut builder = table.segment_builder();
+            let mut flushed: Vec<FlushRow> = Vec::new();
+            while rows.peek().is_some() && flushed.len() < self.options.segment_rows {
+                let room = limits::BLOCK_ROWS.min(self.options.segment_rows - flushed.len());
+                let mut found: Vec<Row> = Vec::new();
+                let mut keys: Vec<Key> = Vec::new();
+                for (_, row, flush) in rows.by_ref().take(room) {
+                    found.push(row);
+                    keys.push(flush.node.key().clone());
+                    flushed.push(flush);
+                }
+                builder.push(&rows::to_segment_batch(table, &found, &keys)?);
+            }
             files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
         }
         Ok(files)
@@ -131,7 +171,9 @@ impl Store {
         // meets such a node must find the row in a segment.
         let states: Vec<Arc<SegmentState>> = files
             .iter()
-            .map(|f| Arc::new(SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new())))
+            .map(|f| {
+                Arc::new(SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new()).with_bitmaps(&self.bitmaps))
+            })
             .collect();
         partition.update_segments(|list| list.extend(states.iter().cloned()));
         let mut segments = Vec::with_capacity(files.len());
@@ -171,6 +213,14 @@ impl Store {
         }
         partition.flushed();
     }
+}
+
+/// The row of a node that may be flushed: its newest version is old enough (others would be excluded again at the
+/// commit), and nobody holds its lock.
+fn ready(node: &Arc<Node>, upto: Timestamp) -> Option<(Row, FlushRow)> {
+    let newest = node.newest().filter(|v| v.commit <= upto)?;
+    let Change::Put(row) = newest.change else { return None };
+    (!node.is_locked()).then(|| (row, FlushRow { node: node.clone(), commit: newest.commit }))
 }
 
 /// Keys that stay in the rowstore although their rows are old enough: somebody holds their lock.

@@ -12,6 +12,7 @@
 //! Absent on purpose: SQL, expressions, asynchronous waiting. A write that meets a row lock reports
 //! whom to wait for ([`Transaction::take_blocker`]) and leaves the waiting to its caller.
 
+mod bitmaps;
 mod bulk;
 mod check;
 mod commit;
@@ -46,6 +47,8 @@ pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 
 #[cfg(test)]
 mod failed_sync_tests;
+#[cfg(test)]
+mod merge_tests;
 #[cfg(test)]
 mod overtaking_tests;
 #[cfg(test)]

@@ -320,7 +320,11 @@ impl Merge {
         let content = self.sources.iter().map(|s| s.state.content()).max().unwrap_or(0);
         partition.update_segments(|list| {
             list.extend((self.files.iter().zip(added)).map(|(file, new)| {
-                Arc::new(SegmentState::new(file.clone(), commit, new.deleted).with_content(content))
+                Arc::new(
+                    SegmentState::new(file.clone(), commit, new.deleted)
+                        .with_content(content)
+                        .with_bitmaps(&store.bitmaps),
+                )
             }));
         });
         let sources = || self.sources.iter().map(|s| &s.state);

@@ -1,6 +1,7 @@
 //! Opening a database: the newest snapshot, the log after it, and nothing else. Segment files that
 //! neither names are orphans of work that never committed, and are removed.
 
+use crate::bitmaps::BitmapCache;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment, Operation, Place};
 use crate::segments::SegmentState;
@@ -57,6 +58,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     )?;
     let mut replay = replay.into_inner();
     let cache = BlockCache::new(options.cache_bytes);
+    let bitmaps = BitmapCache::new(Store::bitmap_bytes(&options));
     let mut catalog = CatalogState::default();
     let mut referenced = nacre_types::hash::Set::default();
     let mut ids: Vec<TableId> = replay.tables.keys().copied().collect();
@@ -71,7 +73,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
                 let segment = open_segment(&host, &cache, &table, &name, id)?;
                 referenced.insert(name);
                 check_deleted(&segment, &deleted)?;
-                states.push(Arc::new(SegmentState::new(segment, 0, deleted)));
+                states.push(Arc::new(SegmentState::new(segment, 0, deleted).with_bitmaps(&bitmaps)));
             }
             for state in &states {
                 see_row_numbers(&table, partition, state)?;
@@ -89,7 +91,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
         }
     }
     let next = NextIds { commit: replay.commit, segment: replay.next_segment, table: replay.next_table };
-    Ok(Store::assemble(host, options, log, cache, catalog, next))
+    Ok(Store::assemble(host, options, log, (cache, bitmaps), catalog, next))
 }
 
 fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {

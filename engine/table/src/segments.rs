@@ -1,6 +1,7 @@
 //! A segment as a member of a table: since when, until when, and which of its rows are deleted as of
 //! when (seed: Doris' multi-version delete bitmap).
 
+use crate::bitmaps::BitmapCache;
 use nacre_segment::Segment;
 use nacre_types::Timestamp;
 use roaring::RoaringBitmap;
@@ -19,6 +20,8 @@ pub struct SegmentState {
     /// No row's content is newer than this, but for rows whose rowstore node says so itself.
     content: Timestamp,
     deletes: RwLock<Deletes>,
+    /// Where bitmaps between the deltas are kept.
+    merged: Option<Arc<BitmapCache>>,
 }
 
 /// Deleted rows by commit timestamp.
@@ -42,12 +45,18 @@ impl SegmentState {
             dropped: AtomicU64::new(FOREVER),
             content: 0,
             deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
+            merged: None,
         }
     }
 
     /// The same with rows that came or changed at `content` without a rowstore node to tell: a bulk load's.
     pub fn with_content(self, content: Timestamp) -> SegmentState {
         SegmentState { content, ..self }
+    }
+
+    /// The same with a cache for bitmaps of old snapshots.
+    pub(crate) fn with_bitmaps(self, merged: &Arc<BitmapCache>) -> SegmentState {
+        SegmentState { merged: Some(merged.clone()), ..self }
     }
 
     /// See [`SegmentState::with_content`].
@@ -82,9 +91,17 @@ impl SegmentState {
         } else if seen == 0 {
             deletes.base.clone()
         } else {
-            let mut merged = (*deletes.base).clone();
-            deletes.deltas[..seen].iter().for_each(|(_, delta)| merged |= delta);
-            Arc::new(merged)
+            let merge = || {
+                let mut merged = (*deletes.base).clone();
+                deletes.deltas[..seen].iter().for_each(|(_, delta)| merged |= delta);
+                merged
+            };
+            // Up to this delta nothing is ever added, so the bitmap stays right.
+            let newest = deletes.deltas[seen - 1].0;
+            match &self.merged {
+                Some(cache) => cache.get((self.segment.id(), newest), merge),
+                None => Arc::new(merge()),
+            }
         };
         (!merged.is_empty()).then_some(merged)
     }

@@ -1,6 +1,7 @@
 //! The storage of one database: catalog, log, timestamps, snapshots of readers, and the house-keeping
 //! that is stepped from outside.
 
+use crate::bitmaps::BitmapCache;
 use crate::commit::CommitState;
 use crate::merge::{Merge, Progress};
 use crate::record;
@@ -76,6 +77,7 @@ pub struct Store {
     pub(crate) options: StoreOptions,
     pub(crate) log: Log,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) bitmaps: Arc<BitmapCache>,
     pub(crate) catalog: RwLock<CatalogState>,
     pub(crate) commit: Mutex<CommitState>,
     /// The newest commit that new snapshots see.
@@ -132,7 +134,7 @@ impl Store {
         host: Host,
         options: StoreOptions,
         log: Log,
-        cache: Arc<BlockCache>,
+        (cache, bitmaps): (Arc<BlockCache>, Arc<BitmapCache>),
         catalog: CatalogState,
         next: NextIds,
     ) -> Arc<Store> {
@@ -141,6 +143,7 @@ impl Store {
             options,
             log,
             cache,
+            bitmaps,
             catalog: RwLock::new(catalog),
             commit: Mutex::new(CommitState { last: next.commit }),
             visible: AtomicU64::new(next.commit),
@@ -394,6 +397,7 @@ impl Store {
         };
         if !ready.is_empty() {
             let gone: Vec<u64> = ready.iter().map(|s| s.segment.id()).collect();
+            self.bitmaps.forget(&gone);
             // Under the commit lock, like every change of a table's segments.
             let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
             for table in self.tables() {
@@ -423,6 +427,11 @@ impl Store {
         self.abandon(&mut self.lock_maintenance());
         self.sync_log()?;
         self.log.close()
+    }
+
+    /// Bytes for delete bitmaps of old snapshots, beside the block cache.
+    pub(crate) fn bitmap_bytes(options: &StoreOptions) -> usize {
+        options.cache_bytes / 16
     }
 
     /// Log settings: a chunk is sealed at a quarter of the snapshot distance.

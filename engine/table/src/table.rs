@@ -28,6 +28,9 @@ struct OlderRows {
     columns: Vec<u32>,
 }
 
+/// Column id, inside segments that are sorted by something else than the key, of the row numbers in key order.
+pub(crate) const KEY_ORDER_COLUMN: u32 = u32::MAX - 1;
+
 /// One table of a database, from one change of its schema to the next.
 pub struct Table {
     schema: Arc<TableSchema>,
@@ -262,17 +265,68 @@ impl Table {
 
     /// Collects rows for a segment of this table. They must come in the order of [`Table::encode_order`].
     pub(crate) fn segment_builder(&self) -> SegmentBuilder {
-        SegmentBuilder::new(self.segment_columns())
+        let builder = SegmentBuilder::new(self.segment_columns());
+        if self.sort_columns().is_none() {
+            return builder;
+        }
+        let key = self.key_columns().map_or_else(|| vec![self.schema.columns.len()], <[usize]>::to_vec);
+        builder.with_key_order(key, KEY_ORDER_COLUMN)
+    }
+
+    /// Columns of the sort key, unless rows in key order are in this order too.
+    pub(crate) fn sort_columns(&self) -> Option<&[usize]> {
+        let sort = self.schema.sort_key.as_ref()?;
+        if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) { None } else { Some(&sort.columns) }
+    }
+
+    /// In a segment that is not sorted by the key, the position of the column with the row numbers in key order.
+    fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
+        if self.sort_columns().is_none() {
+            return Ok(None);
+        }
+        let found = segment.column_index(KEY_ORDER_COLUMN);
+        found.map(Some).ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
+    }
+
+    /// The row at a position in key order.
+    pub(crate) fn row_in_key_order(&self, segment: &Segment, at: usize) -> Result<usize> {
+        match self.key_order(segment)? {
+            Some(order) => segment.row_in_order(order, at),
+            None => Ok(at),
+        }
+    }
+
+    /// The first position in key order whose key is not below this one.
+    pub(crate) fn lower_bound(&self, segment: &Segment, key: &[Value]) -> Result<usize> {
+        let columns = self.key_positions(segment)?;
+        match self.key_order(segment)? {
+            Some(order) => segment.lower_bound_in_order(order, &columns, key),
+            None => segment.lower_bound(&columns, key),
+        }
     }
 
     /// Positions, inside a segment, of the columns that its rows are sorted by.
     pub(crate) fn order_columns(&self, segment: &Segment) -> Result<Vec<usize>> {
-        self.key_positions(segment)
+        let mut positions = Vec::new();
+        for column in self.sort_columns().unwrap_or_default() {
+            let id = self.schema.columns[*column].id;
+            let missing = || Error::corrupt(format!("segment {}: sort column {id} is missing", segment.name()));
+            positions.push(segment.column_index(id).ok_or_else(missing)?);
+        }
+        // The key comes last, so that the order is one and the same every time.
+        positions.extend(self.key_positions(segment)?);
+        Ok(positions)
     }
 
     /// Encodes the values of the columns that rows are sorted by.
     pub(crate) fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
-        self.encode_key(values)
+        let sort = self.sort_columns().unwrap_or_default();
+        let types = sort.iter().map(|column| self.schema.columns[*column].data_type).chain(self.key_types());
+        let mut out = Vec::with_capacity(values.len() * 9);
+        for (value, data_type) in values.iter().zip(types) {
+            key::encode(&mut out, data_type, value)?;
+        }
+        Ok(out)
     }
 
     /// Whether both are versions of one table that has not been emptied in between.
@@ -315,7 +369,11 @@ impl Table {
     /// Row of a key in a segment.
     pub(crate) fn find_row(&self, segment: &Segment, key: &[Value]) -> Result<Option<u32>> {
         let columns = self.key_positions(segment)?;
-        Ok(segment.search(&columns, key)?.map(|row| row as u32))
+        let found = match self.key_order(segment)? {
+            Some(order) => segment.search_in_order(order, &columns, key)?,
+            None => segment.search(&columns, key)?,
+        };
+        Ok(found.map(|row| row as u32))
     }
 
     /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new

@@ -28,8 +28,12 @@ impl<'a> Binder<'a> {
         if let Some(query) = &create.query {
             return self.create_table_as(schema, create.if_not_exists, query);
         }
+        let mut sort_keys = Vec::new();
         for definition in &create.columns {
-            self.column_definition(definition, &mut schema)?;
+            match sort_key_columns(definition) {
+                Some(names) => sort_keys.push((names, position(definition.name.span.start))),
+                None => self.column_definition(definition, &mut schema)?,
+            }
         }
         if schema.columns.is_empty() {
             return Err(Error::syntax("a table needs at least one column").at(at));
@@ -47,6 +51,9 @@ impl<'a> Binder<'a> {
                 TableConstraint::FulltextOrSpatial(_) => return Err(unsupported("FULLTEXT and SPATIAL KEY")),
                 TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
             }
+        }
+        for (names, at) in sort_keys {
+            set_sort_key(&mut schema, &names, at)?;
         }
         Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
     }
@@ -91,6 +98,9 @@ impl<'a> Binder<'a> {
         // `SORT KEY (a)` and `SHARD KEY (a)` read as columns of a type KEY.
         if let ast::DataType::Custom(type_name, _) = &definition.data_type {
             let is_key = matches!(type_name.0.as_slice(), [ast::ObjectNamePart::Identifier(i)] if i.value.eq_ignore_ascii_case("key"));
+            if is_key && definition.name.quote_style.is_none() && name.eq_ignore_ascii_case("sort") {
+                return Err(Error::syntax("SORT KEY goes into CREATE TABLE").at(at));
+            }
             if is_key && definition.name.quote_style.is_none() {
                 return Err(unsupported(&format!("{} KEY", name.to_ascii_uppercase())).at(at));
             }
@@ -191,6 +201,48 @@ fn set_primary_key(schema: &mut TableSchema, columns: Vec<usize>, at: Option<Pos
         column.nullable = false;
     }
     schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
+    Ok(())
+}
+
+/// `SORT KEY (a, b)` reads as a column `SORT` of a type `KEY(a, b)`.
+fn sort_key_columns(definition: &ast::ColumnDef) -> Option<Vec<String>> {
+    let ast::DataType::Custom(type_name, columns) = &definition.data_type else { return None };
+    let [ast::ObjectNamePart::Identifier(key)] = type_name.0.as_slice() else { return None };
+    let named = |ident: &ast::Ident, name: &str| ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(name);
+    if !named(&definition.name, "sort") || !named(key, "key") || !definition.options.is_empty() {
+        return None;
+    }
+    let unquoted = |name: &String| match name.strip_prefix(['"', '`']).and_then(|n| n.strip_suffix(['"', '`'])) {
+        Some(inner) => inner.replace("\"\"", "\"").replace("``", "`"),
+        None => name.clone(),
+    };
+    Some(columns.iter().map(unquoted).collect())
+}
+
+fn set_sort_key(schema: &mut TableSchema, names: &[String], at: Option<Position>) -> Result<()> {
+    if schema.sort_key.is_some() {
+        return Err(Error::syntax("a table has one SORT KEY at most").with_sqlstate("42P16").at(at));
+    }
+    if names.is_empty() {
+        return Err(unsupported("an empty SORT KEY").at(at));
+    }
+    let mut columns = Vec::new();
+    for name in names {
+        let Some(column) = schema.column_index(name) else {
+            let error = Error::not_found(format!("column {name} of the SORT KEY does not exist"));
+            let known = schema.columns.iter().map(|c| c.name.as_str());
+            return Err(super::with_suggestion(error.with_sqlstate("42703").at(at), name, known));
+        };
+        if columns.contains(&column) {
+            let error = Error::already_exists(format!("column {name} is in the SORT KEY twice"));
+            return Err(error.with_sqlstate("42701").at(at));
+        }
+        if schema.columns[column].data_type == DataType::Json {
+            return Err(unsupported("a SORT KEY of type JSON").at(at));
+        }
+        columns.push(column);
+    }
+    schema.sort_key = Some(KeyColumns { name: "SORT".into(), columns });
     Ok(())
 }
 

@@ -188,6 +188,10 @@ fn create_table(table: &TableSchema) -> String {
         let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  PRIMARY KEY ({})", names.join(", "));
     }
+    if let Some(key) = &table.sort_key {
+        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += &format!(",\n  SORT KEY ({})", names.join(", "));
+    }
     out += "\n)";
     out
 }

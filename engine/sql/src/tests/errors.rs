@@ -46,7 +46,10 @@ fn messages() {
     fails("create table n (x int, unique (x))", "0A000 unsupported: UNIQUE KEY is not supported");
     fails("create table n (x int unique)", "0A000 unsupported: UNIQUE is not supported (line 1, column 17)");
     fails("create table n (x int, key (x))", "0A000 unsupported: KEY is not supported");
-    fails("create table n (x int, sort key (x))", "0A000 unsupported: SORT KEY is not supported (line 1, column 24)");
+    fails(
+        "create table n (x int, sort key (y))",
+        "42703 not_found: column y of the SORT KEY does not exist (line 1, column 24)",
+    );
     fails("create table n (x int, shard key (x))", "0A000 unsupported: SHARD KEY is not supported (line 1, column 24)");
     fails("create table n (x int, key k (x) using hash)", "0A000 unsupported: KEY is not supported");
     fails(

@@ -1,0 +1,135 @@
+//! Merges beside other work, the order of segments, and bitmaps of old snapshots.
+
+use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
+use crate::{OnDuplicate, Store};
+use nacre_host::memory::MemoryStore;
+use nacre_types::{KeyColumns, Value};
+use std::sync::Arc;
+
+#[test]
+fn long_snapshots_merge_their_bitmaps_once() {
+    let rows: Vec<_> = (0..2_000).map(|id| row(id, "a", id)).collect();
+    let (_, store, table) = open_with(&rows);
+    store.flush(&table).unwrap();
+    let mut readers = Vec::new();
+    for round in 0..12 {
+        readers.push((store.begin().unwrap(), 2_000 - round * 10));
+        let mut t = store.begin().unwrap();
+        for id in round * 10..(round + 1) * 10 {
+            let at = locate(&t, &table, id as i64);
+            t.delete(&table, &[at]).unwrap();
+        }
+        t.commit().unwrap();
+        store.maintain().unwrap();
+    }
+    for _ in 0..3 {
+        for (reader, expected) in &readers {
+            assert_eq!(scan(&reader.view(&table)).unwrap().len(), *expected);
+        }
+    }
+    let (made, held, _) = store.bitmaps.statistics();
+    assert!(made == held as u64 && (10..=11).contains(&made), "{made} made, {held} held");
+    drop(readers);
+    while store.maintain().unwrap() {}
+    store.merge_all(&table).unwrap();
+    assert_eq!(store.bitmaps.statistics().1, 0, "those of segments that are gone are forgotten");
+    let reader = store.begin().unwrap();
+    assert_eq!(scan(&reader.view(&table)).unwrap().len(), 2_000 - 120);
+}
+
+#[test]
+fn segments_are_sorted_by_the_sort_key_and_found_by_the_key() {
+    for keyed in [true, false] {
+        let files = Arc::new(MemoryStore::new());
+        let store = Store::open(host(&files), options()).unwrap();
+        let mut shape = schema("s", keyed);
+        shape.sort_key = Some(KeyColumns { name: "SORT".into(), columns: vec![2] });
+        let table = store.create_table(shape).unwrap();
+        let rows: Vec<_> = (0..2_500).map(|id| row(id, "a", (id * 37) % 101 - 1)).collect();
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&rows)).unwrap();
+        t.commit().unwrap();
+        store.flush(&table).unwrap();
+        let mut load = store.bulk_load(&table, OnDuplicate::Replace);
+        let more: Vec<_> = (2_000..7_000).rev().map(|id| row(id, "a", (id * 41) % 103)).collect();
+        load.append(&batch(&more)).unwrap();
+        load.finish().unwrap();
+        for round in 0..2 {
+            for state in table.segments().iter().filter(|s| s.is_current()) {
+                let segment = &state.segment;
+                let sorted: Vec<_> = (0..segment.rows()).map(|row| segment.get(2, row).unwrap()).collect();
+                let number = |v: &Value| if let Value::Int(n) = v { *n } else { -1 };
+                assert!(sorted.windows(2).all(|pair| number(&pair[0]) <= number(&pair[1])), "round {round}");
+            }
+            let reader = store.begin().unwrap();
+            if keyed {
+                for id in (0..7_000).step_by(97) {
+                    let n = if id < 2_000 { (id * 37) % 101 - 1 } else { (id * 41) % 103 };
+                    let found = reader.get(&table, &[Value::Int(id), Value::Text("a".into())], &[0, 1, 2]).unwrap();
+                    assert_eq!(found, Some(row(id, "a", n)));
+                }
+                assert_eq!(reader.get(&table, &[Value::Int(9_999), Value::Text("a".into())], &[0]).unwrap(), None);
+            }
+            assert_eq!(scan(&reader.view(&table)).unwrap().len(), if keyed { 7_000 } else { 7_500 });
+            assert_eq!(store.check().unwrap(), Vec::<String>::new());
+            store.merge_all(&table).unwrap();
+        }
+    }
+}
+
+/// Segments in which many deletes arrive while they are being merged.
+#[test]
+fn a_merge_is_stepped_and_deletes_overtake_it() {
+    let rows: Vec<_> = (0..2_000).map(|id| row(id, "a", id)).collect();
+    for end in ["commit", "close", "drop", "truncate"] {
+        let (files, store, table) = open_with(&rows);
+        store.flush(&table).unwrap();
+        for _ in 0..3 {
+            let mut load = store.bulk_load(&table, OnDuplicate::Replace);
+            load.append(&batch(&rows)).unwrap();
+            load.finish().unwrap();
+        }
+        let mut steps = 0;
+        assert!(store.maintain().unwrap());
+        while store.needs_maintenance() {
+            store.maintain().unwrap();
+            steps += 1;
+            if steps == 1 && end != "commit" {
+                break;
+            }
+            if steps < 4 {
+                let mut t = store.begin().unwrap();
+                for id in (steps * 400)..(steps * 400 + 300) {
+                    let at = locate(&t, &table, id);
+                    t.delete(&table, &[at]).unwrap();
+                }
+                t.commit().unwrap();
+            }
+        }
+        let on_disk = || -> Vec<String> {
+            let names = nacre_host::LocalStore::list(&*files).unwrap();
+            names.into_iter().filter(|n| n.starts_with("seg-")).collect()
+        };
+        match end {
+            "close" => store.close().unwrap(),
+            "drop" => store.drop_table(&table).unwrap(),
+            "truncate" => store.truncate(std::slice::from_ref(&table)).unwrap(),
+            _ => {
+                assert!(steps > 3, "the merge took {steps} steps");
+                let reader = store.begin().unwrap();
+                assert_eq!(scan(&reader.view(&table)).unwrap().len(), 2_000 - 900);
+                assert_eq!(store.check().unwrap(), Vec::<String>::new());
+                continue;
+            }
+        }
+        while end != "close" && store.maintain().unwrap() {}
+        let known: Vec<String> = table.segments().iter().map(|s| s.segment.name().to_string()).collect();
+        match end {
+            "close" => assert!(on_disk().iter().all(|name| known.contains(name)), "{:?} of {known:?}", on_disk()),
+            _ => assert_eq!(on_disk(), Vec::<String>::new(), "{end}"),
+        }
+        drop((table, store));
+        let store = Store::open(host(&files), options()).unwrap();
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    }
+}
