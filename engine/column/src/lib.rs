@@ -3,6 +3,7 @@
 
 mod batch;
 mod bitmap;
+pub mod codec;
 mod concat;
 pub mod encoding;
 pub mod kernel;

@@ -153,6 +153,26 @@ pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: u
     value & (W::ONES >> (W::BITS - width))
 }
 
+/// Puts one value below `2^width` in a place that is zero. There are bytes for it.
+pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, value: u32) {
+    if width == 0 {
+        return;
+    }
+    let (words, _) = bytes.as_chunks_mut::<4>();
+    let bit = row / LANES * width as usize;
+    let shift = bit as u32 % 32;
+    let at = bit / 32 * LANES + row % LANES;
+    let mut join = |at: usize, bits: u32| {
+        if let Some(word) = words.get_mut(at) {
+            *word = (u32::from_le_bytes(*word) | bits).to_le_bytes();
+        }
+    };
+    join(at, value << shift);
+    if shift + width > 32 {
+        join(at + LANES, value >> (32 - shift));
+    }
+}
+
 /// Eight bytes of 0 or 1 as eight bits, the first one lowest.
 #[inline(always)]
 fn gather(eight: [u8; 8]) -> u8 {

@@ -23,7 +23,7 @@ mod scalar;
 #[cfg(test)]
 mod conformance;
 
-pub use block::{Block, decode_values, encode_values};
+pub use block::{Block, decode_values, encode, encode_values};
 pub use choose::{ColumnPlan, EncodedBlock, encode_block};
 pub use dictionary::{Dictionary, MAX_DICTIONARY_VALUES};
 pub use scalar::Scalar;

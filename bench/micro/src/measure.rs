@@ -1,0 +1,47 @@
+//! Medians of interleaved rounds, and random numbers that are the same in every run.
+
+use std::time::Instant;
+
+const ROUNDS: usize = 15;
+
+/// A named piece of work; answers how many units it did.
+pub type Work<'a> = (String, Box<dyn FnMut() -> usize + 'a>);
+
+/// Nanoseconds a unit of each piece of work: medians over rounds in which each runs once.
+pub fn interleaved(mut works: Vec<Work<'_>>) -> Vec<(String, f64)> {
+    let mut times: Vec<Vec<f64>> = works.iter().map(|_| Vec::new()).collect();
+    for round in 0..=ROUNDS {
+        for (at, (_, work)) in works.iter_mut().enumerate() {
+            let started = Instant::now();
+            let units = work();
+            let elapsed = started.elapsed().as_nanos() as f64 / units.max(1) as f64;
+            // The first round warms up.
+            if round > 0 {
+                times[at].push(elapsed);
+            }
+        }
+    }
+    let median = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    works.into_iter().zip(&mut times).map(|((name, _), times)| (name, median(times))).collect()
+}
+
+/// Xorshift.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}

@@ -1,0 +1,326 @@
+//! Postings lists: strictly ascending row offsets, compressed, read forward with skipping.
+//!
+//! A list is the number of rows as a varint. Up to 16 rows follow as varints: the first row, then each
+//! row's distance from the one before, less one. More rows come in blocks of 128: one entry of 8 bytes
+//! a block (its first row `u32`; `u32`: where its words start in 16-byte units counted from the first
+//! block, in the low 26 bits, and their width in bits in the high 6), then the words of all blocks. A
+//! block is a BP128 block without its head: 128 (the last one fewer) distances from the row before,
+//! less one, packed over four lanes, the first one zero. So a run of rows takes no bits, and whoever
+//! looks for a row reads entries until the block, and decodes only that.
+//!
+//! What the inverted index of a segment needs: [`encode`] once, and a [`Postings`] for each query, with
+//! [`Postings::advance_to`] to intersect several lists by the shortest steps. Bytes are untrusted; a
+//! list that is damaged answers `corrupt` or other rows, ascending all the same.
+
+use super::bp128::{LANES, ROWS, decode};
+use super::corrupt;
+use crate::pack::{pack, packed_bytes, width_of};
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Error, Result};
+
+/// Lists of so many rows have no blocks: most values of most indexes occur once or a few times.
+const FEW: usize = 16;
+const ENTRY_BYTES: usize = 8;
+/// Offsets of blocks count in these, and fit so many bits.
+const UNIT_BYTES: usize = 16;
+const OFFSET_BITS: u32 = 26;
+const DISORDER: &str = "postings do not ascend";
+
+/// Appends the list of some rows, which must ascend strictly.
+pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
+    debug_assert!(rows.is_sorted_by(|a, b| a < b));
+    out.put_varint(rows.len() as u64);
+    let distance = |pair: &[u32]| pair[1].wrapping_sub(pair[0]).wrapping_sub(1);
+    if rows.len() <= FEW {
+        rows.first().into_iter().for_each(|first| out.put_varint(*first as u64));
+        rows.windows(2).for_each(|pair| out.put_varint(distance(pair) as u64));
+        return;
+    }
+    let mut words = Vec::new();
+    for block in rows.chunks(ROWS) {
+        let mut distances = [0u32; ROWS];
+        let mut all = 0;
+        for (out, pair) in distances[1..].iter_mut().zip(block.windows(2)) {
+            *out = distance(pair);
+            all |= *out;
+        }
+        let width = width_of(all as u64);
+        out.put_u32(block[0]);
+        out.put_u32((words.len() / UNIT_BYTES) as u32 | width << OFFSET_BITS);
+        pack::<u32, LANES>(&distances[..block.len()], width, &mut words);
+    }
+    out.extend_from_slice(&words);
+}
+
+/// Rows of a list, going forward.
+pub struct Postings<'a> {
+    entries: &'a [[u8; ENTRY_BYTES]],
+    words: &'a [u8],
+    count: usize,
+    /// Rows of the block reached, and the next one's number among them.
+    rows: [u32; ROWS],
+    have: usize,
+    at: usize,
+    /// Block behind the one reached.
+    next_block: usize,
+    /// The row answered last.
+    last: Option<u32>,
+}
+
+impl<'a> Postings<'a> {
+    /// Reads the head of a list that fills `bytes`.
+    pub fn open(bytes: &'a [u8]) -> Result<Postings<'a>> {
+        let mut reader = Reader::new(bytes, "postings");
+        let count = reader.count(u32::MAX as usize)?;
+        let mut list =
+            Postings { entries: &[], words: &[], count, rows: [0; ROWS], have: 0, at: 0, next_block: 0, last: None };
+        if count <= FEW {
+            let mut previous: Option<u32> = None;
+            for row in list.rows.iter_mut().take(count) {
+                let distance = reader.varint()?;
+                let next = previous.map_or(distance, |p| (p as u64 + 1).saturating_add(distance));
+                *row = u32::try_from(next).map_err(|_| corrupt("postings exceed 32 bits"))?;
+                previous = Some(*row);
+            }
+            list.have = count;
+            reader.finish()?;
+            return Ok(list);
+        }
+        let entries = reader.take(count.div_ceil(ROWS).saturating_mul(ENTRY_BYTES))?;
+        list.entries = entries.as_chunks().0;
+        list.words = reader.take(reader.remaining())?;
+        Ok(list)
+    }
+
+    /// Number of rows of the whole list.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the list has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn first_of(&self, block: usize) -> Option<u32> {
+        let [a, b, c, d, ..] = *self.entries.get(block)?;
+        Some(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// Decodes a block and stands before its first row.
+    fn load(&mut self, block: usize) -> Result<()> {
+        let Some([a, b, c, d, e, f, g, h]) = self.entries.get(block).copied() else {
+            return Err(corrupt("postings have no such block"));
+        };
+        let (first, place) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        let (offset, width) = (place & ((1 << OFFSET_BITS) - 1), place >> OFFSET_BITS);
+        let have = ROWS.min(self.count - block * ROWS);
+        let length = packed_bytes::<u32, LANES>(have, width);
+        let words = self.words.get(offset as usize * UNIT_BYTES..).and_then(|words| words.get(..length));
+        let Some(words) = words.filter(|_| width <= 32) else { return Err(ends_early()) };
+        decode(words, width, first, 1, &mut self.rows, have);
+        // Sums wrap where bytes are damaged; in order they cannot have.
+        let ascends = self.rows[..have].is_sorted_by(|a, b| a < b) && self.last.is_none_or(|last| last < self.rows[0]);
+        if !ascends || self.rows[0] != first {
+            return Err(corrupt(DISORDER));
+        }
+        (self.have, self.at, self.next_block) = (have, 0, block + 1);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Option<u32> {
+        let row = *self.rows[..self.have].get(self.at)?;
+        self.at += 1;
+        self.last = Some(row);
+        Some(row)
+    }
+
+    /// The next row; `None` behind the last.
+    #[expect(clippy::should_implement_trait, reason = "an iterator could not say that bytes are damaged")]
+    pub fn next(&mut self) -> Result<Option<u32>> {
+        if self.at >= self.have {
+            if self.next_block >= self.entries.len() {
+                return Ok(None);
+            }
+            self.load(self.next_block)?;
+        }
+        Ok(self.answer())
+    }
+
+    /// The first row that was not answered yet and is not below `row`; `None` when there is none. Blocks
+    /// before it are not decoded.
+    pub fn advance_to(&mut self, row: u32) -> Result<Option<u32>> {
+        // The last block that starts at or before the row, if it is ahead: gallop, then halve.
+        if self.next_block < self.entries.len() && self.first_of(self.next_block).is_some_and(|first| first <= row) {
+            let (mut low, mut step) = (self.next_block, 1);
+            while self.first_of(low + step).is_some_and(|first| first <= row) {
+                low += step;
+                step *= 2;
+            }
+            let mut high = (low + step).min(self.entries.len());
+            while high - low > 1 {
+                let middle = low.midpoint(high);
+                if self.first_of(middle).is_some_and(|first| first <= row) { low = middle } else { high = middle }
+            }
+            self.load(low)?;
+        }
+        let rest = &self.rows[self.at.min(self.have)..self.have];
+        self.at += rest.partition_point(|r| *r < row);
+        if self.at < self.have { Ok(self.answer()) } else { self.next() }
+    }
+
+    /// All rows that are left, appended.
+    pub fn rest(&mut self, out: &mut Vec<u32>) -> Result<()> {
+        // No more than the words justify: damage must not make room for billions.
+        out.reserve((self.count).min(self.entries.len() * ROWS + FEW));
+        loop {
+            let rest = &self.rows[self.at.min(self.have)..self.have];
+            out.extend_from_slice(rest);
+            self.last = rest.last().copied().or(self.last);
+            self.at = self.have;
+            if self.next_block >= self.entries.len() {
+                return Ok(());
+            }
+            self.load(self.next_block)?;
+        }
+    }
+}
+
+#[cold]
+fn ends_early() -> Error {
+    corrupt("postings end early")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_types::hash::hash_u64;
+
+    fn lists() -> Vec<Vec<u32>> {
+        let mut out: Vec<Vec<u32>> = vec![vec![], vec![0], vec![u32::MAX], vec![0, u32::MAX], (5..900).collect()];
+        for count in [2usize, 16, 17, 127, 128, 129, 256, 300, 5000] {
+            for spread in [1u64, 2, 30, 5_000, 800_000] {
+                let mut rows: Vec<u32> =
+                    (0..count as u64).map(|i| (hash_u64(i * 31 + spread) % (count as u64 * spread)) as u32).collect();
+                rows.sort_unstable();
+                rows.dedup();
+                out.push(rows);
+            }
+        }
+        out.push((0..200).map(|i| u32::MAX - 199 + i).collect());
+        out
+    }
+
+    fn encoded(rows: &[u32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(rows, &mut out);
+        out
+    }
+
+    #[test]
+    fn lists_come_back() {
+        for rows in lists() {
+            let bytes = encoded(&rows);
+            let mut list = Postings::open(&bytes).unwrap();
+            assert_eq!((list.len(), list.is_empty()), (rows.len(), rows.is_empty()));
+            let mut found = Vec::new();
+            while let Some(row) = list.next().unwrap() {
+                found.push(row);
+            }
+            assert_eq!(found, rows);
+            assert_eq!(list.next().unwrap(), None);
+            let mut list = Postings::open(&bytes).unwrap();
+            let first = list.next().unwrap();
+            let mut rest: Vec<u32> = first.into_iter().collect();
+            list.rest(&mut rest).unwrap();
+            assert_eq!(rest, rows);
+            assert_eq!(list.next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn advancing_finds_what_walking_finds() {
+        for (seed, rows) in lists().into_iter().enumerate() {
+            let bytes = encoded(&rows);
+            for round in 0..20u64 {
+                let mut list = Postings::open(&bytes).unwrap();
+                let mut from = 0;
+                let mut target = 0u32;
+                for step in 0..50u64 {
+                    let random = hash_u64(seed as u64 * 1_000_003 + round * 1009 + step);
+                    let expected;
+                    let found;
+                    if random.is_multiple_of(4) {
+                        expected = rows.get(from).copied();
+                        found = list.next().unwrap();
+                    } else {
+                        // Targets go forward, back, and exactly to rows.
+                        target = match (random >> 8) % 3 {
+                            0 => rows.get(random as usize % rows.len().max(1)).copied().unwrap_or(9),
+                            1 => target.saturating_add((random >> 20) as u32 % 5_000),
+                            _ => (random >> 20) as u32,
+                        };
+                        let skipped = rows[from.min(rows.len())..].partition_point(|row| *row < target);
+                        from += skipped;
+                        expected = rows.get(from).copied();
+                        found = list.advance_to(target).unwrap();
+                    }
+                    from += 1;
+                    assert_eq!(found, expected, "list {seed}, round {round}, step {step}, target {target}");
+                    if expected.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn skipping_decodes_one_block() {
+        let rows: Vec<u32> = (0..100_000).map(|i| i * 7).collect();
+        let mut bytes = encoded(&rows);
+        // Every block but the fifth is damaged in its width.
+        let entries = bytes.len() - rows.chunks(ROWS).map(|b| packed_bytes::<u32, LANES>(b.len(), 3)).sum::<usize>();
+        let start = entries - rows.len().div_ceil(ROWS) * ENTRY_BYTES;
+        for block in (0..rows.len().div_ceil(ROWS)).filter(|block| *block != 5) {
+            bytes[start + block * ENTRY_BYTES + 7] = 0xff;
+        }
+        let mut list = Postings::open(&bytes).unwrap();
+        assert_eq!(list.advance_to(5 * 128 * 7 + 1).unwrap(), Some((5 * 128 + 1) * 7));
+        assert!(list.advance_to(50 * 128 * 7).is_err());
+    }
+
+    #[test]
+    fn runs_take_next_to_nothing_and_single_rows_few_bytes() {
+        assert!(encoded(&(0..1 << 20).collect::<Vec<_>>()).len() <= (1 << 20) / 128 * ENTRY_BYTES + 8);
+        assert_eq!(encoded(&[77]).len(), 2);
+        assert!(encoded(&[1_000_000]).len() <= 4);
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_rows() {
+        for (seed, rows) in lists().into_iter().enumerate() {
+            let whole = encoded(&rows);
+            let survive = |bytes: &[u8]| {
+                let Ok(mut list) = Postings::open(bytes) else { return };
+                let mut last = None;
+                while let Ok(Some(row)) = list.next() {
+                    assert!(last.is_none_or(|last| last < row), "rows ascend");
+                    last = Some(row);
+                }
+                let Ok(mut list) = Postings::open(bytes) else { return };
+                let _ = list.advance_to(1000);
+                let _ = list.advance_to(1 << 20);
+                let _ = list.rest(&mut Vec::new());
+            };
+            (0..whole.len().min(300)).for_each(|cut| survive(&whole[..cut]));
+            for round in 0..200u64 {
+                let mut bytes = whole.clone();
+                let random = hash_u64(seed as u64 * 1000 + round);
+                let room = if round % 2 == 0 { bytes.len().min(40) } else { bytes.len() };
+                bytes[random as usize % room] = (random >> 40) as u8;
+                survive(&bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Stream VByte: differences in one to four bytes, their lengths apart (Lemire, Kurz and Rupp, 2018).
+//!
+//! After the head come the lengths minus one, two bits each, four to a byte, least significant first,
+//! one for every value but the first; then the differences. Knowing a length does not wait for the
+//! difference before it, which is what makes it faster than variable byte.
+
+use super::{Change, Codec, HEAD_BYTES, Head, corrupt, out_of_range};
+use nacre_types::Result;
+
+/// See the module.
+pub struct StreamVByte;
+
+/// Length of a difference in bytes, one to four.
+#[inline]
+fn length(difference: u32) -> usize {
+    (4 - difference.leading_zeros() as usize / 8).max(1)
+}
+
+/// A block taken apart.
+struct Parts<'a> {
+    head: Head,
+    lengths: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn new(block: &'a [u8]) -> Result<Parts<'a>> {
+        let (head, rest) = Head::read(block)?;
+        let head = head.at_most(StreamVByte.capacity())?;
+        match rest.split_at_checked(head.count.saturating_sub(1).div_ceil(4)) {
+            Some((lengths, data)) => Ok(Parts { head, lengths, data }),
+            None => Err(corrupt(super::ENDS_EARLY)),
+        }
+    }
+
+    /// Gives values to `emit` until it says stop; answers how many it was given.
+    #[inline]
+    fn each(&self, mut emit: impl FnMut(u32) -> bool) -> Result<usize> {
+        if self.head.count == 0 {
+            return Ok(0);
+        }
+        let mut value = self.head.low;
+        if !emit(value) {
+            return Ok(1);
+        }
+        let mut data = self.data;
+        for at in 1..self.head.count {
+            let code = self.lengths[(at - 1) / 4] >> ((at - 1) % 4 * 2) & 3;
+            let length = code as usize + 1;
+            let difference = match data.first_chunk::<4>() {
+                // All four bytes, then those that count: no branch on the length.
+                Some(four) => u32::from_le_bytes(*four) & (u32::MAX >> (8 * (3 - code as u32))),
+                None => {
+                    let rest = data.get(..length).ok_or_else(|| corrupt(super::ENDS_EARLY))?;
+                    rest.iter().rev().fold(0, |number, byte| number << 8 | *byte as u32)
+                }
+            };
+            data = data.get(length..).ok_or_else(|| corrupt(super::ENDS_EARLY))?;
+            value = value.wrapping_add(difference);
+            if !emit(value) {
+                return Ok(at + 1);
+            }
+        }
+        Ok(self.head.count)
+    }
+}
+
+impl Codec for StreamVByte {
+    fn name(&self) -> &'static str {
+        "stream vbyte"
+    }
+
+    fn capacity(&self) -> usize {
+        256
+    }
+
+    fn compress(&self, values: &[u32]) -> Vec<u8> {
+        let mut out = Head::of(values, 0).start(values.len() * 2);
+        out.resize(HEAD_BYTES + values.len().saturating_sub(1).div_ceil(4), 0);
+        for (at, pair) in values.windows(2).enumerate() {
+            let difference = pair[1] - pair[0];
+            let length = length(difference);
+            out[HEAD_BYTES + at / 4] |= (length as u8 - 1) << (at % 4 * 2);
+            out.extend_from_slice(&difference.to_le_bytes()[..length]);
+        }
+        out
+    }
+
+    fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        let parts = Parts::new(block)?;
+        out.reserve(parts.head.count);
+        parts.each(|value| {
+            out.push(value);
+            true
+        })?;
+        Ok(())
+    }
+
+    fn get(&self, block: &[u8], at: usize) -> Result<u32> {
+        let parts = Parts::new(block)?;
+        if at >= parts.head.count {
+            return Err(out_of_range());
+        }
+        let (mut left, mut found) = (at, 0);
+        parts.each(|value| {
+            found = value;
+            left = left.wrapping_sub(1);
+            left != usize::MAX
+        })?;
+        Ok(found)
+    }
+
+    fn lower_bound(&self, block: &[u8], value: u32) -> Result<usize> {
+        let parts = Parts::new(block)?;
+        if parts.head.count > 0 && value > parts.head.high {
+            return Ok(parts.head.count);
+        }
+        let mut below = 0;
+        parts.each(|v| {
+            below += (v < value) as usize;
+            v < value
+        })?;
+        Ok(below)
+    }
+
+    fn sum(&self, block: &[u8]) -> Result<u64> {
+        let mut sum = 0;
+        Parts::new(block)?.each(|value| {
+            sum += value as u64;
+            true
+        })?;
+        Ok(sum)
+    }
+
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+        let head = Parts::new(block)?.head;
+        if head.count == self.capacity() || block.len() > room {
+            return Ok(Change::NoRoom);
+        }
+        if head.count > 0 {
+            let (at, difference) = (head.count - 1, value.wrapping_sub(head.high));
+            let length = length(difference);
+            let one_more = at.is_multiple_of(4);
+            if block.len() + one_more as usize + length > room {
+                return Ok(Change::NoRoom);
+            }
+            if one_more {
+                block.insert(HEAD_BYTES + at / 4, 0);
+            }
+            block[HEAD_BYTES + at / 4] |= (length as u8 - 1) << (at % 4 * 2);
+            block.extend_from_slice(&difference.to_le_bytes()[..length]);
+        }
+        head.appended(value).put(block);
+        Ok(Change::Done)
+    }
+}

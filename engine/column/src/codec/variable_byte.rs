@@ -1,0 +1,201 @@
+//! Variable byte: differences to the value before in seven bits a byte, least significant first, the
+//! high bit set on all bytes of a difference but its last.
+//!
+//! The first value is in the head. Inserting and deleting change one difference into two, or two into
+//! one, in place.
+
+use super::{Change, Codec, HEAD_BYTES, Head, corrupt, out_of_range};
+use nacre_types::Result;
+use nacre_types::bytes::{Reader, Write};
+
+/// See the module.
+pub struct VariableByte;
+
+/// Walks over the values of a block.
+struct Walk<'a> {
+    reader: Reader<'a>,
+    head: Head,
+    /// Position and value reached.
+    at: usize,
+    value: u32,
+    /// Where in the block the difference to this value starts.
+    start: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// At the first value, if there is one.
+    fn new(block: &'a [u8]) -> Result<Walk<'a>> {
+        let (head, rest) = Head::read(block)?;
+        let head = head.at_most(VariableByte.capacity())?;
+        Ok(Walk { reader: Reader::new(rest, "block of integers"), head, at: 0, value: head.low, start: HEAD_BYTES })
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<()> {
+        self.start = HEAD_BYTES + self.reader.position();
+        let difference = self.reader.varint()?;
+        let next = self.value as u64 + difference;
+        match u32::try_from(next) {
+            Ok(next) => self.value = next,
+            Err(_) => return Err(corrupt("differences exceed 32 bits")),
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn end(&self) -> usize {
+        HEAD_BYTES + self.reader.position()
+    }
+
+    /// To the first value that is not below; past the last if there is none.
+    fn seek(&mut self, value: u32) -> Result<()> {
+        while self.at < self.head.count && self.value < value {
+            if self.at + 1 == self.head.count {
+                self.start = self.end();
+                self.at += 1;
+                return Ok(());
+            }
+            self.step()?;
+        }
+        Ok(())
+    }
+}
+
+impl Codec for VariableByte {
+    fn name(&self) -> &'static str {
+        "variable byte"
+    }
+
+    fn capacity(&self) -> usize {
+        256
+    }
+
+    fn compress(&self, values: &[u32]) -> Vec<u8> {
+        let mut out = Head::of(values, 0).start(values.len());
+        values.windows(2).for_each(|pair| out.put_varint((pair[1] - pair[0]) as u64));
+        out
+    }
+
+    fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        let mut walk = Walk::new(block)?;
+        for at in 0..walk.head.count {
+            if at > 0 {
+                walk.step()?;
+            }
+            out.push(walk.value);
+        }
+        Ok(())
+    }
+
+    fn get(&self, block: &[u8], at: usize) -> Result<u32> {
+        let mut walk = Walk::new(block)?;
+        if at >= walk.head.count {
+            return Err(out_of_range());
+        }
+        while walk.at < at {
+            walk.step()?;
+        }
+        Ok(walk.value)
+    }
+
+    fn lower_bound(&self, block: &[u8], value: u32) -> Result<usize> {
+        let mut walk = Walk::new(block)?;
+        if walk.head.count > 0 && value > walk.head.high {
+            return Ok(walk.head.count);
+        }
+        walk.seek(value)?;
+        Ok(walk.at)
+    }
+
+    fn sum(&self, block: &[u8]) -> Result<u64> {
+        let mut walk = Walk::new(block)?;
+        let mut sum = 0;
+        for at in 0..walk.head.count {
+            if at > 0 {
+                walk.step()?;
+            }
+            sum += walk.value as u64;
+        }
+        Ok(sum)
+    }
+
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+        let (head, _) = Head::read(block)?;
+        let head = head.at_most(self.capacity())?;
+        if head.count == self.capacity() {
+            return Ok(Change::NoRoom);
+        }
+        let before = block.len();
+        if head.count > 0 {
+            block.put_varint(value.wrapping_sub(head.high) as u64);
+        }
+        if block.len() > room {
+            block.truncate(before);
+            return Ok(Change::NoRoom);
+        }
+        head.appended(value).put(block);
+        Ok(Change::Done)
+    }
+
+    fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+        let mut walk = Walk::new(block)?;
+        let head = walk.head;
+        if head.count == self.capacity() {
+            return Ok(Change::NoRoom);
+        }
+        if head.count == 0 || value >= head.high {
+            return self.append(block, value, room);
+        }
+        walk.seek(value)?;
+        let mut bytes = Vec::new();
+        let (range, head) = if walk.at == 0 {
+            bytes.put_varint((head.low - value) as u64);
+            (HEAD_BYTES..HEAD_BYTES, Head { count: head.count + 1, low: value, ..head })
+        } else {
+            // The value before is what the difference being replaced starts from.
+            let (start, end, next) = (walk.start, walk.end(), walk.value);
+            let previous = self.get(block, walk.at - 1)?;
+            bytes.put_varint((value - previous) as u64);
+            bytes.put_varint((next - value) as u64);
+            (start..end, Head { count: head.count + 1, ..head })
+        };
+        if block.len() - range.len() + bytes.len() > room {
+            return Ok(Change::NoRoom);
+        }
+        block.splice(range, bytes);
+        head.put(block);
+        Ok(Change::Done)
+    }
+
+    fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+        let mut walk = Walk::new(block)?;
+        walk.seek(value)?;
+        let head = walk.head;
+        if walk.at >= head.count || walk.value != value {
+            return Ok(Change::Absent);
+        }
+        let (at, start, end) = (walk.at, walk.start, walk.end());
+        let mut bytes = Vec::new();
+        let mut new = Head { count: head.count - 1, ..head };
+        let mut stop = end;
+        if at + 1 < head.count {
+            walk.step()?;
+            stop = walk.end();
+            if at == 0 {
+                new.low = walk.value;
+            } else {
+                bytes.put_varint((walk.value - self.get(block, at - 1)?) as u64);
+            }
+        } else {
+            new.high = if at == 0 { 0 } else { self.get(block, at - 1)? };
+            new.low = if at == 0 { 0 } else { head.low };
+        }
+        let range = if at == 0 { HEAD_BYTES..stop } else { start..stop };
+        if block.len() - range.len() + bytes.len() > room {
+            return Ok(Change::NoRoom);
+        }
+        block.splice(range, bytes);
+        new.put(block);
+        Ok(Change::Done)
+    }
+}
