@@ -1,8 +1,11 @@
 //! The SQL dialect: ANSI quoting with backticks accepted, MySQL and PostgreSQL spellings side by side.
 //! Only lexical and grammatical choices live here; what a statement means is the binder's business.
 
-use sqlparser::ast::{BinaryOperator, Expr, Statement};
-use sqlparser::dialect::{Dialect, GenericDialect};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Statement, UnaryOperator,
+};
+use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -76,7 +79,14 @@ impl Dialect for NacreDialect {
         true
     }
 
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        glob(parser).map(|_| Ok(self.prec_value(Precedence::Like)))
+    }
+
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        if let Some(negated) = glob(parser) {
+            return Some(parse_glob(parser, expr, precedence, negated));
+        }
         if !parser.parse_keyword(Keyword::DIV) {
             return None;
         }
@@ -94,6 +104,39 @@ impl Dialect for NacreDialect {
         }
         Some(optimize_table(parser))
     }
+}
+
+/// Whether `GLOB` (false) or `NOT GLOB` (true) comes next.
+fn glob(parser: &Parser) -> Option<bool> {
+    let is = |at: usize, keyword: Keyword| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(w) => w.keyword == keyword,
+        _ => false,
+    };
+    let negated = is(0, Keyword::NOT);
+    is(usize::from(negated), Keyword::GLOB).then_some(negated)
+}
+
+/// `a GLOB b` is a call, as it is in SQLite.
+fn parse_glob(parser: &mut Parser, arg: &Expr, precedence: u8, negated: bool) -> Result<Expr, ParserError> {
+    if negated {
+        parser.next_token();
+    }
+    parser.next_token();
+    let pattern = parser.parse_subexpr(precedence)?;
+    let args = [arg.clone(), pattern].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+    let list = FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: Vec::new() };
+    let call = Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("glob_match"))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    });
+    let not = |e: Expr| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(e) };
+    Ok(if negated { not(call) } else { call })
 }
 
 fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {

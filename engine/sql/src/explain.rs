@@ -1,6 +1,6 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
-use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, ScalarFunction};
+use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, Moment, ScalarFunction};
 use crate::plan::{Field, JoinKind, Plan, Statement};
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
@@ -223,9 +223,28 @@ pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> Stri
         AggregateFunction::Avg => "avg",
         AggregateFunction::Min => "min",
         AggregateFunction::Max => "max",
+        AggregateFunction::First => "first",
+        AggregateFunction::Last => "last",
+        AggregateFunction::BitAnd => "bit_and",
+        AggregateFunction::BitOr => "bit_or",
+        AggregateFunction::BitXor => "bit_xor",
+        AggregateFunction::Product => "product",
+        AggregateFunction::StringAgg => "string_agg",
+        AggregateFunction::Quantile { discrete: true } => "quantile_disc",
+        AggregateFunction::Quantile { discrete: false } => "quantile_cont",
+        AggregateFunction::Mode => "mode",
+        AggregateFunction::ArgMin => "arg_min",
+        AggregateFunction::ArgMax => "arg_max",
+        AggregateFunction::Moment(moment) => moment_name(moment),
     };
     let distinct = if aggregate.distinct { "distinct " } else { "" };
-    let arg = aggregate.arg.as_ref().map_or("*".into(), |a| expr_text(a, name, brief));
+    let arg = match aggregate.arg.as_ref() {
+        None => "*".into(),
+        Some(Expr { kind: ExprKind::Function { function: ScalarFunction::Row, args }, .. }) => {
+            joined(args.iter().map(|a| expr_text(a, name, brief)))
+        }
+        Some(arg) => expr_text(arg, name, brief),
+    };
     let mut out = format!("{function}({distinct}{arg})");
     if let Some(filter) = &aggregate.filter {
         out += " filter (where ";
@@ -233,6 +252,23 @@ pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> Stri
         out.push(')');
     }
     out
+}
+
+fn moment_name(moment: Moment) -> &'static str {
+    match moment {
+        Moment::VariancePopulation => "var_pop",
+        Moment::VarianceSample => "var_samp",
+        Moment::DeviationPopulation => "stddev_pop",
+        Moment::DeviationSample => "stddev_samp",
+        Moment::CovariancePopulation => "covar_pop",
+        Moment::CovarianceSample => "covar_samp",
+        Moment::Correlation => "corr",
+        Moment::Slope => "regr_slope",
+        Moment::Intercept => "regr_intercept",
+        Moment::R2 => "regr_r2",
+        Moment::Skewness => "skewness",
+        Moment::Kurtosis => "kurtosis",
+    }
 }
 
 /// How tightly an expression binds; what binds looser than its place gets parentheses.
@@ -381,6 +417,8 @@ fn function_name(function: ScalarFunction) -> (&'static str, Option<DatePart>) {
         Year => "year",
         Month => "month",
         Day => "day",
+        Row => "row",
+        Builtin(builtin) => builtin.name(),
         TypeOf => "typeof",
         CurrentTimestamp => "current_timestamp",
         CurrentDate => "current_date",

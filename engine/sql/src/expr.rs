@@ -213,6 +213,10 @@ pub enum ScalarFunction {
     Year,
     Month,
     Day,
+    /// Several arguments of an aggregate as one; only there.
+    Row,
+    /// One of the functions computed value by value.
+    Builtin(crate::builtin::Builtin),
     /// Type name of the argument as text.
     TypeOf,
     /// `NOW()`/`CURRENT_TIMESTAMP`: fixed for a statement.
@@ -268,6 +272,45 @@ pub enum AggregateFunction {
     Avg,
     Min,
     Max,
+    // From here on the argument is a `Row`: own arguments, then pairs of a sort key and how it sorts (1 descending,
+    // 2 nulls first).
+    First,
+    Last,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Product,
+    /// `(text, separator)`
+    StringAgg,
+    /// `(value, fraction)`
+    Quantile {
+        /// One of the values, instead of what is between two.
+        discrete: bool,
+    },
+    Mode,
+    /// `(value, key)`
+    ArgMin,
+    ArgMax,
+    /// `(x)` or `(x, y)`, doubles.
+    Moment(Moment),
+}
+
+/// What is made of counts, means and sums of powers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Moment {
+    VariancePopulation,
+    VarianceSample,
+    DeviationPopulation,
+    DeviationSample,
+    CovariancePopulation,
+    CovarianceSample,
+    Correlation,
+    Slope,
+    Intercept,
+    R2,
+    Skewness,
+    Kurtosis,
 }
 
 impl Expr {

@@ -4,6 +4,7 @@
 //! [`explain`] a bound statement into stable lines. Nothing here evaluates rows or reads data.
 
 mod bind;
+mod builtin;
 mod dialect;
 mod explain;
 pub mod expr;
@@ -13,8 +14,9 @@ pub mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use builtin::Builtin;
 pub use explain::explain;
-pub use expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, ScalarFunction};
+pub use expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction};
 pub use parse::{Parsed, parse};
 pub use plan::{Catalog, Field, JoinKind, Plan, SortKey, Statement};
 

@@ -32,7 +32,7 @@ pub(super) fn binary(
 }
 
 /// Numbers of any type as doubles.
-pub(super) fn doubles(vector: &Vector) -> Result<Operand<'_, f64>> {
+pub(crate) fn doubles(vector: &Vector) -> Result<Operand<'_, f64>> {
     if let Some(v) = access::f64s(vector) {
         return Ok(v);
     }

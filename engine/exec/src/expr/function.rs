@@ -19,6 +19,9 @@ pub(super) fn apply(
     context: &Context<'_>,
 ) -> Result<Vector> {
     use ScalarFunction as F;
+    if let F::Builtin(builtin) = function {
+        return super::builtin::apply(builtin, args, data_type, rows);
+    }
     if args.iter().any(|arg| arg.data_type() == DataType::Null) && !matches!(function, F::TypeOf | F::NullIf) {
         return Ok(Vector::constant(data_type, &Value::Null, rows.len));
     }

@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod arithmetic;
+mod builtin;
 mod cast;
 mod compare;
 pub(crate) mod decimals;
@@ -29,6 +30,7 @@ pub use cast::cast_value;
 pub use filter::filter;
 
 pub(crate) use access::{Rows, Texts, mask};
+pub(crate) use arithmetic::doubles as doubles_of;
 pub(crate) use filter::filter_rows;
 pub(crate) use interval::{comparable as interval_comparable, compare_values};
 
@@ -186,6 +188,7 @@ fn null_in_null_out(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => !builtin.takes_nulls(),
         ExprKind::Function { function, .. } => !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf),
         _ => true,
     }

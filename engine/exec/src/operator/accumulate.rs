@@ -1,5 +1,6 @@
 //! What aggregates accumulate: one state a group, kept column-wise.
 
+use super::collect::Collected;
 use crate::expr::access::{self, Operand, Rows, Texts, Wide};
 use crate::expr::{decimals, interval_comparable};
 use nacre_column::{Bitmap, BytesColumn, Values, Vector};
@@ -17,7 +18,7 @@ pub(super) enum Groups<'a> {
 
 impl Groups<'_> {
     #[inline]
-    fn of(self, row: usize) -> usize {
+    pub(super) fn of(self, row: usize) -> usize {
         match self {
             Groups::One => 0,
             Groups::Each(groups) => groups[row] as usize,
@@ -35,6 +36,8 @@ pub(super) enum Accumulator {
     Float { sums: Vec<f64>, counts: Vec<u64> },
     /// Least or greatest values; text is kept in `texts`, everything else in `values`.
     Extreme { largest: bool, interval: bool, values: Values, texts: Vec<Box<[u8]>>, seen: Vec<bool> },
+    /// Everything of several arguments.
+    Collected(Collected),
 }
 
 impl Accumulator {
@@ -55,6 +58,7 @@ impl Accumulator {
                 texts: Vec::new(),
                 seen: Vec::new(),
             },
+            _ => return Err(Error::unsupported("this aggregate")),
         })
     }
 
@@ -70,6 +74,7 @@ impl Accumulator {
                 sums.resize(groups, 0.0);
                 counts.resize(groups, 0);
             }
+            Accumulator::Collected(collected) => collected.resize(groups),
             Accumulator::Extreme { values, texts, seen, .. } => {
                 seen.resize(groups, false);
                 match values {
@@ -89,6 +94,7 @@ impl Accumulator {
             Accumulator::Count(counts) => counts.capacity() * 8,
             Accumulator::Exact { sums, counts } => sums.capacity() * 16 + counts.capacity() * 8,
             Accumulator::Float { sums, counts } => sums.capacity() * 8 + counts.capacity() * 8,
+            Accumulator::Collected(collected) => collected.memory_bytes(),
             Accumulator::Extreme { values, texts, seen, .. } => {
                 // Looking at every text each batch would cost more than the estimate is worth.
                 values.len() * 16 + texts.capacity() * 48 + seen.capacity()
@@ -130,6 +136,7 @@ impl Accumulator {
         };
         match self {
             Accumulator::Count(_) => self.count_rows(rows, groups),
+            Accumulator::Collected(_) => return Err(wrong(vector.data_type())),
             Accumulator::Exact { sums, counts } => {
                 let Some(values) = access::wide(vector) else { return Err(wrong(vector.data_type())) };
                 add_exact(&values, rows, groups, sums, counts)?;
@@ -227,6 +234,7 @@ impl Accumulator {
                 let out = pairs.map(|(sum, n)| if average && *n > 0 { sum / *n as f64 } else { *sum }).collect();
                 Vector::new(data_type, Values::F64(out), valid_counts(counts))
             }
+            Accumulator::Collected(collected) => collected.finish(data_type, from, to)?,
             Accumulator::Extreme { values, texts, seen, .. } => {
                 let values = match values {
                     Values::Bytes(_) => {

@@ -1,6 +1,7 @@
 //! `GROUP BY` and aggregates: group ids from a [`Grouper`], states from [`super::accumulate`].
 
 use super::accumulate::{Accumulator, Groups};
+use super::collect::{self, Collected};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
 use crate::group::Grouper;
@@ -39,7 +40,10 @@ impl HashAggregate {
             .into_iter()
             .map(|spec| {
                 let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
-                let accumulator = Accumulator::new(spec.function, argument)?;
+                let accumulator = match collect::arguments(&spec) {
+                    Some(args) => Accumulator::Collected(Collected::new(&spec, args)),
+                    None => Accumulator::new(spec.function, argument)?,
+                };
                 let distinct = spec.distinct.then(|| Grouper::new(&[DataType::UInt32, argument]));
                 Ok(State { spec, accumulator, distinct })
             })
@@ -93,6 +97,17 @@ fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, 
         state.accumulator.count_rows(rows, groups);
         return Ok(());
     };
+    if let (Some(args), Accumulator::Collected(collected)) = (collect::arguments(&state.spec), &mut state.accumulator) {
+        let evaluator = expr::Evaluator { batch, context };
+        let args = args.iter().map(|e| evaluator.eval(e, rows)).collect::<Result<Vec<_>>>()?;
+        return match &mut state.distinct {
+            None => collected.update(&args, rows, groups),
+            Some(distinct) => {
+                let fresh = first_seen(distinct, &args[0], rows, groups)?;
+                collected.update(&args, rows.narrowed(&fresh), groups)
+            }
+        };
+    }
     // Only over the rows the filter left: the argument must not fail on the others.
     let vector = expr::Evaluator { batch, context }.eval(arg, rows)?;
     let Some(distinct) = &mut state.distinct else {

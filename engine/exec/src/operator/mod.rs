@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod aggregate;
+mod collect;
 mod join;
 mod limit;
 mod row;

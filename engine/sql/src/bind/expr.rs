@@ -3,6 +3,7 @@
 
 use super::operator::{binary, cast, connect, is_null, not};
 use super::{Binder, Env, literal, place, position, types, unsupported};
+use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
 use nacre_types::{DataType, Error, Result, Value};
@@ -112,6 +113,18 @@ impl<'a> Binder<'a> {
                 let right = self.condition(right, "an operand of XOR")?;
                 return self.comparison(BinaryOp::NotEqual, left, right);
             }
+            if let Op::PGRegexMatch | Op::PGRegexIMatch | Op::PGRegexNotMatch | Op::PGRegexNotIMatch = op {
+                let (left, right) = (self.expr(left, env)?, self.expr(right, env)?);
+                let any_case = matches!(op, Op::PGRegexIMatch | Op::PGRegexNotIMatch);
+                let negated = matches!(op, Op::PGRegexNotMatch | Op::PGRegexNotIMatch);
+                let right = if any_case {
+                    let flag = Expr::literal(Value::Text("(?i)".into()), DataType::TEXT);
+                    self.binary(BinaryOp::Concat, flag, right)?
+                } else {
+                    right
+                };
+                return self.matches(Builtin::RegexpLike, [left, right], negated);
+            }
             if *op == Op::PGExp {
                 return self.power(left, right, env);
             }
@@ -190,7 +203,9 @@ impl<'a> Binder<'a> {
             }
             E::Cast { kind, expr, data_type, format: None } => {
                 if matches!(kind, ast::CastKind::TryCast | ast::CastKind::SafeCast) {
-                    return Err(unsupported("TRY_CAST"));
+                    let to = types::data_type(data_type)?;
+                    let arg = self.expr(expr, env)?;
+                    return self.try_cast(arg, to);
                 }
                 self.cast_to(expr, data_type, env)
             }
@@ -229,7 +244,10 @@ impl<'a> Binder<'a> {
             E::Tuple(_) => Err(unsupported("a row of several values")),
             E::Array(_) => Err(unsupported("ARRAY")),
             E::SimilarTo { .. } => Err(unsupported("SIMILAR TO")),
-            E::RLike { .. } => Err(unsupported("REGEXP")),
+            E::RLike { negated, expr, pattern, .. } => {
+                let args = [self.expr(expr, env)?, self.expr(pattern, env)?];
+                self.matches(Builtin::RegexpLike, args, *negated)
+            }
             E::AtTimeZone { .. } => Err(unsupported("AT TIME ZONE")),
             E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => Err(unsupported("access to parts of a value")),
             E::Wildcard(_) | E::QualifiedWildcard(..) => Err(Error::syntax("* is not an expression")),

@@ -1,10 +1,11 @@
 //! Function calls: names and their aliases, argument counts and types, aggregates.
 
-use super::operator::{aggregates_not_allowed, cast, is_null};
+use super::aggregate::aggregate_function;
+use super::operator::{cast, is_null};
 use super::scope::with_suggestion;
 use super::types::{decimal, decimal_shape};
-use super::{AGGREGATE_BASE, Binder, Env, place, position, table_name, unsupported};
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, ScalarFunction as F};
+use super::{Binder, Env, position, table_name, unsupported};
+use crate::expr::{BinaryOp, DatePart, Expr, ExprKind, ScalarFunction as F};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, Expr as E};
 
@@ -126,17 +127,13 @@ static FUNCTIONS: &[Entry] = &[
     entry("curdate", F::CurrentDate, Special, 0, 0),
 ];
 
-fn aggregate_function(name: &str) -> Option<AggregateFunction> {
-    Some(match name {
-        "count" => AggregateFunction::Count,
-        "sum" => AggregateFunction::Sum,
-        "avg" | "mean" => AggregateFunction::Avg,
-        "min" => AggregateFunction::Min,
-        "max" => AggregateFunction::Max,
-        _ => return None,
-    })
+/// Every name of a scalar function.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|e| e.name).chain(super::builtin::names())
 }
 
+/// Functions whose first argument may be the bare name of a date part.
+const TAKES_PART: [&str; 5] = ["timestampdiff", "date_diff", "datediff", "date_part", "date_trunc"];
 pub(crate) fn call(function: F, args: Vec<Expr>, data_type: DataType) -> Expr {
     Expr { kind: ExprKind::Function { function, args }, data_type }
 }
@@ -169,6 +166,9 @@ impl<'a> Binder<'a> {
         if f.over.is_some() {
             return Err(unsupported("a window function").at(at));
         }
+        if super::aggregate::is_aggregate(&name) {
+            return self.other_aggregate(&name, f, env).map_err(|e| e.at(at));
+        }
         if !f.within_group.is_empty()
             || f.null_treatment.is_some()
             || !matches!(f.parameters, ast::FunctionArguments::None)
@@ -176,6 +176,13 @@ impl<'a> Binder<'a> {
             return Err(unsupported("this form of function call").at(at));
         }
         let (args, distinct) = arguments(&f.args).map_err(|e| e.at(at))?;
+        // With several arguments SQLite's `min` and `max` are `least` and `greatest`.
+        let several = args.len() > 1 && matches!(name.as_str(), "min" | "max");
+        let name = match name.as_str() {
+            "min" if several => "least".to_string(),
+            "max" if several => "greatest".to_string(),
+            _ => name,
+        };
         if let Some(function) = aggregate_function(&name) {
             return self.aggregate(function, &name, args, distinct, f.filter.as_deref(), env).map_err(|e| e.at(at));
         }
@@ -183,12 +190,30 @@ impl<'a> Binder<'a> {
             let message = format!("DISTINCT and FILTER are for aggregates; {written} is not one");
             return Err(Error::syntax(message).at(at));
         }
+        let mut bound = Vec::with_capacity(args.len());
+        for (index, arg) in args.into_iter().enumerate() {
+            match arg {
+                // `timestampdiff(day, a, b)` names the part without quotes.
+                ast::FunctionArgExpr::Expr(E::Identifier(part))
+                    if index == 0 && TAKES_PART.contains(&name.as_str()) =>
+                {
+                    bound.push(Expr::literal(Value::Text(part.value.clone()), TEXT));
+                }
+                ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
+                _ => return Err(Error::syntax(format!("function {written} does not take *")).at(at)),
+            }
+        }
         let Some(entry) = FUNCTIONS.iter().find(|e| e.name == name) else {
+            if let Some(call) = self.builtin(&name, &bound).map_err(|e| e.at(at))? {
+                return Ok(call);
+            }
+            if super::builtin::is_json(&name) {
+                return Err(unsupported(&format!("function {written}")).at(at));
+            }
             let error = Error::not_found(format!("function {written} does not exist")).with_sqlstate("42883").at(at);
-            let aggregates = ["count", "sum", "avg", "min", "max"].into_iter();
-            return Err(with_suggestion(error, &written, FUNCTIONS.iter().map(|e| e.name).chain(aggregates)));
+            return Err(with_suggestion(error, &written, names().chain(super::aggregate::names())));
         };
-        let count = args.len();
+        let count = bound.len();
         if count < entry.min as usize || count > entry.max as usize {
             let takes = match (entry.min, entry.max) {
                 (a, b) if a == b => format!("{a}"),
@@ -197,13 +222,6 @@ impl<'a> Binder<'a> {
             };
             let message = format!("function {written} takes {takes} arguments, not {count}");
             return Err(Error::type_error(message).with_sqlstate("42883").at(at));
-        }
-        let mut bound = Vec::with_capacity(count);
-        for arg in args {
-            match arg {
-                ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
-                _ => return Err(Error::syntax(format!("function {written} does not take *")).at(at)),
-            }
         }
         self.scalar(entry, bound).map_err(|e| e.at(at))
     }
@@ -333,7 +351,7 @@ impl<'a> Binder<'a> {
         Ok(call(F::Power, args, DataType::Float64))
     }
 
-    fn double(&mut self, arg: Expr) -> Result<Expr> {
+    pub(super) fn double(&mut self, arg: Expr) -> Result<Expr> {
         let arg = self.settle(arg, DataType::Float64);
         match arg.data_type {
             DataType::Float64 => Ok(arg),
@@ -342,7 +360,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn integer(&mut self, arg: Expr, name: &str) -> Result<Expr> {
+    pub(super) fn integer(&mut self, arg: Expr, name: &str) -> Result<Expr> {
         let arg = self.settle(arg, INT);
         match arg.data_type {
             t if t.is_integer() && t != DataType::UInt64 => Ok(arg),
@@ -351,7 +369,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn number(&mut self, args: Vec<Expr>, name: &str) -> Result<Expr> {
+    pub(super) fn number(&mut self, args: Vec<Expr>, name: &str) -> Result<Expr> {
         let arg = args.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
         let arg = self.settle(arg, DataType::Float64);
         match arg.data_type {
@@ -389,7 +407,7 @@ impl<'a> Binder<'a> {
         Ok(call(function, args, t))
     }
 
-    fn temporal(&mut self, arg: Expr) -> Result<Expr> {
+    pub(super) fn temporal(&mut self, arg: Expr) -> Result<Expr> {
         let arg = self.settle(arg, DataType::Timestamp);
         match arg.data_type {
             DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval => Ok(arg),
@@ -399,7 +417,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn date_field(&mut self, function: F, args: Vec<Expr>) -> Result<Expr> {
+    pub(super) fn date_field(&mut self, function: F, args: Vec<Expr>) -> Result<Expr> {
         let args = args.into_iter().map(|a| self.temporal(a)).collect::<Result<Vec<_>>>()?;
         let function = match function {
             F::Extract(DatePart::Year) => F::Year,
@@ -493,82 +511,6 @@ impl<'a> Binder<'a> {
         }
         Ok(call(function, args, TEXT))
     }
-
-    fn aggregate(
-        &mut self,
-        function: AggregateFunction,
-        name: &str,
-        args: Vec<&'a ast::FunctionArgExpr>,
-        distinct: bool,
-        filter: Option<&'a E>,
-        env: &mut Env<'_>,
-    ) -> Result<Expr> {
-        use AggregateFunction::*;
-        if env.in_aggregate || env.aggregates.is_none() {
-            return Err(aggregates_not_allowed(env));
-        }
-        env.in_aggregate = true;
-        let arg = match args.as_slice() {
-            [ast::FunctionArgExpr::Wildcard] if function == Count && !distinct => None,
-            [] if function == Count && !distinct => None,
-            [ast::FunctionArgExpr::Expr(e)] => Some(self.typed(e, env)?),
-            list => {
-                let message = format!("{name} takes one argument, not {}", list.len());
-                return Err(Error::type_error(message).with_sqlstate("42883"));
-            }
-        };
-        let filter = match filter {
-            Some(e) => {
-                let bound = self.expr(e, env)?;
-                Some(self.condition(bound, "FILTER").map_err(|error| error.at(place(e)))?)
-            }
-            None => None,
-        };
-        env.in_aggregate = false;
-        let (function, arg) = match arg {
-            None => (CountStar, None),
-            Some(arg) => (function, Some(arg)),
-        };
-        let t = arg.as_ref().map_or(DataType::Null, |a| a.data_type);
-        let (arg, data_type) = match function {
-            CountStar | Count => (arg, INT),
-            Min | Max => match t {
-                DataType::Interval => return Err(unsupported("MIN and MAX of INTERVAL")),
-                _ => (arg, t),
-            },
-            Sum | Avg if t == DataType::Null => {
-                let null = arg.map(|a| cast(a, DataType::Float64)).transpose()?;
-                (null, DataType::Float64)
-            }
-            Sum | Avg => {
-                let Some((_, scale)) = decimal_shape(t) else {
-                    if t.is_float() {
-                        return Ok(push(
-                            env,
-                            Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 },
-                        ));
-                    }
-                    return Err(Error::type_error(format!("no aggregate {name} for {t}")).with_sqlstate("42883"));
-                };
-                let digits = if function == Avg { (scale as u32 + 6).min(38) } else { scale as u32 };
-                (arg, decimal(38, digits))
-            }
-        };
-        // DISTINCT changes nothing for the smallest and the largest.
-        let distinct = distinct && !matches!(function, Min | Max);
-        Ok(push(env, Aggregate { function, arg, distinct, filter, data_type }))
-    }
-}
-
-/// The column an aggregate will be; equal aggregates are computed once.
-fn push(env: &mut Env<'_>, aggregate: Aggregate) -> Expr {
-    let data_type = aggregate.data_type;
-    let list = env.aggregates.get_or_insert_default();
-    let at = list.iter().position(|a| *a == aggregate).unwrap_or_else(|| {
-        list.push(aggregate);
-        list.len() - 1
-    });
-    Expr::column(AGGREGATE_BASE + at, data_type)
 }
 
 fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr>, bool)> {

@@ -4,7 +4,9 @@
 //! Invariants: recursion is bounded by [`MAX_DEPTH`]; nothing here reads data; sizes that only data can
 //! decide (overflow, length) are left to run time.
 
+mod aggregate;
 mod alter;
+mod builtin;
 mod ddl;
 mod dml;
 mod expr;
@@ -155,6 +157,7 @@ impl<'a> Binder<'a> {
             S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => self.show_create_view(obj_name),
             S::ShowViews { show_options, .. } => self.show_views(show_options),
             S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
+            S::ShowFunctions { filter } => self.show_functions(filter.as_ref()),
             S::ShowVariable { variable } => self.show_words(variable),
             _ => Err(unsupported(statement_name(statement))),
         }

@@ -123,15 +123,29 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The rows that `LIKE` or `WHERE` leaves, and not more than `LIMIT` says.
+    pub(crate) fn show_functions(&mut self, filter: Option<&'a ast::ShowStatementFilter>) -> Result<Statement> {
+        let scalar = super::function::names().map(|name| (name, "scalar"));
+        let aggregate = super::aggregate::names().map(|name| (name, "aggregate"));
+        let mut all: Vec<(&str, &str)> = scalar.chain(aggregate).collect();
+        all.sort_unstable();
+        all.dedup();
+        let list = all.iter().map(|(name, kind)| vec![text(name), text(kind)]).collect();
+        self.left_by(texts(&["function_name", "function_type"], list), filter)
+    }
+
+    /// The rows that `LIKE` or `WHERE` leaves.
     fn shown(&mut self, plan: Plan, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
-        use ast::{ShowStatementFilter as Filter, ShowStatementFilterPosition as Place};
+        use ast::ShowStatementFilterPosition as Place;
         if options.limit.is_some() || options.starts_with.is_some() {
             return Err(unsupported("SHOW with LIMIT or STARTS WITH"));
         }
-        let Some(Place::Infix(filter) | Place::Suffix(filter)) = &options.filter_position else {
-            return Ok(Statement::Query(plan));
-        };
+        let filter = options.filter_position.as_ref().map(|(Place::Infix(filter) | Place::Suffix(filter))| filter);
+        self.left_by(plan, filter)
+    }
+
+    fn left_by(&mut self, plan: Plan, filter: Option<&'a ast::ShowStatementFilter>) -> Result<Statement> {
+        use ast::ShowStatementFilter as Filter;
+        let Some(filter) = filter else { return Ok(Statement::Query(plan)) };
         let like = |pattern: &String, case_insensitive: bool| Expr {
             kind: ExprKind::Like {
                 arg: Box::new(Expr::column(0, TEXT)),

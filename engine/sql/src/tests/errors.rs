@@ -123,7 +123,6 @@ fn messages() {
     fails("select * from t limit -1", "2201W type: LIMIT must not be negative (line 1, column 24)");
     fails("select * from t limit a", "42703 not_found: column a does not exist (line 1, column 23)");
     fails("select * from t limit 'x'", "42804 type: LIMIT takes a whole number or a parameter (line 1, column 23)");
-    fails("select try_cast(a as text) from t", "0A000 unsupported: TRY_CAST is not supported (line 1, column 17)");
     fails(
         "select a from t where ? = $2",
         "42601 syntax: parameters of one text must all be ?, all $n or all :name (line 1, column 27)",
