@@ -12,6 +12,8 @@ pub struct Statistics {
     pub rows_read: Cell<u64>,
     /// Estimated bytes of the blocks touched.
     pub bytes_read: Cell<u64>,
+    /// Partitions ruled out by the shard key.
+    pub partitions_skipped: Cell<u64>,
     /// Segments of which at least one block was read.
     pub segments_read: Cell<u64>,
     /// Segments ruled out by their metadata.

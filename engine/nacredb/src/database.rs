@@ -22,6 +22,8 @@ pub struct Options {
     pub flush_bytes: usize,
     /// Bytes of log after which a snapshot is written.
     pub snapshot_bytes: u64,
+    /// Partitions of a new table with a `SHARD KEY`; 0 for as many as the host runs tasks at once.
+    pub partitions: usize,
     /// Milliseconds to wait for a row lock before `lock_timeout`.
     pub lock_timeout_ms: u64,
 }
@@ -36,6 +38,7 @@ impl Default for Options {
             segment_rows: store.segment_rows,
             flush_bytes: store.flush_bytes,
             snapshot_bytes: store.snapshot_bytes,
+            partitions: store.partitions,
             lock_timeout_ms: 10_000,
         }
     }
@@ -73,6 +76,7 @@ impl Database {
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
             flush_bytes: options.flush_bytes,
             snapshot_bytes: options.snapshot_bytes,
+            partitions: options.partitions,
         };
         let store = Store::open(host.clone(), store_options)?;
         host.store.prepare().await?;

@@ -17,6 +17,9 @@ use nacre_types::{DataType, Error, Result, Timestamp, Value, key, limits};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
+/// A load into several partitions keeps at most so many segments' worth of rows in memory.
+const PENDING_SEGMENTS: usize = 2;
+
 /// What to do with a key that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDuplicate {
@@ -85,7 +88,16 @@ impl BulkLoad {
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
-        self.append_to(0, batch)
+        if self.pending.len() == 1 {
+            return self.append_to(0, batch);
+        }
+        self.table.split(batch)?.into_iter().try_for_each(|(partition, batch)| self.append_to(partition, batch))?;
+        // Many partitions that fill at the same pace must not hold a segment each in memory.
+        while self.pending.iter().map(|p| p.rows).sum::<usize>() >= PENDING_SEGMENTS * self.store.options.segment_rows {
+            let fullest = (0..self.pending.len()).max_by_key(|p| self.pending[*p].rows).unwrap_or(0);
+            self.write_pending(fullest as u32)?;
+        }
+        Ok(())
     }
 
     fn append_to(&mut self, partition: u32, batch: Batch) -> Result<()> {
@@ -142,10 +154,9 @@ impl BulkLoad {
         let mut builder = self.table.segment_builder();
         let mut batches = batches;
         if self.table.key_columns().is_none() {
-            let mut number = self.table.partition(partition).reserve_row_numbers(count as u64) as i64;
+            let mut reserved = self.table.partition(partition).reserve_row_numbers(count as u64);
             for batch in &mut batches {
-                let numbers: Vec<i64> = (number..number + batch.rows as i64).collect();
-                number += batch.rows as i64;
+                let numbers: Vec<i64> = reserved.by_ref().take(batch.rows).map(|n| n as i64).collect();
                 batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
             }
         }

@@ -65,7 +65,7 @@ fn check_partition(
             );
         }
         // Keys of a damaged segment cannot be read, or not be trusted.
-        if !damaged && let Err(e) = check_keys(table, state, at, keys, findings) {
+        if !damaged && let Err(e) = check_keys(table, partition.number(), state, at, keys, findings) {
             report(findings, format!("table {name}: {}", e.message()));
         }
     }
@@ -85,6 +85,7 @@ fn fingerprint(key: &[u8]) -> (u64, u64) {
 
 fn check_keys(
     table: &Table,
+    partition: u32,
     state: &SegmentState,
     at: Timestamp,
     keys: &mut Set<(u64, u64)>,
@@ -106,6 +107,12 @@ fn check_keys(
                 report(
                     findings,
                     format!("table {name}: segment {}: row {} is out of order", segment.name(), start + row),
+                );
+            }
+            if table.partition_of(&encoded).number() != partition {
+                report(
+                    findings,
+                    format!("table {name}: segment {}: row {} is in the wrong partition", segment.name(), start + row),
                 );
             }
             if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded)) {
@@ -145,6 +152,9 @@ fn check_rowstore(
         if let Err(e) = table.validate_row(&row) {
             report(findings, format!("table {name}: rowstore: {}", e.message()));
             continue;
+        }
+        if table.partition_of(node.key()).number() != partition.number() {
+            report(findings, format!("table {name}: a row of the rowstore is in the wrong partition"));
         }
         if !keys.insert(fingerprint(node.key())) {
             let key = key::decode(node.key(), &table.key_types()).unwrap_or_default();

@@ -27,6 +27,7 @@ mod recovery;
 mod rows;
 mod segment_file;
 mod segments;
+mod shard;
 mod snapshot;
 mod store;
 mod table;
@@ -51,5 +52,7 @@ mod failed_sync_tests;
 mod merge_tests;
 #[cfg(test)]
 mod overtaking_tests;
+#[cfg(test)]
+mod partition_tests;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,10 @@ pub struct Partition {
     number: u32,
     pub(crate) rowstore: Rowstore,
     segments: RwLock<Arc<Vec<Arc<SegmentState>>>>,
+    /// Hidden row numbers of a partition are its own modulo the number of partitions, so that a number says
+    /// where its row is. This counts them.
     next_row_number: AtomicU64,
+    partitions: u64,
     /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
     left_by_flush: AtomicUsize,
     /// The segments changed since somebody last looked whether to merge them.
@@ -22,12 +25,13 @@ pub struct Partition {
 }
 
 impl Partition {
-    pub(crate) fn new(number: u32) -> Partition {
+    pub(crate) fn new(number: u32, partitions: u32) -> Partition {
         Partition {
             number,
             rowstore: Rowstore::new(),
             segments: RwLock::default(),
             next_row_number: AtomicU64::new(1),
+            partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
             may_merge: AtomicBool::new(true),
         }
@@ -87,16 +91,25 @@ impl Partition {
         self.left_by_flush.store(self.rowstore.bytes(), Ordering::Relaxed);
     }
 
-    /// Reserves `count` hidden row numbers and returns the first.
-    pub(crate) fn reserve_row_numbers(&self, count: u64) -> u64 {
-        self.next_row_number.fetch_add(count, Ordering::Relaxed)
+    /// Reserves `count` hidden row numbers: ascending, with the distance of the number of partitions.
+    pub(crate) fn reserve_row_numbers(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
+        let first = self.next_row_number.fetch_add(count, Ordering::Relaxed);
+        let (partitions, own) = (self.partitions, self.number as u64);
+        (first..first + count).map(move |n| n * partitions + own)
     }
 
+    /// How many hidden row numbers were given out, and one more.
     pub(crate) fn next_row_number(&self) -> u64 {
         self.next_row_number.load(Ordering::Relaxed)
     }
 
+    /// Numbers up to this count are in use.
+    pub(crate) fn saw_row_numbers(&self, count: u64) {
+        self.next_row_number.fetch_max(count.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// A row of this number exists.
     pub(crate) fn saw_row_number(&self, number: u64) {
-        self.next_row_number.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+        self.saw_row_numbers(number / self.partitions);
     }
 }

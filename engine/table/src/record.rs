@@ -5,7 +5,8 @@
 
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
-    Column, DataType, Error, KeyColumns, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key, limits,
+    Column, DataType, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value, ViewSchema, key,
+    limits,
 };
 use roaring::RoaringBitmap;
 
@@ -213,6 +214,11 @@ pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> 
     }
     put_key(out, schema.primary_key.as_ref());
     put_key(out, schema.sort_key.as_ref());
+    out.put_varint(schema.shard_key.as_ref().map_or(0, |key| key.partitions as u64));
+    if let Some(key) = &schema.shard_key {
+        out.put_varint(key.columns.len() as u64);
+        key.columns.iter().for_each(|c| out.put_varint(*c as u64));
+    }
     out.put_varint(schema.next_column_id as u64);
     out.put_u16(schema.version);
     Ok(())
@@ -254,9 +260,20 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
     }
     let primary_key = read_key(reader, columns.len())?;
     let sort_key = read_key(reader, columns.len())?;
+    let shard_key = match reader.count(limits::MAX_PARTITIONS)? {
+        0 => None,
+        partitions => {
+            let count = reader.count(columns.len())?;
+            let highest = columns.len().saturating_sub(1);
+            let columns = (0..count).map(|_| reader.count(highest)).collect::<Result<Vec<_>>>()?;
+            Some(ShardKey { columns, partitions: partitions as u32 })
+        }
+    };
     let next_column_id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
     let version = reader.u16()?;
-    Ok(TableSchema { id, name, columns, primary_key, sort_key, next_column_id, version })
+    let schema = TableSchema { id, name, columns, primary_key, sort_key, shard_key, next_column_id, version };
+    schema.check_shard_key().map_err(|e| reader.corrupt(e.message()))?;
+    Ok(schema)
 }
 
 fn put_type(out: &mut Vec<u8>, data_type: DataType) {
@@ -401,6 +418,7 @@ mod tests {
             ],
             primary_key: Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0, 1] }),
             sort_key: Some(KeyColumns { name: "SORT".into(), columns: vec![1] }),
+            shard_key: Some(ShardKey { columns: vec![1], partitions: 3 }),
             next_column_id: 9,
             version: 3,
         }

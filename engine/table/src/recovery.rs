@@ -155,7 +155,7 @@ impl Replay {
             for (number, image) in table.partitions.into_iter().enumerate() {
                 let mut replayed = self.partition(Place { table: id, partition: number as u32 })?;
                 *replayed.segments = image.segments;
-                replayed.partition.saw_row_number(image.next_row_number.saturating_sub(1));
+                replayed.partition.saw_row_numbers(image.next_row_number.saturating_sub(1));
                 for (key, commit, row) in image.rows {
                     replayed.put(&key, commit, row)?;
                 }
@@ -267,6 +267,10 @@ impl ReplayedPartition<'_> {
     fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
         self.table.validate_row(&row)?;
         let values = key::decode(key, &self.table.key_types())?;
+        if self.table.partition_of(key).number() != self.partition.number() {
+            let (name, number) = (&self.table.schema().name, self.partition.number());
+            return Err(Error::corrupt(format!("log: a row of table {name} is not of partition {number}")));
+        }
         if self.table.key_columns().is_none()
             && let Some(Value::Int(number)) = values.first()
         {

@@ -43,6 +43,8 @@ pub struct StoreOptions {
     pub flush_bytes: usize,
     /// A log longer than this since the last snapshot makes a new snapshot.
     pub snapshot_bytes: u64,
+    /// Partitions of a new table with a shard key; 0 for as many as the host runs tasks at once.
+    pub partitions: usize,
 }
 
 impl Default for StoreOptions {
@@ -53,6 +55,7 @@ impl Default for StoreOptions {
             segment_rows: nacre_types::limits::MAX_SEGMENT_ROWS,
             flush_bytes: 32 << 20,
             snapshot_bytes: 64 << 20,
+            partitions: 0,
         }
     }
 }
@@ -245,9 +248,16 @@ impl Store {
         }
     }
 
-    /// Makes a table. The schema's id is replaced by a new one.
+    /// Makes a table. The schema's id is replaced by a new one, and a shard key without a number of partitions
+    /// gets the one of the options.
     pub fn create_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
         self.check_open()?;
+        schema.check_shard_key()?;
+        if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
+            let wished = Some(self.options.partitions).filter(|n| *n > 0);
+            let count = wished.unwrap_or_else(|| self.host.parallelism.width());
+            shard.partitions = count.clamp(1, nacre_types::limits::MAX_PARTITIONS) as u32;
+        }
         let id = self.next_table.fetch_add(1, Ordering::Relaxed);
         schema.id = TableId::try_from(id).map_err(|_| Error::limit("too many tables"))?;
         let name = schema.name.to_ascii_lowercase();

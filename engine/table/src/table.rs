@@ -6,6 +6,7 @@
 use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
+use crate::shard;
 use nacre_column::Batch;
 use nacre_rowstore::Row;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
@@ -44,6 +45,8 @@ pub struct Table {
     until: AtomicU64,
     /// The version before, while a snapshot may ask for it.
     previous: RwLock<Option<Arc<Table>>>,
+    /// Counts rows that may go anywhere.
+    pub(crate) next_spread: AtomicU64,
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed it.
     changed: Arc<AtomicU64>,
@@ -53,9 +56,10 @@ impl Table {
     pub(crate) fn new(schema: TableSchema) -> Table {
         Table {
             layout: RowLayout::new(schema.types(), schema.version),
+            partitions: Arc::new(shard::new_partitions(&schema)),
+            next_spread: AtomicU64::new(0),
             schema: Arc::new(schema),
             older: Vec::new(),
-            partitions: Arc::new(vec![Partition::new(0)]),
             since: 0,
             until: AtomicU64::new(FOREVER),
             previous: RwLock::default(),
@@ -77,9 +81,10 @@ impl Table {
     /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
     /// on counting rows.
     pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
+        let old_schema = old.schema.clone();
         let partition = |old: &Partition| {
-            let new = Partition::new(old.number());
-            new.saw_row_number(old.next_row_number().saturating_sub(1));
+            let new = Partition::new(old.number(), shard::partitions(&old_schema));
+            new.saw_row_numbers(old.next_row_number().saturating_sub(1));
             new
         };
         let partitions = Arc::new(old.partitions.iter().map(partition).collect());
@@ -166,11 +171,6 @@ impl Table {
     /// The partition of a number that this table gave out.
     pub(crate) fn partition(&self, number: u32) -> &Partition {
         &self.partitions[number as usize]
-    }
-
-    /// The partition that the row of a key is in, if there is such a row. `key` is encoded.
-    pub(crate) fn partition_of(&self, _key: &[u8]) -> &Partition {
-        &self.partitions[0]
     }
 
     /// How records name one of its partitions.

@@ -5,7 +5,7 @@ use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Clock, Entropy, Host, Parallelism};
-use nacre_types::{Column, DataType, ErrorKind, KeyColumns, Result, TableSchema, Value, limits};
+use nacre_types::{Column, DataType, ErrorKind, KeyColumns, Result, ShardKey, TableSchema, Value, limits};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -48,7 +48,13 @@ pub(crate) fn host(files: &Arc<MemoryStore>) -> Host {
 }
 
 pub(crate) fn options() -> StoreOptions {
-    StoreOptions { segment_rows: 3_000, flush_bytes: usize::MAX, snapshot_bytes: 200_000, ..StoreOptions::default() }
+    StoreOptions {
+        segment_rows: 3_000,
+        flush_bytes: usize::MAX,
+        snapshot_bytes: 200_000,
+        partitions: 3,
+        ..StoreOptions::default()
+    }
 }
 
 pub(crate) fn schema(name: &str, keyed: bool) -> TableSchema {
@@ -185,10 +191,10 @@ fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, ste
     assert!(differs.is_none() && seen.len() == expected.len(), "seed {seed} step {step}: {differs:?}");
 }
 
-struct Random(u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         nacre_types::hash::hash_u64(self.0) % n
     }
@@ -203,6 +209,8 @@ fn run_seed(seed: u64) {
     if seed % 3 == 1 {
         shape.sort_key = Some(KeyColumns { name: "SORT".into(), columns: vec![2, 1] });
     }
+    let shard_key = [None, None, Some(vec![0]), Some(vec![1, 0])][(seed % 4) as usize].clone();
+    shape.shard_key = shard_key.map(|columns| ShardKey { columns, partitions: 0 });
     store.create_table(shape).unwrap();
     let mut model = Model::new();
     let mut random = Random(seed);

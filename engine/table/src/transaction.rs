@@ -154,15 +154,19 @@ impl Transaction {
     fn insert_values(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
         let encoded: Row = table.layout().encode(values)?.into();
         match table.key_columns() {
-            None => {
-                let partition = table.partition(0);
-                let key = Table::encode_row_number(partition.reserve_row_numbers(1));
-                let locked = self.lock_node(table, partition, &key)?;
-                self.write(table, locked, Change::Put(encoded));
-                Ok(())
-            }
+            None => self.insert_numbered(table, values, encoded),
             Some(columns) => self.insert_unique(table, &rows::key_of(columns, values), encoded),
         }
+    }
+
+    /// Inserts a row of a table without a primary key under a new number.
+    fn insert_numbered(&mut self, table: &Arc<Table>, values: &[Value], row: Row) -> Result<()> {
+        let partition = table.partition_for(values)?;
+        for number in partition.reserve_row_numbers(1) {
+            let locked = self.lock_node(table, partition, &Table::encode_row_number(number))?;
+            self.write(table, locked, Change::Put(row.clone()));
+        }
+        Ok(())
     }
 
     fn insert_unique(&mut self, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
@@ -209,13 +213,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change.
+    /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change,
+    /// and its partition.
     pub fn update(&mut self, table: &Arc<Table>, locators: &[RowLocator], new_rows: &Batch) -> Result<u64> {
         debug_assert!(new_rows.selection.is_none() && new_rows.rows == locators.len());
         table.check_newest()?;
         table.check_batch(new_rows)?;
         let nodes = self.lock_rows(table, locators)?;
         let mut rekeyed = Vec::new();
+        let mut renumbered = Vec::new();
         for (index, locked) in nodes.into_iter().enumerate() {
             let values = rows::values_of(new_rows, index);
             let row: Row = table.layout().encode(&values)?.into();
@@ -227,11 +233,18 @@ impl Transaction {
                     rekeyed.push((key, row));
                     continue;
                 }
+            } else if !table.may_stay(locked.partition, &values)? {
+                self.write(table, locked, Change::Delete);
+                renumbered.push((values, row));
+                continue;
             }
             self.write(table, locked, Change::Put(row));
         }
         for (key, row) in rekeyed {
             self.insert_unique(table, &key, row)?;
+        }
+        for (values, row) in renumbered {
+            self.insert_numbered(table, &values, row)?;
         }
         Ok(locators.len() as u64)
     }

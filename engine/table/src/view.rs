@@ -9,6 +9,7 @@ use nacre_rowstore::{Key, Node, Owner, Row, Visible};
 use nacre_segment::Segment;
 use nacre_types::Result;
 use roaring::RoaringBitmap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a row was seen by a view; what updates and deletes are told to change.
@@ -50,6 +51,8 @@ pub struct SegmentView {
 pub struct TableView {
     /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
+    /// Partitions whose rowstores are seen.
+    partitions: Range<usize>,
     table: Arc<Table>,
     owner: Arc<Owner>,
     guard: Arc<SnapshotGuard>,
@@ -77,12 +80,19 @@ impl TableView {
             let list = partition.segments();
             segments.extend(list.iter().filter(|s| s.exists_at(at)).map(|s| view_of(partition.number(), s)));
         }
-        TableView { segments, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
+        let partitions = 0..table.partitions().len();
+        TableView { segments, partitions, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
     }
 
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// Leaves only one partition to be seen.
+    pub fn only_partition(&mut self, number: u32) {
+        self.segments.retain(|s| s.partition == number);
+        self.partitions = number as usize..number as usize + 1;
     }
 
     /// Scans the rowstores, each in key order. Locators are filled in when asked for.
@@ -93,7 +103,7 @@ impl TableView {
             guard: self.guard.clone(),
             projection: projection.to_vec(),
             locators,
-            partition: 0,
+            partitions: self.partitions.clone(),
             after: None,
         }
     }
@@ -106,8 +116,8 @@ pub struct MemoryScan {
     guard: Arc<SnapshotGuard>,
     projection: Vec<usize>,
     locators: bool,
-    /// The one being scanned; the number of partitions at the end.
-    partition: usize,
+    /// The one being scanned and those after it.
+    partitions: Range<usize>,
     after: Option<Key>,
 }
 
@@ -118,7 +128,7 @@ impl MemoryScan {
         let mut found: Vec<Row> = Vec::new();
         let mut locators = Vec::new();
         while found.len() < max_rows
-            && let Some(partition) = self.table.partitions().get(self.partition)
+            && let Some(partition) = self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
         {
             nodes.clear();
             let wanted = max_rows - found.len();
@@ -132,7 +142,7 @@ impl MemoryScan {
                 }
             }
             if nodes.len() < wanted {
-                self.partition += 1;
+                self.partitions.start += 1;
                 self.after = None;
             } else if let Some(last) = nodes.last() {
                 self.after = Some(last.key().clone());

@@ -153,6 +153,35 @@ fn decode_one(reader: &mut Reader<'_>, data_type: DataType) -> Result<Value> {
     })
 }
 
+/// The encoded values of a key, one by one, tags included. The key must be well formed, as one that was encoded
+/// or decoded in this process is.
+pub fn parts<'a>(key: &'a [u8], types: &[DataType]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = key;
+    types.iter().map(move |data_type| {
+        let length = match (rest.first(), data_type.physical()) {
+            (None | Some(0), _) => 1,
+            (_, PhysicalType::Bool) => 2,
+            (_, PhysicalType::I64 | PhysicalType::F64) => 9,
+            (_, PhysicalType::I128) => 17,
+            (_, PhysicalType::Bytes) => escaped_length(&rest[1..]) + 1,
+        };
+        let (part, after) = rest.split_at(length.min(rest.len()));
+        rest = after;
+        part
+    })
+}
+
+fn escaped_length(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(zero) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == 0)) {
+        at += zero + 2;
+        if bytes.get(at - 1) == Some(&0) {
+            return at;
+        }
+    }
+    bytes.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +208,29 @@ mod tests {
         check(DataType::TEXT, &["", "\0", "\0a", "a", "a\0", "a\0b", "aa", "b"].map(|s| Value::Text(s.into())));
         let wide = DataType::Decimal { precision: 38, scale: 2 };
         check(wide, &[-3, 0, 9].map(|v| Value::Decimal { unscaled: v, scale: 2 }));
+    }
+
+    #[test]
+    fn parts_are_the_values_encoded_alone() {
+        let wide = DataType::Decimal { precision: 38, scale: 0 };
+        let types = [DataType::TEXT, DataType::Int64, DataType::Boolean, wide, DataType::Float64, DataType::TEXT];
+        let values = [
+            Value::Text("a\0\0b".into()),
+            Value::Null,
+            Value::Boolean(true),
+            Value::Decimal { unscaled: -1, scale: 0 },
+            Value::Float(0.5),
+            Value::Text("\0".into()),
+        ];
+        let alone: Vec<Vec<u8>> = (types.iter().zip(&values))
+            .map(|(data_type, value)| {
+                let mut out = Vec::new();
+                encode(&mut out, *data_type, value).unwrap();
+                out
+            })
+            .collect();
+        assert_eq!(parts(&alone.concat(), &types).map(<[u8]>::to_vec).collect::<Vec<_>>(), alone);
+        assert_eq!(parts(&alone.concat()[..5], &types).count(), types.len());
     }
 
     #[test]

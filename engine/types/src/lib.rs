@@ -20,7 +20,7 @@ mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
 pub use error::{Error, ErrorKind, Position, Result};
-pub use schema::{Column, KeyColumns, TableId, TableSchema, ViewSchema};
+pub use schema::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};
 pub use value::{Interval, Value};
 
 /// Logical commit time. Zero is before every commit; each commit gets the next number.

@@ -10,6 +10,8 @@ pub const VECTOR_ROWS: usize = 2048;
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 /// Bytes of an encoded key at most.
 pub const MAX_KEY_BYTES: usize = 16 << 10;
+/// Partitions of a table at most.
+pub const MAX_PARTITIONS: usize = 1024;
 /// Columns of a table at most.
 pub const MAX_COLUMNS: usize = 4096;
 /// Bytes of SQL text at most.

@@ -1,6 +1,6 @@
 //! The shape of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
-use crate::{DataType, Error, Result, Value};
+use crate::{DataType, Error, Result, Value, limits};
 
 /// Identifies a table for the life of a database; never reused.
 pub type TableId = u32;
@@ -29,6 +29,16 @@ pub struct KeyColumns {
     pub columns: Vec<usize>,
 }
 
+/// How rows are spread over partitions. A table without one has a single partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardKey {
+    /// Positions of the columns whose values decide; none when rows are spread by their hidden number.
+    /// With a primary key they are among its columns, so that a key alone says where its row is.
+    pub columns: Vec<usize>,
+    /// How many partitions there are. 0 in a schema that is yet to be created: the database decides.
+    pub partitions: u32,
+}
+
 /// A table's schema. Immutable; DDL makes a new one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableSchema {
@@ -42,6 +52,8 @@ pub struct TableSchema {
     pub primary_key: Option<KeyColumns>,
     /// What segments are sorted by, when it is not the primary key. Its values need not be unique.
     pub sort_key: Option<KeyColumns>,
+    /// How rows are spread over partitions.
+    pub shard_key: Option<ShardKey>,
     /// Ids below this have been given out, some to columns that are gone.
     pub next_column_id: u32,
     /// Counts the changes of its columns; rows in memory and in the log name the version they were written under.
@@ -74,6 +86,8 @@ impl TableSchema {
     fn move_keys(&mut self, to: impl Fn(usize) -> usize) {
         let keys = [&mut self.primary_key, &mut self.sort_key];
         keys.into_iter().flatten().flat_map(|key| &mut key.columns).for_each(|position| *position = to(*position));
+        let shard = self.shard_key.as_mut().map(|key| &mut key.columns);
+        shard.into_iter().flatten().for_each(|position| *position = to(*position));
     }
 
     /// Whether rows of one are rows of the other: the same columns at the same places.
@@ -91,6 +105,27 @@ impl TableSchema {
     /// Column types in order.
     pub fn types(&self) -> Vec<DataType> {
         self.columns.iter().map(|c| c.data_type).collect()
+    }
+
+    /// Checks that the shard key agrees with the primary key.
+    pub fn check_shard_key(&self) -> Result<()> {
+        let Some(shard) = &self.shard_key else { return Ok(()) };
+        if shard.partitions as usize > limits::MAX_PARTITIONS {
+            return Err(Error::limit(format!("a table has {} partitions at most", limits::MAX_PARTITIONS)));
+        }
+        let Some(key) = &self.primary_key else { return Ok(()) };
+        if shard.columns.is_empty() {
+            return Err(Error::unsupported("SHARD KEY () of a table with a PRIMARY KEY").with_sqlstate("42P16"));
+        }
+        match shard.columns.iter().find(|c| !key.columns.contains(c)).and_then(|c| self.columns.get(*c)) {
+            Some(column) => Err(Error::constraint(format!(
+                "the SHARD KEY must be part of every unique key: column {} is not in the PRIMARY KEY",
+                column.name
+            ))
+            .with_sqlstate("42P16")
+            .with_table(self.name.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Checks one row: width, nulls, and that each value is of the column's type and within its limits.

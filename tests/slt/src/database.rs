@@ -37,11 +37,16 @@ pub struct TestDatabase {
     mode: Mode,
 }
 
+/// Tables with a `SHARD KEY` have several partitions whatever the machine.
+fn options() -> Options {
+    Options { partitions: 3, ..Options::default() }
+}
+
 impl TestDatabase {
     /// An empty one.
     pub fn new(mode: Mode) -> Result<TestDatabase> {
         let host = nacre_native::memory_host();
-        let database = block_on(Database::open(host.clone(), Options::default()))?;
+        let database = block_on(Database::open(host.clone(), options()))?;
         Ok(TestDatabase { host, database, sessions: HashMap::new(), mode })
     }
 
@@ -79,7 +84,7 @@ impl TestDatabase {
     fn reopen(&mut self) -> Result<()> {
         self.sessions.clear();
         block_on(self.database.close())?;
-        self.database = block_on(Database::open(self.host.clone(), Options::default()))?;
+        self.database = block_on(Database::open(self.host.clone(), options()))?;
         Ok(())
     }
 }

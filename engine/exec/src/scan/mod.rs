@@ -8,12 +8,12 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use crate::context::{Context, LocatingOperator, Operator, Step};
+use crate::context::{Context, LocatingOperator, Operator, Step, count};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
-use nacre_table::RowLocator;
+use nacre_table::{RowLocator, Table, TableView};
 use nacre_types::{Result, TableSchema};
-use point::{LocatingPoint, PointRead, point_key};
+use point::{LocatingPoint, PointRead, only_partition, point_key};
 use source::{Origin, Source};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn build(
     if let Some(key) = point_key(schema, projection, filters, context) {
         return Ok(Box::new(PointRead::new(table, key, projection, filters)));
     }
-    let view = context.transaction.view(&table);
+    let view = view(&table, projection, filters, context);
     let mut source = Source::new(schema, view, projection, filters, false, context);
     if let Some(readers) = readers {
         let mut needed = vec![false; projection.len()];
@@ -51,8 +51,18 @@ pub(crate) fn build_locating(
     if let Some(key) = point_key(schema, projection, filters, context) {
         return Ok(Box::new(LocatingPoint(PointRead::new(table, key, projection, filters))));
     }
-    let view = context.transaction.view(&table);
+    let view = view(&table, projection, filters, context);
     Ok(Box::new(LocatingScan(Source::new(schema, view, projection, filters, true, context))))
+}
+
+/// What has to be looked at of a table: one partition only when the filters fix the shard key.
+fn view(table: &Arc<Table>, projection: &[usize], filters: &[Expr], context: &Context<'_>) -> TableView {
+    let mut view = context.transaction.view(table);
+    if let Some(partition) = only_partition(table, projection, filters, context) {
+        view.only_partition(partition);
+        count(&context.statistics.partitions_skipped, table.partitions().len() - 1);
+    }
+    view
 }
 
 struct Scan(Source);

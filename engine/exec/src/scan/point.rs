@@ -22,6 +22,22 @@ pub(super) fn point_key(
     found.into_iter().collect()
 }
 
+/// The partition when the filters fix every column of the shard key.
+pub(super) fn only_partition(
+    table: &Table,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> Option<u32> {
+    let schema = table.schema();
+    let shard = schema.shard_key.as_ref().filter(|key| key.partitions > 1 && !key.columns.is_empty())?;
+    let mut found: Vec<Option<Value>> = vec![None; shard.columns.len()];
+    collect(schema, projection, &shard.columns, filters, &mut found, context);
+    // Where null is asked for there is no row at all; the filter sees to that.
+    let values: Vec<Value> = found.into_iter().collect::<Option<_>>()?;
+    table.partition_of_values(&values).ok()
+}
+
 fn collect(
     schema: &TableSchema,
     projection: &[usize],

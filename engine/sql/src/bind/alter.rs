@@ -123,6 +123,9 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
             return Err(key_error(schema, name, what, at));
         }
     }
+    if schema.shard_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
+        return Err(key_error(schema, name, "SHARD KEY", at));
+    }
     if schema.columns.len() == 1 {
         return Err(Error::syntax("a table needs at least one column").at(at));
     }

@@ -2,7 +2,7 @@
 
 use super::operator::cast;
 use super::scope::Scope;
-use super::{Binder, Env, place, position, table_name, types, unsupported};
+use super::{Binder, Env, keys, place, position, table_name, types, unsupported};
 use crate::expr::ExprKind;
 use crate::plan::Statement;
 use nacre_types::{Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits};
@@ -28,10 +28,10 @@ impl<'a> Binder<'a> {
         if let Some(query) = &create.query {
             return self.create_table_as(schema, create.if_not_exists, query);
         }
-        let mut sort_keys = Vec::new();
+        let mut keys = Vec::new();
         for definition in &create.columns {
-            match sort_key_columns(definition) {
-                Some(names) => sort_keys.push((names, position(definition.name.span.start))),
+            match keys::of_definition(definition) {
+                Some(key) => keys.push(key),
                 None => self.column_definition(definition, &mut schema)?,
             }
         }
@@ -52,9 +52,7 @@ impl<'a> Binder<'a> {
                 TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
             }
         }
-        for (names, at) in sort_keys {
-            set_sort_key(&mut schema, &names, at)?;
-        }
+        keys.iter().try_for_each(|key| key.apply(&mut schema))?;
         Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
     }
 
@@ -95,15 +93,8 @@ impl<'a> Binder<'a> {
     pub(super) fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
         let name = definition.name.value.clone();
         let at = position(definition.name.span.start);
-        // `SORT KEY (a)` and `SHARD KEY (a)` read as columns of a type KEY.
-        if let ast::DataType::Custom(type_name, _) = &definition.data_type {
-            let is_key = matches!(type_name.0.as_slice(), [ast::ObjectNamePart::Identifier(i)] if i.value.eq_ignore_ascii_case("key"));
-            if is_key && definition.name.quote_style.is_none() && name.eq_ignore_ascii_case("sort") {
-                return Err(Error::syntax("SORT KEY goes into CREATE TABLE").at(at));
-            }
-            if is_key && definition.name.quote_style.is_none() {
-                return Err(unsupported(&format!("{} KEY", name.to_ascii_uppercase())).at(at));
-            }
+        if keys::of_definition(definition).is_some() {
+            return Err(Error::syntax(format!("{} KEY goes into CREATE TABLE", name.to_ascii_uppercase())).at(at));
         }
         if schema.column_index(&name).is_some() {
             let error = Error::already_exists(format!("column {name} is defined twice"));
@@ -201,48 +192,6 @@ fn set_primary_key(schema: &mut TableSchema, columns: Vec<usize>, at: Option<Pos
         column.nullable = false;
     }
     schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
-    Ok(())
-}
-
-/// `SORT KEY (a, b)` reads as a column `SORT` of a type `KEY(a, b)`.
-fn sort_key_columns(definition: &ast::ColumnDef) -> Option<Vec<String>> {
-    let ast::DataType::Custom(type_name, columns) = &definition.data_type else { return None };
-    let [ast::ObjectNamePart::Identifier(key)] = type_name.0.as_slice() else { return None };
-    let named = |ident: &ast::Ident, name: &str| ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(name);
-    if !named(&definition.name, "sort") || !named(key, "key") || !definition.options.is_empty() {
-        return None;
-    }
-    let unquoted = |name: &String| match name.strip_prefix(['"', '`']).and_then(|n| n.strip_suffix(['"', '`'])) {
-        Some(inner) => inner.replace("\"\"", "\"").replace("``", "`"),
-        None => name.clone(),
-    };
-    Some(columns.iter().map(unquoted).collect())
-}
-
-fn set_sort_key(schema: &mut TableSchema, names: &[String], at: Option<Position>) -> Result<()> {
-    if schema.sort_key.is_some() {
-        return Err(Error::syntax("a table has one SORT KEY at most").with_sqlstate("42P16").at(at));
-    }
-    if names.is_empty() {
-        return Err(unsupported("an empty SORT KEY").at(at));
-    }
-    let mut columns = Vec::new();
-    for name in names {
-        let Some(column) = schema.column_index(name) else {
-            let error = Error::not_found(format!("column {name} of the SORT KEY does not exist"));
-            let known = schema.columns.iter().map(|c| c.name.as_str());
-            return Err(super::with_suggestion(error.with_sqlstate("42703").at(at), name, known));
-        };
-        if columns.contains(&column) {
-            let error = Error::already_exists(format!("column {name} is in the SORT KEY twice"));
-            return Err(error.with_sqlstate("42701").at(at));
-        }
-        if schema.columns[column].data_type == DataType::Json {
-            return Err(unsupported("a SORT KEY of type JSON").at(at));
-        }
-        columns.push(column);
-    }
-    schema.sort_key = Some(KeyColumns { name: "SORT".into(), columns });
     Ok(())
 }
 

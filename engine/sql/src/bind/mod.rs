@@ -13,6 +13,7 @@ mod expr;
 mod from;
 mod function;
 mod information;
+mod keys;
 mod literal;
 mod lock;
 mod operator;

@@ -206,6 +206,10 @@ fn create_table(table: &TableSchema) -> String {
         let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  SORT KEY ({})", names.join(", "));
     }
+    if let Some(key) = &table.shard_key {
+        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += &format!(",\n  SHARD KEY ({})", names.join(", "));
+    }
     out += "\n)";
     out
 }

@@ -50,7 +50,26 @@ fn messages() {
         "create table n (x int, sort key (y))",
         "42703 not_found: column y of the SORT KEY does not exist (line 1, column 24)",
     );
-    fails("create table n (x int, shard key (x))", "0A000 unsupported: SHARD KEY is not supported (line 1, column 24)");
+    fails(
+        "create table n (x int primary key, y int, shard key (y))",
+        "42P16 constraint: the SHARD KEY must be part of every unique key: column y is not in the PRIMARY KEY (line 1, column 43)",
+    );
+    fails(
+        "create table n (x int primary key, shard key ())",
+        "42P16 unsupported: SHARD KEY () of a table with a PRIMARY KEY (line 1, column 36)",
+    );
+    fails(
+        "create table n (name int, shard key (nam))",
+        "42703 not_found: column nam of the SHARD KEY does not exist; did you mean `name`? (line 1, column 27)",
+    );
+    fails(
+        "create table n (x int, shard key (x, x))",
+        "42701 already_exists: column x is in the SHARD KEY twice (line 1, column 24)",
+    );
+    fails(
+        "create table n (x int, shard key (x), shard key ())",
+        "42P16 syntax: a table has one SHARD KEY at most (line 1, column 39)",
+    );
     fails("create table n (x int, key k (x) using hash)", "0A000 unsupported: KEY is not supported");
     fails(
         "create table n (x int, foreign key (x) references t (id))",
