@@ -1,0 +1,213 @@
+//! The databases under `data/`: what was done to make each, so that a test can do it again and compare.
+//!
+//! A case is a list of statements. The committed folder was made by running them once, with the format as it was then;
+//! a test runs them again in memory and wants the same rows from both. They are made by
+//! the ignored test `write_the_folders`, which is run again only when a format changes before its release.
+
+use nacredb::Options;
+
+/// What one folder holds.
+pub struct Case {
+    /// Name of the folder under `data/`.
+    pub name: &'static str,
+    /// What it is there for.
+    pub why: &'static str,
+    /// Bytes of log between snapshots: small where one is wanted, or a sealed chunk.
+    pub snapshot_bytes: u64,
+    /// How it is made.
+    pub statements: fn() -> Vec<String>,
+    /// Tables that it has, each with the columns of a total order.
+    pub tables: &'static [(&'static str, &'static str)],
+    /// House-keeping steps at the end.
+    pub steps: usize,
+}
+
+/// Options of a case.
+pub fn options(case: &Case) -> Options {
+    Options { snapshot_bytes: case.snapshot_bytes, ..Options::default() }
+}
+
+const NO_SNAPSHOT: u64 = 1 << 30;
+
+/// All folders.
+pub const CASES: [Case; 6] = [
+    Case {
+        name: "log",
+        why: "rows of every type in an unsealed log: put, delete, views, no segment",
+        snapshot_bytes: NO_SNAPSHOT,
+        statements: log,
+        tables: &[("every", "id"), ("numbered", "a"), ("seen", "id")],
+        steps: 0,
+    },
+    Case {
+        name: "chunks",
+        why: "a sealed chunk of the log, and one after it",
+        snapshot_bytes: 256 << 10,
+        statements: chunks,
+        tables: &[("t", "id")],
+        steps: 0,
+    },
+    Case {
+        name: "snapshot",
+        why: "a snapshot with rows in memory, segments and deleted rows, and records after it",
+        snapshot_bytes: 20 << 10,
+        statements: snapshot,
+        tables: &[("t", "id"), ("numbered", "a")],
+        steps: 1,
+    },
+    Case {
+        name: "encodings",
+        why: "segments with a column for each encoding, with and without nulls, deleted and moved rows",
+        snapshot_bytes: NO_SNAPSHOT,
+        statements: encodings,
+        tables: &[("e", "id")],
+        steps: 0,
+    },
+    Case {
+        name: "altered",
+        why: "rows of several versions of a schema in memory and in segments, a truncated and a dropped table",
+        snapshot_bytes: NO_SNAPSHOT,
+        statements: altered,
+        tables: &[("renamed", "id"), ("emptied", "a")],
+        steps: 0,
+    },
+    Case {
+        name: "sort_key",
+        why: "segments in the order of a sort key, with the key's order beside them",
+        snapshot_bytes: NO_SNAPSHOT,
+        statements: sort_key,
+        tables: &[("s", "id"), ("h", "b, a")],
+        steps: 0,
+    },
+];
+
+fn log() -> Vec<String> {
+    let mut all = vec![
+        "create table every (id bigint primary key, yes boolean, tiny tinyint, small smallint, n int not null default 7, \
+         big bigint unsigned, f float, d double, p decimal(8,2), q decimal(30,5), t text, v varchar(9), b blob, day date, \
+         at time, ts timestamp, j json)"
+            .to_string(),
+        "create table numbered (a int, b text)".into(),
+        "insert into every values (1, true, -128, -32768, 2147483647, 18446744073709551615, 1.5, -2.25, 123456.78, \
+         -1234567890123456789012345.54321, 'text é', 'nine char', X'00ff10', DATE '2026-11-21', TIME '13:05:07.25', \
+         TIMESTAMP '1969-12-31 23:59:59.999999', '{\"a\": [1, null]}')"
+            .into(),
+        "insert into every (id) values (2), (3), (4)".into(),
+    ];
+    all.push("delete from every where id = 3".into());
+    all.push("update every set t = 'changed', n = -1 where id = 4".into());
+    all.push("insert into numbered values (1, 'x'), (2, null), (3, '')".into());
+    all.push("delete from numbered where a = 1".into());
+    all.push("create view seen as select id, t from every where id > 1".into());
+    all
+}
+
+fn chunks() -> Vec<String> {
+    let mut all = vec!["create table t (id int primary key, filler text)".to_string()];
+    all.extend((0..5).map(|id| format!("insert into t values ({id}, repeat('{id} ', 8000))")));
+    all.push("delete from t where id = 1".into());
+    all
+}
+
+fn snapshot() -> Vec<String> {
+    let mut all = vec![
+        "create table t (id int primary key, n int, filler text)".to_string(),
+        "create table numbered (a int)".into(),
+        format!("insert into t values {}", rows(0..300, |id| format!("({id}, {}, 'row {id}')", id * 3 % 50))),
+        "optimize table t flush".into(),
+        "delete from t where id between 10 and 20".into(),
+        "update t set n = 1000 where id = 200".into(),
+    ];
+    all.push(
+        "insert into numbered values (1), (2); optimize table numbered flush; insert into numbered values (3)".into(),
+    );
+    all.push("insert into t values (1000, 0, repeat('filler ', 4000))".into());
+    all
+}
+
+/// After the snapshot of the case `snapshot` was written.
+pub const AFTER_SNAPSHOT: &str = "delete from t where id = 30; insert into t values (2000, 1, 'after')";
+
+fn rows(ids: std::ops::Range<i64>, row: impl Fn(i64) -> String) -> String {
+    ids.map(row).collect::<Vec<_>>().join(", ")
+}
+
+fn encodings() -> Vec<String> {
+    let columns = "id bigint primary key, constant int, runs int, packed int, ascending bigint, coded text, symbols text, \
+                   long_text text, price double, noise double, wide decimal(30,0), flags boolean, holes int, only_null text, \
+                   binary_data blob";
+    // Numbers that look like noise and are the same every time.
+    let mix = |id: i64| (id.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64;
+    let row = |id: i64| {
+        let words = ["nacre", "layer", "shell", "pearl", "table", "commit"];
+        let word = |n: i64| words[(mix(id * 7 + n) % 6) as usize];
+        format!(
+            "({id}, 42, {}, {}, {}, '{}', '{} {} {}', '{}', {}.{:02}, {}.{:09}e-3, {}, {}, {}, null, X'{:08x}')",
+            id / 100,
+            mix(id) % 1000,
+            1_700_000_000 + id * 60 + mix(id) % 50,
+            word(1),
+            word(2),
+            word(3),
+            mix(id) % 997,
+            format!("{} ", mix(id)).repeat(12),
+            mix(id) % 100,
+            id % 100,
+            mix(id) % 9,
+            mix(id * 3) % 1_000_000_000,
+            mix(id),
+            id % 3 == 0,
+            if id % 5 == 0 { "null".to_string() } else { (id % 100).to_string() },
+            mix(id) as u32,
+        )
+    };
+    let mut all = vec![format!("create table e ({columns})")];
+    all.extend((0..4).map(|part| format!("insert into e values {}", rows(part * 150..(part + 1) * 150, row))));
+    all.push("optimize table e full".into());
+    all.push("delete from e where id between 100 and 130".into());
+    all.push("update e set packed = -5 where id in (7, 300, 599)".into());
+    all
+}
+
+fn altered() -> Vec<String> {
+    let script = "create table t (id int primary key, a text, b int);
+        insert into t values (1, 'one', 10), (2, 'two', 20);
+        optimize table t flush;
+        insert into t values (3, 'three', 30);
+        alter table t add column c int not null default 5 first;
+        insert into t values (6, 4, 'four', 40);
+        alter table t drop column a;
+        update t set b = 21 where id = 2;
+        optimize table t flush;
+        alter table t add column a double default 1.5, rename column b to bb;
+        insert into t values (7, 5, 50, 2.5);
+        alter table t rename to renamed;
+        create table emptied (a int);
+        insert into emptied values (1), (2);
+        optimize table emptied flush;
+        truncate table emptied;
+        insert into emptied values (3);
+        create table dropped (a int); insert into dropped values (1); optimize table dropped flush; drop table dropped";
+    script.split(';').map(|s| s.trim().to_string()).collect()
+}
+
+fn sort_key() -> Vec<String> {
+    vec![
+        "create table s (id bigint primary key, day date, name text, sort key (day, name))".into(),
+        format!(
+            "insert into s values {}",
+            rows(0..300, |id| {
+                let day =
+                    if id % 50 == 0 { "null".to_string() } else { format!("DATE '2026-01-{:02}'", 1 + id * 7 % 28) };
+                format!("({id}, {day}, 'name {}')", id % 11)
+            })
+        ),
+        "optimize table s flush".into(),
+        "delete from s where id between 40 and 49".into(),
+        "update s set day = DATE '2027-01-01' where id = 7".into(),
+        "create table h (a int, b text, sort key (b))".into(),
+        "insert into h values (1, 'z'), (2, 'a'), (3, 'm'), (1, 'a')".into(),
+        "optimize table h flush".into(),
+        "insert into h values (9, 'b')".into(),
+    ]
+}

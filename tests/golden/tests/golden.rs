@@ -1,0 +1,197 @@
+//! Opens the committed databases, compares what they hold, writes to them, and refuses what is newer.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_golden_tests::{AFTER_SNAPSHOT, CASES, Case, options};
+use nacre_native::{block_on, memory_host, open_folder};
+use nacre_types::checksum::checksum;
+use nacredb::{Budget, Database, ErrorKind, Session};
+use std::path::{Path, PathBuf};
+
+fn committed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
+}
+
+/// A copy that may be changed, removed at the end.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn of(name: &str, purpose: &str) -> Copy {
+        let path = std::env::temp_dir().join(format!("nacre-golden-{name}-{purpose}-{}", std::process::id()));
+        std::fs::remove_dir_all(&path).ok();
+        std::fs::create_dir_all(&path).unwrap();
+        for file in files(&committed(name)) {
+            std::fs::copy(&file, path.join(file.file_name().unwrap())).unwrap();
+        }
+        Copy(path)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The files that are the database.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let named = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        ["log-", "snap-", "seg-"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).filter(named).collect();
+    files.sort();
+    files
+}
+
+fn run(session: &mut Session, sql: &str) {
+    block_on(session.execute(sql, &[])).unwrap_or_else(|e| panic!("{e}\n{sql:.300}"));
+}
+
+fn rows(session: &mut Session, sql: &str) -> Vec<String> {
+    let rows = block_on(session.execute(sql, &[])).unwrap_or_else(|e| panic!("{e}\n{sql}")).to_rows();
+    rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// Runs what makes a case.
+fn make(db: &Database, case: &Case) {
+    let mut session = db.session();
+    for statement in (case.statements)() {
+        run(&mut session, &statement);
+    }
+    if case.steps > 0 {
+        db.maintain(Budget { steps: case.steps }).unwrap();
+    }
+    if case.name == "snapshot" {
+        run(&mut session, AFTER_SNAPSHOT);
+    }
+}
+
+#[test]
+fn every_folder_holds_what_was_put_into_it() {
+    for case in &CASES {
+        let copy = Copy::of(case.name, "read");
+        let again = block_on(Database::open(memory_host(), options(case))).unwrap();
+        make(&again, case);
+        for round in 0..2 {
+            let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))).unwrap();
+            let (mut stored, mut made) = (db.session(), again.session());
+            assert_eq!(db.check().unwrap(), Vec::<String>::new(), "{}", case.name);
+            for (table, order) in case.tables {
+                let sql = format!("select * from {table} order by {order}");
+                let (stored, made) = (rows(&mut stored, &sql), rows(&mut made, &sql));
+                assert!(!made.is_empty());
+                assert_eq!(stored, made, "{}: {table}, round {round}", case.name);
+            }
+            // It goes on as a database: every table can be changed, flushed and merged.
+            for (table, _) in case.tables.iter().filter(|(table, _)| *table != "seen") {
+                run(&mut stored, &format!("delete from {table}; optimize table {table} full"));
+                run(&mut made, &format!("delete from {table}"));
+                assert_eq!(rows(&mut stored, &format!("select count(*) from {table}")), ["0"]);
+            }
+            for statement in (case.statements)().iter().filter(|s| s.starts_with("insert")) {
+                if round == 0 && case.name != "altered" {
+                    run(&mut stored, statement);
+                    run(&mut made, statement);
+                }
+            }
+            if case.name == "altered" {
+                break;
+            }
+            block_on(db.close()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_folders_have_what_they_are_there_for() {
+    let count = |name: &str, prefix: &str| {
+        let starts = |f: &&PathBuf| f.file_name().unwrap().to_string_lossy().starts_with(prefix);
+        files(&committed(name)).iter().filter(starts).count()
+    };
+    assert_eq!((count("log", "log-"), count("log", "seg-"), count("log", "snap-")), (1, 0, 0));
+    assert!(count("chunks", "log-") >= 2);
+    assert_eq!(count("snapshot", "snap-"), 1);
+    for case in &CASES {
+        let bytes: u64 = files(&committed(case.name)).iter().map(|f| f.metadata().unwrap().len()).sum();
+        assert!(bytes < 250_000, "{} has {bytes} bytes: {}", case.name, case.why);
+    }
+    let copy = Copy::of("encodings", "inspect");
+    let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(&CASES[3]))).unwrap();
+    let report = db.inspect().unwrap();
+    let mut found: Vec<String> =
+        report.iter().flat_map(|t| &t.columns).flat_map(|c| c.encodings.iter().map(|(name, _)| name.clone())).collect();
+    found.sort();
+    found.dedup();
+    for name in ["alp", "bitpacked", "constant", "delta", "dictionary", "fsst", "lz4", "plain", "run_length"] {
+        assert!(found.iter().any(|f| f == name), "no column is {name}: {found:?}");
+    }
+}
+
+/// Log files and snapshots say their version at byte 8, under a checksum of the first 56 bytes.
+fn raise_log_version(bytes: &mut [u8]) {
+    let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
+    bytes[8..12].copy_from_slice(&(version + 1).to_le_bytes());
+    let sum = checksum(&bytes[..56]);
+    bytes[56..64].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Segments say theirs in the last byte of the magic, at both ends.
+fn raise_segment_version(bytes: &mut [u8]) {
+    bytes[7] += 1;
+    let last = bytes.len() - 1;
+    bytes[last] += 1;
+}
+
+#[test]
+fn a_newer_version_is_refused_by_name() {
+    for (case, prefix, raise) in [
+        ("log", "log-", raise_log_version as fn(&mut [u8])),
+        ("snapshot", "snap-", raise_log_version),
+        ("encodings", "seg-", raise_segment_version),
+    ] {
+        let copy = Copy::of(case, "newer");
+        let starts = |f: &PathBuf| f.file_name().unwrap().to_string_lossy().starts_with(prefix);
+        let file = files(&copy.0).into_iter().find(starts).unwrap();
+        let mut bytes = std::fs::read(&file).unwrap();
+        raise(&mut bytes);
+        std::fs::write(&file, &bytes).unwrap();
+        let case = CASES.iter().find(|c| c.name == case).unwrap();
+        let Err(error) = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))) else {
+            panic!("{prefix} of a newer version was opened")
+        };
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{prefix}: {error}");
+        assert!(error.message().contains("version"), "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "it was left alone");
+    }
+}
+
+/// Makes `data/` anew. Only when a format changes that was not released:
+/// `cargo test -p nacre-golden-tests -- --ignored write_the_folders`.
+#[test]
+#[ignore = "writes the committed folders"]
+fn write_the_folders() {
+    for case in &CASES {
+        let path = std::env::temp_dir().join(format!("nacre-golden-{}-write-{}", case.name, std::process::id()));
+        std::fs::remove_dir_all(&path).ok();
+        let db = block_on(Database::open(open_folder(&path).unwrap(), options(case))).unwrap();
+        make(&db, case);
+        // Not closed: the log's tail stays as a crash would leave it.
+        let to = committed(case.name);
+        std::fs::remove_dir_all(&to).ok();
+        std::fs::create_dir_all(&to).unwrap();
+        for file in files(&path) {
+            let name = file.file_name().unwrap();
+            let mut bytes = std::fs::read(&file).unwrap();
+            if name.to_string_lossy().starts_with("log-") {
+                // Zeroes are space reserved for records to come.
+                let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+                bytes.truncate(end.max(64));
+            }
+            std::fs::write(to.join(name), bytes).unwrap();
+        }
+        drop(db);
+        std::fs::remove_dir_all(&path).ok();
+    }
+}
