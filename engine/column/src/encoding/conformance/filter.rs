@@ -66,6 +66,10 @@ pub(super) fn check(block: &Encoded, data_type: DataType, expected: &Vector, ran
     let rows = expected.len();
     let start = random.below(rows as u64) as usize;
     for predicate in predicates(data_type, expected, random) {
+        // Long columns take long: some of the tests each.
+        if rows > 100 && random.below(4) > 0 {
+            continue;
+        }
         let passes = passes(&predicate, expected);
         for (start, len) in [(0, rows), (start, rows - start), (start, (rows - start).min(70)), (rows, 0)] {
             let bits = block.read(data_type, rows, |b| b.filter(&predicate, start, len)).unwrap().unwrap();
