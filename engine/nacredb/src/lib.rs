@@ -16,6 +16,7 @@ mod report;
 mod result;
 mod session;
 mod statement;
+mod upsert;
 mod wait;
 
 pub use appender::Appender;

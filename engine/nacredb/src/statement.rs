@@ -6,6 +6,7 @@
 use crate::database::Database;
 use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
+use crate::upsert;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, Step, build, build_locating, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement, explain};
@@ -33,8 +34,8 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Delete, Insert, Lock, Replace, Update};
-    matches!(statement, Insert { .. } | Replace { .. } | Update { .. } | Delete { .. } | Lock { .. })
+    use Statement::{Delete, Insert, Lock, Update, Upsert};
+    matches!(statement, Insert { .. } | Upsert { .. } | Update { .. } | Delete { .. } | Lock { .. })
 }
 
 /// How messages call a statement.
@@ -82,9 +83,10 @@ pub(crate) fn run(
             }
             Ok(written(affected))
         }
-        Statement::Replace { table, source } => {
+        Statement::Upsert { table, source, on_duplicate } => {
             let batches = collect(source, &Session::context(transaction, settings))?;
-            replace(transaction, table, &batches)
+            let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
+            upsert::run(transaction, table, &batches, on_duplicate, settings).map(written)
         }
         Statement::Update { table, input, assignments } => update(transaction, table, input, assignments, settings),
         Statement::Delete { table, input } => {
@@ -171,28 +173,6 @@ fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
         })
         .collect();
     Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
-}
-
-/// Row by row, so that a later row takes the place of an earlier one of the same statement.
-fn replace(transaction: &mut Transaction, table: &Arc<TableSchema>, batches: &[Batch]) -> Result<QueryResult> {
-    let target = transaction.table_of(table)?;
-    let mut affected = 0;
-    for batch in batches {
-        let batch = in_table_types(batch, table);
-        for row in 0..batch.rows {
-            let values: Vec<Value> = batch.columns.iter().map(|c| c.value(row)).collect();
-            table.check_row(&values)?;
-            if let Some(key) = &table.primary_key {
-                let key: Vec<Value> = key.columns.iter().map(|at| values[*at].clone()).collect();
-                if let Some((locator, _)) = transaction.locate(&target, &key)? {
-                    transaction.delete(&target, &[locator])?;
-                }
-            }
-            transaction.insert_row(&target, &values)?;
-            affected += 1;
-        }
-    }
-    Ok(written(affected))
 }
 
 fn update(

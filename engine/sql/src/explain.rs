@@ -1,9 +1,27 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
 use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, Moment, ScalarFunction};
-use crate::plan::{Field, JoinKind, Plan, Statement};
-use nacre_types::{DataType, Value};
+use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, Statement};
+use nacre_types::{DataType, TableSchema, Value};
 use std::fmt::Write;
+
+fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
+    let old = table.columns.iter().map(|c| c.name.clone());
+    let names: Vec<String> = old.chain(table.columns.iter().map(|c| format!("excluded.{}", c.name))).collect();
+    let name = |at: usize| names.get(at).cloned().unwrap_or_default();
+    match on_duplicate {
+        OnDuplicateKey::Ignore => format!("Insert {} on duplicate: nothing", table.name),
+        OnDuplicateKey::Replace => format!("Insert {} on duplicate: replace", table.name),
+        OnDuplicateKey::Update { assignments, filter } => {
+            let set = |(at, e): &(usize, Expr)| format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false));
+            let mut line = format!("Insert {} on duplicate: set {}", table.name, joined(assignments.iter().map(set)));
+            if let Some(filter) = filter {
+                let _ = write!(line, " where {}", expr_text(filter, &name, false));
+            }
+            line
+        }
+    }
+}
 
 /// One line a node, children indented below their parent.
 pub fn explain(statement: &Statement) -> Vec<String> {
@@ -14,8 +32,8 @@ pub fn explain(statement: &Statement) -> Vec<String> {
             lines.push(format!("Insert {}", table.name));
             plan_lines(source, 1, &mut lines);
         }
-        Statement::Replace { table, source } => {
-            lines.push(format!("Replace {}", table.name));
+        Statement::Upsert { table, source, on_duplicate } => {
+            lines.push(upsert_line(table, on_duplicate));
             plan_lines(source, 1, &mut lines);
         }
         Statement::CreateTableAs { schema, source, .. } => {

@@ -175,6 +175,23 @@ impl Plan {
     }
 }
 
+/// What an insert does with a row whose primary key is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnDuplicateKey {
+    /// `INSERT IGNORE`, `ON CONFLICT DO NOTHING`: leaves the old row.
+    Ignore,
+    /// `REPLACE`: the new row takes its place.
+    Replace,
+    /// `ON DUPLICATE KEY UPDATE`, `ON CONFLICT DO UPDATE`: changes the old row. Expressions see the old row's columns,
+    /// then the new one's.
+    Update {
+        /// `(column position, new value)`.
+        assignments: Vec<(usize, Expr)>,
+        /// Only when it is true.
+        filter: Option<Expr>,
+    },
+}
+
 /// A bound statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
@@ -244,12 +261,15 @@ pub enum Statement {
         /// `IF EXISTS`.
         if_exists: bool,
     },
-    /// `REPLACE`: rows as of `Insert`, one after the other; each takes the place of one with its primary key.
-    Replace {
+    /// An insert that says what becomes of a row whose primary key is taken: rows as of `Insert`, one after the
+    /// other, so that a later row meets what an earlier one left.
+    Upsert {
         /// Target.
         table: Arc<TableSchema>,
         /// Rows to insert.
         source: Plan,
+        /// What to do when the key is taken.
+        on_duplicate: OnDuplicateKey,
     },
     /// `DROP TABLE`.
     DropTable {

@@ -202,6 +202,15 @@ impl Transaction {
         self.insert_values(table, values)
     }
 
+    /// Inserts one row whose key this transaction sees free. If it is taken all the same, another transaction was
+    /// faster: a `conflict`, which a retry resolves.
+    pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+        match self.insert_row(table, values) {
+            Err(error) if error.kind() == ErrorKind::Constraint && error.key().is_some() => Err(self.conflict(table)),
+            done => done,
+        }
+    }
+
     /// Replaces one row by another with the same key, given in table order.
     pub fn update_row(&mut self, table: &Arc<Table>, locator: &RowLocator, values: &[Value]) -> Result<()> {
         table.check_newest()?;

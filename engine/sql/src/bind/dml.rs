@@ -17,12 +17,12 @@ fn is_default(ast: &ast::Expr) -> bool {
     matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
 }
 
-fn table_fields(table: &TableSchema) -> Vec<Field> {
+pub(super) fn table_fields(table: &TableSchema) -> Vec<Field> {
     let field = |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
     table.columns.iter().map(field).collect()
 }
 
-fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize, Option<Position>)> {
+pub(super) fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize, Option<Position>)> {
     let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last() else {
         return Err(unsupported("this form of column name"));
     };
@@ -40,17 +40,12 @@ fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize
 impl<'a> Binder<'a> {
     pub(crate) fn insert(&mut self, insert: &'a ast::Insert) -> Result<Statement> {
         let feature = match &insert.on {
-            _ if insert.ignore => Some("INSERT IGNORE"),
-            _ if !matches!(insert.or, None | Some(ast::SqliteOnConflict::Replace)) => Some("INSERT OR …"),
-            Some(_) if insert.or.is_some() || insert.replace_into => Some("this form of INSERT"),
-            Some(ast::OnInsert::DuplicateKeyUpdate(_)) => Some("ON DUPLICATE KEY UPDATE"),
-            Some(_) => Some("ON CONFLICT"),
-            None if insert.returning.is_some() => Some("RETURNING"),
-            None if !insert.assignments.is_empty() => Some("INSERT … SET"),
-            None if insert.overwrite || insert.partitioned.is_some() || insert.insert_alias.is_some() => {
-                Some("this form of INSERT")
-            }
-            None => None,
+            Some(_) if insert.or.is_some() || insert.replace_into || insert.ignore => Some("this form of INSERT"),
+            None if insert.insert_alias.is_some() => Some("this form of INSERT"),
+            _ if insert.returning.is_some() => Some("RETURNING"),
+            _ if !insert.assignments.is_empty() => Some("INSERT … SET"),
+            _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
+            _ => None,
         };
         if let Some(feature) = feature {
             return Err(unsupported(feature));
@@ -75,7 +70,7 @@ impl<'a> Binder<'a> {
             // DEFAULT VALUES
             let rows = vec![table.columns.iter().map(default_of).collect()];
             let source = Plan::Values { fields: table_fields(&table), rows };
-            return Ok(written(insert, table, source));
+            return self.written(insert, table, source);
         };
         let simple = source.with.is_none()
             && source.order_by.is_none()
@@ -85,7 +80,7 @@ impl<'a> Binder<'a> {
             SetExpr::Values(values) if simple => self.insert_values(&table, &targets, values)?,
             _ => self.insert_query(&table, &targets, source)?,
         };
-        Ok(written(insert, table, source))
+        self.written(insert, table, source)
     }
 
     fn insert_values(&mut self, table: &TableSchema, targets: &[usize], values: &'a ast::Values) -> Result<Plan> {
@@ -151,17 +146,28 @@ impl<'a> Binder<'a> {
         }
         let (table, scope, input) = self.target(&update.table.relation)?;
         let input = self.filtered(input, &scope, update.selection.as_ref())?;
+        let assignments = self.assignments(&table, &scope, &update.assignments)?;
+        Ok(Statement::Update { table, input, assignments })
+    }
+
+    /// `SET` lists.
+    pub(super) fn assignments(
+        &mut self,
+        table: &TableSchema,
+        scope: &Scope,
+        list: &'a [ast::Assignment],
+    ) -> Result<Vec<(usize, Expr)>> {
         let mut assignments: Vec<(usize, Expr)> = Vec::new();
-        for assignment in &update.assignments {
+        for assignment in list {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return Err(unsupported("assignment to a row of columns"));
             };
-            let (at, _) = column_position(&table, name)?;
+            let (at, _) = column_position(table, name)?;
             let column = &table.columns[at];
             let expr = if is_default(&assignment.value) {
                 default_of(column)
             } else {
-                let mut env = Env::new(&scope, "SET");
+                let mut env = Env::new(scope, "SET");
                 let expr = self.expr(&assignment.value, &mut env)?;
                 self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(&assignment.value)))?
             };
@@ -169,7 +175,7 @@ impl<'a> Binder<'a> {
             assignments.retain(|(known, _)| *known != at);
             assignments.push((at, expr));
         }
-        Ok(Statement::Update { table, input, assignments })
+        Ok(assignments)
     }
 
     pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
@@ -215,14 +221,6 @@ impl<'a> Binder<'a> {
         let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
         Ok(Plan::Filter { input: Box::new(input), predicate })
     }
-}
-
-/// `REPLACE` and `INSERT OR REPLACE`, or a plain `INSERT`.
-fn written(insert: &ast::Insert, table: Arc<TableSchema>, source: Plan) -> Statement {
-    if insert.replace_into || insert.or.is_some() {
-        return Statement::Replace { table, source };
-    }
-    Statement::Insert { table, source }
 }
 
 fn count_error(columns: usize, values: usize) -> Error {

@@ -128,7 +128,8 @@ impl<'a> Binder<'a> {
                 return Err(Error::type_error(message).with_sqlstate("42712"));
             }
         }
-        let mut scope = Scope { columns: left_scope.columns.clone(), merged: left_scope.merged.clone() };
+        let mut scope =
+            Scope { columns: left_scope.columns.clone(), merged: left_scope.merged.clone(), qualified_from: None };
         scope.columns.extend(right_scope.columns.iter().cloned());
         let left_nullable = matches!(kind, JoinKind::Right | JoinKind::Full);
         let right_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);

@@ -176,6 +176,15 @@ impl<'a> Binder<'a> {
             return Err(unsupported("this form of function call").at(at));
         }
         let (args, distinct) = arguments(&f.args).map_err(|e| e.at(at))?;
+        // MySQL's name for a column of the row that met a duplicate.
+        if name == "values"
+            && let (Some(from), [ast::FunctionArgExpr::Expr(ast::Expr::Identifier(column))]) =
+                (env.scope.qualified_from, args.as_slice())
+            && let Some(new_row) = env.scope.columns.get(from)
+            && let Some(expr) = env.scope.resolve(Some(&new_row.table), &column.value)?
+        {
+            return Ok(expr);
+        }
         // With several arguments SQLite's `min` and `max` are `least` and `greatest`.
         let several = args.len() > 1 && matches!(name.as_str(), "min" | "max");
         let name = match name.as_str() {

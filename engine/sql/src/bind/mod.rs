@@ -23,6 +23,7 @@ mod select;
 mod set;
 mod show;
 mod types;
+mod upsert;
 mod view;
 
 use crate::expr::{Aggregate, Expr, ExprKind};

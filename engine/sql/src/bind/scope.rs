@@ -27,6 +27,8 @@ pub(crate) struct Merged {
 pub(crate) struct Scope {
     pub columns: Vec<ScopeColumn>,
     pub merged: Vec<Merged>,
+    /// Columns from here on are found only under their table's name.
+    pub qualified_from: Option<usize>,
 }
 
 impl Scope {
@@ -38,7 +40,7 @@ impl Scope {
             data_type: f.data_type,
             nullable: f.nullable,
         };
-        Scope { columns: fields.iter().map(column).collect(), merged: Vec::new() }
+        Scope { columns: fields.iter().map(column).collect(), merged: Vec::new(), qualified_from: None }
     }
 
     /// Whether a table or alias of this name is in scope.
@@ -78,7 +80,7 @@ impl Scope {
     }
 
     pub fn is_hidden(&self, at: usize) -> bool {
-        self.merged.iter().any(|m| m.hidden.contains(&at))
+        self.qualified_from.is_some_and(|from| at >= from) || self.merged.iter().any(|m| m.hidden.contains(&at))
     }
 
     /// The error for a name that means nothing here.

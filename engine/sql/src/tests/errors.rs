@@ -90,12 +90,11 @@ fn messages() {
     );
     fails("insert into u values (1, 2)", "42601 syntax: INSERT has 3 target columns but 2 values (line 1, column 23)");
     fails("insert into u values (1, 'x', 'c')", "22P02 type: column a: 'x' is not a valid INT (line 1, column 26)");
-    fails("insert into u values (1, 2, 'c') on conflict do nothing", "0A000 unsupported: ON CONFLICT is not supported");
     fails(
-        "insert into u values (1, 2, 'c') on duplicate key update a = 1",
-        "0A000 unsupported: ON DUPLICATE KEY UPDATE is not supported",
+        "insert into u values (1, 2, 'c') on conflict (c) do nothing",
+        "42P10 not_found: ON CONFLICT names no unique key of table u (line 1, column 47)",
     );
-    fails("insert ignore into u values (1, 2, 'c')", "0A000 unsupported: INSERT IGNORE is not supported");
+    fails("insert or fail into u values (1, 2, 'c')", "0A000 unsupported: INSERT OR FAIL is not supported");
     fails("insert into u values (1, 2, 'c') returning id", "0A000 unsupported: RETURNING is not supported");
     fails(
         "select row_number() over () from t",

@@ -1,0 +1,105 @@
+//! What an insert does with a row whose primary key is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
+
+use super::dml::{column_position, table_fields};
+use super::scope::Scope;
+use super::{Binder, Env, place, position, unsupported};
+use crate::plan::{OnDuplicateKey, Plan, Statement};
+use nacre_types::{Error, Result, TableSchema};
+use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
+use std::sync::Arc;
+
+/// The new row's name in expressions over both rows.
+pub(super) const EXCLUDED: &str = "excluded";
+
+impl<'a> Binder<'a> {
+    /// An insert of `source`, which yields the table's columns.
+    pub(super) fn written(
+        &mut self,
+        insert: &'a ast::Insert,
+        table: Arc<TableSchema>,
+        source: Plan,
+    ) -> Result<Statement> {
+        let on_duplicate = match (&insert.on, &insert.or) {
+            (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
+                let new_row = match &insert.insert_alias {
+                    None => EXCLUDED.to_string(),
+                    Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => super::table_name(&alias.row_alias)?.0,
+                    Some(_) => return Err(unsupported("column aliases of an inserted row")),
+                };
+                self.update_of_duplicate(&table, &new_row, list, None)?
+            }
+            (Some(OnInsert::OnConflict(clause)), _) => {
+                check_target(&table, clause.conflict_target.as_ref())?;
+                match &clause.action {
+                    OnConflictAction::DoNothing => OnDuplicateKey::Ignore,
+                    OnConflictAction::DoUpdate(update) => {
+                        self.update_of_duplicate(&table, EXCLUDED, &update.assignments, update.selection.as_ref())?
+                    }
+                }
+            }
+            (Some(_), _) => return Err(unsupported("this form of INSERT")),
+            (None, Some(SqliteOnConflict::Ignore)) => OnDuplicateKey::Ignore,
+            (None, Some(SqliteOnConflict::Replace)) => OnDuplicateKey::Replace,
+            (None, Some(SqliteOnConflict::Abort)) => return Ok(Statement::Insert { table, source }),
+            (None, Some(SqliteOnConflict::Fail)) => return Err(unsupported("INSERT OR FAIL")),
+            (None, Some(SqliteOnConflict::Rollback)) => return Err(unsupported("INSERT OR ROLLBACK")),
+            (None, None) if insert.ignore => OnDuplicateKey::Ignore,
+            (None, None) if insert.replace_into => OnDuplicateKey::Replace,
+            (None, None) => return Ok(Statement::Insert { table, source }),
+        };
+        Ok(Statement::Upsert { table, source, on_duplicate })
+    }
+
+    fn update_of_duplicate(
+        &mut self,
+        table: &TableSchema,
+        new_row: &str,
+        list: &'a [ast::Assignment],
+        filter: Option<&'a ast::Expr>,
+    ) -> Result<OnDuplicateKey> {
+        let fields = table_fields(table);
+        let mut scope = Scope::of(&table.name, &fields);
+        scope.qualified_from = Some(fields.len());
+        scope.columns.extend(Scope::of(new_row, &fields).columns);
+        let assignments = self.assignments(table, &scope, list)?;
+        let filter = match filter {
+            None => None,
+            Some(ast) => {
+                let mut env = Env::new(&scope, "WHERE");
+                let bound = self.expr(ast, &mut env)?;
+                Some(self.condition(bound, "WHERE").map_err(|e| e.at(place(ast)))?)
+            }
+        };
+        Ok(OnDuplicateKey::Update { assignments, filter })
+    }
+}
+
+/// The columns or the constraint after `ON CONFLICT` must be the primary key.
+fn check_target(table: &TableSchema, target: Option<&ConflictTarget>) -> Result<()> {
+    let key = table.primary_key.as_ref();
+    let at = match target {
+        None => return Ok(()),
+        Some(ConflictTarget::OnConstraint(name)) => {
+            let (name, at) = super::table_name(name)?;
+            if key.is_some_and(|key| key.name.eq_ignore_ascii_case(&name)) {
+                return Ok(());
+            }
+            at
+        }
+        Some(ConflictTarget::Columns(columns)) => {
+            let mut wanted = Vec::with_capacity(columns.len());
+            for ident in columns {
+                wanted.push(column_position(table, &ast::ObjectName::from(vec![ident.clone()]))?.0);
+            }
+            wanted.sort_unstable();
+            let mut key = key.map(|key| key.columns.clone()).unwrap_or_default();
+            key.sort_unstable();
+            if wanted == key {
+                return Ok(());
+            }
+            columns.first().and_then(|ident| position(ident.span.start))
+        }
+    };
+    let message = format!("ON CONFLICT names no unique key of table {}", table.name);
+    Err(Error::not_found(message).with_sqlstate("42P10").at(at))
+}
