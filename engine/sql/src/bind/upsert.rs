@@ -23,7 +23,9 @@ impl<'a> Binder<'a> {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
                 let new_row = match &insert.insert_alias {
                     None => EXCLUDED.to_string(),
-                    Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => super::table_name(&alias.row_alias)?.0,
+                    Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => {
+                        super::table_name(&alias.row_alias)?.0
+                    }
                     Some(_) => return Err(unsupported("column aliases of an inserted row")),
                 };
                 self.update_of_duplicate(&table, &new_row, list, None)?
