@@ -128,8 +128,8 @@ fn rate<R: FnMut(i64) -> Outcome<()>>(
 fn reader_nacre(db: &Database) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
     let mut session = db.session();
     let select = session.prepare(SELECT)?;
-    Ok(move |id: i64| match block_on(session.run(&select, &[Value::Int(id)]))?.row(0).as_slice() {
-        [Value::Int(found), _, _, _, Value::Text(note)] if *found == id && !note.is_empty() => Ok(()),
+    Ok(move |id: i64| match session.get(&select, &[Value::Int(id)])?.as_deref() {
+        Some([Value::Int(found), _, _, _, Value::Text(note)]) if *found == id && !note.is_empty() => Ok(()),
         other => Err(format!("row {id}: {other:?}").into()),
     })
 }
