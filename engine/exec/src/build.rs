@@ -10,6 +10,9 @@ use nacre_types::{DataType, Error, Result};
 
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    if let Some(operator) = crate::parallel::build(plan, context)? {
+        return Ok(operator);
+    }
     Ok(match plan {
         Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
         Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
@@ -49,7 +52,7 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
 
 /// The input of an operator that looks at nothing but these expressions: columns that only the filters of a
 /// scan need are not read for it.
-fn build_for<'a>(
+pub(crate) fn build_for<'a>(
     input: &Plan,
     readers: impl Iterator<Item = &'a Expr>,
     context: &Context<'_>,

@@ -1,34 +1,46 @@
 //! What every operator is given while it runs, and the protocol operators speak.
 
+use crate::parallel::Morsel;
 use nacre_column::Batch;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one statement did. Interior mutability: operators count through a shared reference.
+/// A number that several threads add to.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one statement did. Operators count through a shared reference, on any thread.
 #[derive(Debug, Default)]
 pub struct Statistics {
     /// Rows decoded from segments or read from the rowstore.
-    pub rows_read: Cell<u64>,
+    pub rows_read: Counter,
     /// Estimated bytes of the blocks touched.
-    pub bytes_read: Cell<u64>,
+    pub bytes_read: Counter,
     /// Partitions ruled out by the shard key.
-    pub partitions_skipped: Cell<u64>,
+    pub partitions_skipped: Counter,
     /// Segments of which at least one block was read.
-    pub segments_read: Cell<u64>,
+    pub segments_read: Counter,
     /// Segments ruled out by their metadata.
-    pub segments_skipped: Cell<u64>,
+    pub segments_skipped: Counter,
     /// Blocks of which rows were looked at.
-    pub blocks_read: Cell<u64>,
+    pub blocks_read: Counter,
     /// Blocks ruled out by their zone maps.
-    pub blocks_skipped: Cell<u64>,
+    pub blocks_skipped: Counter,
     /// Rows looked up by primary key instead of scanning.
-    pub point_reads: Cell<u64>,
+    pub point_reads: Counter,
 }
 
 /// Adds to a counter.
-pub(crate) fn count(counter: &Cell<u64>, n: usize) {
-    counter.set(counter.get() + n as u64);
+pub(crate) fn count(counter: &Counter, n: usize) {
+    counter.0.fetch_add(n as u64, Ordering::Relaxed);
 }
 
 /// The surroundings of a running statement.
@@ -45,7 +57,52 @@ pub struct Context<'a> {
     /// The statement's `now()`, microseconds since 1970-01-01.
     pub now_us: i64,
     /// Whether the caller has cancelled the statement.
-    pub cancelled: &'a dyn Fn() -> bool,
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// How many threads may work on the statement.
+    pub threads: Threads,
+    /// On one of several threads: what the scan of the plan has to read, instead of the whole table.
+    pub(crate) morsel: Option<&'a Morsel>,
+}
+
+/// How a statement is spread over threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// So many work at once; 1 for the caller's alone.
+    pub count: usize,
+    /// About so many rows are given to a thread at a time. Tables of fewer are not worth a second thread, except
+    /// that 1, for tests, spreads what there is.
+    pub morsel_rows: usize,
+}
+
+impl Threads {
+    /// The caller's alone.
+    pub const ONE: Threads = Threads::new(1);
+
+    /// So many, with morsels of the usual size.
+    pub const fn new(count: usize) -> Threads {
+        Threads { count, morsel_rows: 16 * nacre_types::limits::BLOCK_ROWS }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The surroundings of a statement that one thread runs.
+    pub fn new(
+        transaction: &'a Transaction,
+        parameters: &'a [Value],
+        statistics: &'a Statistics,
+        cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Context<'a> {
+        Context {
+            transaction,
+            parameters,
+            statistics,
+            memory_limit: usize::MAX,
+            now_us: 0,
+            cancelled,
+            threads: Threads::ONE,
+            morsel: None,
+        }
+    }
 }
 
 impl Context<'_> {

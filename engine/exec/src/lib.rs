@@ -11,6 +11,7 @@ pub mod expr;
 mod group;
 mod intern;
 mod operator;
+mod parallel;
 mod scan;
 
 mod store;
@@ -18,5 +19,5 @@ mod store;
 mod testing;
 
 pub use build::{build, build_locating};
-pub use context::{Context, LocatingOperator, Operator, Statistics, Step};
+pub use context::{Context, LocatingOperator, Operator, Statistics, Step, Threads};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};

@@ -63,14 +63,10 @@ impl Fixture {
     }
 
     pub fn context(&self) -> Context<'_> {
-        Context {
-            transaction: &self.transaction,
-            parameters: &self.parameters,
-            statistics: &self.statistics,
-            memory_limit: self.memory_limit,
-            now_us: 1_000_000,
-            cancelled: &|| false,
-        }
+        let mut context = Context::new(&self.transaction, &self.parameters, &self.statistics, &|| false);
+        context.memory_limit = self.memory_limit;
+        context.now_us = 1_000_000;
+        context
     }
 }
 

@@ -1,6 +1,7 @@
 //! A database: opening, closing, house-keeping, and the sessions on it.
 
 use crate::session::Session;
+use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_table::{Durability, Store, StoreOptions};
 use nacre_types::Result;
@@ -24,6 +25,10 @@ pub struct Options {
     pub snapshot_bytes: u64,
     /// Partitions of a new table with a `SHARD KEY`; 0 for as many as the host runs tasks at once.
     pub partitions: usize,
+    /// Threads that may work on one statement; 0 for as many as the host has.
+    pub threads: usize,
+    /// Rows given to a thread at a time, about; 1, for tests, spreads whatever there is.
+    pub morsel_rows: usize,
     /// Milliseconds to wait for a row lock before `lock_timeout`.
     pub lock_timeout_ms: u64,
 }
@@ -39,6 +44,8 @@ impl Default for Options {
             flush_bytes: store.flush_bytes,
             snapshot_bytes: store.snapshot_bytes,
             partitions: store.partitions,
+            threads: 0,
+            morsel_rows: Threads::ONE.morsel_rows,
             lock_timeout_ms: 10_000,
         }
     }
@@ -81,6 +88,17 @@ impl Database {
         let store = Store::open(host.clone(), store_options)?;
         host.store.prepare().await?;
         Ok(Database(Arc::new(Inner { store, host, options, catalog_version: AtomicU64::new(0) })))
+    }
+
+    /// What a new session runs its statements on.
+    pub(crate) fn threads(&self) -> Threads {
+        Threads { count: self.threads_of(self.0.options.threads), morsel_rows: self.0.options.morsel_rows }
+    }
+
+    /// A wished number of threads, as far as the host has them.
+    pub(crate) fn threads_of(&self, wished: usize) -> usize {
+        let width = self.0.store.width();
+        if wished == 0 { width } else { wished.min(width) }
     }
 
     /// A new connection. Sessions are independent: each has its own transaction.

@@ -11,8 +11,8 @@ use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Statistics, cast_value};
-use nacre_sql::{Bound, Field, Parsed, Plan, Statement};
+use nacre_exec::{Context, Statistics, Threads, cast_value};
+use nacre_sql::{Bound, Field, Parsed, Plan, SessionOption, Statement};
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Timestamp, Value};
 use std::borrow::Cow;
@@ -29,6 +29,7 @@ pub struct Session {
     /// Named points of the open transaction, oldest first. A name may be there more than once: the newest counts.
     savepoints: Vec<(String, Savepoint)>,
     cancel: Arc<AtomicBool>,
+    threads: Threads,
 }
 
 /// A statement parsed and bound once. Cheap to clone.
@@ -132,7 +133,9 @@ fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<us
 
 impl Session {
     pub(crate) fn new(db: Database) -> Session {
-        Session { db, transaction: None, savepoints: Vec::new(), cancel: Arc::new(AtomicBool::new(false)) }
+        let threads = db.threads();
+        let cancel = Arc::new(AtomicBool::new(false));
+        Session { db, transaction: None, savepoints: Vec::new(), cancel, threads }
     }
 
     /// The database.
@@ -143,6 +146,11 @@ impl Session {
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()
+    }
+
+    /// How many threads may work on one statement of this session; 0 for as many as the host has.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads.count = self.db.threads_of(threads);
     }
 
     /// Set this to end the running statement with `cancelled`; it is reset when the next one starts.
@@ -317,6 +325,10 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name),
             Statement::RollbackTo(name) => self.rollback_to(name),
             Statement::Release(name) => self.release(name),
+            Statement::Set(SessionOption::Threads(count)) => {
+                self.set_threads(*count as usize);
+                Ok(QueryResult::new(ResultKind::Control))
+            }
             Statement::CreateTableAs { schema, if_not_exists, source } => {
                 self.create_table_as(schema, *if_not_exists, source, &parameters).await
             }
@@ -445,6 +457,7 @@ impl Session {
             memory_limit: self.db.0.options.memory_limit,
             now_us: self.db.0.host.clock.wall_us(),
             cancelled: &cancelled,
+            threads: self.threads,
         };
         let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics {
@@ -525,13 +538,10 @@ impl Session {
 
     /// The context of a statement, for the parts of this crate that run plans.
     pub(crate) fn context<'a>(transaction: &'a Transaction, settings: &statement::Settings<'a>) -> Context<'a> {
-        Context {
-            transaction,
-            parameters: settings.parameters,
-            statistics: settings.statistics,
-            memory_limit: settings.memory_limit,
-            now_us: settings.now_us,
-            cancelled: settings.cancelled,
-        }
+        let mut context = Context::new(transaction, settings.parameters, settings.statistics, settings.cancelled);
+        context.memory_limit = settings.memory_limit;
+        context.now_us = settings.now_us;
+        context.threads = settings.threads;
+        context
     }
 }

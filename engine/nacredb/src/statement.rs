@@ -8,7 +8,7 @@ use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
 use crate::upsert;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Statistics, Step, build, build_locating, evaluate};
+use nacre_exec::{Context, Statistics, Step, Threads, build, build_locating, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement, explain};
 use nacre_table::{RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -20,7 +20,8 @@ pub(crate) struct Settings<'a> {
     pub statistics: &'a Statistics,
     pub memory_limit: usize,
     pub now_us: i64,
-    pub cancelled: &'a dyn Fn() -> bool,
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    pub threads: Threads,
 }
 
 /// Columns of a statement's result.

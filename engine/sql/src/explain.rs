@@ -1,7 +1,7 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
 use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, Moment, ScalarFunction};
-use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, Statement};
+use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
 use nacre_types::{DataType, TableSchema, Value};
 use std::fmt::Write;
 
@@ -76,6 +76,8 @@ pub fn explain(statement: &Statement) -> Vec<String> {
         Statement::Savepoint(name) => lines.push(format!("Savepoint {name}")),
         Statement::RollbackTo(name) => lines.push(format!("RollbackTo {name}")),
         Statement::Release(name) => lines.push(format!("Release {name}")),
+        Statement::Set(SessionOption::Threads(0)) => lines.push("Set threads to the default".into()),
+        Statement::Set(SessionOption::Threads(count)) => lines.push(format!("Set threads to {count}")),
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
         }

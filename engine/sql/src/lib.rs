@@ -18,7 +18,7 @@ pub use builtin::Builtin;
 pub use explain::explain;
 pub use expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction};
 pub use parse::{Parsed, parse};
-pub use plan::{Catalog, Field, JoinKind, OnDuplicateKey, Plan, SortKey, Statement};
+pub use plan::{Catalog, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
 
 use nacre_types::{DataType, Result};
 

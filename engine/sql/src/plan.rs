@@ -28,6 +28,13 @@ pub enum JoinKind {
     Anti,
 }
 
+/// A setting of a session, and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionOption {
+    /// How many threads may work on one statement; 0 for the default.
+    Threads(u32),
+}
+
 /// One sort key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SortKey {
@@ -302,6 +309,8 @@ pub enum Statement {
     RollbackTo(String),
     /// `RELEASE [SAVEPOINT] name`.
     Release(String),
+    /// `SET`.
+    Set(SessionOption),
     /// `EXPLAIN`.
     Explain(Box<Statement>),
     /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.

@@ -236,6 +236,16 @@ impl Store {
         self.log.position()
     }
 
+    /// How many tasks the host runs at once.
+    pub fn width(&self) -> usize {
+        self.host.parallelism.width()
+    }
+
+    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly at the same time, and returns when all have ended.
+    pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.host.parallelism.run(count, task);
+    }
+
     pub(crate) fn next_segment_id(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }

@@ -95,6 +95,28 @@ impl TableView {
         self.partitions = number as usize..number as usize + 1;
     }
 
+    /// The same view again.
+    pub fn share(&self) -> TableView {
+        TableView { segments: self.segments.clone(), partitions: self.partitions.clone(), ..self.empty() }
+    }
+
+    /// For each rowstore that has rows a view of nothing else.
+    pub fn memories(&self) -> Vec<TableView> {
+        let filled = |number: &usize| self.table.partitions().get(*number).is_some_and(|p| !p.rowstore.is_empty());
+        let view = |number| TableView { partitions: number..number + 1, ..self.empty() };
+        self.partitions.clone().filter(filled).map(view).collect()
+    }
+
+    fn empty(&self) -> TableView {
+        TableView {
+            segments: Vec::new(),
+            partitions: 0..0,
+            table: self.table.clone(),
+            owner: self.owner.clone(),
+            guard: self.guard.clone(),
+        }
+    }
+
     /// Scans the rowstores, each in key order. Locators are filled in when asked for.
     pub fn memory(&self, projection: &[usize], locators: bool) -> MemoryScan {
         MemoryScan {

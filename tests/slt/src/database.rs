@@ -1,8 +1,9 @@
 //! The database a script runs on, and what is done to it behind the script's back.
 
-use nacre_native::block_on;
+use nacre_native::{ThreadPool, block_on};
 use nacredb::{Database, Host, Options, QueryResult, Result, Session};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What happens before every statement and query. The script must not notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +14,13 @@ pub enum Mode {
     Flush,
     /// The database is closed and opened again: everything comes from the log and its snapshots.
     Reopen,
+    /// Every other time all tables are flushed, and queries run on several threads whatever the size of their tables.
+    Threads,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Mode; 3] = [Mode::Plain, Mode::Flush, Mode::Reopen];
+    pub const ALL: [Mode; 4] = [Mode::Plain, Mode::Flush, Mode::Reopen, Mode::Threads];
 
     /// As it is named on the command line and in test names.
     pub fn name(self) -> &'static str {
@@ -25,6 +28,7 @@ impl Mode {
             Mode::Plain => "plain",
             Mode::Flush => "flush",
             Mode::Reopen => "reopen",
+            Mode::Threads => "threads",
         }
     }
 }
@@ -35,19 +39,25 @@ pub struct TestDatabase {
     database: Database,
     sessions: HashMap<String, Session>,
     mode: Mode,
+    /// Whether the last statement came after a flush.
+    flushes: bool,
 }
 
-/// Tables with a `SHARD KEY` have several partitions whatever the machine.
-fn options() -> Options {
-    Options { partitions: 3, ..Options::default() }
+/// Tables with a `SHARD KEY` have several partitions whatever the machine, and queries three threads or one.
+fn options(mode: Mode) -> Options {
+    let options = Options { partitions: 3, threads: 1, ..Options::default() };
+    if mode == Mode::Threads { Options { threads: 3, morsel_rows: 1, ..options } } else { options }
 }
 
 impl TestDatabase {
     /// An empty one.
     pub fn new(mode: Mode) -> Result<TestDatabase> {
-        let host = nacre_native::memory_host();
-        let database = block_on(Database::open(host.clone(), options()))?;
-        Ok(TestDatabase { host, database, sessions: HashMap::new(), mode })
+        let mut host = nacre_native::memory_host();
+        if mode == Mode::Threads {
+            host.parallelism = Arc::new(ThreadPool::new(3));
+        }
+        let database = block_on(Database::open(host.clone(), options(mode)))?;
+        Ok(TestDatabase { host, database, sessions: HashMap::new(), mode, flushes: false })
     }
 
     /// Runs a statement in a named session.
@@ -67,6 +77,10 @@ impl TestDatabase {
             Mode::Plain => Ok(()),
             Mode::Flush => self.flush(),
             Mode::Reopen => self.reopen(),
+            Mode::Threads => {
+                self.flushes = !self.flushes;
+                if self.flushes { self.flush() } else { Ok(()) }
+            }
         }
     }
 
@@ -84,7 +98,7 @@ impl TestDatabase {
     fn reopen(&mut self) -> Result<()> {
         self.sessions.clear();
         block_on(self.database.close())?;
-        self.database = block_on(Database::open(self.host.clone(), options()))?;
+        self.database = block_on(Database::open(self.host.clone(), options(self.mode)))?;
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The format and its parser are those of the `sqllogictest` crate; how values are printed,
 //! sorted and hashed follows SQLite's original, so that its corpus runs too. Each script gets a
-//! database of its own in memory. The same script can be run in three [`Mode`]s, which must not
-//! make a difference: that is what tests segments and recovery against the rowstore.
+//! database of its own in memory. The same script can be run in four [`Mode`]s, which must not
+//! make a difference: that is what tests segments, recovery and parallel execution against the rowstore on one thread.
 
 mod database;
 mod format;

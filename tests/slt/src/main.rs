@@ -15,7 +15,7 @@ struct Cli {
     /// Scripts (.slt, .test), or folders of them
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// What is done before every statement: plain, flush or reopen
+    /// What is done before every statement: plain, flush, reopen or threads
     #[arg(long, default_value = "plain", value_parser = mode)]
     mode: Mode,
     /// Names to answer to in `onlyif` and `skipif`; `nacre`, and in SQLite's corpus `mysql` too, when not given
@@ -30,7 +30,7 @@ struct Cli {
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
-    Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| "plain, flush or reopen".into())
+    Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| "plain, flush, reopen or threads".into())
 }
 
 fn main() -> std::io::Result<ExitCode> {

@@ -23,18 +23,31 @@ impl State {
     }
 }
 
-/// Hash aggregation. Without group keys it answers exactly one row.
-pub(crate) struct HashAggregate {
-    input: Box<dyn Operator>,
+/// Groups and what was accumulated for them.
+pub(crate) struct Aggregation {
     groups: Vec<Expr>,
     grouper: Grouper,
     states: Vec<State>,
+}
+
+/// Hash aggregation. Without group keys it answers exactly one row.
+pub(crate) struct HashAggregate {
+    input: Box<dyn Operator>,
+    aggregation: Aggregation,
     consumed: bool,
     emitted: usize,
 }
 
 impl HashAggregate {
     pub fn new(input: Box<dyn Operator>, groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<HashAggregate> {
+        let aggregation = Aggregation::new(groups, aggregates)?;
+        Ok(HashAggregate { input, aggregation, consumed: false, emitted: 0 })
+    }
+}
+
+impl Aggregation {
+    /// Nothing accumulated yet.
+    pub fn new(groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<Aggregation> {
         let types: Vec<DataType> = groups.iter().map(|g| g.data_type).collect();
         let states = aggregates
             .into_iter()
@@ -48,10 +61,33 @@ impl HashAggregate {
                 Ok(State { spec, accumulator, distinct })
             })
             .collect::<Result<_>>()?;
-        Ok(HashAggregate { input, grouper: Grouper::new(&types), groups, states, consumed: false, emitted: 0 })
+        Ok(Aggregation { grouper: Grouper::new(&types), groups, states })
     }
 
-    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+    /// Number of groups seen; one without group keys.
+    pub fn groups(&self) -> usize {
+        if self.groups.is_empty() { 1 } else { self.grouper.groups() }
+    }
+
+    /// Takes in groups `from..to` of another one over the same expressions. Its accumulated values join those of
+    /// the same key here; new keys come after the known ones, in their order.
+    pub fn absorb(&mut self, other: &Aggregation, from: usize, to: usize) -> Result<()> {
+        let mut ids = Vec::new();
+        if self.groups.is_empty() {
+            ids.push(0);
+        } else {
+            self.grouper.assign(&other.grouper.key_vectors(from, to), Rows::all(to - from), &mut ids)?;
+        }
+        let count = self.groups();
+        for (state, other) in self.states.iter_mut().zip(&other.states) {
+            state.accumulator.resize(count);
+            state.accumulator.absorb(&other.accumulator, from, &ids)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a batch.
+    pub fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = self.groups.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect::<Result<Vec<_>>>()?;
         let mut ids = Vec::new();
@@ -66,7 +102,7 @@ impl HashAggregate {
             }
             Groups::Each(&ids)
         };
-        let count = if self.groups.is_empty() { 1 } else { self.grouper.groups() };
+        let count = self.groups();
         for state in &mut self.states {
             state.accumulator.resize(count);
             update(state, batch, rows, groups, context)?;
@@ -74,7 +110,26 @@ impl HashAggregate {
         context.check_memory("aggregate", self.memory_bytes())
     }
 
-    fn memory_bytes(&self) -> usize {
+    /// The results of the groups from `from` on, at most a vector of them; `None` at the end.
+    pub fn emit(&mut self, from: usize) -> Result<Option<Batch>> {
+        let total = self.groups();
+        if from >= total {
+            return Ok(None);
+        }
+        let to = (from + limits::VECTOR_ROWS).min(total);
+        let mut columns = if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
+        for state in &mut self.states {
+            // An input without rows never made room for the one group.
+            state.accumulator.resize(total);
+            let (spec, argument) = (&state.spec, state.argument());
+            let column = state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
+            columns.push(Arc::new(column));
+        }
+        Ok(Some(Batch::new(columns, to - from)))
+    }
+
+    /// Estimated bytes held.
+    pub fn memory_bytes(&self) -> usize {
         let states = self
             .states
             .iter()
@@ -144,25 +199,13 @@ impl Operator for HashAggregate {
         if !self.consumed {
             while let Some(batch) = pull!(self.input, context) {
                 context.check_cancelled()?;
-                self.consume(&batch, context)?;
+                self.aggregation.consume(&batch, context)?;
             }
             self.consumed = true;
         }
-        let total = if self.groups.is_empty() { 1 } else { self.grouper.groups() };
-        if self.emitted >= total {
-            return Ok(Step::Done);
-        }
         context.check_cancelled()?;
-        let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(total));
-        let mut columns = if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
-        for state in &mut self.states {
-            // An input without rows never made room for the one group.
-            state.accumulator.resize(total);
-            let (spec, argument) = (&state.spec, state.argument());
-            let column = state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
-            columns.push(Arc::new(column));
-        }
-        self.emitted = to;
-        Ok(Step::Batch(Batch::new(columns, to - from)))
+        let Some(batch) = self.aggregation.emit(self.emitted)? else { return Ok(Step::Done) };
+        self.emitted += batch.rows;
+        Ok(Step::Batch(batch))
     }
 }

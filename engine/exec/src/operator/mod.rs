@@ -1,5 +1,6 @@
 //! The operators that are not scans: each pulls from its children and answers batches.
 
+mod absorb;
 mod accumulate;
 mod aggregate;
 mod collect;
@@ -12,7 +13,8 @@ mod sort_key;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use aggregate::HashAggregate;
+pub(crate) use absorb::may_absorb;
+pub(crate) use aggregate::{Aggregation, HashAggregate};
 pub(crate) use join::{HashJoin, JoinSpec};
 pub(crate) use limit::Limit;
 pub(crate) use row::{Filter, Project, Values};

@@ -9,6 +9,7 @@ mod source;
 mod tests;
 
 use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::parallel::Morsel;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_table::{RowLocator, Table, TableView};
@@ -26,18 +27,39 @@ pub(crate) fn build(
     readers: Option<&[&Expr]>,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
-    let table = context.transaction.table_of(schema)?;
-    if let Some(key) = point_key(schema, projection, filters, context) {
-        return Ok(Box::new(PointRead::new(table, key, projection, filters)));
-    }
-    let view = view(&table, projection, filters, context);
-    let mut source = Source::new(schema, view, projection, filters, false, context);
+    let mut source = match context.morsel {
+        Some(morsel) => Source::of_morsel(schema, morsel, projection, filters, context),
+        None => {
+            let table = context.transaction.table_of(schema)?;
+            if let Some(key) = point_key(schema, projection, filters, context) {
+                return Ok(Box::new(PointRead::new(table, key, projection, filters)));
+            }
+            Source::new(schema, view(&table, projection, filters, context), projection, filters, false, context)
+        }
+    };
     if let Some(readers) = readers {
         let mut needed = vec![false; projection.len()];
         readers.iter().for_each(|expr| source::mark_columns(expr, &mut needed));
         source.need_only(needed);
     }
     Ok(Box::new(Scan(source)))
+}
+
+/// What a scan has to read, cut for several threads, in the scan's order. `None` when it is not worth it.
+pub(crate) fn morsels(
+    schema: &Arc<TableSchema>,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> Result<Option<Vec<Morsel>>> {
+    let table = context.transaction.table_of(schema)?;
+    // One row by its key, or nothing but a number of rows, which is known without reading them.
+    if point_key(schema, projection, filters, context).is_some() || (projection.is_empty() && filters.is_empty()) {
+        return Ok(None);
+    }
+    let view_once = view(&table, projection, filters, context);
+    let source = Source::new(schema, view_once.share(), projection, filters, false, context);
+    Ok(Some(source.morsels(view_once, context.threads.morsel_rows, context)))
 }
 
 /// Like [`build`], with a locator for each row.

@@ -6,6 +6,7 @@ use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
 use crate::context::{Context, count};
 use crate::expr::{self, Rows};
+use crate::parallel::Morsel;
 use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::{MemoryScan, RoaringBitmap, RowLocator, SegmentView, TableView, Zone};
@@ -53,7 +54,7 @@ pub(super) struct Source {
     counted: u64,
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
-    memory: MemoryScan,
+    memory: Option<MemoryScan>,
 }
 
 /// Marks the columns an expression looks at.
@@ -76,6 +77,19 @@ impl Source {
         locators: bool,
         context: &Context<'_>,
     ) -> Source {
+        let mut source = Source::without_rows(schema, projection, filters, context);
+        source.memory = Some(view.memory(projection, locators));
+        source.segments = view.segments.into_iter();
+        source.counts_only = projection.is_empty() && filters.is_empty() && !locators;
+        source
+    }
+
+    fn without_rows(
+        schema: &Arc<TableSchema>,
+        projection: &[usize],
+        filters: &[Expr],
+        context: &Context<'_>,
+    ) -> Source {
         let mut filtered = vec![false; projection.len()];
         filters.iter().for_each(|f| mark_columns(f, &mut filtered));
         let clauses = Clauses::of(filters, context);
@@ -90,10 +104,10 @@ impl Source {
             filtered,
             needed_by_rest,
             needed: vec![true; projection.len()],
-            counts_only: projection.is_empty() && filters.is_empty() && !locators,
+            counts_only: false,
             counted: 0,
-            memory: view.memory(projection, locators),
-            segments: view.segments.into_iter(),
+            memory: None,
+            segments: Vec::new().into_iter(),
             current: None,
         }
     }
@@ -102,6 +116,40 @@ impl Source {
     pub fn need_only(&mut self, needed: Vec<bool>) {
         debug_assert_eq!(needed.len(), self.projection.len());
         self.needed = needed;
+    }
+
+    /// The rows of a morsel that pass the filters, projected.
+    pub fn of_morsel(
+        schema: &Arc<TableSchema>,
+        morsel: &Morsel,
+        projection: &[usize],
+        filters: &[Expr],
+        context: &Context<'_>,
+    ) -> Source {
+        let mut source = Source::without_rows(schema, projection, filters, context);
+        match morsel {
+            // Blocks were chosen when the morsels were made.
+            Morsel::Blocks { view, blocks } => {
+                let blocks = blocks.iter().rev().copied().collect();
+                source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0 });
+            }
+            Morsel::Memory(view) => source.memory = Some(view.memory(projection, false)),
+        }
+        source
+    }
+
+    /// Cuts what is to be read into morsels of about so many rows, in the order of a scan.
+    pub fn morsels(self, view: TableView, rows: usize, context: &Context<'_>) -> Vec<Morsel> {
+        let at_once = rows.div_ceil(limits::BLOCK_ROWS).max(1);
+        let mut morsels = Vec::new();
+        for segment in &view.segments {
+            let Some(mut current) = self.open(segment.clone(), context) else { continue };
+            current.blocks.reverse();
+            let cut = current.blocks.chunks(at_once);
+            morsels.extend(cut.map(|blocks| Morsel::Blocks { view: segment.clone(), blocks: blocks.to_vec() }));
+        }
+        morsels.extend(view.memories().into_iter().map(Morsel::Memory));
+        morsels
     }
 
     /// The next rows that pass, with a selection where not all of the vectors do.
@@ -402,7 +450,8 @@ impl Source {
     fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         loop {
             context.check_cancelled()?;
-            let Some((mut batch, locators)) = self.memory.next(limits::VECTOR_ROWS)? else { return Ok(None) };
+            let Some(memory) = &mut self.memory else { return Ok(None) };
+            let Some((mut batch, locators)) = memory.next(limits::VECTOR_ROWS)? else { return Ok(None) };
             count(&context.statistics.rows_read, batch.rows);
             if !self.filters.is_empty() {
                 let passed = expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;

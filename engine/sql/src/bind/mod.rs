@@ -21,6 +21,7 @@ mod query;
 mod scope;
 mod select;
 mod set;
+mod set_option;
 mod show;
 mod types;
 mod upsert;
@@ -144,6 +145,7 @@ impl<'a> Binder<'a> {
             S::Rollback { chain: false, savepoint: Some(name) } => Ok(Statement::RollbackTo(name.value.clone())),
             S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
             S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
+            S::Set(set) => self.set_option(set),
             S::Explain { analyze: true, .. } => Err(unsupported("EXPLAIN ANALYZE")),
             S::Explain { statement, .. } => {
                 let inner = self.nested(|b| b.statement(statement))?;

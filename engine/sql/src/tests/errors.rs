@@ -54,13 +54,15 @@ fn messages() {
         "create table n (x int primary key, y int, shard key (y))",
         "42P16 constraint: the SHARD KEY must be part of every unique key: column y is not in the PRIMARY KEY (line 1, column 43)",
     );
+    fails("set threads = 0", "22023 type: threads is a whole number from 1 to 1024, or DEFAULT (line 1, column 15)");
+    fails("set colour = 1", "42704 not_found: no setting colour (line 1, column 5)");
     fails(
         "create table n (x int primary key, shard key ())",
         "42P16 unsupported: SHARD KEY () of a table with a PRIMARY KEY (line 1, column 36)",
     );
     fails(
         "create table n (name int, shard key (nam))",
-        "42703 not_found: column nam of the SHARD KEY does not exist; did you mean `name`? (line 1, column 27)",
+        "42703 not_found: column nam of the SHARD KEY does not exist; did you mean name? (line 1, column 27)",
     );
     fails(
         "create table n (x int, shard key (x, x))",

@@ -140,6 +140,8 @@ fn statements() {
         ("savepoint s", "Savepoint s"),
         ("rollback to s", "RollbackTo s"),
         ("rollback to savepoint s", "RollbackTo s"),
+        ("set threads = 2", "Set threads to 2"),
+        ("set session THREADS to default", "Set threads to the default"),
         ("release s", "Release s"),
         ("release savepoint s", "Release s"),
     ] {

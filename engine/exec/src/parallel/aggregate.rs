@@ -1,0 +1,117 @@
+//! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and what they have is
+//! joined at the end.
+
+use super::{Morsel, for_each_morsel};
+use crate::build::build_for;
+use crate::context::{Context, Operator, Step, Threads};
+use crate::operator::{Aggregation, HashAggregate};
+use nacre_sql::expr::{Aggregate, Expr};
+use nacre_sql::plan::Plan;
+use nacre_types::{ErrorKind, Result};
+
+/// See the module.
+pub(super) struct ParallelAggregate {
+    input: Plan,
+    morsels: Vec<Morsel>,
+    spec: (Vec<Expr>, Vec<Aggregate>),
+    result: Option<Source>,
+    emitted: usize,
+}
+
+/// Where results come from once there are some.
+enum Source {
+    Joined(Aggregation),
+    /// On one thread, because what several would hold is too much.
+    Alone(HashAggregate),
+}
+
+/// What one thread has accumulated.
+struct Partial {
+    aggregation: Aggregation,
+    /// Which morsels it took and how many groups it knew after each: the groups a morsel brought.
+    seen: Vec<(usize, usize)>,
+}
+
+impl ParallelAggregate {
+    pub fn new(input: Plan, morsels: Vec<Morsel>, spec: (Vec<Expr>, Vec<Aggregate>)) -> ParallelAggregate {
+        ParallelAggregate { input, morsels, spec, result: None, emitted: 0 }
+    }
+
+    fn run(&self, context: &Context<'_>) -> Result<Aggregation> {
+        // What threads share must not be the operator itself, which is not theirs to look at.
+        let (plan, spec) = (&self.input, &self.spec);
+        let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
+        let start = || Ok(Partial { aggregation: empty()?, seen: Vec::new() });
+        let partials = for_each_morsel(&self.morsels, context, &start, &|partial, at, context| {
+            let mut input = build_for(plan, readers(spec), context)?;
+            while let Step::Batch(batch) = input.next(context)? {
+                context.check_cancelled()?;
+                partial.aggregation.consume(&batch, context)?;
+            }
+            partial.seen.push((at, partial.aggregation.groups()));
+            Ok(())
+        })?;
+        join(partials, empty()?, context)
+    }
+}
+
+/// What is looked at of the input.
+fn readers(spec: &(Vec<Expr>, Vec<Aggregate>)) -> impl Iterator<Item = &Expr> {
+    spec.1.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(&spec.0)
+}
+
+/// Joins the partial results. A thread took its morsels in order, so the groups each morsel brought, morsel by
+/// morsel, are the groups in the order one thread would have met them.
+fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<Aggregation> {
+    let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
+    for (worker, partial) in partials.iter().enumerate() {
+        let mut from = 0;
+        for (morsel, to) in &partial.seen {
+            if *to > from {
+                runs.push((*morsel, worker, from, *to));
+            }
+            from = *to;
+        }
+    }
+    runs.sort_unstable();
+    let mut joined = empty;
+    for (_, worker, from, to) in runs {
+        context.check_cancelled()?;
+        if let Some(partial) = partials.get(worker) {
+            joined.absorb(&partial.aggregation, from, to)?;
+        }
+        context.check_memory("aggregate", joined.memory_bytes())?;
+    }
+    Ok(joined)
+}
+
+impl Operator for ParallelAggregate {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let result = match &mut self.result {
+            Some(result) => result,
+            None => {
+                let source = match self.run(context) {
+                    Ok(joined) => Source::Joined(joined),
+                    // Threads share the memory, and each may hold every group.
+                    Err(error) if error.kind() == ErrorKind::Limit => {
+                        let alone = Context { threads: Threads::ONE, ..*context };
+                        let input = build_for(&self.input, readers(&self.spec), &alone)?;
+                        Source::Alone(HashAggregate::new(input, self.spec.0.clone(), self.spec.1.clone())?)
+                    }
+                    Err(error) => return Err(error),
+                };
+                self.morsels.clear();
+                self.result.insert(source)
+            }
+        };
+        context.check_cancelled()?;
+        match result {
+            Source::Alone(operator) => operator.next(context),
+            Source::Joined(joined) => {
+                let Some(batch) = joined.emit(self.emitted)? else { return Ok(Step::Done) };
+                self.emitted += batch.rows;
+                Ok(Step::Batch(batch))
+            }
+        }
+    }
+}

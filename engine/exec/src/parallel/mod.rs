@@ -1,0 +1,115 @@
+//! Plans on several threads, through the host's `Parallelism`.
+//!
+//! What a scan has to read is cut into morsels: some neighbouring blocks of a segment, or a rowstore. Threads take
+//! one after the other. For each, a thread builds the operators of a *pipeline* (a scan with filters and
+//! projections over it) anew, which see that morsel only, and runs them to their end; so operators stay what they
+//! are on one thread, and nothing but the number of the next morsel is shared (Leis et al., "Morsel-Driven
+//! Parallelism", SIGMOD 2014).
+//!
+//! Invariants: rows come out in the order one thread would give them, groups too. Of several errors the one of the
+//! first morsel is reported, which is the one that one thread would have met. Sums of doubles are joined in no
+//! particular order: their last digits may differ from run to run. A thread that works on a morsel gives no work to
+//! others. No lock is held while rows are read.
+
+mod aggregate;
+mod gather;
+
+use crate::context::{Context, Operator, Threads};
+use crate::operator::may_absorb;
+use aggregate::ParallelAggregate;
+use gather::Gather;
+use nacre_sql::plan::Plan;
+use nacre_table::{SegmentView, TableView};
+use nacre_types::{Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What a thread reads at a time.
+pub(crate) enum Morsel {
+    /// Blocks of a segment, ascending.
+    Blocks { view: SegmentView, blocks: Vec<usize> },
+    /// The rowstores of a view.
+    Memory(TableView),
+}
+
+/// The operator of a plan that is worth several threads; `None` for all others.
+pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
+    if context.threads.count <= 1 || context.morsel.is_some() {
+        return Ok(None);
+    }
+    match plan {
+        Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
+            let Some(morsels) = morsels(input, context)? else { return Ok(None) };
+            let spec = (groups.clone(), aggregates.clone());
+            Ok(Some(Box::new(ParallelAggregate::new((**input).clone(), morsels, spec))))
+        }
+        // Few rows are wanted: the other threads would read in vain.
+        Plan::Limit { input, .. } if scan_of(input).is_some() => {
+            let alone = Context { threads: Threads::ONE, ..*context };
+            crate::build(plan, &alone).map(Some)
+        }
+        _ => {
+            Ok(morsels(plan, context)?.map(|morsels| Box::new(Gather::new(plan.clone(), morsels)) as Box<dyn Operator>))
+        }
+    }
+}
+
+/// The scan that a pipeline begins with.
+fn scan_of(plan: &Plan) -> Option<&Plan> {
+    match plan {
+        Plan::Scan { .. } => Some(plan),
+        Plan::Filter { input, .. } | Plan::Project { input, .. } => scan_of(input),
+        _ => None,
+    }
+}
+
+/// The morsels of a pipeline, if that is what the plan is and they are enough for several threads.
+fn morsels(plan: &Plan, context: &Context<'_>) -> Result<Option<Vec<Morsel>>> {
+    let Some(Plan::Scan { table, projection, filters }) = scan_of(plan) else { return Ok(None) };
+    let morsels = crate::scan::morsels(table, projection, filters, context)?;
+    let enough = if context.threads.morsel_rows == 1 { 1 } else { 2 };
+    Ok(morsels.filter(|m| m.len() >= enough))
+}
+
+/// Runs `work` for each of these morsels, on several threads, each with a state of its own; answers the states.
+/// `work` is given the morsel's number and a context for it.
+fn for_each_morsel<W: Send>(
+    morsels: &[Morsel],
+    context: &Context<'_>,
+    state: &(dyn Fn() -> Result<W> + Sync),
+    work: &(dyn Fn(&mut W, usize, &Context<'_>) -> Result<()> + Sync),
+) -> Result<Vec<W>> {
+    let workers = context.threads.count.min(morsels.len());
+    let memory_limit = context.memory_limit / workers.max(1);
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let ended: Mutex<(Vec<W>, Option<(usize, Error)>)> = Mutex::new((Vec::new(), None));
+    let fail = |at: usize, error: Error| {
+        failed.store(true, Ordering::Relaxed);
+        let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.1.as_ref().is_none_or(|(first, _)| at < *first) {
+            ended.1 = Some((at, error));
+        }
+    };
+    let task = |_: usize| {
+        let mut own = match state() {
+            Ok(own) => own,
+            Err(error) => return fail(0, error),
+        };
+        // Morsels are taken in order, so those before a failed one are done by whoever took them.
+        while !failed.load(Ordering::Relaxed) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(morsel) = morsels.get(at) else { break };
+            let context = Context { threads: Threads::ONE, morsel: Some(morsel), memory_limit, ..*context };
+            if let Err(error) = work(&mut own, at, &context) {
+                return fail(at, error);
+            }
+        }
+        ended.lock().unwrap_or_else(PoisonError::into_inner).0.push(own);
+    };
+    context.transaction.store().run(workers, &task);
+    match ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        (_, Some((_, error))) => Err(error),
+        (states, None) => Ok(states),
+    }
+}
