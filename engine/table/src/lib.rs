@@ -53,6 +53,4 @@ mod merge_tests;
 #[cfg(test)]
 mod overtaking_tests;
 #[cfg(test)]
-mod partition_tests;
-#[cfg(test)]
 mod tests;

@@ -113,3 +113,6 @@ impl Partition {
         self.saw_row_numbers(number / self.partitions);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,6 +71,13 @@ fn morsels(plan: &Plan, context: &Context<'_>) -> Result<Option<Vec<Morsel>>> {
     Ok(morsels.filter(|m| m.len() >= enough))
 }
 
+/// What became of the threads.
+struct Ended<W> {
+    states: Vec<W>,
+    /// The error of the first morsel that had one.
+    error: Option<(usize, Error)>,
+}
+
 /// Runs `work` for each of these morsels, on several threads, each with a state of its own; answers the states.
 /// `work` is given the morsel's number and a context for it.
 fn for_each_morsel<W: Send>(
@@ -83,12 +90,12 @@ fn for_each_morsel<W: Send>(
     let memory_limit = context.memory_limit / workers.max(1);
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let ended: Mutex<(Vec<W>, Option<(usize, Error)>)> = Mutex::new((Vec::new(), None));
+    let ended = Mutex::new(Ended { states: Vec::new(), error: None });
     let fail = |at: usize, error: Error| {
         failed.store(true, Ordering::Relaxed);
         let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.1.as_ref().is_none_or(|(first, _)| at < *first) {
-            ended.1 = Some((at, error));
+        if ended.error.as_ref().is_none_or(|(first, _)| at < *first) {
+            ended.error = Some((at, error));
         }
     };
     let task = |_: usize| {
@@ -105,11 +112,11 @@ fn for_each_morsel<W: Send>(
                 return fail(at, error);
             }
         }
-        ended.lock().unwrap_or_else(PoisonError::into_inner).0.push(own);
+        ended.lock().unwrap_or_else(PoisonError::into_inner).states.push(own);
     };
     context.transaction.store().run(workers, &task);
     match ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        (_, Some((_, error))) => Err(error),
-        (states, None) => Ok(states),
+        Ended { error: Some((_, error)), .. } => Err(error),
+        Ended { states, error: None } => Ok(states),
     }
 }
