@@ -1,5 +1,6 @@
 //! io_uring beside plain calls, on the same files: cold random reads in batches through `LocalFile::read`, and durable
-//! single-row commits with 1 and 16 clients. Ratios above 1 mean that the ring is faster.
+//! single-row commits with 1 and 16 clients. Ratios above 1 mean that the ring is faster;
+//! a batch of one is a plain call on both sides and shows the noise.
 
 use crate::commit;
 use crate::measure::{Folder, Outcome, Random, check, forget_cached, median, seconds};
