@@ -1,5 +1,6 @@
 //! Updating and deleting one random row by key in a table of a million rows in segments, and the same in a
-//! table of a thousand. Relaxed durability, so that the engine is measured and not the drive.
+//! table of a thousand. Both are warm. Relaxed durability, so that the engine is measured and not the
+//! drive.
 
 use crate::measure::{Folder, Outcome, Random, check, median, open, seconds};
 use nacre_native::block_on;
@@ -72,7 +73,7 @@ fn fill(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Brings deleted rows back and everything into one segment, so that every round starts alike.
+/// Brings deleted rows back and everything into one segment, and reads it, so that every round starts alike.
 fn fill_up(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
     let count = block_on(session.execute(&format!("select count(*) from {name}"), &[]))?.row(0);
     if count != [Value::Int(rows as i64)] {
@@ -89,5 +90,6 @@ fn fill_up(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
         }
     }
     block_on(session.execute(&format!("optimize table {name} full"), &[]))?;
+    block_on(session.execute(&format!("select sum(id), max(name), sum(n) from {name}"), &[]))?;
     Ok(())
 }

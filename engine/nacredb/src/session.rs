@@ -394,7 +394,7 @@ impl Session {
                 None => self.db.0.store.begin()?,
             };
             let savepoint = transaction.savepoint();
-            let error = match self.run_once(&mut transaction, work, parameters) {
+            let error = match self.run_once(&mut transaction, work, parameters, autocommit && conflicts == 0) {
                 Ok(result) if !autocommit => {
                     self.transaction = Some(transaction);
                     return Ok(result);
@@ -440,7 +440,13 @@ impl Session {
         }
     }
 
-    fn run_once(&self, transaction: &mut Transaction, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {
+    fn run_once(
+        &self,
+        transaction: &mut Transaction,
+        work: Work<'_>,
+        parameters: &[Value],
+        direct: bool,
+    ) -> Result<QueryResult> {
         if let Some(point) = work.point {
             match point.run(transaction, parameters)? {
                 Outcome::Row(row) => return Ok(one_row(work.statement, row)),
@@ -458,6 +464,7 @@ impl Session {
             now_us: self.db.0.host.clock.wall_us(),
             cancelled: &cancelled,
             threads: self.threads,
+            direct,
         };
         let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics {

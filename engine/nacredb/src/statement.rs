@@ -10,9 +10,14 @@ use crate::upsert;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Statistics, Step, Threads, build, build_locating, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement, explain};
-use nacre_table::{RowLocator, Store, Table, Transaction};
+use nacre_table::{OnDuplicate, RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
 use std::sync::Arc;
+
+/// Rows of one statement that are moved out of segments in one commit, about.
+const MOVED_TOGETHER: usize = 1 << 16;
+/// An `INSERT` of its own transaction that has so many rows writes segments, not the rowstore.
+const DIRECT_ROWS: usize = 1 << 16;
 
 /// What a statement is run with, beside its transaction.
 pub(crate) struct Settings<'a> {
@@ -22,6 +27,8 @@ pub(crate) struct Settings<'a> {
     pub now_us: i64,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     pub threads: Threads,
+    /// The statement is a transaction of its own, so a large `INSERT` may write segments directly.
+    pub direct: bool,
 }
 
 /// Columns of a statement's result.
@@ -75,15 +82,7 @@ pub(crate) fn run(
             // Whoever holds the rows' locks sees them newest: the snapshot has just been found to be that.
             query(output, &Session::context(transaction, settings))
         }
-        Statement::Insert { table, source } => {
-            let batches = collect(source, &Session::context(transaction, settings))?;
-            let target = transaction.table_of(table)?;
-            let mut affected = 0;
-            for batch in &batches {
-                affected += transaction.insert(&target, &in_table_types(batch, table))?;
-            }
-            Ok(written(affected))
-        }
+        Statement::Insert { table, source } => insert(transaction, table, source, settings),
         Statement::Upsert { table, source, on_duplicate } => {
             let batches = collect(source, &Session::context(transaction, settings))?;
             let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
@@ -93,6 +92,7 @@ pub(crate) fn run(
         Statement::Delete { table, input } => {
             let found = locate(input, &Session::context(transaction, settings))?;
             let target = transaction.table_of(table)?;
+            lock_together(transaction, &target, &found)?;
             let mut affected = 0;
             for (_, locators) in &found {
                 affected += transaction.delete(&target, locators)?;
@@ -118,6 +118,46 @@ fn query(plan: &Plan, context: &Context<'_>) -> Result<QueryResult> {
 
 pub(crate) fn written(rows_affected: u64) -> QueryResult {
     QueryResult { rows_affected, ..QueryResult::new(ResultKind::Write) }
+}
+
+/// Few rows go into the rowstore, under locks; many go straight into segments, which is a bulk load with its rules.
+fn insert(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    source: &Plan,
+    settings: &Settings<'_>,
+) -> Result<QueryResult> {
+    let target = transaction.table_of(table)?;
+    let context = Session::context(transaction, settings);
+    let mut operator = build(source, &context)?;
+    let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
+    let mut load = None;
+    loop {
+        let batch = match operator.next(&context)? {
+            Step::Batch(batch) => in_table_types(&batch.compact(), table),
+            Step::Done => break,
+            _ => return Err(Error::unsupported("waiting for remote bytes")),
+        };
+        rows += batch.rows;
+        bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+        batches.push(batch);
+        if settings.direct && rows >= DIRECT_ROWS {
+            let begin = || transaction.store().bulk_load(&target, OnDuplicate::Error);
+            let load = load.get_or_insert_with(begin);
+            batches.drain(..).try_for_each(|batch| load.append(&batch))?;
+            bytes = 0;
+        }
+        check_memory(bytes, &context)?;
+    }
+    drop(operator);
+    if let Some(load) = load {
+        return load.finish().map(written);
+    }
+    let mut affected = 0;
+    for batch in &batches {
+        affected += transaction.insert(&target, batch)?;
+    }
+    Ok(written(affected))
 }
 
 /// All rows of a plan.
@@ -176,6 +216,26 @@ fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
     Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
 }
 
+/// Locks the rows of several batches at once, so that those in segments are moved in few commits.
+fn lock_together(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    batches: &[(Batch, Vec<RowLocator>)],
+) -> Result<()> {
+    if batches.len() < 2 {
+        return Ok(());
+    }
+    let mut together: Vec<RowLocator> = Vec::new();
+    for (at, (_, locators)) in batches.iter().enumerate() {
+        together.extend_from_slice(locators);
+        if together.len() >= MOVED_TOGETHER || at + 1 == batches.len() {
+            transaction.lock(table, &together)?;
+            together.clear();
+        }
+    }
+    Ok(())
+}
+
 fn update(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
@@ -194,6 +254,7 @@ fn update(
         changes.push((in_table_types(&Batch::new(columns, rows), table), locators));
     }
     let target = transaction.table_of(table)?;
+    lock_together(transaction, &target, &changes)?;
     let rekeys = table
         .primary_key
         .as_ref()

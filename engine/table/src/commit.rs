@@ -39,7 +39,7 @@ impl Store {
     /// Waits until house-keeping's commit is durable and makes it visible. When the sync fails, whether the record
     /// is in the log is open until the next start: nothing that it names may be removed.
     pub(crate) fn settle_strictly(&self, (commit, lsn): (Timestamp, Lsn)) -> Result<()> {
-        self.log.sync(lsn)?;
+        self.sync_to(lsn)?;
         self.make_visible(commit);
         Ok(())
     }

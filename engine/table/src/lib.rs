@@ -20,6 +20,7 @@ mod ddl;
 mod flush;
 mod gather;
 mod merge;
+mod moves;
 mod partition;
 mod point;
 mod record;

@@ -133,3 +133,42 @@ fn a_merge_is_stepped_and_deletes_overtake_it() {
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn moves_that_wait_together_are_committed_together() {
+    let rows: Vec<_> = (0..100).map(|id| row(id, "a", id)).collect();
+    let (files, store, table) = open_with(&rows);
+    store.flush(&table).unwrap();
+    let change = |id: i64| {
+        let mut t = store.begin().unwrap();
+        let at = locate(&t, &table, id);
+        t.update(&table, &[at], &batch(&[row(id, "a", 1_000 + id)])).unwrap();
+        t
+    };
+    #[allow(clippy::disallowed_methods)]
+    std::thread::scope(|scope| {
+        let held = store.commit.lock().unwrap();
+        let last = held.last;
+        let change = &change;
+        let movers: Vec<_> = (0..4).map(|id| scope.spawn(move || change(id * 20))).collect();
+        while store.moves.lock().unwrap().len() < 4 {
+            std::thread::yield_now();
+        }
+        drop(held);
+        let transactions: Vec<_> = movers.into_iter().map(|m| m.join().unwrap()).collect();
+        assert_eq!(store.commit.lock().unwrap().last, last + 1, "one record for all four");
+        transactions.into_iter().for_each(|t| t.commit().unwrap());
+    });
+    let expected: Vec<_> =
+        (0..100).map(|id| row(id, "a", if id % 20 == 0 && id < 80 { 1_000 + id } else { id })).collect();
+    for _ in 0..2 {
+        let reader = store.begin().unwrap();
+        assert_eq!(crate::tests::sorted(scan(&reader.view(&table)).unwrap()), expected);
+    }
+    drop((table, store));
+    let store = Store::open(host(&files), options()).unwrap();
+    let reader = store.begin().unwrap();
+    let table = store.table("t").unwrap();
+    assert_eq!(crate::tests::sorted(scan(&reader.view(&table)).unwrap()), expected);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}

@@ -4,6 +4,7 @@
 use crate::bitmaps::BitmapCache;
 use crate::commit::CommitState;
 use crate::merge::{Merge, Progress};
+use crate::moves::Move;
 use crate::record;
 use crate::segments::SegmentState;
 use crate::table::Table;
@@ -93,6 +94,8 @@ pub struct Store {
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
     pub(crate) last_ddl: AtomicU64,
+    /// Moves that wait for the commit lock.
+    pub(crate) moves: Mutex<Vec<Arc<Move>>>,
     maintenance: Mutex<Maintenance>,
     /// A merge is under way.
     merging: AtomicBool,
@@ -157,6 +160,7 @@ impl Store {
             last_sync_ns: AtomicU64::new(0),
             garbage: Mutex::default(),
             last_ddl: AtomicU64::new(0),
+            moves: Mutex::default(),
             maintenance: Mutex::default(),
             merging: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -391,8 +395,15 @@ impl Store {
 
     /// Makes everything committed so far durable, whatever the durability level.
     pub fn sync_log(&self) -> Result<()> {
-        self.log.sync(self.log.position())?;
-        self.last_sync_ns.store(self.host.clock.monotonic_ns(), Ordering::Relaxed);
+        self.sync_to(self.log.position())
+    }
+
+    /// Makes everything before a position durable. The interval of relaxed durability begins anew: whatever is not
+    /// covered was acknowledged after this began.
+    pub(crate) fn sync_to(&self, lsn: nacre_log::Lsn) -> Result<()> {
+        let began = self.host.clock.monotonic_ns();
+        self.log.sync(lsn)?;
+        self.last_sync_ns.fetch_max(began, Ordering::Relaxed);
         Ok(())
     }
 

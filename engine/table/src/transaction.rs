@@ -4,11 +4,11 @@
 //! Rows that live in segments are first moved into the rowstore by a commit of its own that changes
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
+use crate::moves::Move;
 use crate::partition::Partition;
 use crate::point::{self, Found};
 use crate::record;
 use crate::rows;
-use crate::segments::SegmentState;
 use crate::store::{SnapshotGuard, Store};
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
@@ -17,7 +17,6 @@ use nacre_rowstore::{Change, LockError, Node, Owner, Row};
 use nacre_types::hash::Map;
 use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, Value};
 use roaring::RoaringBitmap;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// Merges that may overtake one move before it gives up. Each takes far longer than an attempt.
@@ -369,9 +368,7 @@ impl Transaction {
             return Ok(true);
         }
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-        let mut payload = record::begin(0);
-        let mut rows_of: Map<u64, (&Partition, Arc<SegmentState>, RoaringBitmap)> = Map::default();
-        let mut copies: Vec<(Arc<Node>, Row)> = Vec::with_capacity(moves.len());
+        let mut move_of = Move::new(table, moves.len());
         for LockedRow { partition, node, hides: hint, .. } in moves {
             let partition = table.partition(*partition);
             let hinted = hint.and_then(|(segment, row)| {
@@ -392,40 +389,9 @@ impl Transaction {
             };
             let values = table.segment_row(&state, row, &all)?;
             let data: Row = table.layout().encode(&values)?.into();
-            record::move_row(&mut payload, table.place(partition), state.segment.id(), row, node.key(), &data);
-            let entry = rows_of.entry(state.segment.id());
-            entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
-            copies.push((node.clone(), data));
+            move_of.add(partition.number(), state, row, node.clone(), data);
         }
-        let oldest = self.store.oldest_snapshot();
-        let replaced = Cell::new(false);
-        let check = |_| {
-            table.check_newest()?;
-            // A merge replaces the segment, a bulk load the row.
-            let there = |(_, state, rows): &(_, Arc<SegmentState>, RoaringBitmap)| {
-                state.is_current() && !rows.iter().any(|row| state.is_deleted(row))
-            };
-            replaced.set(!rows_of.values().all(there));
-            if replaced.get() { Err(self.conflict(table)) } else { Ok(()) }
-        };
-        // Not synced: the move changes nothing by itself, and the commit that needs it comes later in the log.
-        let moved = self.store.commit_record(&mut payload, check, |commit, ()| {
-            for (node, data) in &copies {
-                node.push_moved_in(commit, data.clone());
-            }
-            for (partition, state, rows) in rows_of.values() {
-                state.delete(commit, rows.clone(), oldest);
-                if state.is_mostly_deleted() {
-                    partition.consider_merging();
-                }
-            }
-            table.set_changed(commit);
-        });
-        match moved {
-            Err(_) if replaced.get() => Ok(false),
-            Err(error) => Err(error),
-            Ok(_) => Ok(true),
-        }
+        self.store.commit_move(move_of)
     }
 
     /// A point to go back to.
