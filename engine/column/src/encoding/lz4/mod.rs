@@ -3,8 +3,7 @@
 //! Body: a `u32` number of rows in a chunk (the last may have fewer), a `u32` number of chunks, then
 //! for every chunk two `u32`: where its compressed bytes end, counted from the first chunk, and its
 //! length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the length of
-//! every row as varints, then the bytes of all rows. So one row costs the
-//! front of one chunk, up to the row's end.
+//! every row as varints, then the bytes of all rows. So one row costs one chunk.
 
 use super::{Body, Input, Scalar, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
@@ -13,16 +12,10 @@ use nacre_types::bytes::{Reader, Write};
 use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;
 
-mod partial;
-
-use partial::Partial;
-
 /// Uncompressed bytes a chunk aims at.
 const CHUNK_BYTES: usize = 2048;
 /// LZ4 cannot make more than this many bytes of one: longer claims are damage.
 const MAX_RATIO: usize = 256;
-/// A length of up to 4 GiB.
-const LONGEST_VARINT: usize = 5;
 const ENDS_EARLY: &str = "compressed chunk ends early";
 
 /// Appends the body, if the values are text or binary.
@@ -88,8 +81,7 @@ impl<'a> Lz4<'a> {
         Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
     }
 
-    /// The compressed bytes of a chunk, and their length uncompressed.
-    fn place(&self, index: usize) -> Result<(&'a [u8], usize)> {
+    fn chunk(&self, index: usize) -> Result<Chunk> {
         let start = if index == 0 { 0 } else { u32_at(self.table, index * 8 - 8, ENDS_EARLY)? };
         let end = u32_at(self.table, index * 8, ENDS_EARLY)?;
         let len = u32_at(self.table, index * 8 + 4, ENDS_EARLY)?;
@@ -97,22 +89,12 @@ impl<'a> Lz4<'a> {
         if len / MAX_RATIO > packed.len() {
             return Err(corrupt("compressed chunk claims an impossible length"));
         }
-        Ok((packed, len))
-    }
-
-    /// Rows of a chunk.
-    fn rows_of(&self, index: usize) -> usize {
-        self.chunk_rows.min(self.rows - index * self.chunk_rows)
-    }
-
-    fn chunk(&self, index: usize) -> Result<Chunk> {
-        let (packed, len) = self.place(index)?;
         let mut bytes = vec![0; len];
         match lz4_flex::block::decompress_into(packed, &mut bytes) {
             Ok(n) if n == len => {}
             _ => return Err(corrupt("compressed chunk does not decompress")),
         }
-        let rows = self.rows_of(index);
+        let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
         let mut reader = Reader::new(&bytes, "compressed chunk");
         let mut ends = Vec::with_capacity(rows);
         let mut end = 0usize;
@@ -131,24 +113,8 @@ impl<'a> Lz4<'a> {
 
 impl<'a> Body<'a> for Lz4<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
-        let (index, row) = (row / self.chunk_rows, row % self.chunk_rows);
-        let (packed, len) = self.place(index)?;
-        let mut chunk = Partial::new(packed, len);
-        // Lengths of all rows come first; then no further than the row's end.
-        let (mut at, mut start, mut length) = (0, 0usize, 0);
-        for other in 0..self.rows_of(index) {
-            let mut reader = Reader::new(chunk.range(at, (at + LONGEST_VARINT).min(len))?, "compressed chunk");
-            let bytes = reader.count(len)?;
-            at += reader.position();
-            if other < row {
-                start = start.saturating_add(bytes);
-            } else if other == row {
-                length = bytes;
-            }
-        }
-        let start = start.saturating_add(at);
-        let text = chunk.range(start, start.saturating_add(length))?;
-        Ok(Scalar::Bytes(Cow::Owned(text.to_vec())))
+        let chunk = self.chunk(row / self.chunk_rows)?;
+        Ok(Scalar::Bytes(Cow::Owned(chunk.get(row % self.chunk_rows).to_vec())))
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
