@@ -50,8 +50,6 @@ pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 #[cfg(test)]
 mod failed_sync_tests;
 #[cfg(test)]
-mod merge_tests;
-#[cfg(test)]
 mod overtaking_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! Tests of table storage as a whole: a random workload against a model, with flushes, snapshots,
 //! bulk loads, reopening and long-lived readers; then single behaviours one by one.
 
+mod merges;
+
 use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
