@@ -15,8 +15,9 @@ use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES
 use crate::reader::WindowReader;
 use crate::snapshot::{self, Snapshots};
 use crate::writer::{create_chunk, write_chunk_header};
-use nacre_host::{LocalFile, LocalStore};
+use nacre_host::{LocalFile, LocalStore, ReadRange};
 use nacre_types::checksum::checksum;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -34,6 +35,9 @@ pub(crate) struct Recovered {
     pub(crate) marked: Lsn,
     pub(crate) snapshots: Snapshots,
 }
+
+/// Bytes that are written again at once.
+const REWRITE_BYTES: u64 = 1 << 20;
 
 type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
 
@@ -87,26 +91,34 @@ pub(crate) fn recover(
             snapshots.discard(FileKind::Snapshot.name(*at));
         }
     }
-    if let Some((_, payload)) = newest {
-        on_snapshot(&payload)?;
+    if let Some((_, payload)) = &newest {
+        on_snapshot(payload)?;
     }
 
     let known_durable = snapshot_files.last().copied().unwrap_or(0);
     let mut tail = None;
     let mut at = from;
+    let mut proved = 0;
     let mut marked = 0;
     for (index, start) in chunks.iter().copied().enumerate() {
         let chunk = Chunk::open(store, start, chunks.get(index + 1).copied(), &mut database_id)?;
         let id = *database_id.get_or_insert(new_database_id);
         let replay = chunk.replay(id, at.max(start), known_durable, on_record)?;
         at = replay.end;
+        proved = replay.proved;
         marked = if replay.ends_in_mark { at } else { marked };
         tail = Some((chunk, id));
     }
     let Some((chunk, id)) = tail else {
         return Err(Error::corrupt("the log has no chunk"));
     };
-    let active = chunk.finish(id, at)?;
+    if let Some((header, payload)) = newest
+        && snapshots.has_garbage()
+    {
+        // What it replaces is about to go, so that it must be durable by more than its last writer's word.
+        snapshot::write_again(store, &header, &payload)?;
+    }
+    let active = chunk.finish(id, proved, at)?;
     Ok(Recovered { database_id: id, is_new: false, active, chunks, end: at, marked, snapshots })
 }
 
@@ -138,6 +150,8 @@ struct Chunk {
 
 struct Replay {
     end: Lsn,
+    /// Everything before this is durable, by what the records say.
+    proved: Lsn,
     ends_in_mark: bool,
 }
 
@@ -178,7 +192,7 @@ impl Chunk {
 
     /// Hands out the records from position `from` on, up to the end of the chunk or of the log.
     fn replay(&self, id: u64, from: Lsn, known_durable: Lsn, on_record: OnRecord<'_>) -> Result<Replay> {
-        let mut replay = Replay { end: from, ends_in_mark: false };
+        let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
             return if from < known_durable { Err(self.corrupt(from, "the log ends early")) } else { Ok(replay) };
         }
@@ -210,7 +224,8 @@ impl Chunk {
             if !header.mark {
                 on_record(end, payload)?;
             }
-            replay = Replay { end, ends_in_mark: header.mark };
+            let proved = replay.proved.max(header.durable_before(lsn));
+            replay = Replay { end, proved, ends_in_mark: header.mark };
         }
     }
 
@@ -229,7 +244,9 @@ impl Chunk {
             return Ok(Found::Nothing { why: "record ends early", search_from: reader.len() });
         }
         match reader.bytes(body, length)? {
-            Some(payload) if checksum(payload) == header.payload_checksum => Ok(Found::Record(header, payload)),
+            Some(payload) if checksum(payload) == header.payload_checksum || plant::is(Bug::TornLog) => {
+                Ok(Found::Record(header, payload))
+            }
             // The length is right, so the search need not look for headers inside the payload.
             _ => Ok(Found::Nothing { why: "record checksum does not match", search_from: body + length as u64 }),
         }
@@ -271,17 +288,40 @@ impl Chunk {
         }
     }
 
-    /// Cuts the file at the end of the log and makes it durable.
-    fn finish(self, id: u64, end: Lsn) -> Result<Arc<dyn LocalFile>> {
+    /// Cuts the file at the end of the log and makes it durable. What no record proves to be durable is written
+    /// again: if its sync has failed in the process before this one, a sync alone need not bring it to the medium.
+    fn finish(self, id: u64, proved: Lsn, end: Lsn) -> Result<Arc<dyn LocalFile>> {
         let cut = self.offset(end);
         let mend = || {
             if self.file.len()? > cut {
                 self.file.truncate(cut)?;
             }
-            if self.headless { write_chunk_header(self.file.as_ref(), id, self.start) } else { self.file.sync() }
+            if proved > self.start {
+                self.write_again(self.offset(proved), cut)?;
+                return self.file.sync();
+            }
+            if end > self.start {
+                self.write_again(FILE_HEADER_BYTES as u64, cut)?;
+            }
+            write_chunk_header(self.file.as_ref(), id, self.start)
         };
         mend().map_err(|e| e.context(&self.name))?;
         Ok(self.file)
+    }
+}
+
+impl Chunk {
+    /// Writes bytes of the file over themselves.
+    fn write_again(&self, mut from: u64, to: u64) -> Result<()> {
+        let mut buffer = vec![0; to.saturating_sub(from).min(REWRITE_BYTES) as usize];
+        while from < to {
+            let count = buffer.len().min((to - from) as usize);
+            let part = &mut buffer[..count];
+            self.file.read(&mut [ReadRange { offset: from, buffer: part }])?;
+            self.file.write(from, part)?;
+            from += count as u64;
+        }
+        Ok(())
     }
 }
 

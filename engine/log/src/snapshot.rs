@@ -39,6 +39,11 @@ impl Snapshots {
         Ok(())
     }
 
+    /// Whether there are files to remove.
+    pub(crate) fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty()
+    }
+
     pub(crate) fn discard(&mut self, name: String) {
         if !self.garbage.contains(&name) {
             self.garbage.push(name);
@@ -79,6 +84,18 @@ fn write_file(store: &dyn LocalStore, name: &str, database_id: u64, at: Lsn, pay
     file.write(0, &header.encode())?;
     file.write(FILE_HEADER_BYTES as u64, payload)?;
     file.sync()
+}
+
+/// Writes a snapshot that was read over itself and syncs it: its own sync may have failed in the process before.
+pub(crate) fn write_again(store: &dyn LocalStore, header: &FileHeader, payload: &[u8]) -> Result<()> {
+    let name = FileKind::Snapshot.name(header.lsn);
+    let write = || {
+        let file = store.open(&name)?;
+        file.write(0, &header.encode())?;
+        file.write(FILE_HEADER_BYTES as u64, payload)?;
+        file.sync()
+    };
+    write().map_err(|e| e.context(&name))
 }
 
 /// Reads and checks a snapshot. `corrupt` when it is not exactly what was written.

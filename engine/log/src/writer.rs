@@ -11,6 +11,7 @@ use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result};
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ impl Writer {
             let end = offset + records.len() as u64;
             let failed = |e: Error| e.context(FileKind::Chunk.name(self.start()));
             // Zeroes to be reserved must be written before the sync; most of the time there are none.
-            let together = sync && end <= self.reserved;
+            let together = sync && end <= self.reserved && !loses_sync(self.written + records.len() as u64);
             if together {
                 self.file.write_synced(offset, records).map_err(failed)?;
             } else {
@@ -98,7 +99,7 @@ impl Writer {
 
     /// Makes everything written durable.
     pub(crate) fn sync(&mut self, durable: &AtomicU64) -> Result<()> {
-        if self.dirty {
+        if self.dirty && !loses_sync(self.written) {
             self.file.sync().map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
             self.dirty = false;
         }
@@ -142,6 +143,11 @@ impl Writer {
             self.spare = buffer;
         }
     }
+}
+
+/// Whether the sync at this position is one that a planted bug leaves out.
+fn loses_sync(at: Lsn) -> bool {
+    plant::is(Bug::LostSync) && at.is_multiple_of(4)
 }
 
 /// Makes a chunk file with a durable header and no records.

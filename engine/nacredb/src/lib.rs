@@ -26,6 +26,8 @@ pub use nacre_host as host;
 pub use nacre_host::Host;
 pub use nacre_sql::Field;
 pub use nacre_table::{Durability, OnDuplicate};
+#[cfg(feature = "plant")]
+pub use nacre_types::plant;
 pub use nacre_types::{
     Column, DataType, Error, ErrorKind, Interval, KeyColumns, PhysicalType, Position, Result, TableSchema, Value,
     decimal, hash, limits, temporal,

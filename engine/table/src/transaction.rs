@@ -15,6 +15,7 @@ use crate::view::{RowLocator, TableView};
 use nacre_column::Batch;
 use nacre_rowstore::{Change, LockError, Node, Owner, Row};
 use nacre_types::hash::Map;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, Value};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -270,6 +271,9 @@ impl Transaction {
     /// so that everybody who wants to change them meets the lock.
     pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
         table.check_newest()?;
+        if plant::is(Bug::WriteSkewAllowed) {
+            return Ok(());
+        }
         for locked in self.lock_rows(table, locators)? {
             self.write_nothing(table, locked);
         }
@@ -346,7 +350,9 @@ impl Transaction {
                 continue;
             }
             match row.node.newest() {
-                Some(newest) if newest.content > self.guard.at() => return Err(self.conflict(table)),
+                Some(newest) if newest.content > self.guard.at() && !plant::is(Bug::LostUpdate) => {
+                    return Err(self.conflict(table));
+                }
                 Some(newest) if matches!(newest.change, Change::Put(_)) => {}
                 Some(newest) if matches!(newest.change, Change::Delete) => return Err(self.conflict(table)),
                 _ => moves.push(row),

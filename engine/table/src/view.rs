@@ -8,6 +8,7 @@ use nacre_column::Batch;
 use nacre_rowstore::{Key, Node, Owner, Row, Visible};
 use nacre_segment::Segment;
 use nacre_types::Result;
+use nacre_types::plant::{self, Bug};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -156,7 +157,8 @@ impl MemoryScan {
             let wanted = max_rows - found.len();
             partition.rowstore.range_after(self.after.as_deref(), wanted, &mut nodes);
             for node in &nodes {
-                if let Visible::Row(row) = node.visible(self.guard.at(), Some(&self.owner)) {
+                let at = self.guard.at() + u64::from(plant::is(Bug::DirtyRead));
+                if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
                     found.push(self.table.upgrade(row)?);
                     if self.locators {
                         locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });

@@ -13,6 +13,7 @@ mod error;
 pub mod hash;
 pub mod key;
 pub mod limits;
+pub mod plant;
 pub mod row;
 mod schema;
 pub mod temporal;

@@ -3,7 +3,8 @@
 //! Fault model. Until a file is synced, each of its writes since the last sync may be on the medium whole, in any
 //! part (by sectors of 16 bytes here, so that small logs tear too) or not at all, in any order; so may each
 //! truncation. The name of a file that was never synced may be missing, and a removed file may be back with its
-//! last durable content. Nothing that was synced is lost. After the chosen step every call fails, having done
+//! last durable content. Nothing that was synced is lost. A single failed sync ([`FaultStore::fail_next`]) forgets the
+//! bytes written before it: they can still be read, but no later sync makes them durable. After the chosen step every call fails, having done
 //! nothing, or (a write) having done part of its work.
 
 use nacre_host::memory::MemoryStore;
@@ -290,13 +291,22 @@ impl LocalFile for FaultFile {
             state.syncs += 1;
             state.lie_about.as_ref().is_some_and(|prefix| self.name.starts_with(prefix.as_str()))
         };
-        self.with("sync", |content| {
+        let synced = self.with("sync", |content| {
             if lie {
                 return;
             }
-            content.durable = content.current.clone();
-            content.changes.clear();
+            for change in std::mem::take(&mut content.changes) {
+                Content::apply(&mut content.durable, &change);
+            }
             content.name_durable = true;
-        })
+        });
+        let mut state = self.store.state();
+        if synced.is_err()
+            && state.once
+            && let Some(content) = state.files.get_mut(&self.name)
+        {
+            content.changes.retain(|change| matches!(change, Change::Truncate(_)));
+        }
+        synced
     }
 }

@@ -53,6 +53,40 @@ fn crates_depend_downwards_only() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
+/// Bugs can be planted in the engine for the tests that look for them: by a feature that is off by default, and that
+/// no crate but the simulation asks for.
+#[test]
+fn planted_bugs_are_in_no_build_by_default() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    let mut findings = Vec::new();
+    let mut plantable = 0;
+    for package in &packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let features = package["features"].as_object().cloned().unwrap_or_default();
+        plantable += usize::from(features.contains_key("plant"));
+        if features.contains_key("plant") && !["nacre-types", "nacredb", "nacre-sim"].contains(&name) {
+            findings.push(format!("{name} has a feature `plant`"));
+        }
+        for (feature, enables) in &features {
+            let plants = enables.as_array().is_some_and(|all| {
+                all.iter().filter_map(|e| e.as_str()).any(|e| e == "plant" || e.ends_with("/plant"))
+            });
+            if plants && feature != "plant" {
+                findings.push(format!("{name}: feature {feature} turns on `plant`"));
+            }
+        }
+        for dependency in package["dependencies"].as_array().cloned().unwrap_or_default() {
+            let asked = dependency["features"].as_array().cloned().unwrap_or_default();
+            if asked.iter().any(|f| f == "plant") {
+                findings.push(format!("{name} asks {} for `plant`", dependency["name"]));
+            }
+        }
+    }
+    assert_eq!(plantable, 3, "the feature is where this test looks for it");
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
 /// Folder of a TypeScript file and the folders it may import from, beside its own.
 const LAYERS: [(&str, &[&str]); 4] = [
     ("worker/", &["bindings/wasm/"]),

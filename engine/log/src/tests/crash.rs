@@ -157,3 +157,36 @@ fn a_crash_at_every_step_of_a_snapshot_keeps_the_state() {
     }
     assert!(step > 6, "a snapshot has only {step} steps");
 }
+
+/// A failed sync may leave bytes that the next process can read and that no later sync brings to the medium. What
+/// recovery hands out of them must be durable all the same.
+#[test]
+fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
+    for synced in 0..3 {
+        for cut in 1..40 {
+            let faults = FaultStore::default();
+            let store: Arc<dyn LocalStore> = Arc::new(faults.clone());
+            let (log, _) = open(&store).unwrap();
+            for number in 0..synced {
+                log.append(&payload(number)).unwrap();
+                log.sync(log.position()).unwrap();
+            }
+            log.append(&payload(synced)).unwrap();
+            faults.fail_next("sync");
+            log.sync(log.position()).unwrap_err();
+            drop(log);
+
+            // The process starts again, the machine does not.
+            let (log, replayed) = open(&store).unwrap();
+            let recovered = replayed.records.len() as u64;
+            log.append(&payload(recovered)).unwrap();
+            log.sync(log.position()).unwrap();
+            drop(log);
+
+            let left = faults.after_crash(&mut Random(cut));
+            let (_, replayed) = open(&left).unwrap_or_else(|e| panic!("{synced} records, cut {cut}: {e}"));
+            let expected: Vec<Vec<u8>> = (0..=recovered).map(payload).collect();
+            assert_eq!(replayed.payloads(), expected, "{synced} records, cut {cut}");
+        }
+    }
+}
