@@ -1,0 +1,104 @@
+//! Input that cannot be taken: values and keys too large, a log of a newer version, a log cut at any place.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_session_tests::{Folder, folder, memory, rows, run, run_with};
+use nacredb::{Error, ErrorKind, Value, limits};
+
+fn state(result: Result<impl Sized, Error>) -> (ErrorKind, String) {
+    let error = result.err().expect("must fail");
+    (error.kind(), error.message().to_string())
+}
+
+#[test]
+fn a_value_too_large_is_a_limit_and_changes_nothing() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table t (id bigint primary key, a text, b blob); insert into t values (1, 'a', null)").unwrap();
+    let long = "x".repeat(limits::MAX_VALUE_BYTES + 1);
+    let text = [Value::Text(long.clone())];
+    let bytes = [Value::Binary(long.into_bytes())];
+    for in_transaction in [false, true] {
+        if in_transaction {
+            run(&mut s, "begin").unwrap();
+        }
+        let inserted = run_with(&mut s, "insert into t values (2, 'b', null), (3, ?, null)", &text);
+        assert_eq!(state(inserted).0, ErrorKind::Limit);
+        assert_eq!(state(run_with(&mut s, "update t set b = ?", &bytes)).0, ErrorKind::Limit);
+        assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|a|NULL"]);
+        if in_transaction {
+            run(&mut s, "insert into t values (4, 'still works', null); commit").unwrap();
+        }
+    }
+    assert_eq!(rows(&mut s, "select id from t order by id").unwrap(), ["1", "4"]);
+}
+
+#[test]
+fn a_key_too_large_is_a_limit_and_changes_nothing() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table t (id text primary key, n bigint)").unwrap();
+    let long = [Value::Text("k".repeat(limits::MAX_KEY_BYTES + 1))];
+    assert_eq!(state(run_with(&mut s, "insert into t values ('a', 1), (?, 2)", &long)).0, ErrorKind::Limit);
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), Vec::<String>::new());
+    run(&mut s, "insert into t values ('a', 1)").unwrap();
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), ["a|1"]);
+}
+
+fn with_log(place: &Folder) -> Vec<u8> {
+    let db = folder(place.path()).unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table t (id bigint primary key, name text)").unwrap();
+    for id in 0..20 {
+        run(&mut s, &format!("insert into t values ({id}, 'name {id}')")).unwrap();
+    }
+    drop(s);
+    drop(db);
+    std::fs::read(place.files("log-").remove(0)).unwrap()
+}
+
+#[test]
+fn a_log_of_a_newer_version_is_unsupported_and_left_alone() {
+    let place = Folder::new("newer");
+    let good = with_log(&place);
+    let file = place.files("log-").remove(0);
+    let mut newer = good.clone();
+    newer[8..12].copy_from_slice(&99u32.to_le_bytes());
+    let sum = nacre_types::checksum::checksum(&newer[..56]);
+    newer[56..64].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&file, &newer).unwrap();
+    let (kind, message) = state(folder(place.path()));
+    assert_eq!(kind, ErrorKind::Unsupported);
+    assert!(message.contains("log-") && message.contains("version 99"), "{message}");
+    assert!(std::fs::read(&file).unwrap() == newer, "a newer log must not be touched");
+    std::fs::write(&file, &good).unwrap();
+    let db = folder(place.path()).unwrap();
+    assert_eq!(rows(&mut db.session(), "select count(*) from t").unwrap(), ["20"]);
+}
+
+/// What a torn write leaves of the log: any prefix of it. The database opens with whole transactions, in order.
+#[test]
+fn a_log_cut_anywhere_opens_with_whole_transactions() {
+    let place = Folder::new("torn");
+    let good = with_log(&place);
+    let file = place.files("log-").remove(0);
+    let end = good.len() - good.iter().rev().take_while(|b| **b == 0).count();
+    let mut most = 0;
+    for cut in (64..=end).rev().step_by(7) {
+        std::fs::write(&file, &good[..cut]).unwrap();
+        let db = folder(place.path()).unwrap();
+        let mut s = db.session();
+        let found = match rows(&mut s, "select id from t order by id") {
+            Ok(found) => found,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NotFound, "cut at {cut}: {error}");
+                Vec::new()
+            }
+        };
+        let expected: Vec<String> = (0..found.len()).map(|id| id.to_string()).collect();
+        assert_eq!(found, expected, "cut at {cut}");
+        assert_eq!(db.check().unwrap(), Vec::<String>::new());
+        most = most.max(found.len());
+    }
+    assert!(most >= 19, "the longest cut has nearly everything: {most}");
+}

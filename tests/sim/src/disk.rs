@@ -1,0 +1,533 @@
+//! The simulated disk: what a medium and an operating system may do to files.
+//!
+//! # Fault model
+//!
+//! *Unsynced writes.* Between two syncs of a file, each sector of each write may reach the medium or not, in any
+//! order; so may each change of length. After a power cut a file holds its last synced content with any such subset
+//! on top. A length may be durable without the bytes that made it, which then read as zeroes. The size of a sector is
+//! drawn for each seed (16, 64 or 512 bytes), so that short records tear too. What one sector holds is old or new,
+//! never a mixture.
+//!
+//! *Names.* A file that was created and never synced may be missing after a power cut, or be there without its bytes.
+//! A removed file may be back with what it durably held, also when another file has taken its name but not durably.
+//! File data and directory entries fail independently of each other.
+//!
+//! *Killed processes.* The process dies, the machine does not: all completed calls have taken effect as seen by the
+//! next process, though nothing more is durable than before.
+//!
+//! *Failed syncs.* A failed sync has made any subset of the unsynced sectors durable, and the operating system may
+//! have forgotten that the rest was ever dirty: a later sync that succeeds does not bring them. The bytes can still be
+//! read until the machine stops. Changes of length are not forgotten.
+//!
+//! *Failed writes* have done any prefix of their work. A *full disk* refuses to make files longer, from some call on
+//! and for some time. *Reads, opens and listings* may fail; a *short read* fills a part of what was asked and fails.
+//!
+//! *Slow I/O.* Each call takes time, now and then much of it.
+//!
+//! *The end.* At a chosen call, of whatever kind, the power goes or the process is killed: that call does a part of
+//! its work or none, and every later one fails and does nothing.
+//!
+//! Not simulated: a medium that loses or changes what it reported as synced; two processes on one folder.
+
+use crate::clock::SimClock;
+pub use crate::fault::{Call, Class, Fault, FaultKind};
+use crate::random::Random;
+use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
+use nacredb::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How a phase ended for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By a power cut.
+    PowerCut,
+    /// By a kill.
+    Kill,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+/// The bytes of one file, whatever its names.
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    /// Since the last sync.
+    changes: Vec<Change>,
+    /// Its name is durable.
+    named: bool,
+    removed: bool,
+}
+
+fn apply(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
+    let end = offset + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(written);
+}
+
+impl Inode {
+    /// Carries some of the changes to the durable bytes.
+    fn settle(&mut self, random: &mut Random, sector: usize) {
+        // Now and then everything or nothing; otherwise any part.
+        let all = match random.below(4) {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        };
+        for change in std::mem::take(&mut self.changes) {
+            match change {
+                Change::Write(offset, written) => {
+                    let mut at = 0;
+                    while at < written.len() {
+                        let end = written.len().min((offset + at) / sector * sector + sector - offset);
+                        if all.unwrap_or_else(|| random.percent(50)) {
+                            apply(&mut self.durable, offset + at, &written[at..end]);
+                        }
+                        at = end;
+                    }
+                }
+                Change::Length(len) => {
+                    if all.unwrap_or_else(|| random.percent(50)) {
+                        self.durable.resize(len, 0);
+                    }
+                }
+            }
+        }
+        if all.is_none() && self.durable.len() < self.current.len() && random.percent(30) {
+            self.durable.resize(self.current.len(), 0);
+        }
+    }
+}
+
+impl Inode {
+    /// A sync fails: some of the changes are durable, and of the bytes that are not, nobody knows any more. Changes of
+    /// the length are not bytes: they are remembered.
+    fn forget(&mut self, random: &mut Random, sector: usize) {
+        let lengths = self.changes.iter().filter(|c| matches!(c, Change::Length(_))).cloned().collect();
+        self.settle(random, sector);
+        self.changes = lengths;
+    }
+}
+
+/// Counts of what happened on a disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Calls.
+    pub calls: u64,
+    /// Faults that were injected, but for slowness and jumps.
+    pub faults: u64,
+    /// Syncs of the log that succeeded.
+    pub log_syncs: u64,
+    /// Calls on the log that failed.
+    pub log_failures: u64,
+}
+
+struct State {
+    inodes: Vec<Inode>,
+    names: BTreeMap<String, usize>,
+    /// Files that were removed, or whose name was taken, since the last power cut, and durably had that name.
+    ghosts: BTreeMap<String, usize>,
+    faults: Vec<Fault>,
+    seen: BTreeMap<(Option<Call>, Option<Class>), u64>,
+    counts: Counts,
+    full_until: u64,
+    ended: Option<Ended>,
+    random: Random,
+    sector: usize,
+    /// Readers of a removed file fail.
+    strict_removal: bool,
+    trace: u64,
+}
+
+/// A disk. Clones are the same disk.
+#[derive(Clone)]
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+    clock: Arc<SimClock>,
+}
+
+impl Disk {
+    /// An empty disk.
+    pub fn new(seed: u64, clock: Arc<SimClock>) -> Disk {
+        let mut random = Random::new(seed, "disk");
+        let sector = *random.pick(&[16, 64, 512]);
+        let strict_removal = random.percent(50);
+        let state = State {
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            ghosts: BTreeMap::new(),
+            faults: Vec::new(),
+            seen: BTreeMap::new(),
+            counts: Counts::default(),
+            full_until: 0,
+            ended: None,
+            random,
+            sector,
+            strict_removal,
+            trace: 0,
+        };
+        Disk { state: Arc::new(Mutex::new(state)), clock }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets faults that did not happen, and counts from zero for these.
+    pub fn set_faults(&self, faults: Vec<Fault>) {
+        let mut state = self.state();
+        state.faults = faults;
+        state.seen.clear();
+        state.full_until = 0;
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    /// Whether the machine or the process has stopped.
+    pub fn ended(&self) -> Option<Ended> {
+        self.state().ended
+    }
+
+    /// A number that depends on every call and its outcome.
+    pub fn trace(&self) -> u64 {
+        self.state().trace
+    }
+
+    /// Names and lengths of all files.
+    pub fn listing(&self) -> Vec<(String, usize)> {
+        let state = self.state();
+        state.names.iter().map(|(name, inode)| (name.clone(), state.inodes[*inode].current.len())).collect()
+    }
+
+    /// Starts the machine, or just the process, again.
+    pub fn restart(&self, how: Ended) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.ended = None;
+        state.faults.clear();
+        if how == Ended::Kill {
+            return;
+        }
+        let sector = state.sector;
+        let mut names = BTreeMap::new();
+        for (name, inode) in std::mem::take(&mut state.names) {
+            let ghost = state.ghosts.remove(&name);
+            let kept = if state.inodes[inode].named {
+                // What was synced under this name is there.
+                Some(inode)
+            } else {
+                match (state.random.below(3), ghost) {
+                    (0, _) => Some(inode),
+                    (1, Some(old)) => Some(old),
+                    _ => None,
+                }
+            };
+            if let Some(kept) = kept {
+                names.insert(name, kept);
+            }
+        }
+        for (name, inode) in std::mem::take(&mut state.ghosts) {
+            if state.random.percent(30) {
+                names.insert(name, inode);
+            }
+        }
+        let mut inodes = Vec::new();
+        for (name, inode) in names {
+            let mut inode = state.inodes[inode].clone();
+            inode.settle(&mut state.random, sector);
+            let bytes = inode.durable;
+            inodes.push(Inode { current: bytes.clone(), durable: bytes, named: true, ..Inode::default() });
+            state.names.insert(name, inodes.len() - 1);
+        }
+        state.inodes = inodes;
+    }
+
+    /// Says a call is about to happen: it takes time, and may be where something goes wrong.
+    fn step(&self, call: Call, name: &str) -> std::result::Result<(), Failure> {
+        let mut state = self.state();
+        let outcome = state.step(call, Class::of(name), &self.clock);
+        state.note(
+            call as u64
+                ^ (outcome.is_err() as u64) << 8
+                ^ name.bytes().fold(7u64, |h, b| h.wrapping_mul(31) + u64::from(b)),
+        );
+        outcome
+    }
+}
+
+/// How a call fails.
+enum Failure {
+    /// Part of its work is done.
+    Partly(Error),
+    /// Nothing is done.
+    Dead,
+}
+
+fn gone() -> Error {
+    Error::io("simulated: the machine has stopped")
+}
+
+impl State {
+    fn note(&mut self, what: u64) {
+        self.trace = (self.trace ^ what).wrapping_mul(0x100_0000_01b3).rotate_left(17);
+    }
+
+    fn step(&mut self, call: Call, class: Class, clock: &SimClock) -> std::result::Result<(), Failure> {
+        if self.ended.is_some() {
+            return Err(Failure::Dead);
+        }
+        self.counts.calls += 1;
+        let mut taken_us = match call {
+            Call::Sync => 200 + self.random.below(400),
+            Call::Read | Call::Open | Call::List => 1,
+            _ => 2 + self.random.below(10),
+        };
+        let mut failed = false;
+        for key in [(None, None), (Some(call), None), (None, Some(class)), (Some(call), Some(class))] {
+            let count = self.seen.entry(key).or_insert(0);
+            let nth = *count;
+            *count += 1;
+            for at in 0..self.faults.len() {
+                let fault = &self.faults[at];
+                if (fault.call, fault.class) != key || fault.nth != nth {
+                    continue;
+                }
+                match fault.kind {
+                    FaultKind::Fail => failed = true,
+                    FaultKind::Full { calls } => self.full_until = self.counts.calls + calls,
+                    FaultKind::Slow { ms } => taken_us += ms * 1_000,
+                    FaultKind::Jump { ms } => {
+                        taken_us += ms * 1_000;
+                        clock.jump_wall(if ms % 2 == 1 { -2_000 * ms as i64 } else { 1_000 * ms as i64 });
+                    }
+                    FaultKind::PowerCut => self.ended = Some(Ended::PowerCut),
+                    FaultKind::Kill => self.ended = Some(Ended::Kill),
+                }
+            }
+        }
+        clock.advance_us(taken_us);
+        if self.ended.is_some() || failed {
+            self.counts.faults += 1;
+            self.counts.log_failures += u64::from(class == Class::Log && call != Call::Read);
+            let error = if self.ended.is_some() { gone() } else { Error::io(format!("simulated: {call:?} failed")) };
+            return Err(Failure::Partly(error));
+        }
+        Ok(())
+    }
+
+    /// Whether a file may grow now.
+    fn room(&mut self, class: Class) -> Result<()> {
+        if self.counts.calls < self.full_until {
+            self.counts.faults += 1;
+            self.counts.log_failures += u64::from(class == Class::Log);
+            return Err(Error::io("simulated: the disk is full"));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        let inode = self.names.remove(name).ok_or_else(|| Error::not_found(format!("file {name}")))?;
+        self.inodes[inode].removed = true;
+        if self.inodes[inode].named {
+            self.ghosts.insert(name.to_string(), inode);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, inode: usize, change: Change) {
+        let inode = &mut self.inodes[inode];
+        match &change {
+            Change::Write(offset, bytes) => apply(&mut inode.current, *offset, bytes),
+            Change::Length(len) => inode.current.resize(*len, 0),
+        }
+        inode.changes.push(change);
+    }
+}
+
+/// A call that does all or nothing: a part of it is nothing.
+fn whole(outcome: std::result::Result<(), Failure>) -> Result<()> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Failure::Partly(error)) => Err(error),
+        Err(Failure::Dead) => Err(gone()),
+    }
+}
+
+impl LocalStore for Disk {
+    fn list(&self) -> Result<Vec<String>> {
+        whole(self.step(Call::List, ""))?;
+        Ok(self.state().names.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        check_file_name(name)?;
+        whole(self.step(Call::Open, name))?;
+        match self.state().names.get(name) {
+            Some(inode) => Ok(Arc::new(DiskFile { disk: self.clone(), name: name.to_string(), inode: *inode })),
+            None => Err(Error::not_found(format!("file {name}"))),
+        }
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        check_file_name(name)?;
+        crate::hook::before(Call::Create, Class::of(name));
+        let outcome = self.step(Call::Create, name);
+        let mut state = self.state();
+        match outcome {
+            Ok(()) => state.room(Class::of(name))?,
+            // A create that was under way may have happened.
+            Err(Failure::Partly(error)) => {
+                if state.ended.is_none() || state.random.percent(50) || state.names.contains_key(name) {
+                    return Err(error);
+                }
+                state.inodes.push(Inode::default());
+                let inode = state.inodes.len() - 1;
+                state.names.insert(name.to_string(), inode);
+                return Err(error);
+            }
+            Err(Failure::Dead) => return Err(gone()),
+        }
+        if state.names.contains_key(name) {
+            return Err(Error::already_exists(format!("file {name}")));
+        }
+        state.inodes.push(Inode::default());
+        let inode = state.inodes.len() - 1;
+        state.names.insert(name.to_string(), inode);
+        Ok(Arc::new(DiskFile { disk: self.clone(), name: name.to_string(), inode }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        check_file_name(name)?;
+        let outcome = self.step(Call::Remove, name);
+        let mut state = self.state();
+        match outcome {
+            Ok(()) => state.remove(name),
+            Err(Failure::Partly(error)) => {
+                if state.ended.is_some() && state.random.percent(50) {
+                    state.remove(name).ok();
+                }
+                Err(error)
+            }
+            Err(Failure::Dead) => Err(gone()),
+        }
+    }
+}
+
+struct DiskFile {
+    disk: Disk,
+    name: String,
+    inode: usize,
+}
+
+impl LocalFile for DiskFile {
+    fn len(&self) -> Result<u64> {
+        let state = self.disk.state();
+        if state.ended.is_some() { Err(gone()) } else { Ok(state.inodes[self.inode].current.len() as u64) }
+    }
+
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let outcome = self.disk.step(Call::Read, &self.name);
+        let mut state = self.disk.state();
+        let state = &mut *state;
+        let partly = match outcome {
+            Ok(()) => None,
+            Err(Failure::Partly(error)) => Some(error),
+            Err(Failure::Dead) => return Err(gone()),
+        };
+        let inode = &state.inodes[self.inode];
+        if inode.removed && state.strict_removal {
+            return Err(Error::io(format!("simulated: {} was removed", self.name)));
+        }
+        for range in ranges {
+            let start = range.offset as usize;
+            let Some(source) = inode.current.get(start..start + range.buffer.len()) else {
+                return Err(Error::corrupt(format!("{}: read past the end at byte {start}", self.name)));
+            };
+            if let Some(error) = partly {
+                let part = state.random.below(source.len() as u64 + 1) as usize;
+                range.buffer[..part].copy_from_slice(&source[..part]);
+                return Err(error);
+            }
+            range.buffer.copy_from_slice(source);
+        }
+        partly.map_or(Ok(()), Err)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        crate::hook::before(Call::Write, Class::of(&self.name));
+        let outcome = self.disk.step(Call::Write, &self.name);
+        let mut state = self.disk.state();
+        let state = &mut *state;
+        let offset = offset as usize;
+        let len = state.inodes[self.inode].current.len();
+        let (part, outcome) = match outcome {
+            Ok(()) if offset + bytes.len() > len => match state.room(Class::of(&self.name)) {
+                Ok(()) => (bytes.len(), Ok(())),
+                // What fits in the last block of the file is written.
+                Err(full) => (len.saturating_sub(offset), Err(full)),
+            },
+            Ok(()) => (bytes.len(), Ok(())),
+            Err(Failure::Partly(error)) => (state.random.below(bytes.len() as u64 + 1) as usize, Err(error)),
+            Err(Failure::Dead) => return Err(gone()),
+        };
+        if part > 0 {
+            state.change(self.inode, Change::Write(offset, bytes[..part].to_vec()));
+        }
+        outcome
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        whole(self.disk.step(Call::Truncate, &self.name))?;
+        self.disk.state().change(self.inode, Change::Length(len as usize));
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        crate::hook::before(Call::Sync, Class::of(&self.name));
+        let outcome = self.disk.step(Call::Sync, &self.name);
+        let mut state = self.disk.state();
+        let state = &mut *state;
+        let sector = state.sector;
+        let inode = &mut state.inodes[self.inode];
+        match outcome {
+            Ok(()) => {
+                for change in std::mem::take(&mut inode.changes) {
+                    match change {
+                        Change::Write(offset, bytes) => apply(&mut inode.durable, offset, &bytes),
+                        Change::Length(len) => inode.durable.resize(len, 0),
+                    }
+                }
+                inode.named = true;
+                if !inode.removed {
+                    state.ghosts.remove(&self.name);
+                }
+                if Class::of(&self.name) == Class::Log {
+                    state.counts.log_syncs += 1;
+                    crate::hook::log_synced();
+                }
+                Ok(())
+            }
+            Err(Failure::Partly(error)) => {
+                if state.ended.is_none() {
+                    inode.forget(&mut state.random, sector);
+                }
+                inode.named |= state.random.percent(50);
+                Err(error)
+            }
+            Err(Failure::Dead) => Err(gone()),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The whole database on a simulated host, from one seed: sessions that run inside each other's calls, a disk that
+//! fails (its fault model is at the top of [`disk`]), crashes at any call, and a model that knows every right answer.
+//!
+//! [`plan::plan`] says what a seed means, [`run::run`] does it, [`shrink::shrink`] makes a failing plan smaller.
+
+pub mod clock;
+pub mod disk;
+pub mod fault;
+pub mod hook;
+pub mod isolation;
+pub mod judge;
+pub mod model;
+pub mod op;
+pub mod panics;
+pub mod plan;
+pub mod random;
+pub mod run;
+pub mod scheduler;
+pub mod session;
+pub mod shrink;
+pub mod world;
+
+/// Plants a bug in the engine, by its name. Only a build with the feature `plant` can.
+pub fn plant(name: &str) -> Result<(), String> {
+    #[cfg(feature = "plant")]
+    {
+        if nacredb::plant::set(name) { Ok(()) } else { Err(format!("no bug is called {name}")) }
+    }
+    #[cfg(not(feature = "plant"))]
+    Err(format!("this build cannot plant {name}: it needs the feature `plant`"))
+}

@@ -1,0 +1,249 @@
+//! What the database must hold: the committed state after every commit, what is durable of it, and what each open
+//! transaction sees. Knows nothing of how the engine works.
+
+use crate::op::Row;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Tells a table from a later one of the same name.
+pub type TableId = u64;
+/// A row: its key where the table has one, otherwise a number of the model's own.
+pub type RowId = (TableId, i64);
+
+/// A table's rows.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// See [`TableId`].
+    pub id: TableId,
+    /// Whether `k` is its primary key.
+    pub keyed: bool,
+    /// The rows.
+    pub rows: Rc<BTreeMap<i64, Row>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn empty(id: TableId, keyed: bool) -> Table {
+        Table { id, keyed, rows: Rc::default() }
+    }
+
+    /// What a scan of it prints, sorted.
+    pub fn printed(&self) -> Vec<Vec<String>> {
+        let mut rows: Vec<Vec<String>> = self.rows.values().map(Row::printed).collect();
+        rows.sort();
+        rows
+    }
+}
+
+/// All tables at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// By name.
+    pub tables: BTreeMap<&'static str, Table>,
+}
+
+/// A change of rows.
+pub type Writes = BTreeMap<RowId, Option<Row>>;
+
+impl State {
+    /// Makes the changes. Tables that are not there are passed over.
+    pub fn apply(&mut self, writes: &Writes) {
+        for ((table, id), row) in writes {
+            let Some(table) = self.tables.values_mut().find(|t| t.id == *table) else { continue };
+            let rows = Rc::make_mut(&mut table.rows);
+            match row {
+                Some(row) => rows.insert(*id, row.clone()),
+                None => rows.remove(id),
+            };
+        }
+    }
+
+    /// A table as a transaction sees it that knows the catalog of `latest`: one made after the snapshot is empty.
+    pub fn table(&self, latest: &State, name: &str) -> Option<Table> {
+        let known = latest.tables.get(name)?;
+        match self.tables.get(name) {
+            Some(own) if own.id == known.id => Some(own.clone()),
+            _ => Some(Table::empty(known.id, known.keyed)),
+        }
+    }
+}
+
+/// What a commit does.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Changes rows.
+    Rows(Writes),
+    /// Makes a table.
+    Create(&'static str, bool),
+    /// Drops one.
+    Drop(&'static str),
+}
+
+/// An open transaction.
+#[derive(Clone, Debug)]
+pub struct Txn {
+    /// The commit whose state it sees.
+    pub snapshot: u64,
+    /// That state and its own changes.
+    pub view: State,
+    /// Its own changes.
+    pub writes: Writes,
+    /// Rows it has locked.
+    pub locks: BTreeSet<RowId>,
+    savepoints: Vec<(&'static str, State, Writes, BTreeSet<RowId>)>,
+}
+
+impl Txn {
+    /// Adds a statement's changes.
+    pub fn write(&mut self, model: &State, writes: Writes, locks: BTreeSet<RowId>) {
+        for (table, _) in writes.keys() {
+            // A table made after the snapshot joins the view with the first row written to it.
+            if let Some((name, known)) = model.tables.iter().find(|(_, t)| t.id == *table)
+                && self.view.tables.get(name).is_none_or(|t| t.id != *table)
+            {
+                self.view.tables.insert(name, Table::empty(*table, known.keyed));
+            }
+        }
+        self.view.apply(&writes);
+        self.writes.extend(writes);
+        self.locks.extend(locks);
+    }
+
+    /// Whether there is such a savepoint.
+    pub fn knows(&self, name: &str) -> bool {
+        self.savepoints.iter().any(|s| s.0 == name)
+    }
+
+    /// `SAVEPOINT`.
+    pub fn savepoint(&mut self, name: &'static str) {
+        self.savepoints.push((name, self.view.clone(), self.writes.clone(), self.locks.clone()));
+    }
+
+    /// `ROLLBACK TO`; `false` when there is no such savepoint.
+    pub fn rollback_to(&mut self, name: &str) -> bool {
+        let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
+        self.savepoints.truncate(at + 1);
+        let (_, view, writes, locks) = self.savepoints[at].clone();
+        (self.view, self.writes, self.locks) = (view, writes, locks);
+        true
+    }
+
+    /// `RELEASE`; `false` when there is no such savepoint.
+    pub fn release(&mut self, name: &str) -> bool {
+        let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
+        self.savepoints.truncate(at);
+        true
+    }
+}
+
+/// The committed states.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// What a new snapshot sees.
+    pub latest: State,
+    /// Counts commits.
+    pub index: u64,
+    /// The last commit that changed a row, since the database was opened.
+    changed: BTreeMap<RowId, u64>,
+    /// States that may be found after a crash, oldest first: from what is known to be durable to the newest.
+    history: Vec<(u64, State)>,
+    /// Commits whose outcome their caller never learnt.
+    in_doubt: Vec<State>,
+    /// The log has refused a commit: none may succeed until the database is opened again.
+    pub poisoned: bool,
+    /// Tables whose creation or removal failed half-way; they are as they will be after the next start.
+    pub blurred: BTreeSet<&'static str>,
+    /// The last bulk load of a table.
+    pub loaded: BTreeMap<TableId, u64>,
+    next_table: TableId,
+    next_row: i64,
+}
+
+impl Model {
+    /// Whether a commit after `snapshot` changed the row.
+    pub fn changed_since(&self, row: RowId, snapshot: u64) -> bool {
+        self.changed.get(&row).is_some_and(|at| *at > snapshot)
+    }
+
+    /// A number for a row of a table without a key.
+    pub fn new_row(&mut self) -> i64 {
+        self.next_row += 1;
+        self.next_row
+    }
+
+    /// Starts a transaction.
+    pub fn begin(&self) -> Txn {
+        Txn {
+            snapshot: self.index,
+            view: self.latest.clone(),
+            writes: Writes::new(),
+            locks: BTreeSet::new(),
+            savepoints: Vec::new(),
+        }
+    }
+
+    fn after(&mut self, effect: &Effect) -> State {
+        let mut state = self.latest.clone();
+        match effect {
+            Effect::Rows(writes) => state.apply(writes),
+            Effect::Create(name, keyed) => {
+                self.next_table += 1;
+                state.tables.insert(name, Table::empty(self.next_table, *keyed));
+            }
+            Effect::Drop(name) => {
+                state.tables.remove(name);
+            }
+        }
+        state
+    }
+
+    /// A commit has happened.
+    pub fn commit(&mut self, effect: &Effect) {
+        if matches!(effect, Effect::Rows(writes) if writes.is_empty()) {
+            return;
+        }
+        if self.history.is_empty() {
+            self.history.push((self.index, self.latest.clone()));
+        }
+        self.latest = self.after(effect);
+        self.index += 1;
+        if let Effect::Rows(writes) = effect {
+            self.changed.extend(writes.keys().map(|row| (*row, self.index)));
+        }
+        self.history.push((self.index, self.latest.clone()));
+    }
+
+    /// A commit may or may not have happened; nobody sees it before the next start.
+    pub fn doubt(&mut self, effect: &Effect) {
+        if let Effect::Create(name, _) | Effect::Drop(name) = effect {
+            self.blurred.insert(name);
+        }
+        if !self.poisoned {
+            let state = self.after(effect);
+            self.in_doubt.push(state);
+        }
+    }
+
+    /// Commits up to this one survive everything from now on.
+    pub fn durable(&mut self, index: u64) {
+        self.history.retain(|(at, _)| *at >= index);
+    }
+
+    /// States that may be found now, the likeliest first.
+    pub fn candidates(&self) -> Vec<State> {
+        let newest = self.in_doubt.iter().rev().chain(std::iter::once(&self.latest));
+        let older = self.history.iter().rev().skip(1).map(|(_, state)| state);
+        newest.chain(older).cloned().collect()
+    }
+
+    /// The database was opened and found to be in this state, which is durable now.
+    pub fn recovered(&mut self, state: State) {
+        self.latest = state;
+        self.index += 1;
+        self.changed.clear();
+        self.history.clear();
+        self.in_doubt.clear();
+        self.blurred.clear();
+        self.poisoned = false;
+    }
+}

@@ -1,0 +1,20 @@
+//! Panics while a seed runs are findings: this keeps their message for the report instead of printing it.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// From now on panics of any thread are kept for it.
+pub fn keep() {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        LAST.with(|last| *last.borrow_mut() = text);
+    }));
+}
+
+/// The last panic of this thread.
+pub fn last() -> String {
+    LAST.with(|last| last.borrow().clone())
+}

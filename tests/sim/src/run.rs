@@ -1,0 +1,318 @@
+//! Runs a plan: opens the database on the simulated disk, runs its sessions, crashes, opens it again, compares.
+
+use crate::clock::{Inline, SimClock, SimEntropy};
+use crate::disk::{Disk, Ended};
+use crate::hook;
+use crate::model::State;
+use crate::op::{Op, Row};
+use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, TABLES};
+use crate::random::Random;
+use crate::scheduler::Scheduler;
+use crate::session::{answer, drive};
+use crate::world::{World, short};
+use nacredb::{Database, Durability, Error, ErrorKind, Host};
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Attempts to open the database while faults come.
+const OPENINGS: usize = 8;
+
+/// What became of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What was wrong, if anything.
+    pub failure: Option<String>,
+    /// What happened, if that was asked for.
+    pub story: Vec<String>,
+    /// Depends on everything that happened.
+    pub trace: u64,
+    /// Operations of sessions.
+    pub steps: u64,
+    /// Power cuts and kills.
+    pub crashes: u64,
+    /// Other faults.
+    pub faults: u64,
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    world: Rc<RefCell<World>>,
+    disk: Disk,
+    clock: Arc<SimClock>,
+    host: Host,
+    crashes: u64,
+}
+
+/// Runs a plan; `tell` asks for the story.
+pub fn run(plan: &Plan, tell: bool) -> Outcome {
+    let clock = Arc::new(SimClock::default());
+    let disk = Disk::new(plan.seed, clock.clone());
+    let strict = plan.options.durability == Durability::Strict;
+    let world = Rc::new(RefCell::new(World::new(disk.clone(), strict, tell)));
+    let host = Host {
+        store: Arc::new(disk.clone()),
+        clock: clock.clone(),
+        entropy: SimEntropy::new(plan.seed),
+        parallelism: Arc::new(Inline),
+    };
+    let mut run = Run { plan, world: world.clone(), disk: disk.clone(), clock, host, crashes: 0 };
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.all()));
+    hook::set(None);
+    let (crashes, counts) = (run.crashes, disk.counts());
+    drop(run);
+    // After a panic the world may be in the hands of a future that nobody drops.
+    let Ok(mut world) = world.try_borrow_mut() else {
+        return Outcome { failure: Some(format!("panic: {}", crate::panics::last())), ..Outcome::default() };
+    };
+    if ended.is_err() {
+        world.fail(format!("panic: {}", crate::panics::last()));
+    }
+    let trace = disk.trace();
+    world.note(&trace);
+    Outcome {
+        failure: world.failure.clone(),
+        story: world.story.take().unwrap_or_default(),
+        trace: world.trace,
+        steps: world.steps,
+        crashes,
+        faults: counts.faults,
+    }
+}
+
+/// Runs a future that waits for nothing.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("waited where there is nothing to wait for"),
+    }
+}
+
+impl Run<'_> {
+    fn all(&mut self) {
+        for (number, phase) in self.plan.phases.iter().enumerate() {
+            self.phase(number, phase);
+            if self.world.borrow().failure.is_some() {
+                return;
+            }
+        }
+        // In the end, and once more after closing.
+        for _ in 0..2 {
+            let Some(db) = self.open(&[]) else { return };
+            if let Err(error) = now(db.close()) {
+                self.world.borrow_mut().fail(format!("close: {error}"));
+            }
+        }
+    }
+
+    fn tell(&self, line: impl FnOnce() -> String) {
+        self.world.borrow_mut().tell(line);
+    }
+
+    fn restart(&mut self, how: Ended) {
+        self.crashes += 1;
+        self.disk.restart(how);
+        self.clock.forget_sleepers();
+        let disk = self.disk.clone();
+        self.tell(|| format!("— {how:?}; files: {:?}", disk.listing()));
+    }
+
+    fn phase(&mut self, number: usize, phase: &Phase) {
+        self.tell(|| format!("— phase {number}, {} sessions, until {:?}", phase.scripts.len(), phase.end));
+        let Some(db) = self.open(&phase.recovery_faults) else { return };
+        {
+            let mut world = self.world.borrow_mut();
+            world.log_failures_before = self.disk.counts().log_failures;
+            world.tell(|| format!("— faults: {:?}", phase.faults));
+        }
+        self.disk.set_faults(phase.faults.clone());
+        self.sessions(number, &db, phase);
+        if self.world.borrow().failure.is_some() {
+            return;
+        }
+        let ended = self.disk.ended();
+        let how = match (ended, phase.end) {
+            (Some(how), _) => Some(how),
+            (None, End::PowerCut) => Some(Ended::PowerCut),
+            (None, End::Kill) => Some(Ended::Kill),
+            (None, End::Close) => {
+                self.disk.set_faults(Vec::new());
+                match now(db.close()) {
+                    Ok(()) => {
+                        let mut world = self.world.borrow_mut();
+                        let index = world.model.index;
+                        world.model.durable(index);
+                        world.tell(|| "— closed".into());
+                        None
+                    }
+                    Err(error) => {
+                        let failed = self.disk.counts().log_failures > self.world.borrow().log_failures_before;
+                        if !failed {
+                            self.world.borrow_mut().fail(format!("close: {error}"));
+                        }
+                        Some(Ended::Kill)
+                    }
+                }
+            }
+        };
+        drop(db);
+        if let Some(how) = how {
+            self.restart(how);
+        }
+    }
+
+    fn sessions(&mut self, number: usize, db: &Database, phase: &Phase) {
+        // The tables that are always there come first, from a session of its own.
+        let missing: Vec<Op> = {
+            let world = self.world.borrow();
+            let there = &world.model.latest.tables;
+            let create = |(table, keyed): &(&'static str, bool)| Op::Create { table, keyed: *keyed, if_missing: true };
+            let mut ops: Vec<Op> = TABLES.iter().filter(|(t, _)| !there.contains_key(t)).map(create).collect();
+            if there.get("bank").is_none_or(|bank| bank.rows.is_empty()) {
+                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None }).collect();
+                ops.push(Op::Insert { table: "bank", rows });
+            }
+            ops
+        };
+        if !missing.is_empty() {
+            self.stage(number, db, vec![Script { role: "setup", ops: missing }], "setup", 0);
+        }
+        let scripts = phase.scripts.clone();
+        self.stage(number, db, scripts, "stage", self.plan.nested_percent);
+        let mut world = self.world.borrow_mut();
+        if let Some(bank) = world.model.latest.tables.get("bank") {
+            let sum: i64 = bank.rows.values().map(|row| row.v).sum();
+            if self.plan.bank_whole && !bank.rows.is_empty() && sum != ACCOUNTS * BALANCE {
+                world.fail(format!("the bank holds {sum}"));
+            }
+        }
+    }
+
+    fn stage(&mut self, number: usize, db: &Database, scripts: Vec<Script>, purpose: &str, nested: u64) {
+        if self.world.borrow().failure.is_some() || self.disk.ended().is_some() {
+            return;
+        }
+        let random = Random::new(self.plan.seed ^ (number as u64) << 48, purpose);
+        let scheduler = Rc::new(Scheduler::new(self.world.clone(), self.clock.clone(), random.clone(), nested));
+        {
+            let mut world = self.world.borrow_mut();
+            world.sessions.clear();
+            world.sessions.resize_with(scripts.len(), Default::default);
+            world.frames.clear();
+        }
+        for (at, script) in scripts.into_iter().enumerate() {
+            let own = Random::new(random.clone().bits() ^ at as u64, "session");
+            scheduler.add(drive(self.world.clone(), db.clone(), self.clock.clone(), at, script, own));
+        }
+        hook::set(Some(scheduler.clone()));
+        scheduler.run();
+        hook::set(None);
+    }
+
+    /// Opens the database and compares what it holds with what it may hold.
+    fn open(&mut self, faults: &[crate::disk::Fault]) -> Option<Database> {
+        self.disk.set_faults(faults.to_vec());
+        for attempt in 0..OPENINGS {
+            if attempt > 1 {
+                self.disk.set_faults(Vec::new());
+            }
+            let before = self.disk.counts().faults;
+            let result = now(Database::open(self.host.clone(), self.plan.options.clone()))
+                .and_then(|db| self.compare(&db).map(|()| db));
+            match result {
+                Ok(db) if self.disk.ended().is_none() => {
+                    self.disk.set_faults(Vec::new());
+                    self.checked(&db);
+                    return self.world.borrow().failure.is_none().then_some(db);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let disturbed = self.disk.counts().faults > before && error.kind() == ErrorKind::Io;
+                    self.tell(|| format!("— opening: {error}"));
+                    if !disturbed && self.disk.ended().is_none() {
+                        self.world.borrow_mut().fail(format!("opening: {error}"));
+                        return None;
+                    }
+                }
+            }
+            if let Some(how) = self.disk.ended() {
+                self.restart(how);
+            }
+        }
+        self.world.borrow_mut().fail("the database does not open".into());
+        None
+    }
+
+    fn checked(&self, db: &Database) {
+        let findings = match db.check() {
+            Ok(findings) => findings,
+            Err(error) => vec![error.to_string()],
+        };
+        if !findings.is_empty() {
+            self.world.borrow_mut().fail(format!("check after opening: {findings:?}"));
+        }
+    }
+
+    /// Finds out in which of the possible states the database is.
+    fn compare(&self, db: &Database) -> Result<(), Error> {
+        let mut session = db.session();
+        let run = |session: &mut nacredb::Session, sql: &str| now(session.execute(sql, &[])).map(|r| answer(&r));
+        let names = match run(&mut session, "show tables")? {
+            crate::judge::Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
+            _ => Vec::new(),
+        };
+        let mut found = Vec::new();
+        for name in &names {
+            match run(&mut session, &format!("select k, v, s from {name}"))? {
+                crate::judge::Answer::Rows(rows) => found.push((name.as_str(), rows)),
+                _ => found.push((name.as_str(), Vec::new())),
+            }
+        }
+        let candidates = self.world.borrow().model.candidates();
+        let fitting = candidates.iter().find(|state| printed(state) == found);
+        let mut world = self.world.borrow_mut();
+        match fitting {
+            Some(state) => {
+                world.tell(|| format!("— opened: {:?}", found.iter().map(|(n, r)| (*n, r.len())).collect::<Vec<_>>()));
+                world.model.recovered(state.clone());
+                // Faults from here on have their own story.
+                Ok(())
+            }
+            None => {
+                let why = difference(&candidates[0], &found);
+                world.fail(format!("after opening, none of {} possible states: {why}", candidates.len()));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn printed(state: &State) -> Vec<(&str, Vec<Vec<String>>)> {
+    state.tables.iter().map(|(name, table)| (*name, table.printed())).collect()
+}
+
+/// What is missing and what is too much.
+fn difference(expected: &State, found: &[(&str, Vec<Vec<String>>)]) -> String {
+    let expected = printed(expected);
+    let mut out = Vec::new();
+    for (name, rows) in &expected {
+        match found.iter().find(|(n, _)| n == name) {
+            None => out.push(format!("table {name} is missing")),
+            Some((_, there)) => {
+                let line = |row: &Vec<String>| short(&row.join(" "));
+                let lost: Vec<String> = rows.iter().filter(|r| !there.contains(r)).map(line).take(5).collect();
+                let extra: Vec<String> = there.iter().filter(|r| !rows.contains(r)).map(line).take(5).collect();
+                if !lost.is_empty() || !extra.is_empty() || rows.len() != there.len() {
+                    out.push(format!("{name}: missing {lost:?}, unexpected {extra:?}"));
+                }
+            }
+        }
+    }
+    for (name, _) in found.iter().filter(|(n, _)| !expected.iter().any(|(e, _)| e == n)) {
+        out.push(format!("table {name} should not be there"));
+    }
+    out.join("; ")
+}

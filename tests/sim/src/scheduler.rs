@@ -1,0 +1,165 @@
+//! Runs sessions as futures of one thread, in an order that a seed decides, and inside each other's calls of the disk.
+//!
+//! A session is polled when it was woken; now and then also when it was not, as futures must bear. When nobody was
+//! woken, time passes until the first sleeper is; when nobody sleeps either, a wake-up was lost.
+
+use crate::clock::SimClock;
+use crate::disk::{Call, Class};
+use crate::hook::Hook;
+use crate::op::Weight;
+use crate::random::Random;
+use crate::world::World;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// How deep sessions run inside each other's calls.
+const MAX_DEPTH: usize = 3;
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Slot {
+    /// Absent while it is polled, and when it has ended.
+    task: RefCell<Option<Task>>,
+    woken: Arc<Flag>,
+    done: RefCell<bool>,
+}
+
+/// The sessions of one phase.
+pub struct Scheduler {
+    slots: RefCell<Vec<Rc<Slot>>>,
+    world: Rc<RefCell<World>>,
+    clock: Arc<SimClock>,
+    random: RefCell<Random>,
+    /// How often, of a hundred calls, others run inside one.
+    nested_percent: u64,
+}
+
+impl Scheduler {
+    /// A scheduler without sessions.
+    pub fn new(world: Rc<RefCell<World>>, clock: Arc<SimClock>, random: Random, nested_percent: u64) -> Scheduler {
+        Scheduler { slots: RefCell::default(), world, clock, random: RefCell::new(random), nested_percent }
+    }
+
+    /// Adds a session; its number is the next one.
+    pub fn add(&self, task: impl Future<Output = ()> + 'static) {
+        let slot = Slot {
+            task: RefCell::new(Some(Box::pin(task))),
+            woken: Arc::new(Flag(AtomicBool::new(true))),
+            done: RefCell::new(false),
+        };
+        self.slots.borrow_mut().push(Rc::new(slot));
+    }
+
+    /// Runs until all sessions have ended, the machine stops, or something is wrong.
+    pub fn run(&self) {
+        let mut idle = 0;
+        while !self.over() {
+            let count = self.slots.borrow().len();
+            if (0..count).all(|at| *self.slots.borrow()[at].done.borrow()) {
+                return;
+            }
+            let spurious = self.random.borrow_mut().percent(3);
+            match self.choose(Weight::Maintains, spurious) {
+                Some(at) => {
+                    idle = 0;
+                    self.poll(at);
+                }
+                None if spurious => {}
+                None => {
+                    idle += 1;
+                    if !self.clock.advance_to_sleeper() || idle > 10_000 {
+                        self.world.borrow_mut().fail("sessions wait and nothing will wake them".into());
+                    }
+                }
+            }
+        }
+    }
+
+    fn over(&self) -> bool {
+        let world = self.world.borrow();
+        world.failure.is_some() || world.disk.ended().is_some()
+    }
+
+    /// A session that can run in this room.
+    fn choose(&self, room: Weight, spurious: bool) -> Option<usize> {
+        let slots = self.slots.borrow();
+        let world = self.world.borrow();
+        let can = |at: &usize| {
+            let slot = &slots[*at];
+            let ready = spurious || slot.woken.0.load(Ordering::Relaxed);
+            slot.task.borrow().is_some() && ready && world.fits(*at, room)
+        };
+        let ready: Vec<usize> = (0..slots.len()).filter(can).collect();
+        if ready.is_empty() { None } else { Some(*self.random.borrow_mut().pick(&ready)) }
+    }
+
+    fn poll(&self, at: usize) {
+        let slot = self.slots.borrow()[at].clone();
+        let Some(mut task) = slot.task.borrow_mut().take() else { return };
+        slot.woken.0.store(false, Ordering::Relaxed);
+        let waker = Waker::from(slot.woken.clone());
+        self.world.borrow_mut().enter(at);
+        let outcome = task.as_mut().poll(&mut Context::from_waker(&waker));
+        self.world.borrow_mut().leave();
+        match outcome {
+            Poll::Ready(()) => *slot.done.borrow_mut() = true,
+            Poll::Pending => *slot.task.borrow_mut() = Some(task),
+        }
+    }
+}
+
+impl Hook for Scheduler {
+    fn before(&self, call: Call, class: Class) {
+        let (depth, room) = {
+            let mut world = self.world.borrow_mut();
+            world.before_call(call, class);
+            (world.frames.len(), world.room(class))
+        };
+        let Some(room) = room else { return };
+        if depth == 0 || depth > MAX_DEPTH || !self.random.borrow_mut().percent(self.nested_percent) {
+            return;
+        }
+        let polls = 1 + self.random.borrow_mut().below(6);
+        for _ in 0..polls {
+            if self.over() {
+                return;
+            }
+            let Some(at) = self.choose(room, false) else { return };
+            let who = self.world.borrow().frames.last().map_or(0, |f| f.session);
+            let room = "    ".repeat(depth);
+            self.world.borrow_mut().tell(|| format!("{room}while s{who} is at {call:?} of {class:?}, s{at} runs:"));
+            self.poll(at);
+        }
+    }
+
+    fn log_synced(&self) {
+        self.world.borrow_mut().log_synced();
+    }
+}
+
+/// Lets others run.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

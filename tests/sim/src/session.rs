@@ -1,0 +1,122 @@
+//! One session of the simulation: does its operations on the real database, one after the other, and tells the model
+//! what each answered.
+
+use crate::clock::SimClock;
+use crate::judge::Answer;
+use crate::op::{Op, Row};
+use crate::plan::Script;
+use crate::random::Random;
+use crate::scheduler::yield_now;
+use crate::world::{Next, World};
+use nacredb::host::Clock;
+use nacredb::{Batch, Budget, DataType, Database, QueryResult, Result, ResultKind, Session, Vector};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Does all operations.
+pub async fn drive(
+    world: Rc<RefCell<World>>,
+    db: Database,
+    clock: Arc<SimClock>,
+    number: usize,
+    script: Script,
+    mut random: Random,
+) {
+    let mut session = db.session();
+    let mut skipping = false;
+    for op in script.ops {
+        if skipping {
+            // What is left of a transaction that has failed.
+            skipping = !matches!(op, Op::Commit | Op::Rollback);
+            continue;
+        }
+        let next = perform(&world, &db, &clock, number, &mut session, op).await;
+        let in_transaction = world.borrow().sessions[number].txn.is_some();
+        if next == Next::Failed && in_transaction && (random.percent(70) || script.role == "bank") {
+            perform(&world, &db, &clock, number, &mut session, Op::Rollback).await;
+            skipping = true;
+        }
+    }
+    let open = world.borrow().sessions[number].txn.is_some();
+    if open {
+        perform(&world, &db, &clock, number, &mut session, Op::Rollback).await;
+    }
+    world.borrow_mut().sessions[number].op = None;
+}
+
+async fn perform(
+    world: &Rc<RefCell<World>>,
+    db: &Database,
+    clock: &SimClock,
+    number: usize,
+    session: &mut Session,
+    op: Op,
+) -> Next {
+    world.borrow_mut().sessions[number].op = Some(op.clone());
+    yield_now().await;
+    let result = match &op {
+        Op::Bulk { table, policy, batches } => {
+            let known = world.borrow().model.latest.tables.get(table).map(|t| t.id);
+            {
+                let state = &mut world.borrow_mut().sessions[number];
+                state.bulk_table = known;
+                state.bulk_append = true;
+            }
+            let result = load(world, number, session, table, *policy, batches).await;
+            result.map(Answer::Affected)
+        }
+        Op::Maintain { steps } => db.maintain(Budget { steps: *steps }).map(|_| Answer::Done),
+        Op::SyncLog => db.flush().map(|()| Answer::Done),
+        Op::Check => db.check().map(|findings| {
+            let rows = findings.into_iter().map(|finding| vec![finding]).collect();
+            Answer::Rows(rows)
+        }),
+        Op::Sleep { ms } => {
+            clock.sleep_until(clock.monotonic_ns() + ms * 1_000_000).await;
+            Ok(Answer::Done)
+        }
+        op => session.execute(&op.sql(), &[]).await.map(|result| answer(&result)),
+    };
+    world.borrow_mut().end(number, &op, result)
+}
+
+async fn load(
+    world: &Rc<RefCell<World>>,
+    number: usize,
+    session: &mut Session,
+    table: &str,
+    policy: nacredb::OnDuplicate,
+    batches: &[Vec<Row>],
+) -> Result<u64> {
+    let mut appender = session.appender(table, policy).await?;
+    for rows in batches {
+        yield_now().await;
+        appender.append(&batch(rows))?;
+    }
+    yield_now().await;
+    world.borrow_mut().sessions[number].bulk_append = false;
+    appender.finish().await
+}
+
+fn batch(rows: &[Row]) -> Batch {
+    let types = [DataType::Int64, DataType::Int64, DataType::TEXT];
+    let rows: Vec<_> = rows.iter().map(Row::values).collect();
+    let column = |at: usize| Arc::new(Vector::from_values(types[at], rows.iter().map(|row| &row[at])));
+    Batch::new((0..types.len()).map(column).collect(), rows.len())
+}
+
+/// A result as the model compares it.
+pub fn answer(result: &QueryResult) -> Answer {
+    match result.kind {
+        ResultKind::Query => {
+            let rows = result.to_rows();
+            let mut rows: Vec<Vec<String>> =
+                rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
+            rows.sort();
+            Answer::Rows(rows)
+        }
+        ResultKind::Write => Answer::Affected(result.rows_affected),
+        _ => Answer::Done,
+    }
+}

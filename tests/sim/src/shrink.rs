@@ -1,0 +1,91 @@
+//! Makes a failing plan smaller: fewer phases, faults, sessions and operations, as long as it still fails.
+
+use crate::plan::{Phase, Plan, Script};
+use crate::run::run;
+
+/// Runs that shrinking may take.
+const MAX_RUNS: usize = 1_500;
+
+struct Shrinker {
+    best: Plan,
+    runs: usize,
+}
+
+/// The smallest plan found that fails, whatever way.
+pub fn shrink(plan: &Plan) -> Plan {
+    let mut shrinker = Shrinker { best: plan.clone(), runs: 0 };
+    loop {
+        let before = size(&shrinker.best);
+        shrinker.round();
+        if size(&shrinker.best) == before || shrinker.runs >= MAX_RUNS {
+            return shrinker.best;
+        }
+    }
+}
+
+fn size(plan: &Plan) -> usize {
+    let phase = |p: &Phase| {
+        let ops: usize = p.scripts.iter().map(|s| 1 + s.ops.len()).sum();
+        1 + p.faults.len() + p.recovery_faults.len() + ops
+    };
+    plan.phases.iter().map(phase).sum()
+}
+
+impl Shrinker {
+    /// Keeps a change if the plan still fails.
+    fn attempt(&mut self, change: impl FnOnce(&mut Plan)) -> bool {
+        if self.runs >= MAX_RUNS {
+            return false;
+        }
+        let mut plan = self.best.clone();
+        change(&mut plan);
+        self.runs += 1;
+        let fails = run(&plan, false).failure.is_some();
+        if fails {
+            self.best = plan;
+        }
+        fails
+    }
+
+    fn round(&mut self) {
+        for at in (0..self.best.phases.len()).rev() {
+            if self.best.phases.len() > 1 {
+                self.attempt(|p| _ = p.phases.remove(at));
+            }
+        }
+        for phase in 0..self.best.phases.len() {
+            for at in (0..self.best.phases[phase].faults.len()).rev() {
+                self.attempt(|p| _ = p.phases[phase].faults.remove(at));
+            }
+            for at in (0..self.best.phases[phase].recovery_faults.len()).rev() {
+                self.attempt(|p| _ = p.phases[phase].recovery_faults.remove(at));
+            }
+            for at in (0..self.best.phases[phase].scripts.len()).rev() {
+                let removed = self.attempt(|p| _ = p.phases[phase].scripts.remove(at));
+                if !removed {
+                    self.ops(phase, at);
+                }
+            }
+        }
+        self.attempt(|p| p.nested_percent = 0);
+    }
+
+    /// Removes runs of operations, long ones first.
+    fn ops(&mut self, phase: usize, script: usize) {
+        let ops = |plan: &Plan| plan.phases[phase].scripts[script].ops.len();
+        let mut length = ops(&self.best);
+        while length > 0 {
+            let mut at = ops(&self.best);
+            while at >= length {
+                at -= length;
+                self.attempt(|p| {
+                    p.bank_whole = false;
+                    let Script { ops, .. } = &mut p.phases[phase].scripts[script];
+                    ops.drain(at..at + length);
+                });
+                at = at.min(ops(&self.best));
+            }
+            length /= 2;
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! One opened database with its sessions: who is in the midst of what, and whether the answers are right.
+//!
+//! Sessions are futures. A *frame* is one poll of one of them; frames nest, because the disk lets other sessions run
+//! in the midst of a long call. What a statement may see is the committed state when its last frame began. A commit
+//! that goes on with house-keeping is known to have happened when the first file other than the log is touched.
+
+use crate::disk::{Call, Class, Disk};
+use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk};
+use crate::model::{Effect, Model, State, Txn};
+use crate::op::{Op, Weight};
+use nacredb::{Error, ErrorKind, Result};
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// One poll of one session.
+pub struct Frame {
+    /// Whose.
+    pub session: usize,
+    /// The committed state when it began.
+    base: State,
+    base_index: u64,
+    faults: u64,
+    log_failures: u64,
+    /// Commits that the last sync of the log covers.
+    synced: Option<u64>,
+    /// A chunk of the log was made and its header is to be synced.
+    rotating: bool,
+}
+
+/// A session as the model knows it.
+#[derive(Default)]
+pub struct SessionState {
+    /// Its open transaction.
+    pub txn: Option<Txn>,
+    /// What it does now or next.
+    pub op: Option<Op>,
+    /// The table a bulk load was started on.
+    pub bulk_table: Option<u64>,
+    /// It makes the segments of a bulk load and holds no lock.
+    pub bulk_append: bool,
+    /// The commit of the current operation has happened, though its call goes on.
+    committed: Option<Verdict>,
+}
+
+/// What a session should do after an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Its next operation.
+    Go,
+    /// Give the transaction up, if the script says so.
+    Failed,
+}
+
+/// The model's side of an opened database.
+pub struct World {
+    /// The disk under it.
+    pub disk: Disk,
+    /// What must be there.
+    pub model: Model,
+    /// By number.
+    pub sessions: Vec<SessionState>,
+    /// Innermost last.
+    pub frames: Vec<Frame>,
+    /// What went wrong, in a sentence.
+    pub failure: Option<String>,
+    /// What happened, if somebody wants to read it.
+    pub story: Option<Vec<String>>,
+    /// Changes with everything that happens.
+    pub trace: u64,
+    /// Operations that ended.
+    pub steps: u64,
+    /// Commits are acknowledged only when they are durable.
+    pub strict: bool,
+    /// Calls on the log that had failed when the database was opened.
+    pub log_failures_before: u64,
+}
+
+impl World {
+    /// A world without a past.
+    pub fn new(disk: Disk, strict: bool, tell: bool) -> World {
+        World {
+            disk,
+            model: Model::default(),
+            sessions: Vec::new(),
+            frames: Vec::new(),
+            failure: None,
+            story: tell.then(Vec::new),
+            trace: 0,
+            steps: 0,
+            strict,
+            log_failures_before: 0,
+        }
+    }
+
+    /// Adds a line to the story.
+    pub fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            story.push(line());
+        }
+    }
+
+    /// Notes the first thing that is wrong.
+    pub fn fail(&mut self, what: String) {
+        self.tell(|| format!("WRONG: {what}"));
+        self.failure.get_or_insert(what);
+    }
+
+    /// Mixes something that happened into the trace.
+    pub fn note(&mut self, what: &impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.trace, what).hash(&mut hasher);
+        self.trace = hasher.finish();
+    }
+
+    /// A poll of a session begins.
+    pub fn enter(&mut self, session: usize) {
+        let counts = self.disk.counts();
+        self.frames.push(Frame {
+            session,
+            base: self.model.latest.clone(),
+            base_index: self.model.index,
+            faults: counts.faults,
+            log_failures: counts.log_failures,
+            synced: None,
+            rotating: false,
+        });
+    }
+
+    /// It ends.
+    pub fn leave(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        if let Some(index) = frame.synced
+            && self.disk.counts().log_failures == frame.log_failures
+        {
+            self.model.durable(index);
+        }
+    }
+
+    /// A sync of the log has succeeded.
+    pub fn log_synced(&mut self) {
+        let index = self.model.index;
+        if let Some(frame) = self.frames.last_mut()
+            && !std::mem::take(&mut frame.rotating)
+        {
+            frame.synced = Some(index);
+        }
+    }
+
+    /// How much another session may do while the innermost one calls for a file of this class; `None` for nothing.
+    pub fn room(&self, class: Class) -> Option<Weight> {
+        let frame = self.frames.last()?;
+        let state = &self.sessions[frame.session];
+        let ddl = matches!(state.op, Some(Op::Create { .. } | Op::Drop { .. }));
+        // A relaxed commit may be visible before or after the log is written.
+        let open = !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
+        match class {
+            Class::Log | Class::Folder if ddl || open => None,
+            // Whoever syncs the log keeps others from syncing it.
+            Class::Log | Class::Folder => Some(Weight::Writes),
+            Class::Segment | Class::Snapshot => {
+                let free = self.frames.iter().all(|f| self.sessions[f.session].bulk_append);
+                Some(if free { Weight::Maintains } else { Weight::Commits })
+            }
+        }
+    }
+
+    /// Whether a session's current operation fits into that room.
+    pub fn fits(&self, session: usize, room: Weight) -> bool {
+        let state = &self.sessions[session];
+        state.op.as_ref().is_none_or(|op| op.weight(state.txn.is_some()) <= room)
+    }
+
+    /// The innermost session is about to make this call. If that can only be house-keeping after its commit, then the
+    /// commit has happened.
+    pub fn before_call(&mut self, call: Call, class: Class) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        if class == Class::Log {
+            frame.rotating |= call == Call::Create;
+            // A strict commit syncs the log once; who writes to it again does so for something else.
+            if frame.synced.is_none() || call == Call::Sync {
+                return;
+            }
+        }
+        if class == Class::Folder || self.disk.ended().is_some() {
+            return;
+        }
+        let session = frame.session;
+        let synced = frame.synced.is_some();
+        let state = &self.sessions[session];
+        let Some(op) = state.op.clone() else { return };
+        if state.committed.is_some() || state.bulk_append || self.model.poisoned {
+            return;
+        }
+        let happened = match &op {
+            Op::Commit => state.txn.is_some(),
+            Op::Bulk { .. } | Op::Create { .. } | Op::Drop { .. } => synced,
+            op => op.locks_rows() && state.txn.is_none(),
+        };
+        if happened {
+            let verdict = self.judge(session, &op);
+            if verdict.answer.is_some() {
+                if is_commit(&op) {
+                    self.apply(session, &op, &verdict);
+                }
+                self.sessions[session].committed = Some(verdict);
+                if synced {
+                    let index = self.model.index;
+                    self.model.durable(index);
+                }
+            }
+        }
+    }
+
+    /// Makes the change of a commit.
+    fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
+        let effect = effect(op, verdict);
+        self.model.commit(&effect);
+        if let (Op::Bulk { .. }, Some(table)) = (op, self.sessions[session].bulk_table) {
+            // Also one that adds nothing is a commit, which rows that are merged with it seem to come from.
+            self.model.index += u64::from(verdict.writes.is_empty());
+            self.model.loaded.insert(table, self.model.index);
+        }
+    }
+
+    /// What the model says of an operation that ends in the innermost frame, or of a commit that happens now.
+    fn judge(&mut self, session: usize, op: &Op) -> Verdict {
+        let Some(frame) = self.frames.last() else { return Verdict::done() };
+        let (base, base_index) = (frame.base.clone(), frame.base_index);
+        let state = &self.sessions[session];
+        if state.txn.is_some() && !op.fits_transaction() || state.txn.is_none() && op.needs_transaction() {
+            return Verdict::fails(&[ErrorKind::Unsupported]);
+        }
+        match op {
+            Op::RollbackTo(name) | Op::Release(name) => match state.txn.as_ref().is_some_and(|t| t.knows(name)) {
+                true => Verdict::done(),
+                false => Verdict::fails(&[ErrorKind::NotFound]),
+            },
+            Op::Commit => match &state.txn {
+                Some(txn) => judge_commit(txn, &self.model.latest),
+                None => Verdict::done(),
+            },
+            Op::Bulk { policy, batches, .. } => match state.bulk_table {
+                Some(table) => judge_bulk(&mut self.model, table, *policy, batches),
+                None => Verdict::fails(&[ErrorKind::NotFound]),
+            },
+            Op::Create { table, if_missing, .. } => match self.model.latest.tables.contains_key(table) {
+                true if !*if_missing => Verdict::fails(&[ErrorKind::AlreadyExists]),
+                _ => Verdict::done(),
+            },
+            Op::Drop { table } => match self.model.latest.tables.contains_key(table) {
+                true => Verdict::done(),
+                false => Verdict::fails(&[ErrorKind::NotFound]),
+            },
+            Op::Optimize { table, .. } => {
+                let there = |state: &State| state.tables.contains_key(table);
+                match (there(&base), there(&self.model.latest)) {
+                    (true, true) => Verdict::done(),
+                    (false, false) => Verdict::fails(&[ErrorKind::NotFound]),
+                    // It came or went meanwhile.
+                    _ => Verdict { errors: vec![ErrorKind::NotFound], ..Verdict::done() },
+                }
+            }
+            Op::Check => Verdict::nothing_found(),
+            _ => {
+                let (view, snapshot) = match &state.txn {
+                    Some(txn) => (txn.view.clone(), txn.snapshot),
+                    None => (base, base_index),
+                };
+                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot })
+            }
+        }
+    }
+
+    /// An operation has ended with this result.
+    pub fn end(&mut self, session: usize, op: &Op, result: Result<Answer>) -> Next {
+        self.steps += 1;
+        self.note(&(session, result.as_ref().map_err(|e| e.message().to_string()).map(|a| format!("{a:?}"))));
+        if self.story.is_some() {
+            let depth = self.frames.len();
+            let shown = match &result {
+                Ok(Answer::Rows(rows)) if rows.len() > 6 => format!("{} rows", rows.len()),
+                Ok(Answer::Rows(rows)) => {
+                    format!("{:?}", rows.iter().map(|r| r.join(" ")).map(|r| short(&r)).collect::<Vec<_>>())
+                }
+                Ok(answer) => format!("{answer:?}"),
+                Err(error) => format!("{}: {}", error.kind().name(), error.message()),
+            };
+            let room = "    ".repeat(depth.saturating_sub(1));
+            self.tell(|| format!("{room}s{session}: {op}  →  {shown}"));
+        }
+        let committed = self.sessions[session].committed.take();
+        let blurred = table_of(op).is_some_and(|t| self.model.blurred.contains(t));
+        let verdict = match &committed {
+            Some(verdict) => verdict.clone(),
+            None => self.judge(session, op),
+        };
+        let outcome = match result {
+            Ok(answer) => self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred),
+            Err(error) => self.failed(session, op, &verdict, &error, committed.is_some(), blurred),
+        };
+        if matches!(op, Op::Commit | Op::Rollback) {
+            self.sessions[session].txn = None;
+        }
+        self.sessions[session].bulk_table = None;
+        self.sessions[session].bulk_append = false;
+        outcome
+    }
+
+    fn succeeded(
+        &mut self,
+        session: usize,
+        op: &Op,
+        verdict: &Verdict,
+        answer: Answer,
+        done: bool,
+        blurred: bool,
+    ) -> Next {
+        if blurred {
+            return Next::Go;
+        }
+        match &verdict.answer {
+            None => {
+                self.fail(format!("s{session}: {op}: succeeded, but must fail with {:?}", verdict.errors));
+                return Next::Go;
+            }
+            Some(_) if *op == Op::Check && self.disturbed() => {}
+            Some(expected) if *expected != Answer::Done && *expected != answer => {
+                self.fail(format!("s{session}: {op}: expected {}, found {}", show(expected), show(&answer)));
+                return Next::Go;
+            }
+            _ => {}
+        }
+        let in_txn = self.sessions[session].txn.is_some();
+        match op {
+            Op::Begin => self.sessions[session].txn = Some(self.model.begin()),
+            Op::Savepoint(name) => self.with_txn(session, |t| {
+                t.savepoint(name);
+                true
+            }),
+            Op::RollbackTo(name) => self.with_txn(session, |t| t.rollback_to(name)),
+            Op::Release(name) => self.with_txn(session, |t| t.release(name)),
+            _ if op.locks_rows() && in_txn => {
+                let latest = self.model.latest.clone();
+                if let Some(txn) = &mut self.sessions[session].txn {
+                    txn.write(&latest, verdict.writes.clone(), verdict.locks.clone());
+                }
+            }
+            _ if done => {}
+            _ if is_commit(op) => {
+                let exists = matches!(op, Op::Create { table, .. } if self.model.latest.tables.contains_key(table));
+                let nothing = matches!(effect(op, verdict), Effect::Rows(writes) if writes.is_empty());
+                if !exists && !nothing && self.model.poisoned {
+                    self.fail(format!("s{session}: {op}: committed after the log had failed"));
+                }
+                if !exists {
+                    self.apply(session, op, verdict);
+                }
+                // Strict commits, loads and catalog changes are durable once they are acknowledged.
+                let synced = self.frames.last().is_some_and(|f| f.synced.is_some());
+                if exists {
+                    return Next::Go;
+                }
+                if self.strict || synced || !(op.changes_rows() || *op == Op::Commit) {
+                    let index = self.model.index;
+                    self.model.durable(index);
+                }
+            }
+            Op::SyncLog => {
+                let index = self.model.index;
+                self.model.durable(index);
+            }
+            _ => {}
+        }
+        Next::Go
+    }
+
+    fn failed(&mut self, session: usize, op: &Op, verdict: &Verdict, error: &Error, done: bool, blurred: bool) -> Next {
+        if done {
+            self.fail(format!("s{session}: {op}: has happened, but answered {error}"));
+            return Next::Failed;
+        }
+        let counts = self.disk.counts();
+        let (faults, log_failures) =
+            self.frames.last().map_or((0, 0), |f| (counts.faults - f.faults, counts.log_failures - f.log_failures));
+        let ended = self.disk.ended().is_some();
+        let kind = error.kind();
+        // The outcome of a commit that met trouble with the log is open.
+        let effect = effect(op, verdict);
+        let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
+        let mine = self.sessions[session].txn.is_some();
+        let commits = is_commit(op) && !(mine && op.changes_rows());
+        if commits && !nothing && (log_failures > 0 || ended) && kind == ErrorKind::Io && verdict.answer.is_some() {
+            self.model.doubt(&effect);
+            self.model.poisoned = true;
+            return Next::Failed;
+        }
+        // The catalog is changed before the log refuses.
+        if let (Op::Create { table, .. } | Op::Drop { table }, ErrorKind::Io) = (op, kind) {
+            self.model.blurred.insert(table);
+        }
+        if log_failures > 0 && !ended && kind == ErrorKind::Io {
+            self.model.poisoned = true;
+        }
+        let known = verdict.errors.contains(&kind);
+        let disturbed = kind == ErrorKind::Io && (faults > 0 || ended);
+        let others = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
+        let waited = match kind {
+            ErrorKind::LockTimeout => op.locks_rows() && others,
+            ErrorKind::Deadlock => op.locks_rows() && others && mine,
+            // A load does not wait for row locks, and holds none until it is durable.
+            ErrorKind::Conflict => {
+                matches!(op, Op::Bulk { .. }) && others
+                    || op.locks_rows() && (self.loading() || self.loaded(session, op))
+            }
+            ErrorKind::Constraint => op.changes_rows() && self.loading(),
+            _ => false,
+        };
+        let keeps = matches!(op, Op::Maintain { .. } | Op::Optimize { .. } | Op::SyncLog);
+        let writes = op.locks_rows() || keeps || is_commit(op);
+        if !(known || disturbed || waited || blurred || ended || writes && self.log_failed()) {
+            let may = if verdict.answer.is_some() { "succeed" } else { "fail otherwise" };
+            self.fail(format!("s{session}: {op}: must {may}, but answered {}: {}", kind.name(), error.message()));
+        }
+        Next::Failed
+    }
+
+    /// Whether a bulk load is about to become durable around the innermost frame.
+    fn loading(&self) -> bool {
+        let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
+        outer.into_iter().any(|s| matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none())
+    }
+
+    /// Whether the table had a bulk load since the session's snapshot. A merge forgets which rows were loaded, so that
+    /// all others conflict too.
+    fn loaded(&self, session: usize, op: &Op) -> bool {
+        let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
+        let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
+        known.zip(snapshot).is_some_and(|(table, at)| self.model.loaded.get(&table.id).is_some_and(|load| *load > at))
+    }
+
+    /// Whether a fault came during the innermost frame.
+    fn disturbed(&self) -> bool {
+        self.frames.last().is_some_and(|f| self.disk.counts().faults > f.faults)
+    }
+
+    /// Whether a call on the log has failed since the database was opened.
+    fn log_failed(&self) -> bool {
+        self.model.poisoned || self.disk.counts().log_failures > self.log_failures_before
+    }
+
+    fn with_txn(&mut self, session: usize, change: impl FnOnce(&mut Txn) -> bool) {
+        let changed = self.sessions[session].txn.as_mut().is_some_and(change);
+        if !changed {
+            self.fail(format!("s{session}: a savepoint was found that the model does not know"));
+        }
+    }
+}
+
+/// Whether the operation is a commit when it stands outside a transaction, or ends one.
+fn is_commit(op: &Op) -> bool {
+    op.changes_rows() || matches!(op, Op::Commit | Op::Bulk { .. } | Op::Create { .. } | Op::Drop { .. })
+}
+
+fn effect(op: &Op, verdict: &Verdict) -> Effect {
+    match op {
+        Op::Create { table, keyed, .. } => Effect::Create(table, *keyed),
+        Op::Drop { table } => Effect::Drop(table),
+        _ => Effect::Rows(verdict.writes.clone()),
+    }
+}
+
+fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
+    let alive = |table: u64| latest.tables.values().any(|t| t.id == table);
+    let mut verdict = Verdict::done();
+    verdict.writes = txn.writes.clone();
+    if txn.writes.is_empty() {
+        return verdict;
+    }
+    if !txn.writes.keys().all(|(table, _)| alive(*table)) {
+        return Verdict::fails(&[ErrorKind::Conflict]);
+    }
+    let locked: BTreeSet<u64> = txn.locks.iter().map(|(table, _)| *table).collect();
+    if !locked.iter().all(|table| alive(*table)) {
+        verdict.errors.push(ErrorKind::Conflict);
+    }
+    verdict
+}
+
+fn table_of(op: &Op) -> Option<&'static str> {
+    match op {
+        Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
+        Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
+        Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
+        Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
+        _ => None,
+    }
+}
+
+fn show(answer: &Answer) -> String {
+    match answer {
+        Answer::Rows(rows) => {
+            let lines: Vec<String> = rows.iter().take(40).map(|row| short(&row.join(" "))).collect();
+            format!("{} rows {lines:?}", rows.len())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// Long texts are cut: their beginning says which they are.
+pub fn short(text: &str) -> String {
+    if text.len() > 40 { format!("{}…", text.chars().take(40).collect::<String>()) } else { text.to_string() }
+}
