@@ -19,5 +19,8 @@ if (built.status !== 0) {
   process.exit(built.status ?? 1);
 }
 const command = path.join(folder, 'sim', 'nacre-sim');
-const ran = spawnSync(command, what === 'isolation' ? ['isolation', ...args] : args, { cwd: root, stdio: 'inherit' });
+const ran = spawnSync(command, what === 'isolation' ? ['isolation', ...args] : args, {
+  cwd: root,
+  stdio: 'inherit',
+});
 process.exit(ran.status ?? 1);
