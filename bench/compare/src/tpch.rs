@@ -7,29 +7,7 @@ use crate::options::Options;
 use crate::tpch_data::load_both;
 use nacre_native::block_on;
 use nacredb::Database;
-use nacredb::host::{Host, Parallelism};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Threads that can be told to be fewer.
-struct Width {
-    pool: Arc<dyn Parallelism>,
-    width: AtomicUsize,
-}
-
-impl Parallelism for Width {
-    fn width(&self) -> usize {
-        self.width.load(Ordering::Relaxed).min(self.pool.width())
-    }
-
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        match self.width() {
-            1 => (0..count).for_each(task),
-            _ => self.pool.run(count, task),
-        }
-    }
-}
 
 pub fn run(options: &Options) -> Outcome<()> {
     let scale: f64 = options.get("scale", 1.0)?;
@@ -37,8 +15,6 @@ pub fn run(options: &Options) -> Outcome<()> {
     let queries = read_queries(Path::new(options.text("queries").unwrap_or("../shared/corpora/tpch/queries")))?;
     let folder = Folder::new("tpch")?;
     let host = nacre_native::open_folder(&folder.join("nacre"))?;
-    let width = Arc::new(Width { pool: host.parallelism.clone(), width: AtomicUsize::new(2) });
-    let host = Host { parallelism: width.clone(), ..host };
     // Warm means in memory for both; DuckDB may use most of the machine's.
     let settings = nacredb::Options { cache_bytes: 4 << 30, ..nacredb::Options::default() };
     let db = block_on(Database::open(host, settings))?;
@@ -56,7 +32,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     let mut left_out = Vec::new();
     for (name, sql) in &queries {
         for threads in [1, 2] {
-            width.width.store(threads, Ordering::Relaxed);
+            session.set_threads(threads);
             connection.execute(&format!("set threads to {threads}"))?;
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             let mut refused = None;

@@ -25,14 +25,11 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
             Box::new(HashAggregate::new(build_for(input, readers, context)?, groups.clone(), aggregates.clone())?)
         }
         Plan::Join { left, right, kind, keys, residual } => {
-            let spec = JoinSpec {
-                kind: *kind,
-                keys: keys.clone(),
-                residual: residual.clone(),
-                left_types: types_of(left),
-                right_types: types_of(right),
-            };
-            Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec))
+            let spec = join_spec(left, right, *kind, keys, residual);
+            match context.builds.and_then(|builds| builds.of(plan)) {
+                Some(collected) => Box::new(HashJoin::probing(build(left, context)?, collected, spec)),
+                None => Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec)),
+            }
         }
         Plan::Union { inputs, .. } => {
             Box::new(Union::new(inputs.iter().map(|input| build(input, context)).collect::<Result<_>>()?))
@@ -48,6 +45,22 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
             Box::new(Limit::new(build(input, context)?, offset.clone(), limit.clone()))
         }
     })
+}
+
+pub(crate) fn join_spec(
+    left: &Plan,
+    right: &Plan,
+    kind: JoinKind,
+    keys: &[(Expr, Expr)],
+    residual: &Option<Expr>,
+) -> JoinSpec {
+    JoinSpec {
+        kind,
+        keys: keys.to_vec(),
+        residual: residual.clone(),
+        left_types: types_of(left),
+        right_types: types_of(right),
+    }
 }
 
 /// The input of an operator that looks at nothing but these expressions: columns that only the filters of a

@@ -1,6 +1,6 @@
 //! What every operator is given while it runs, and the protocol operators speak.
 
-use crate::parallel::Morsel;
+use crate::parallel::{Builds, Morsel};
 use nacre_column::Batch;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
@@ -62,6 +62,8 @@ pub struct Context<'a> {
     pub threads: Threads,
     /// On one of several threads: what the scan of the plan has to read, instead of the whole table.
     pub(crate) morsel: Option<&'a Morsel>,
+    /// There too: the collected sides of the plan's joins.
+    pub(crate) builds: Option<&'a Builds>,
 }
 
 /// How a statement is spread over threads.
@@ -101,6 +103,7 @@ impl<'a> Context<'a> {
             cancelled,
             threads: Threads::ONE,
             morsel: None,
+            builds: None,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
 
 use crate::expr::Rows;
-use crate::intern::{Interner, SlotTable};
+use crate::intern::{Dictionaries, Interner, SlotTable};
 use crate::store::NO_ROW;
 use nacre_column::{Form, Values, Vector};
 use nacre_types::hash::{combine, hash_u64};
@@ -128,45 +128,59 @@ impl Grouper {
         self.keys.capacity() * 8 + self.table.memory_bytes() + dense + interners
     }
 
-    /// The group of each of these rows, in their order. New keys become groups.
-    pub fn assign(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
-        self.resolve(keys, rows, true, out)
-    }
-
-    /// Like [`Grouper::assign`], but unknown keys are [`NO_ROW`].
-    pub fn lookup(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
-        self.resolve(keys, rows, false, out)
-    }
-
-    fn resolve(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, insert: bool, out: &mut Vec<u32>) -> Result<()> {
+    /// Like [`Grouper::assign`], but unknown keys are [`NO_ROW`]. Several threads may look up at once, each with
+    /// its own memory of dictionaries.
+    pub fn lookup(&self, keys: &[Arc<Vector>], rows: Rows<'_>, seen: &mut Seen, out: &mut Vec<u32>) -> Result<()> {
         out.clear();
         if self.fields.is_empty() {
-            if insert {
-                self.groups = 1;
-            }
             out.resize(rows.count(), if self.groups == 0 { NO_ROW } else { 0 });
             return Ok(());
         }
+        seen.0.resize_with(self.fields.len(), Dictionaries::default);
+        let mut codes: Vec<Codes> = Vec::with_capacity(keys.len());
+        let mut ids = Vec::new();
+        for ((field, vector), seen) in self.fields.iter().zip(keys).zip(&mut seen.0) {
+            codes.push(match &field.interner {
+                Some(interner) => {
+                    interner.lookup(vector, rows, seen, &mut ids);
+                    Codes::of_ids(&ids, vector)
+                }
+                None => Codes::of(vector, rows)?,
+            });
+        }
+        match &self.dense {
+            Some((axes, slots)) => dense_lookup(axes, slots, &codes, rows.count(), out),
+            None => self.hashed_lookup(&codes, rows.count(), out),
+        }
+        Ok(())
+    }
+
+    /// The group of each of these rows, in their order. New keys become groups.
+    pub fn assign(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+        out.clear();
+        if self.fields.is_empty() {
+            self.groups = 1;
+            out.resize(rows.count(), 0);
+            return Ok(());
+        }
         let n = rows.count();
-        // Interned ids once, for either path.
         let mut codes: Vec<Codes> = Vec::with_capacity(keys.len());
         for (field, vector) in self.fields.iter_mut().zip(keys) {
             codes.push(match &mut field.interner {
                 Some(interner) => {
                     let mut ids = std::mem::take(&mut self.ids);
-                    interner.intern(vector, rows, insert, &mut ids)?;
-                    let values = ids.iter().map(|id| *id as i64).collect();
-                    let nulls = vector.validity().map(|_| ids.iter().map(|id| *id == 0).collect());
+                    interner.intern(vector, rows, &mut ids)?;
+                    let codes = Codes::of_ids(&ids, vector);
                     self.ids = ids;
-                    Codes { values, nulls }
+                    codes
                 }
                 None => Codes::of(vector, rows)?,
             });
         }
-        if self.dense.is_some() && (!insert || self.extend_dense(&codes)) {
-            self.resolve_dense(&codes, n, insert, out);
+        if self.dense.is_some() && self.extend_dense(&codes) {
+            self.assign_dense(&codes, n, out);
         } else {
-            self.resolve_hashed(&codes, n, insert, out);
+            self.assign_hashed(&codes, n, out);
         }
         if self.groups >= NO_ROW as usize - 1 {
             return Err(Error::limit("more than 4,294,967,293 groups"));
@@ -282,43 +296,15 @@ impl Grouper {
         Some(at)
     }
 
-    fn resolve_dense(&mut self, codes: &[Codes], n: usize, insert: bool, out: &mut Vec<u32>) {
-        let Some((axes, slots)) = self.dense.take() else { return };
-        let mut slots = slots;
-        let mut at = vec![0usize; n];
-        // Looking up, a value outside its axis is no group; wrapped codes are caught by the size.
-        let mut outside = vec![false; if insert { 0 } else { n }];
-        for (codes, axis) in codes.iter().zip(&axes) {
-            for (at, v) in at.iter_mut().zip(&codes.values) {
-                *at = at.wrapping_mul(axis.size).wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
+    fn assign_dense(&mut self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
+        let Some((axes, mut slots)) = self.dense.take() else { return };
+        for (k, at) in dense_slots(&axes, codes, n).into_iter().enumerate() {
+            let mut group = slots[at];
+            if group == NO_ROW {
+                group = self.push_group(codes, k);
+                slots[at] = group;
             }
-            if let Some(nulls) = &codes.nulls {
-                for (k, null) in nulls.iter().enumerate() {
-                    if *null {
-                        let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
-                        at[k] = at[k].wrapping_sub(code);
-                    }
-                }
-            }
-            for (k, outside) in outside.iter_mut().enumerate() {
-                // In 64 bits: an address is too narrow for the distance on 32-bit targets.
-                let distance = codes.values[k].wrapping_sub(axis.low) as u64;
-                *outside |= !codes.is_null(k) && distance >= axis.size as u64 - 1;
-            }
-        }
-        if axes.is_empty() {
-            out.resize(n, NO_ROW);
-        } else if insert {
-            for (k, at) in at.iter().enumerate() {
-                let mut group = slots[*at];
-                if group == NO_ROW {
-                    group = self.push_group(codes, k);
-                    slots[*at] = group;
-                }
-                out.push(group);
-            }
-        } else {
-            out.extend(at.iter().zip(&outside).map(|(at, outside)| if *outside { NO_ROW } else { slots[*at] }));
+            out.push(group);
         }
         self.dense = Some((axes, slots));
     }
@@ -339,7 +325,8 @@ impl Grouper {
         group
     }
 
-    fn resolve_hashed(&mut self, codes: &[Codes], n: usize, insert: bool, out: &mut Vec<u32>) {
+    /// The keys of the rows, packed.
+    fn pack_all(&self, codes: &[Codes], n: usize) -> Vec<u64> {
         let stride = self.stride;
         let mut words = vec![0u64; n * stride];
         for (field, codes) in self.fields.iter().zip(codes) {
@@ -356,28 +343,48 @@ impl Grouper {
                 }
             }
         }
-        let out_of_band = match self.fields.first() {
-            Some(field) if field.low.is_none() && field.null.is_none() => codes.first().and_then(|c| c.nulls.as_ref()),
-            _ => None,
-        };
-        for (k, key) in words.chunks_exact(stride).enumerate() {
-            if out_of_band.is_some_and(|nulls| nulls[k]) {
-                if self.null_group == NO_ROW && insert {
+        words
+    }
+
+    /// Which rows are null where null has no bit of its own.
+    fn out_of_band<'a>(&self, codes: &'a [Codes]) -> Option<&'a Vec<bool>> {
+        let field = self.fields.first().filter(|field| field.low.is_none() && field.null.is_none());
+        field.and_then(|_| codes.first()).and_then(|c| c.nulls.as_ref())
+    }
+
+    #[inline]
+    fn find(&self, key: &[u64], hash: u64) -> std::result::Result<u32, usize> {
+        let (keys, stride) = (&self.keys, self.stride);
+        match key {
+            [word] => self.table.find(hash, |id| keys[id as usize] == *word),
+            _ => self.table.find(hash, |id| words_of(keys, stride, id) == key),
+        }
+    }
+
+    fn hashed_lookup(&self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
+        let nulls = self.out_of_band(codes);
+        for (k, key) in self.pack_all(codes, n).chunks_exact(self.stride).enumerate() {
+            out.push(match nulls {
+                Some(nulls) if nulls[k] => self.null_group,
+                _ => self.find(key, hash_words(key)).unwrap_or(NO_ROW),
+            });
+        }
+    }
+
+    fn assign_hashed(&mut self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
+        let stride = self.stride;
+        let nulls = self.out_of_band(codes);
+        for (k, key) in self.pack_all(codes, n).chunks_exact(stride).enumerate() {
+            if nulls.is_some_and(|nulls| nulls[k]) {
+                if self.null_group == NO_ROW {
                     self.push_group(codes, k);
                 }
                 out.push(self.null_group);
                 continue;
             }
             let hash = hash_words(key);
-            let keys = &self.keys;
-            let found = if stride == 1 {
-                self.table.find(hash, |id| keys[id as usize] == key[0])
-            } else {
-                self.table.find(hash, |id| words_of(keys, stride, id) == key)
-            };
-            out.push(match found {
+            out.push(match self.find(key, hash) {
                 Ok(group) => group,
-                Err(_) if !insert => NO_ROW,
                 Err(slot) => {
                     let group = self.groups as u32;
                     self.keys.extend_from_slice(key);
@@ -413,6 +420,46 @@ impl Grouper {
             })
             .collect()
     }
+}
+
+/// What one thread that looks up remembers.
+#[derive(Default)]
+pub(crate) struct Seen(Vec<Dictionaries>);
+
+/// Where the rows' groups are in a dense table. Null is at 0 of its axis.
+fn dense_slots(axes: &[Axis], codes: &[Codes], n: usize) -> Vec<usize> {
+    let mut at = vec![0usize; n];
+    for (codes, axis) in codes.iter().zip(axes) {
+        for (at, v) in at.iter_mut().zip(&codes.values) {
+            *at = at.wrapping_mul(axis.size).wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
+        }
+        if let Some(nulls) = &codes.nulls {
+            for (k, null) in nulls.iter().enumerate() {
+                if *null {
+                    let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
+                    at[k] = at[k].wrapping_sub(code);
+                }
+            }
+        }
+    }
+    at
+}
+
+fn dense_lookup(axes: &[Axis], slots: &[u32], codes: &[Codes], n: usize, out: &mut Vec<u32>) {
+    if axes.is_empty() {
+        return out.resize(n, NO_ROW);
+    }
+    // A value outside its axis is no group; where it would be means nothing.
+    let mut outside = vec![false; n];
+    for (codes, axis) in codes.iter().zip(axes) {
+        for (k, outside) in outside.iter_mut().enumerate() {
+            // In 64 bits: an address is too narrow for the distance on 32-bit targets.
+            let distance = codes.values[k].wrapping_sub(axis.low) as u64;
+            *outside |= !codes.is_null(k) && distance >= axis.size as u64 - 1;
+        }
+    }
+    let at = dense_slots(axes, codes, n);
+    out.extend(at.into_iter().zip(outside).map(|(at, outside)| if outside { NO_ROW } else { slots[at] }));
 }
 
 fn pack(field: &Field, value: i64, null: bool, words: &mut [u64]) {
@@ -451,6 +498,11 @@ struct Codes {
 }
 
 impl Codes {
+    fn of_ids(ids: &[u32], vector: &Vector) -> Codes {
+        let nulls = vector.validity().map(|_| ids.iter().map(|id| *id == 0).collect());
+        Codes { values: ids.iter().map(|id| *id as i64).collect(), nulls }
+    }
+
     fn is_null(&self, k: usize) -> bool {
         self.nulls.as_ref().is_some_and(|n| n[k])
     }

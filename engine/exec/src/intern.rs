@@ -2,7 +2,7 @@
 //! grouping and joining, and the interner that turns text and 128-bit values into such ids, so that group
 //! and join keys are fixed-width words whatever their types.
 
-use crate::expr::{Rows, Texts};
+use crate::expr::Rows;
 use crate::store::NO_ROW;
 use nacre_column::{BytesColumn, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
@@ -73,18 +73,100 @@ impl SlotTable {
     }
 }
 
+fn hash_wide(v: i128) -> u64 {
+    combine(hash_u64(v as u64), (v >> 64) as u64)
+}
+
+/// Ids of these rows, in their order; `id_of` is asked once for a value that is there several times in a row or
+/// in a dictionary.
+fn each(
+    vector: &Vector,
+    rows: Rows<'_>,
+    seen: &mut Dictionaries,
+    out: &mut Vec<u32>,
+    mut id_of: impl FnMut(&Values, usize) -> u32,
+) {
+    out.clear();
+    out.reserve(rows.count());
+    match vector.form() {
+        Form::Dictionary { codes, values } => {
+            let mut ids = seen.take(values);
+            for row in rows.iter() {
+                if vector.is_null(row) {
+                    out.push(0);
+                    continue;
+                }
+                let code = codes[row] as usize;
+                if ids[code] == NO_ROW {
+                    ids[code] = id_of(values, code);
+                }
+                out.push(ids[code]);
+            }
+            seen.remember(values, ids);
+        }
+        Form::Constant(values) => {
+            let id = if vector.is_null(0) { 0 } else { id_of(values, 0) };
+            out.extend(std::iter::repeat_n(id, rows.count()));
+        }
+        Form::Flat(values @ Values::Bytes(texts)) => {
+            let mut last: Option<(&[u8], u32)> = None;
+            for row in rows.iter() {
+                if vector.is_null(row) {
+                    out.push(0);
+                    continue;
+                }
+                let text = texts.get(row);
+                let id = match last {
+                    Some((previous, id)) if previous == text => id,
+                    _ => id_of(values, row),
+                };
+                last = Some((text, id));
+                out.push(id);
+            }
+        }
+        Form::Flat(values) => {
+            for row in rows.iter() {
+                out.push(if vector.is_null(row) { 0 } else { id_of(values, row) });
+            }
+        }
+    }
+}
+
 /// Distinct values in the order they were first seen. Id 0 is null; value `n` of the store has id `n + 1`.
 pub(crate) struct Interner {
     values: Values,
     table: SlotTable,
-    /// Ids of the entries of dictionaries seen lately; `NO_ROW` where not looked up yet.
-    dictionaries: Vec<(Arc<Values>, Vec<u32>)>,
+    seen: Dictionaries,
+}
+
+/// Ids of the entries of dictionaries seen lately; [`NO_ROW`] where not looked up yet.
+#[derive(Default)]
+pub(crate) struct Dictionaries(Vec<(Arc<Values>, Vec<u32>)>);
+
+impl Dictionaries {
+    fn take(&mut self, values: &Arc<Values>) -> Vec<u32> {
+        match self.0.iter().position(|(known, _)| Arc::ptr_eq(known, values)) {
+            Some(at) => self.0.swap_remove(at).1,
+            None => vec![NO_ROW; values.len()],
+        }
+    }
+
+    fn remember(&mut self, values: &Arc<Values>, ids: Vec<u32>) {
+        if self.0.len() >= REMEMBERED_DICTIONARIES {
+            self.0.remove(0);
+        }
+        self.0.push((values.clone(), ids));
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.iter().map(|(_, ids)| ids.len() * 4).sum()
+    }
 }
 
 impl Interner {
     /// For values of the physical type `Bytes` or `I128`.
     pub fn new(physical: PhysicalType) -> Interner {
-        Interner { values: Values::empty(physical), table: SlotTable::new(), dictionaries: Vec::new() }
+        Interner { values: Values::empty(physical), table: SlotTable::new(), seen: Dictionaries::default() }
     }
 
     /// One more than the largest id.
@@ -98,97 +180,55 @@ impl Interner {
             Values::Bytes(v) => v.data.capacity() + v.offsets.capacity() * 4,
             other => other.len() * 16,
         };
-        values + self.table.memory_bytes() + self.dictionaries.iter().map(|(_, ids)| ids.len() * 4).sum::<usize>()
+        values + self.table.memory_bytes() + self.seen.memory_bytes()
     }
 
-    fn bytes(&mut self, value: &[u8], insert: bool) -> u32 {
-        let Values::Bytes(values) = &mut self.values else { return 0 };
+    fn find_bytes(&self, value: &[u8], hash: u64) -> std::result::Result<u32, usize> {
+        let Values::Bytes(values) = &self.values else { return Ok(0) };
+        self.table.find(hash, |id| values.get(id as usize) == value)
+    }
+
+    fn find_wide(&self, value: i128) -> std::result::Result<u32, usize> {
+        let Values::I128(values) = &self.values else { return Ok(0) };
+        self.table.find(hash_wide(value), |id| values[id as usize] == value)
+    }
+
+    fn insert_bytes(&mut self, value: &[u8]) -> u32 {
         let hash = hash_bytes(value);
-        match self.table.find(hash, |id| values.get(id as usize) == value) {
-            Ok(id) => id + 1,
-            Err(_) if !insert => NO_ROW,
-            Err(slot) => {
-                let id = values.len() as u32;
-                values.push(value);
-                let values: &BytesColumn = values;
-                self.table.insert(slot, hash, id, |id| hash_bytes(values.get(id as usize)));
-                id + 1
-            }
-        }
+        let slot = match self.find_bytes(value, hash) {
+            Ok(id) => return id + 1,
+            Err(slot) => slot,
+        };
+        let Values::Bytes(values) = &mut self.values else { return 0 };
+        let id = values.len() as u32;
+        values.push(value);
+        let values: &BytesColumn = values;
+        self.table.insert(slot, hash, id, |id| hash_bytes(values.get(id as usize)));
+        id + 1
     }
 
-    fn wide(&mut self, value: i128, insert: bool) -> u32 {
+    fn insert_wide(&mut self, value: i128) -> u32 {
+        let slot = match self.find_wide(value) {
+            Ok(id) => return id + 1,
+            Err(slot) => slot,
+        };
         let Values::I128(values) = &mut self.values else { return 0 };
-        let hash_of = |v: i128| combine(hash_u64(v as u64), (v >> 64) as u64);
-        match self.table.find(hash_of(value), |id| values[id as usize] == value) {
-            Ok(id) => id + 1,
-            Err(_) if !insert => NO_ROW,
-            Err(slot) => {
-                let id = values.len() as u32;
-                values.push(value);
-                let values: &[i128] = values;
-                self.table.insert(slot, hash_of(value), id, |id| hash_of(values[id as usize]));
-                id + 1
-            }
-        }
+        let id = values.len() as u32;
+        values.push(value);
+        let values: &[i128] = values;
+        self.table.insert(slot, hash_wide(value), id, |id| hash_wide(values[id as usize]));
+        id + 1
     }
 
-    /// The id of a value at a position of values of this interner's physical type.
-    fn one(&mut self, values: &Values, at: usize, insert: bool) -> u32 {
-        match values {
-            Values::Bytes(v) => self.bytes(v.get(at), insert),
-            Values::I128(v) => self.wide(v[at], insert),
+    /// Ids of these rows, in their order: 0 for null. New values get ids.
+    pub fn intern(&mut self, vector: &Vector, rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+        let mut seen = std::mem::take(&mut self.seen);
+        each(vector, rows, &mut seen, out, |values, at| match values {
+            Values::Bytes(v) => self.insert_bytes(v.get(at)),
+            Values::I128(v) => self.insert_wide(v[at]),
             _ => 0,
-        }
-    }
-
-    /// Ids of these rows, in their order: 0 for null, [`NO_ROW`] for what is unknown when not inserting.
-    pub fn intern(&mut self, vector: &Vector, rows: Rows<'_>, insert: bool, out: &mut Vec<u32>) -> Result<()> {
-        out.clear();
-        out.reserve(rows.count());
-        match vector.form() {
-            Form::Dictionary { codes, values } => {
-                let mut ids = self.remembered(values);
-                for row in rows.iter() {
-                    if vector.is_null(row) {
-                        out.push(0);
-                        continue;
-                    }
-                    let code = codes[row] as usize;
-                    if ids[code] == NO_ROW {
-                        ids[code] = self.one(values, code, insert);
-                    }
-                    out.push(ids[code]);
-                }
-                self.remember(values, ids);
-            }
-            Form::Constant(values) => {
-                let id = if vector.is_null(0) { 0 } else { self.one(values, 0, insert) };
-                out.extend(std::iter::repeat_n(id, rows.count()));
-            }
-            Form::Flat(Values::Bytes(_)) => {
-                let texts = Texts::new(vector);
-                let mut last: Option<(&[u8], u32)> = None;
-                for row in rows.iter() {
-                    if vector.is_null(row) {
-                        out.push(0);
-                        continue;
-                    }
-                    let text = texts.bytes(row);
-                    let id = match last {
-                        Some((previous, id)) if previous == text => id,
-                        _ => self.bytes(text, insert),
-                    };
-                    last = Some((text, id));
-                    out.push(id);
-                }
-            }
-            Form::Flat(values) => {
-                for row in rows.iter() {
-                    out.push(if vector.is_null(row) { 0 } else { self.one(values, row, insert) });
-                }
-            }
-        }
+        });
+        self.seen = seen;
         let bytes = if let Values::Bytes(v) = &self.values { v.data.len() } else { 0 };
         if bytes > u32::MAX as usize || self.values.len() >= NO_ROW as usize - 1 {
             return Err(Error::limit("too many distinct values of one key column"));
@@ -196,18 +236,14 @@ impl Interner {
         Ok(())
     }
 
-    fn remembered(&mut self, values: &Arc<Values>) -> Vec<u32> {
-        match self.dictionaries.iter().position(|(known, _)| Arc::ptr_eq(known, values)) {
-            Some(at) => self.dictionaries.swap_remove(at).1,
-            None => vec![NO_ROW; values.len()],
-        }
-    }
-
-    fn remember(&mut self, values: &Arc<Values>, ids: Vec<u32>) {
-        if self.dictionaries.len() >= REMEMBERED_DICTIONARIES {
-            self.dictionaries.remove(0);
-        }
-        self.dictionaries.push((values.clone(), ids));
+    /// Like [`Interner::intern`], but what is unknown is [`NO_ROW`].
+    pub fn lookup(&self, vector: &Vector, rows: Rows<'_>, seen: &mut Dictionaries, out: &mut Vec<u32>) {
+        let known = |found: std::result::Result<u32, usize>| found.map_or(NO_ROW, |id| id + 1);
+        each(vector, rows, seen, out, |values, at| match values {
+            Values::Bytes(v) => known(self.find_bytes(v.get(at), hash_bytes(v.get(at)))),
+            Values::I128(v) => known(self.find_wide(v[at])),
+            _ => 0,
+        });
     }
 
     /// The values of these ids, as a vector.

@@ -53,9 +53,14 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub fn new() -> Fixture {
+        Fixture::on(Arc::new(Fixed(AtomicU64::new(1))))
+    }
+
+    /// With threads of its own.
+    pub fn on(parallelism: Arc<dyn Parallelism>) -> Fixture {
         let fixed = Arc::new(Fixed(AtomicU64::new(1)));
         let files = Arc::new(MemoryStore::new());
-        let host = Host { store: files, clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed };
+        let host = Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism };
         let options = StoreOptions { segment_rows: 10_000, flush_bytes: usize::MAX, ..StoreOptions::default() };
         let store = Store::open(host, options).unwrap();
         let transaction = store.begin().unwrap();

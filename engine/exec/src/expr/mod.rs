@@ -29,7 +29,7 @@ mod text;
 pub use cast::cast_value;
 pub use filter::filter;
 
-pub(crate) use access::{Rows, Texts, mask};
+pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
 pub(crate) use filter::filter_rows;
 pub(crate) use interval::{comparable as interval_comparable, compare_values};

@@ -1,11 +1,12 @@
 //! Joins. The right input is collected and its keys become groups; each left row looks up its group and
 //! is paired with the rows there. Without keys every right row is in one group, which is the nested loop.
 //!
-//! Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
+//! The collected side is not changed by being probed, so that several threads may share it, each with an operator
+//! of its own (`parallel`). Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
 
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
-use crate::group::Grouper;
+use crate::group::{Grouper, Seen};
 use crate::store::{NO_ROW, RowStore};
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::Expr;
@@ -23,7 +24,7 @@ pub(crate) struct JoinSpec {
 }
 
 /// The right input: its rows, and after the last one the rows of each group together.
-struct Build {
+pub(crate) struct Build {
     rows: RowStore,
     grouper: Grouper,
     /// Group of each row, [`NO_ROW`] when its key has a null.
@@ -31,8 +32,6 @@ struct Build {
     /// Rows of group `g`: `members[starts[g]..starts[g + 1]]`.
     starts: Vec<u32>,
     members: Vec<u32>,
-    /// Right and full joins: which rows found a partner.
-    matched: Vec<bool>,
 }
 
 /// A left batch on its way.
@@ -66,9 +65,12 @@ pub(crate) struct HashJoin {
     left_keys: Vec<Expr>,
     right_keys: Vec<Expr>,
     left: Box<dyn Operator>,
-    right: Box<dyn Operator>,
-    build: Build,
-    built: bool,
+    /// Until it is collected.
+    right: Option<Box<dyn Operator>>,
+    build: Arc<Build>,
+    seen: Seen,
+    /// Right and full joins: which rows of the build found a partner.
+    matched: Vec<bool>,
     probe: Option<Probe>,
     left_done: bool,
     /// Right and full joins: next row to ask whether it was left alone.
@@ -80,98 +82,126 @@ fn key_type(left: DataType, right: DataType) -> DataType {
     if left == right || left.physical() != PhysicalType::I64 { right } else { DataType::Int64 }
 }
 
-impl HashJoin {
-    pub fn new(left: Box<dyn Operator>, right: Box<dyn Operator>, mut spec: JoinSpec) -> HashJoin {
+impl Build {
+    fn new(spec: &JoinSpec) -> Build {
         let types: Vec<_> = spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
-        let (left_keys, right_keys) = std::mem::take(&mut spec.keys).into_iter().unzip();
-        let build = Build {
+        Build {
             rows: RowStore::new(&spec.right_types),
             grouper: Grouper::new(&types),
             group_of: Vec::new(),
             starts: Vec::new(),
             members: Vec::new(),
-            matched: Vec::new(),
-        };
-        let residual = spec.residual.take().map(|e| [e]);
-        HashJoin {
-            spec,
-            residual,
-            left_keys,
-            right_keys,
-            left,
-            right,
-            build,
-            built: false,
-            probe: None,
-            left_done: false,
-            unmatched_at: 0,
         }
     }
 
-    fn keeps_right(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::Right | JoinKind::Full)
+    /// Collects all of an input.
+    pub fn collected(mut right: Box<dyn Operator>, spec: &JoinSpec, context: &Context<'_>) -> Result<Arc<Build>> {
+        let mut build = Build::new(spec);
+        let keys: Vec<Expr> = spec.keys.iter().map(|(_, key)| key.clone()).collect();
+        while let Step::Batch(batch) = right.next(context)? {
+            context.check_cancelled()?;
+            build.collect(&batch, &keys, keeps_right(spec.kind), context)?;
+        }
+        build.finish();
+        Ok(Arc::new(build))
     }
 
-    fn keeps_left(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full)
-    }
-
-    fn collect(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+    fn collect(&mut self, batch: &Batch, keys: &[Expr], keeps_right: bool, context: &Context<'_>) -> Result<()> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-        let keys = evaluate_all(&self.right_keys, batch, context)?;
+        let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);
         let mut groups = Vec::new();
         match usable {
             None => {
-                self.build.grouper.assign(&keys, rows, &mut groups)?;
-                self.build.rows.append(batch, rows)?;
-                self.build.group_of.extend_from_slice(&groups);
+                self.grouper.assign(&keys, rows, &mut groups)?;
+                self.rows.append(batch, rows)?;
+                self.group_of.extend_from_slice(&groups);
             }
             Some(usable) => {
                 let narrowed = rows.narrowed(&usable);
-                self.build.grouper.assign(&keys, narrowed, &mut groups)?;
-                if self.keeps_right() {
+                self.grouper.assign(&keys, narrowed, &mut groups)?;
+                if keeps_right {
                     // Rows with a null key match nothing, but must come out in the end.
-                    self.build.rows.append(batch, rows)?;
+                    self.rows.append(batch, rows)?;
                     let mut with_key = usable.iter().zip(&groups).peekable();
                     for row in rows.iter() {
                         let group = with_key.next_if(|(usable, _)| **usable as usize == row);
-                        self.build.group_of.push(group.map_or(NO_ROW, |(_, group)| *group));
+                        self.group_of.push(group.map_or(NO_ROW, |(_, group)| *group));
                     }
                 } else {
-                    self.build.rows.append(batch, narrowed)?;
-                    self.build.group_of.extend_from_slice(&groups);
+                    self.rows.append(batch, narrowed)?;
+                    self.group_of.extend_from_slice(&groups);
                 }
             }
         }
-        let build = &self.build;
-        let held = build.rows.memory_bytes() + build.grouper.memory_bytes() + build.group_of.len() * 8;
+        let held = self.rows.memory_bytes() + self.grouper.memory_bytes() + self.group_of.len() * 8;
         context.check_memory("join", held)
     }
 
-    fn finish_build(&mut self) {
-        let build = &mut self.build;
-        let groups = build.grouper.groups();
+    fn finish(&mut self) {
+        let groups = self.grouper.groups();
         let mut starts = vec![0u32; groups + 1];
-        for group in build.group_of.iter().filter(|g| **g != NO_ROW) {
+        for group in self.group_of.iter().filter(|g| **g != NO_ROW) {
             starts[*group as usize + 1] += 1;
         }
         for g in 0..groups {
             starts[g + 1] += starts[g];
         }
         let mut next = starts.clone();
-        build.members = vec![0; starts.last().map_or(0, |n| *n as usize)];
-        for (row, group) in build.group_of.iter().enumerate().filter(|(_, g)| **g != NO_ROW) {
+        self.members = vec![0; starts.last().map_or(0, |n| *n as usize)];
+        for (row, group) in self.group_of.iter().enumerate().filter(|(_, g)| **g != NO_ROW) {
             let at = &mut next[*group as usize];
-            build.members[*at as usize] = row as u32;
+            self.members[*at as usize] = row as u32;
             *at += 1;
         }
-        build.starts = starts;
-        build.group_of = Vec::new();
-        if matches!(self.spec.kind, JoinKind::Right | JoinKind::Full) {
-            build.matched = vec![false; build.rows.rows()];
+        self.starts = starts;
+        self.group_of = Vec::new();
+    }
+}
+
+/// Nothing on the right: nothing of the left can come out either.
+fn has_no_rows(build: &Build, kind: JoinKind) -> bool {
+    let needs_partner = matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+    needs_partner && build.members.is_empty()
+}
+
+fn keeps_right(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Right | JoinKind::Full)
+}
+
+impl HashJoin {
+    pub fn new(left: Box<dyn Operator>, right: Box<dyn Operator>, spec: JoinSpec) -> HashJoin {
+        let build = Arc::new(Build::new(&spec));
+        HashJoin { right: Some(right), ..HashJoin::probing(left, build, spec) }
+    }
+
+    /// Over what was collected before. Not for kinds that give out rows of the right alone.
+    pub fn probing(left: Box<dyn Operator>, build: Arc<Build>, mut spec: JoinSpec) -> HashJoin {
+        let (left_keys, right_keys) = std::mem::take(&mut spec.keys).into_iter().unzip();
+        let residual = spec.residual.take().map(|e| [e]);
+        let left_done = has_no_rows(&build, spec.kind);
+        HashJoin {
+            spec,
+            residual,
+            left_keys,
+            right_keys,
+            left,
+            right: None,
+            build,
+            seen: Seen::default(),
+            matched: Vec::new(),
+            probe: None,
+            left_done,
+            unmatched_at: 0,
         }
-        self.built = true;
+    }
+
+    fn keeps_right(&self) -> bool {
+        keeps_right(self.spec.kind)
+    }
+
+    fn keeps_left(&self) -> bool {
+        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full)
     }
 
     fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
@@ -179,10 +209,10 @@ impl HashJoin {
         let keys = evaluate_all(&self.left_keys, &batch, context)?;
         let mut groups = Vec::new();
         match without_nulls(&keys, rows) {
-            None => self.build.grouper.lookup(&keys, rows, &mut groups)?,
+            None => self.build.grouper.lookup(&keys, rows, &mut self.seen, &mut groups)?,
             Some(usable) => {
                 let mut found = Vec::new();
-                self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut found)?;
+                self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut self.seen, &mut found)?;
                 let mut with_key = usable.iter().zip(&found).peekable();
                 for row in rows.iter() {
                     let group = with_key.next_if(|(usable, _)| **usable as usize == row);
@@ -253,7 +283,7 @@ impl HashJoin {
             if self.keeps_right() {
                 for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
                     if pairs.right[at] != NO_ROW {
-                        self.build.matched[pairs.right[at] as usize] = true;
+                        self.matched[pairs.right[at] as usize] = true;
                     }
                 }
             }
@@ -294,8 +324,8 @@ impl HashJoin {
 
     fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
-        while self.unmatched_at < self.build.matched.len() && alone.len() < limits::VECTOR_ROWS {
-            if !self.build.matched[self.unmatched_at] {
+        while self.unmatched_at < self.matched.len() && alone.len() < limits::VECTOR_ROWS {
+            if !self.matched[self.unmatched_at] {
                 alone.push(self.unmatched_at as u32);
             }
             self.unmatched_at += 1;
@@ -328,15 +358,22 @@ fn nulls(types: &[DataType], len: usize) -> Vec<Arc<Vector>> {
 
 impl Operator for HashJoin {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        if !self.built {
-            while let Some(batch) = pull!(self.right, context) {
+        if let Some(right) = &mut self.right {
+            while let Some(batch) = pull!(right, context) {
                 context.check_cancelled()?;
-                self.collect(&batch, context)?;
+                let keeps_right = keeps_right(self.spec.kind);
+                if let Some(build) = Arc::get_mut(&mut self.build) {
+                    build.collect(&batch, &self.right_keys, keeps_right, context)?;
+                }
             }
-            self.finish_build();
-            // Nothing on the right: nothing of the left can come out either.
-            let needs_partner = matches!(self.spec.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
-            self.left_done = needs_partner && self.build.members.is_empty();
+            self.right = None;
+            if let Some(build) = Arc::get_mut(&mut self.build) {
+                build.finish();
+            }
+            if self.keeps_right() {
+                self.matched = vec![false; self.build.rows.rows()];
+            }
+            self.left_done = has_no_rows(&self.build, self.spec.kind);
         }
         loop {
             let Some(mut probe) = self.probe.take() else {

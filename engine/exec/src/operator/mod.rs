@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
-pub(crate) use join::{HashJoin, JoinSpec};
+pub(crate) use join::{Build, HashJoin, JoinSpec};
 pub(crate) use limit::Limit;
 pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set::{SetOperation, Union};

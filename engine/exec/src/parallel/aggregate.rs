@@ -1,7 +1,7 @@
 //! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and what they have is
 //! joined at the end.
 
-use super::{Morsel, for_each_morsel};
+use super::{Builds, Morsel, for_each_morsel};
 use crate::build::build_for;
 use crate::context::{Context, Operator, Step, Threads};
 use crate::operator::{Aggregation, HashAggregate};
@@ -40,6 +40,8 @@ impl ParallelAggregate {
     fn run(&self, context: &Context<'_>) -> Result<Aggregation> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec) = (&self.input, &self.spec);
+        let builds = Builds::collect(plan, context)?;
+        let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
         let start = || Ok(Partial { aggregation: empty()?, seen: Vec::new() });
         let partials = for_each_morsel(&self.morsels, context, &start, &|partial, at, context| {

@@ -1,10 +1,10 @@
 //! Plans on several threads, through the host's `Parallelism`.
 //!
 //! What a scan has to read is cut into morsels: some neighbouring blocks of a segment, or a rowstore. Threads take
-//! one after the other. For each, a thread builds the operators of a *pipeline* (a scan with filters and
-//! projections over it) anew, which see that morsel only, and runs them to their end; so operators stay what they
-//! are on one thread, and nothing but the number of the next morsel is shared (Leis et al., "Morsel-Driven
-//! Parallelism", SIGMOD 2014).
+//! one after the other. For each, a thread builds the operators of a *pipeline* (a scan with filters, projections
+//! and joins over it, of which the other side was collected before) anew, which see that morsel only, and runs them
+//! to their end; so operators stay what they are on one thread, and what is shared is not changed, but for the number
+//! of the next morsel (Leis et al., "Morsel-Driven Parallelism", SIGMOD 2014).
 //!
 //! Invariants: rows come out in the order one thread would give them, groups too. Of several errors the one of the
 //! first morsel is reported, which is the one that one thread would have met. Sums of doubles are joined in no
@@ -13,16 +13,19 @@
 
 mod aggregate;
 mod gather;
+#[cfg(test)]
+mod tests;
 
+use crate::build::join_spec;
 use crate::context::{Context, Operator, Threads};
-use crate::operator::may_absorb;
+use crate::operator::{Build, may_absorb};
 use aggregate::ParallelAggregate;
 use gather::Gather;
-use nacre_sql::plan::Plan;
+use nacre_sql::plan::{JoinKind, Plan};
 use nacre_table::{SegmentView, TableView};
 use nacre_types::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a thread reads at a time.
 pub(crate) enum Morsel {
@@ -31,6 +34,11 @@ pub(crate) enum Morsel {
     /// The rowstores of a view.
     Memory(TableView),
 }
+
+/// The collected right sides of the joins of a pipeline, by where the join is in memory: plans stay in place while
+/// they run.
+#[derive(Default)]
+pub(crate) struct Builds(Vec<(usize, Arc<Build>)>);
 
 /// The operator of a plan that is worth several threads; `None` for all others.
 pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
@@ -59,7 +67,39 @@ fn scan_of(plan: &Plan) -> Option<&Plan> {
     match plan {
         Plan::Scan { .. } => Some(plan),
         Plan::Filter { input, .. } | Plan::Project { input, .. } => scan_of(input),
+        Plan::Join { left, kind, .. } if probes_only(*kind) => scan_of(left),
         _ => None,
+    }
+}
+
+/// Whether a join's rows follow from one row of its left side at a time.
+fn probes_only(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
+}
+
+impl Builds {
+    /// Collects the right sides of all joins of a pipeline.
+    fn collect(plan: &Plan, context: &Context<'_>) -> Result<Builds> {
+        let mut builds = Builds::default();
+        let mut at = plan;
+        loop {
+            at = match at {
+                Plan::Filter { input, .. } | Plan::Project { input, .. } => input,
+                Plan::Join { left, right, kind, keys, residual } => {
+                    let spec = join_spec(left, right, *kind, keys, residual);
+                    let collected = Build::collected(crate::build(right, context)?, &spec, context)?;
+                    builds.0.push((std::ptr::from_ref(at).addr(), collected));
+                    left
+                }
+                _ => return Ok(builds),
+            };
+        }
+    }
+
+    /// What was collected for a join of the plan.
+    pub fn of(&self, join: &Plan) -> Option<Arc<Build>> {
+        let known = self.0.iter().find(|(at, _)| *at == std::ptr::from_ref(join).addr());
+        known.map(|(_, build)| build.clone())
     }
 }
 

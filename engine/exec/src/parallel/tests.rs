@@ -1,0 +1,284 @@
+//! Pipelines and aggregation on several threads against one: the same rows in the same order, the same errors,
+//! and limits that hold.
+
+use crate::testing::*;
+use crate::{Operator, Step, Threads, build};
+use nacre_column::{Batch, Vector};
+use nacre_host::Parallelism;
+use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
+use nacre_sql::plan::{Field, JoinKind, Plan};
+use nacre_table::Table;
+use nacre_types::{Column, DataType, ErrorKind, KeyColumns, ShardKey, TableSchema, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A thread for each task.
+struct Spawned;
+
+impl Parallelism for Spawned {
+    fn width(&self) -> usize {
+        4
+    }
+    #[allow(clippy::disallowed_methods)]
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|scope| (0..count).for_each(|at| drop(scope.spawn(move || task(at)))));
+    }
+}
+
+const I64: DataType = DataType::Int64;
+
+fn schema(shard_key: Option<ShardKey>) -> TableSchema {
+    let column = |id, name: &str, data_type, nullable| Column {
+        id,
+        name: name.into(),
+        data_type,
+        nullable,
+        default: Value::Null,
+    };
+    TableSchema {
+        name: "t".into(),
+        columns: vec![
+            column(1, "id", I64, false),
+            column(2, "tag", DataType::TEXT, true),
+            column(3, "price", decimal(12, 2), false),
+            column(4, "ratio", DataType::Float64, true),
+            column(5, "wide", decimal(30, 2), true),
+            column(6, "even", DataType::Boolean, false),
+        ],
+        primary_key: Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] }),
+        shard_key,
+        ..TableSchema::default()
+    }
+}
+
+fn row(id: i64) -> Vec<Value> {
+    let some = |null: bool, value| if null { Value::Null } else { value };
+    vec![
+        int(id),
+        some(id % 7 == 0, text(&format!("tag {}", (id * 31) % 50))),
+        dec((id as i128 * 37) % 10_007, 2),
+        some(id % 5 == 0, Value::Float((id % 1000) as f64)),
+        some(id % 3 == 0, dec(id as i128 * 1_000_000_000_000_000_000, 2)),
+        Value::Boolean(id % 2 == 0),
+    ]
+}
+
+/// 30,000 rows in several segments and 700 in the rowstore.
+fn fixture(shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
+    let mut fixture = Fixture::on(Arc::new(Spawned));
+    let table = fixture.store.create_table(schema(shard_key)).unwrap();
+    let insert = |fixture: &Fixture, ids: std::ops::Range<i64>| {
+        let rows: Vec<_> = ids.map(row).collect();
+        let types = table.schema().types();
+        let column = |at: usize, t: &DataType| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])));
+        let columns = types.iter().enumerate().map(|(at, t)| column(at, t)).collect();
+        let mut write = fixture.store.begin().unwrap();
+        write.insert(&table, &Batch::new(columns, rows.len())).unwrap();
+        write.commit().unwrap();
+    };
+    insert(&fixture, 0..30_000);
+    fixture.store.flush(&table).unwrap();
+    insert(&fixture, 30_000..30_700);
+    fixture.transaction = fixture.store.begin().unwrap();
+    (fixture, table)
+}
+
+fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
+    Plan::Scan { table: table.schema().clone(), projection: (0..6).collect(), filters }
+}
+
+fn column(at: usize) -> Expr {
+    col(at, schema(None).columns[at].data_type)
+}
+
+fn rows_with(fixture: &Fixture, plan: &Plan, threads: usize) -> nacre_types::Result<Vec<Vec<Value>>> {
+    let mut context = fixture.context();
+    context.threads = Threads { count: threads, morsel_rows: 4096 };
+    let mut operator: Box<dyn Operator> = build(plan, &context)?;
+    run(&mut *operator, &context)
+}
+
+fn same(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
+    let alone = rows_with(fixture, plan, 1).unwrap();
+    for threads in [2, 5] {
+        assert!(rows_with(fixture, plan, threads).unwrap() == alone, "{threads} threads: {plan:?}");
+    }
+    alone
+}
+
+fn aggregate(input: Plan, groups: &[usize], functions: &[(AggregateFunction, Option<usize>, DataType)]) -> Plan {
+    let aggregates = functions
+        .iter()
+        .map(|(function, arg, data_type)| Aggregate {
+            function: *function,
+            arg: arg.map(column),
+            distinct: false,
+            filter: None,
+            data_type: *data_type,
+        })
+        .collect();
+    let groups: Vec<Expr> = groups.iter().map(|at| column(*at)).collect();
+    let field = |data_type| Field { name: String::new(), data_type, nullable: true };
+    let types = groups.iter().map(|g| g.data_type).chain(functions.iter().map(|f| f.2));
+    let fields = types.map(field).collect();
+    Plan::Aggregate { input: Box::new(input), groups, aggregates, fields }
+}
+
+#[test]
+fn rows_come_in_the_order_of_one_thread() {
+    for shard_key in [None, Some(ShardKey { columns: vec![0], partitions: 3 })] {
+        let (fixture, table) = fixture(shard_key);
+        assert_eq!(same(&fixture, &scan(&table, Vec::new())).len(), 30_700);
+        let cheap = compare(BinaryOp::Less, column(2), lit(dec(500, 2), decimal(12, 2)));
+        let found = same(&fixture, &scan(&table, vec![cheap.clone()]));
+        assert!(found.len() > 1_000 && found.len() < 2_000, "{}", found.len());
+        let sum = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
+        let project = Plan::Project {
+            input: Box::new(Plan::Filter { input: Box::new(scan(&table, Vec::new())), predicate: cheap }),
+            exprs: vec![sum],
+            fields: vec![Field { name: "n".into(), data_type: I64, nullable: false }],
+        };
+        assert_eq!(same(&fixture, &project).len(), found.len());
+        assert!(same(&fixture, &scan(&table, vec![lit(Value::Boolean(false), DataType::Boolean)])).is_empty());
+    }
+}
+
+#[test]
+fn groups_and_their_order_are_those_of_one_thread() {
+    use AggregateFunction::{Avg, Count, CountStar, Max, Min, Sum};
+    let functions = [
+        (CountStar, None, I64),
+        (Count, Some(1), I64),
+        (Sum, Some(2), decimal(38, 2)),
+        (Avg, Some(2), decimal(38, 8)),
+        (Sum, Some(3), DataType::Float64),
+        (Sum, Some(4), decimal(38, 2)),
+        (Min, Some(1), DataType::TEXT),
+        (Max, Some(1), DataType::TEXT),
+        (Min, Some(3), DataType::Float64),
+        (Max, Some(4), decimal(30, 2)),
+        (Min, Some(4), decimal(30, 2)),
+        (Min, Some(0), I64),
+        (Max, Some(0), I64),
+        (Min, Some(5), DataType::Boolean),
+        (Max, Some(5), DataType::Boolean),
+    ];
+    for shard_key in [None, Some(ShardKey { columns: vec![0], partitions: 3 })] {
+        let (fixture, table) = fixture(shard_key);
+        for (groups, expected) in [(&[][..], 1), (&[1], 51), (&[1, 5], 52), (&[0], 30_700), (&[4], 20_467)] {
+            let plan = aggregate(scan(&table, Vec::new()), groups, &functions);
+            assert_eq!(same(&fixture, &plan).len(), expected, "{groups:?}");
+        }
+        let none = compare(BinaryOp::Less, column(0), lit(int(0), I64));
+        let plan = aggregate(scan(&table, vec![none.clone()]), &[], &functions);
+        assert_eq!(same(&fixture, &plan)[0][0], int(0));
+        assert!(same(&fixture, &aggregate(scan(&table, vec![none]), &[1], &functions)).is_empty());
+    }
+}
+
+#[test]
+fn the_first_error_is_that_of_one_thread() {
+    let (fixture, table) = fixture(None);
+    // Divides by zero at id 20,000, and takes the root of a negative number long after it.
+    let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
+    let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);
+    let huge = binary(BinaryOp::Multiply, column(0), lit(int(i64::MAX / 25_000), I64), I64);
+    let filters = vec![
+        compare(BinaryOp::NotEqual, huge, lit(int(1), I64)),
+        compare(BinaryOp::NotEqual, inverse, lit(int(7), I64)),
+    ];
+    for plan in [scan(&table, filters.clone()), aggregate(scan(&table, filters), &[1], &[])] {
+        let alone = rows_with(&fixture, &plan, 1).map(|rows| rows.len());
+        for threads in [2, 3, 4] {
+            let error = rows_with(&fixture, &plan, threads).map(|rows| rows.len());
+            assert_eq!(format!("{error:?}"), format!("{alone:?}"));
+        }
+    }
+}
+
+#[test]
+fn too_many_groups_for_several_threads_are_grouped_by_one() {
+    let (mut fixture, table) = fixture(None);
+    let plan = aggregate(scan(&table, Vec::new()), &[2], &[(AggregateFunction::CountStar, None, I64)]);
+    let expected = rows_with(&fixture, &plan, 1).unwrap();
+    // Enough for all groups once, but each of four threads meets most of them, and has a quarter.
+    fixture.memory_limit = 450_000;
+    assert!(rows_with(&fixture, &plan, 1).unwrap() == expected);
+    assert!(rows_with(&fixture, &plan, 4).unwrap() == expected);
+    fixture.memory_limit = 100_000;
+    for threads in [1, 4] {
+        assert_eq!(rows_with(&fixture, &plan, threads).unwrap_err().kind(), ErrorKind::Limit);
+    }
+}
+
+#[test]
+fn all_threads_are_cancelled() {
+    let (fixture, table) = fixture(None);
+    let looks = AtomicUsize::new(0);
+    let cancelled = || looks.fetch_add(1, Ordering::Relaxed) >= 6;
+    let all = lit(Value::Boolean(true), DataType::Boolean);
+    let kept = boolean(ExprKind::Or(vec![all, compare(BinaryOp::Less, column(0), lit(int(5), I64))]));
+    for plan in [scan(&table, vec![kept]), aggregate(scan(&table, Vec::new()), &[1], &[])] {
+        looks.store(0, Ordering::Relaxed);
+        let mut context = fixture.context();
+        context.threads = Threads { count: 3, morsel_rows: 4096 };
+        context.cancelled = &cancelled;
+        let mut operator = build(&plan, &context).unwrap();
+        assert_eq!(run(&mut *operator, &context).unwrap_err().kind(), ErrorKind::Cancelled);
+        // Each thread looks once more at most.
+        assert!(looks.load(Ordering::Relaxed) < 16, "{looks:?}");
+    }
+}
+
+fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Expr)>, residual: Option<Expr>) -> Plan {
+    Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }
+}
+
+#[test]
+fn joins_give_the_rows_of_one_thread_in_their_order() {
+    use JoinKind::{Anti, Full, Inner, Left, Right, Semi};
+    let (fixture, table) = fixture(None);
+    let few = |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
+    let all = || scan(&table, Vec::new());
+    // By a text with nulls: each left row meets two or three; and by a number that most rows do not have.
+    let by_text = vec![(column(1), column(1))];
+    let by_number = vec![(column(2), column(2))];
+    let residual = |kind| {
+        let right = if matches!(kind, Semi | Anti | Inner | Left | Right | Full) { 6 } else { 0 };
+        Some(compare(BinaryOp::Less, col(right, I64), lit(int(60), I64)))
+    };
+    for kind in [Inner, Left, Semi, Anti, Right, Full] {
+        for (keys, below) in [(&by_text, 120), (&by_number, 3_000), (&by_text, 0)] {
+            let plain = same(&fixture, &join(all(), few(below), kind, keys.clone(), None));
+            let less = same(&fixture, &join(all(), few(below), kind, keys.clone(), residual(kind)));
+            assert!(below == 0 || plain.len() != less.len() || plain != less, "{kind:?}");
+        }
+        let grouped = aggregate(
+            join(all(), few(120), kind, by_text.clone(), None),
+            &[1],
+            &[(AggregateFunction::CountStar, None, I64), (AggregateFunction::Max, Some(0), I64)],
+        );
+        same(&fixture, &grouped);
+    }
+    // Two joins, one over the other.
+    let inner = join(all(), few(3_000), Inner, by_number.clone(), None);
+    let outer = join(inner, few(40), Left, by_text.clone(), None);
+    assert!(same(&fixture, &outer).len() > 3_000);
+    assert!(!same(&fixture, &aggregate(outer, &[1], &[(AggregateFunction::CountStar, None, I64)])).is_empty());
+}
+
+#[test]
+fn a_join_that_multiplies_rows_is_not_held_in_memory() {
+    let (mut fixture, table) = fixture(None);
+    let few = scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(2_000), I64))]);
+    let plan = join(scan(&table, Vec::new()), few, JoinKind::Inner, vec![(column(5), column(5))], None);
+    fixture.memory_limit = 1_000_000;
+    let mut context = fixture.context();
+    context.threads = Threads { count: 3, morsel_rows: 4096 };
+    let mut operator = build(&plan, &context).unwrap();
+    let mut rows = 0;
+    while let Step::Batch(batch) = operator.next(&context).unwrap() {
+        rows += batch.selected();
+    }
+    assert_eq!(rows, 30_700 * 1_000);
+}
