@@ -30,7 +30,7 @@ pub fn options(case: &Case) -> Options {
 const NO_SNAPSHOT: u64 = 1 << 30;
 
 /// All folders.
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -78,6 +78,14 @@ pub const CASES: [Case; 6] = [
         statements: sort_key,
         tables: &[("s", "id"), ("h", "b, a")],
         steps: 0,
+    },
+    Case {
+        name: "sharded",
+        why: "rows in several partitions, by a shard key and in turn, in memory, in segments and in a snapshot",
+        snapshot_bytes: 4 << 10,
+        statements: sharded,
+        tables: &[("p", "id, part"), ("turns", "a")],
+        steps: 1,
     },
 ];
 
@@ -209,5 +217,19 @@ fn sort_key() -> Vec<String> {
         "insert into h values (1, 'z'), (2, 'a'), (3, 'm'), (1, 'a')".into(),
         "optimize table h flush".into(),
         "insert into h values (9, 'b')".into(),
+    ]
+}
+
+fn sharded() -> Vec<String> {
+    vec![
+        "create table p (id int, part text, n int, primary key (id, part), shard key (part))".into(),
+        format!("insert into p values {}", rows(0..120, |id| format!("({id}, 'part {}', {})", id % 7, id * 2))),
+        "optimize table p flush".into(),
+        "delete from p where id < 10".into(),
+        "update p set n = -1 where id = 50".into(),
+        "create table turns (a int, b text, shard key ())".into(),
+        format!("insert into turns values {}", rows(0..60, |a| format!("({a}, 'turn {a}')"))),
+        "optimize table turns flush".into(),
+        "insert into turns values (100, 'late')".into(),
     ]
 }
