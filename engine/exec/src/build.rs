@@ -1,7 +1,9 @@
 //! From plans to operators.
 
 use crate::context::{Context, LocatingOperator, Operator};
-use crate::operator::{Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, SetOperation, Sort, Union, Values};
+use crate::operator::{
+    Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, SetOperation, Sort, Union, Values, Window,
+};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
@@ -30,6 +32,9 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
                 Some(collected) => Box::new(HashJoin::probing(build(left, context)?, collected, spec)),
                 None => Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec)),
             }
+        }
+        Plan::Window { input, partition, order, calls, .. } => {
+            Box::new(Window::new(build(input, context)?, &types_of(input), partition, order, calls.clone()))
         }
         Plan::Union { inputs, .. } => {
             Box::new(Union::new(inputs.iter().map(|input| build(input, context)).collect::<Result<_>>()?))
@@ -114,9 +119,10 @@ fn types_of(plan: &Plan) -> Vec<DataType> {
         Plan::Scan { table, projection, .. } => {
             projection.iter().filter_map(|at| table.columns.get(*at)).map(|c| c.data_type).collect()
         }
-        Plan::Values { fields, .. } | Plan::Union { fields, .. } | Plan::SetOperation { fields, .. } => {
-            fields.iter().map(|f| f.data_type).collect()
-        }
+        Plan::Values { fields, .. }
+        | Plan::Union { fields, .. }
+        | Plan::SetOperation { fields, .. }
+        | Plan::Window { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
         Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
         Plan::Aggregate { groups, aggregates, .. } => {
             groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type)).collect()

@@ -1,7 +1,10 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
 use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, Moment, ScalarFunction};
-use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
+use crate::plan::{
+    Bound, Field, Frame, FrameUnit, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement, WindowCall,
+    WindowFunction,
+};
 use nacre_types::{DataType, TableSchema, Value};
 use std::fmt::Write;
 
@@ -174,6 +177,15 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
             children.push(left);
             children.push(right);
         }
+        Plan::Window { input, partition, order, calls, .. } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let by = joined(partition.iter().map(|e| expr_text(e, &name, false)));
+            let order = joined(order.iter().map(|k| key_text(k, &name)));
+            let calls = joined(calls.iter().map(|c| window_text(c, &name)));
+            let _ = write!(line, "Window by [{by}] order [{order}] compute [{calls}]");
+            children.push(input);
+        }
         Plan::Union { inputs, .. } => {
             line += "Union";
             children.extend(inputs);
@@ -186,17 +198,8 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
         }
         Plan::Sort { input, keys, limit } => {
             let fields = input.fields();
-            let key = |k: &crate::plan::SortKey| {
-                let mut text = expr_text(&k.expr, &|at| field_name(&fields, at), false);
-                if k.descending {
-                    text += " desc";
-                }
-                if k.nulls_first == k.descending {
-                    text += if k.nulls_first { " nulls first" } else { " nulls last" };
-                }
-                text
-            };
-            let _ = write!(line, "Sort [{}]", joined(keys.iter().map(key)));
+            let name = |at: usize| field_name(&fields, at);
+            let _ = write!(line, "Sort [{}]", joined(keys.iter().map(|k| key_text(k, &name))));
             if let Some(limit) = limit {
                 let _ = write!(line, " limit {limit}");
             }
@@ -235,9 +238,63 @@ pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
     }
 }
 
+fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String {
+    let mut text = expr_text(&key.expr, name, false);
+    if key.descending {
+        text += " desc";
+    }
+    if key.nulls_first == key.descending {
+        text += if key.nulls_first { " nulls first" } else { " nulls last" };
+    }
+    text
+}
+
+fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
+    let mut out = match &call.function {
+        WindowFunction::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
+        function => format!("{}({})", function.name(), joined(call.args.iter().map(|e| expr_text(e, name, false)))),
+    };
+    if call.frame != Frame::default() {
+        let unit = match call.frame.unit {
+            FrameUnit::Rows => "rows",
+            FrameUnit::Range => "range",
+            FrameUnit::Groups => "groups",
+        };
+        let bound = |b: &Bound| match b {
+            Bound::UnboundedPreceding => "unbounded preceding".to_string(),
+            Bound::Preceding(e) => format!("{} preceding", expr_text(e, name, false)),
+            Bound::CurrentRow => "current row".to_string(),
+            Bound::Following(e) => format!("{} following", expr_text(e, name, false)),
+            Bound::UnboundedFollowing => "unbounded following".to_string(),
+        };
+        let _ = write!(out, " {unit} between {} and {}", bound(&call.frame.start), bound(&call.frame.end));
+    }
+    out
+}
+
 /// An aggregate call; `brief` leaves out casts.
 pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> String, brief: bool) -> String {
-    let function = match aggregate.function {
+    let function = aggregate_name(aggregate.function);
+    let distinct = if aggregate.distinct { "distinct " } else { "" };
+    let arg = match aggregate.arg.as_ref() {
+        None => "*".into(),
+        Some(Expr { kind: ExprKind::Function { function: ScalarFunction::Row, args }, .. }) => {
+            joined(args.iter().map(|a| expr_text(a, name, brief)))
+        }
+        Some(arg) => expr_text(arg, name, brief),
+    };
+    let mut out = format!("{function}({distinct}{arg})");
+    if let Some(filter) = &aggregate.filter {
+        out += " filter (where ";
+        out += &expr_text(filter, name, brief);
+        out.push(')');
+    }
+    out
+}
+
+/// The name of an aggregate.
+pub(crate) fn aggregate_name(function: AggregateFunction) -> &'static str {
+    match function {
         AggregateFunction::CountStar | AggregateFunction::Count => "count",
         AggregateFunction::Sum => "sum",
         AggregateFunction::Avg => "avg",
@@ -256,22 +313,7 @@ pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> Stri
         AggregateFunction::ArgMin => "arg_min",
         AggregateFunction::ArgMax => "arg_max",
         AggregateFunction::Moment(moment) => moment_name(moment),
-    };
-    let distinct = if aggregate.distinct { "distinct " } else { "" };
-    let arg = match aggregate.arg.as_ref() {
-        None => "*".into(),
-        Some(Expr { kind: ExprKind::Function { function: ScalarFunction::Row, args }, .. }) => {
-            joined(args.iter().map(|a| expr_text(a, name, brief)))
-        }
-        Some(arg) => expr_text(arg, name, brief),
-    };
-    let mut out = format!("{function}({distinct}{arg})");
-    if let Some(filter) = &aggregate.filter {
-        out += " filter (where ";
-        out += &expr_text(filter, name, brief);
-        out.push(')');
     }
-    out
 }
 
 fn moment_name(moment: Moment) -> &'static str {

@@ -12,6 +12,7 @@ mod sort;
 mod sort_key;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
@@ -20,6 +21,7 @@ pub(crate) use limit::Limit;
 pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set::{SetOperation, Union};
 pub(crate) use sort::Sort;
+pub(crate) use window::Window;
 
 use nacre_column::Batch;
 

@@ -101,6 +101,11 @@ impl SortKeys {
         }
     }
 
+    /// Whether two rows have equal keys.
+    pub fn same(&self, a: u32, b: u32) -> bool {
+        self.compare_keys(a as usize, b as usize).is_eq()
+    }
+
     /// Whether row `row` comes before row `bound` by its key.
     pub fn is_before(&self, row: usize, bound: usize) -> bool {
         self.compare_keys(row, bound).is_lt()

@@ -164,10 +164,13 @@ impl<'a> Binder<'a> {
         let (written, at) = table_name(&f.name)?;
         let name = written.to_ascii_lowercase();
         if f.over.is_some() {
-            return Err(unsupported("a window function").at(at));
+            return self.window(&name, f, env).map_err(|e| e.at(at));
         }
-        if super::aggregate::is_aggregate(&name) {
-            return self.other_aggregate(&name, f, env).map_err(|e| e.at(at));
+        if super::window::is_window_only(&name) {
+            return Err(super::window::needs_over(&name).at(at));
+        }
+        if let Some(aggregate) = self.aggregate_call(&name, f, env).map_err(|e| e.at(at))? {
+            return Ok(aggregate);
         }
         if !f.within_group.is_empty()
             || f.null_treatment.is_some()
@@ -192,9 +195,6 @@ impl<'a> Binder<'a> {
             "max" if several => "greatest".to_string(),
             _ => name,
         };
-        if let Some(function) = aggregate_function(&name) {
-            return self.aggregate(function, &name, args, distinct, f.filter.as_deref(), env).map_err(|e| e.at(at));
-        }
         if distinct || f.filter.is_some() {
             let message = format!("DISTINCT and FILTER are for aggregates; {written} is not one");
             return Err(Error::syntax(message).at(at));
@@ -233,6 +233,34 @@ impl<'a> Binder<'a> {
             return Err(Error::type_error(message).with_sqlstate("42883").at(at));
         }
         self.scalar(entry, bound).map_err(|e| e.at(at))
+    }
+
+    /// A call of an aggregate; none when it is not one.
+    pub(super) fn aggregate_call(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Option<Expr>> {
+        let known = super::aggregate::is_aggregate(name) || aggregate_function(name).is_some();
+        if known && env.in_aggregate && env.outer_aggregates.is_some() {
+            let own = std::mem::replace(&mut env.aggregates, env.outer_aggregates.take());
+            env.in_aggregate = false;
+            let result = self.aggregate_call(name, f, env);
+            env.in_aggregate = true;
+            env.outer_aggregates = std::mem::replace(&mut env.aggregates, own);
+            return result;
+        }
+        if super::aggregate::is_aggregate(name) {
+            return self.other_aggregate(name, f, env).map(Some);
+        }
+        let Some(function) = aggregate_function(name) else { return Ok(None) };
+        let (args, distinct) = arguments(&f.args)?;
+        // With several arguments SQLite's `min` and `max` are `least` and `greatest`.
+        if args.len() > 1 && matches!(name, "min" | "max") {
+            return Ok(None);
+        }
+        self.aggregate(function, name, args, distinct, f.filter.as_deref(), env).map(Some)
     }
 
     fn scalar(&mut self, entry: &Entry, args: Vec<Expr>) -> Result<Expr> {

@@ -26,6 +26,7 @@ mod show;
 mod types;
 mod upsert;
 mod view;
+mod window;
 
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::parse::{Parsed, position};
@@ -43,6 +44,8 @@ const MAX_QUERIES: usize = 1_000;
 const MAX_TABLES: usize = 64;
 /// Aggregates of a grouped query are columns from here on until the grouping is known.
 const AGGREGATE_BASE: usize = 1 << 30;
+/// And window functions from here on.
+const WINDOW_BASE: usize = 1 << 31;
 
 /// State of binding one statement.
 struct Binder<'a> {
@@ -59,6 +62,8 @@ struct Binder<'a> {
     tables: usize,
     /// The statement as written.
     text: &'a str,
+    /// The `WINDOW` clause of the current `SELECT`.
+    named_windows: &'a [ast::NamedWindowDefinition],
     /// Views whose queries are being bound, outermost first.
     views: Vec<String>,
 }
@@ -73,13 +78,26 @@ struct Env<'s> {
     /// Aggregates found; none where they are not allowed.
     aggregates: Option<Vec<Aggregate>>,
     in_aggregate: bool,
+    /// Inside an aggregate over a window: the aggregates of the query, which its arguments may use.
+    outer_aggregates: Option<Vec<Aggregate>>,
+    /// Window functions found; none where they are not allowed.
+    windows: Option<Vec<window::Window>>,
     /// Columns named outside aggregates, for grouping errors.
     seen: Vec<(usize, Option<Position>)>,
 }
 
 impl<'s> Env<'s> {
     fn new(scope: &'s Scope, clause: &'static str) -> Env<'s> {
-        Env { scope, aliases: &[], clause, aggregates: None, in_aggregate: false, seen: Vec::new() }
+        Env {
+            scope,
+            aliases: &[],
+            clause,
+            aggregates: None,
+            in_aggregate: false,
+            outer_aggregates: None,
+            windows: None,
+            seen: Vec::new(),
+        }
     }
 }
 
@@ -115,6 +133,7 @@ impl<'a> Binder<'a> {
             queries: 0,
             tables: 0,
             text,
+            named_windows: &[],
             views: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use super::from::nullable;
 use super::operator::aggregates_not_allowed;
 use super::query::{order_items, output_position, sort_key};
 use super::scope::Scope;
-use super::{AGGREGATE_BASE, Binder, Env, place, position, unsupported};
+use super::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupported, window};
 use crate::explain;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey};
@@ -23,6 +23,13 @@ struct Output {
 impl<'a> Binder<'a> {
     pub(crate) fn select(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
         refuse(select)?;
+        let outer_windows = std::mem::replace(&mut self.named_windows, &select.named_window);
+        let plan = self.select_inner(select, order);
+        self.named_windows = outer_windows;
+        plan
+    }
+
+    fn select_inner(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
         let (mut plan, scope) = self.from(&select.from)?;
         if let Some(filter) = &select.selection {
             let mut env = Env::new(&scope, "WHERE");
@@ -32,6 +39,7 @@ impl<'a> Binder<'a> {
         }
         let mut env = Env::new(&scope, "SELECT");
         env.aggregates = Some(Vec::new());
+        env.windows = Some(Vec::new());
         let mut outputs = self.outputs(select, &mut env)?;
         let width = outputs.len();
         let aliases: Vec<(String, Expr)> = outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
@@ -40,12 +48,24 @@ impl<'a> Binder<'a> {
         env.aliases = &aliases;
         let mut having = None;
         if let Some(filter) = &select.having {
+            let windows = env.windows.take();
             let bound = self.expr(filter, &mut env)?;
+            env.windows = windows;
+            if window::is_in(&bound) {
+                return Err(window::not_allowed("HAVING").at(place(filter)));
+            }
             having = Some(self.condition(bound, "HAVING").map_err(|e| e.at(place(filter)))?);
+        }
+        env.clause = "QUALIFY";
+        let mut qualify = None;
+        if let Some(filter) = &select.qualify {
+            let bound = self.expr(filter, &mut env)?;
+            qualify = Some(self.condition(bound, "QUALIFY").map_err(|e| e.at(place(filter)))?);
         }
         env.clause = "ORDER BY";
         let mut keys = self.order_keys(order, &mut outputs, width, &mut env)?;
         let aggregates = env.aggregates.take().unwrap_or_default();
+        let mut windows = env.windows.take().unwrap_or_default();
         let seen = std::mem::take(&mut env.seen);
         let grouped = groups.is_some() || having.is_some() || !aggregates.is_empty();
         // Nullability of the row the outputs read.
@@ -56,15 +76,26 @@ impl<'a> Binder<'a> {
             for output in &mut outputs {
                 grouping.rewrite(&mut output.expr)?;
             }
-            if let Some(having) = &mut having {
-                grouping.rewrite(having)?;
+            for condition in having.iter_mut().chain(&mut qualify) {
+                grouping.rewrite(condition)?;
             }
+            window::rewrite(&mut windows, &|e| grouping.rewrite(e))?;
             let fields = group_fields(&groups, &aggregates, &scope, &null_columns);
             null_columns = fields.iter().map(|f| f.nullable).collect();
             plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates, fields };
             if let Some(predicate) = having {
                 plan = Plan::Filter { input: Box::new(plan), predicate };
             }
+        }
+        if !windows.is_empty() {
+            let (above, columns) = window::build(plan, windows);
+            plan = above;
+            outputs.iter_mut().for_each(|o| window::settle(&mut o.expr, &columns));
+            qualify.iter_mut().for_each(|e| window::settle(e, &columns));
+            null_columns.resize(plan.fields().len(), true);
+        }
+        if let Some(predicate) = qualify {
+            plan = Plan::Filter { input: Box::new(plan), predicate };
         }
         let distinct = match &select.distinct {
             None | Some(ast::Distinct::All) => false,
@@ -158,6 +189,9 @@ impl<'a> Binder<'a> {
     /// The name of an output column without an alias: what it computes, without implied casts.
     fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
         let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
+            _ if at >= WINDOW_BASE => {
+                env.windows.as_ref().and_then(|list| list.get(at - WINDOW_BASE)).map(|w| w.name().to_string())
+            }
             (Some(at), Some(list)) => list.get(at).map(|a| {
                 let column = |at: usize| env.scope.columns.get(at).map(|c| c.name.clone());
                 explain::aggregate_text(a, &|at| column(at).unwrap_or_default(), true)
@@ -198,6 +232,9 @@ impl<'a> Binder<'a> {
                 Some(at) => aliases[at].1.clone(),
                 None => self.typed(ast, &mut env)?,
             };
+            if window::is_in(&expr) {
+                return Err(window::not_allowed("GROUP BY").at(place(ast)));
+            }
             if has_aggregate(&expr) {
                 return Err(aggregates_not_allowed(&env).at(place(ast)));
             }
@@ -272,7 +309,7 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
 }
 
 fn has_aggregate(expr: &Expr) -> bool {
-    if matches!(expr.kind, ExprKind::Column(at) if at >= AGGREGATE_BASE) {
+    if matches!(expr.kind, ExprKind::Column(at) if (AGGREGATE_BASE..WINDOW_BASE).contains(&at)) {
         return true;
     }
     let mut found = false;
@@ -294,6 +331,9 @@ impl Grouping<'_> {
             return Ok(());
         }
         if let ExprKind::Column(at) = &mut expr.kind {
+            if *at >= WINDOW_BASE {
+                return Ok(());
+            }
             if let Some(aggregate) = at.checked_sub(AGGREGATE_BASE) {
                 *at = self.groups.len() + aggregate;
                 return Ok(());
@@ -343,10 +383,6 @@ fn refuse(select: &ast::Select) -> Result<()> {
         "CONNECT BY"
     } else if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
         "CLUSTER BY, DISTRIBUTE BY and SORT BY"
-    } else if !select.named_window.is_empty() {
-        "WINDOW"
-    } else if select.qualify.is_some() {
-        "QUALIFY"
     } else if select.value_table_mode.is_some() || select.exclude.is_some() {
         "this form of SELECT"
     } else {

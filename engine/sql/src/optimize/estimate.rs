@@ -24,7 +24,7 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
         }
         Plan::Values { rows, .. } => rows.len() as f64,
         Plan::Filter { input, predicate } => rows(input, catalog) * selectivity(predicate),
-        Plan::Project { input, .. } | Plan::Sort { input, .. } => rows(input, catalog),
+        Plan::Project { input, .. } | Plan::Sort { input, .. } | Plan::Window { input, .. } => rows(input, catalog),
         Plan::Aggregate { groups, .. } if groups.is_empty() => 1.0,
         Plan::Aggregate { input, .. } => rows(input, catalog) / 4.0,
         Plan::Join { left, right, kind, keys, .. } => {

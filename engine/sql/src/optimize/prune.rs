@@ -186,6 +186,29 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             }
             (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
         }
+        Plan::Window { input, mut partition, mut order, calls, fields } => {
+            let width = input.fields().len();
+            let wanted = needed.split_off(width.min(needed.len()));
+            let mut calls: Vec<_> = calls.into_iter().zip(&wanted).filter(|(_, n)| **n).map(|(c, _)| c).collect();
+            if calls.is_empty() {
+                let (input, mut map) = prune(*input, needed);
+                map.resize(fields.len(), None);
+                return (input, map);
+            }
+            partition.iter().chain(order.iter().map(|k| &k.expr)).for_each(|e| mark(e, &mut needed));
+            calls.iter().for_each(|c| c.for_each_expr(&mut |e| mark(e, &mut needed)));
+            let (input, mut map) = prune(*input, needed);
+            partition.iter_mut().chain(order.iter_mut().map(|k| &mut k.expr)).for_each(|e| moved(e, &map));
+            calls.iter_mut().for_each(|c| c.for_each_expr_mut(&mut |e| moved(e, &map)));
+            let mut new_fields = input.fields();
+            for (field, n) in fields.into_iter().skip(width).zip(&wanted) {
+                map.push(n.then_some(new_fields.len()));
+                if *n {
+                    new_fields.push(field);
+                }
+            }
+            (Plan::Window { input: Box::new(input), partition, order, calls, fields: new_fields }, map)
+        }
         Plan::Union { inputs, fields } => {
             let inputs = inputs.into_iter().map(|input| prune_to(input, &needed)).collect();
             let fields = fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();

@@ -37,6 +37,17 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             let input = Box::new(push(*input, down, catalog));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
+        // A condition on the partition alone takes whole partitions; any other would change what is computed.
+        Plan::Window { input, partition, order, calls, fields } => {
+            let is_partition = |at: usize| partition.iter().any(|e| matches!(e.kind, ExprKind::Column(c) if c == at));
+            let (below, above) = conditions.into_iter().partition(|c| {
+                let mut any = false;
+                columns(c, &mut |_| any = true);
+                any && only(c, &is_partition)
+            });
+            let input = Box::new(push(*input, below, catalog));
+            filter(Plan::Window { input, partition, order, calls, fields }, above)
+        }
         // A condition decides by the row alone, so every input can decide it for itself.
         Plan::Union { inputs, fields } => {
             let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), catalog)).collect();

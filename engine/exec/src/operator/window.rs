@@ -1,0 +1,422 @@
+//! Window functions. Collects and sorts all rows by partition and order, then computes each call partition by
+//! partition. A frame that only grows is accumulated as it grows; any other is accumulated anew for every row it
+//! differs on.
+
+use super::accumulate::{Accumulator, Groups};
+use super::collect::{self, Collected};
+use super::sort_key::SortKeys;
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr::{self, Rows, compare_values};
+use crate::store::RowStore;
+use nacre_column::{Batch, Vector, VectorBuilder};
+use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
+use nacre_sql::{Aggregate, Expr};
+use nacre_types::{DataType, Error, Result, Value, limits};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct Window {
+    input: Box<dyn Operator>,
+    partition: Vec<SortKey>,
+    order: Vec<SortKey>,
+    calls: Vec<WindowCall>,
+    rows: RowStore,
+    /// Keys of the partition, and of partition and order.
+    partitions: SortKeys,
+    keys: SortKeys,
+    result: Option<Batch>,
+    emitted: usize,
+}
+
+impl Window {
+    pub fn new(
+        input: Box<dyn Operator>,
+        types: &[DataType],
+        partition: &[Expr],
+        order: &[SortKey],
+        calls: Vec<WindowCall>,
+    ) -> Window {
+        let plain = |e: &Expr| SortKey { expr: e.clone(), descending: false, nulls_first: true };
+        let partition: Vec<SortKey> = partition.iter().map(plain).collect();
+        let all: Vec<SortKey> = partition.iter().chain(order).cloned().collect();
+        Window {
+            input,
+            partitions: SortKeys::new(&partition),
+            keys: SortKeys::new(&all),
+            partition,
+            order: order.to_vec(),
+            calls,
+            rows: RowStore::new(types),
+            result: None,
+            emitted: 0,
+        }
+    }
+
+    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let all: Vec<SortKey> = self.partition.iter().chain(&self.order).cloned().collect();
+        let vectors = all.iter().map(|k| expr::evaluate_shared(&k.expr, batch, context)).collect::<Result<Vec<_>>>()?;
+        self.partitions.append(&self.partition, &vectors[..self.partition.len()], rows);
+        self.keys.append(&all, &vectors, rows);
+        self.rows.append(batch, rows)?;
+        let bytes = self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
+        context.check_memory("window", bytes + self.rows.rows() * 48)
+    }
+
+    fn compute(&mut self, context: &Context<'_>) -> Result<Batch> {
+        let count = self.rows.rows();
+        let order = self.keys.order(usize::MAX);
+        let mut batch = Batch::new(self.rows.take(&order), count);
+        let same = |keys: &SortKeys, row: usize| keys.same(order[row - 1], order[row]);
+        let mut places = Places { partitions: Vec::new(), peers: Vec::with_capacity(count) };
+        let (mut partition, mut peers) = (0, 0);
+        for row in 1..=count {
+            let ends = row == count || !same(&self.partitions, row);
+            if ends || !same(&self.keys, row) {
+                (peers..row).for_each(|_| places.peers.push(peers..row));
+                peers = row;
+            }
+            if ends {
+                places.partitions.push(partition..row);
+                partition = row;
+            }
+        }
+        let mut computed = Vec::with_capacity(self.calls.len());
+        for call in &self.calls {
+            context.check_cancelled()?;
+            computed.push(Arc::new(Run { call, order: &self.order, batch: &batch, places: &places, context }.run()?));
+        }
+        batch.columns.extend(computed);
+        Ok(batch)
+    }
+}
+
+impl Operator for Window {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let batch = match &self.result {
+            Some(batch) => batch,
+            None => {
+                while let Some(batch) = pull!(self.input, context) {
+                    context.check_cancelled()?;
+                    self.consume(&batch, context)?;
+                }
+                let computed = self.compute(context)?;
+                self.result.insert(computed)
+            }
+        };
+        context.check_cancelled()?;
+        let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(batch.rows));
+        if from == to {
+            return Ok(Step::Done);
+        }
+        let rows: Vec<u32> = (from as u32..to as u32).collect();
+        let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
+        self.emitted = to;
+        Ok(Step::Batch(Batch::new(columns, to - from)))
+    }
+}
+
+/// Where partitions and peers are among the sorted rows.
+struct Places {
+    partitions: Vec<Range<usize>>,
+    /// Of each row.
+    peers: Vec<Range<usize>>,
+}
+
+/// One call over all rows.
+struct Run<'a> {
+    call: &'a WindowCall,
+    order: &'a [SortKey],
+    batch: &'a Batch,
+    places: &'a Places,
+    context: &'a Context<'a>,
+}
+
+impl Run<'_> {
+    fn run(&self) -> Result<Vector> {
+        if let WindowFunction::Aggregate(aggregate) = &self.call.function {
+            return self.aggregate(aggregate);
+        }
+        let args = self.call.args.iter().map(|e| self.eval(e)).collect::<Result<Vec<_>>>()?;
+        let bounds = Bounds::new(self)?;
+        let mut out = VectorBuilder::new(self.call.data_type);
+        for partition in &self.places.partitions {
+            let mut dense = 0;
+            for row in partition.clone() {
+                let peers = &self.places.peers[row];
+                dense += i64::from(peers.start == row);
+                out.push(&self.value(&args, &bounds, partition, row, dense)?);
+            }
+        }
+        Ok(out.finish())
+    }
+
+    fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
+        expr::evaluate_shared(e, self.batch, self.context)
+    }
+
+    fn value(
+        &self,
+        args: &[Arc<Vector>],
+        bounds: &Bounds,
+        partition: &Range<usize>,
+        row: usize,
+        dense: i64,
+    ) -> Result<Value> {
+        use WindowFunction as W;
+        let peers = &self.places.peers[row];
+        let (at, size) = (row - partition.start, partition.len());
+        let int = |v: usize| Value::Int(v as i64);
+        let argument = |n: usize| args.get(n).map(|arg| arg.value(row));
+        Ok(match &self.call.function {
+            W::RowNumber => int(at + 1),
+            W::Rank => int(peers.start - partition.start + 1),
+            W::DenseRank => Value::Int(dense),
+            W::PercentRank if size == 1 => Value::Float(0.0),
+            W::PercentRank => Value::Float((peers.start - partition.start) as f64 / (size - 1) as f64),
+            W::CumeDist => Value::Float((peers.end - partition.start) as f64 / size as f64),
+            W::Ntile => match argument(0) {
+                Some(Value::Int(buckets)) if buckets > 0 => {
+                    let buckets = usize::try_from(buckets).unwrap_or(usize::MAX);
+                    let (small, larger) = (size / buckets, size % buckets);
+                    // The first buckets have one row more.
+                    let boundary = larger * (small + 1);
+                    let bucket = if at < boundary { at / (small + 1) } else { larger + (at - boundary) / small.max(1) };
+                    int(bucket + 1)
+                }
+                Some(Value::Null) => Value::Null,
+                _ => return Err(Error::type_error("ntile takes a positive number").with_sqlstate("22014")),
+            },
+            W::Lag | W::Lead => {
+                let offset = match argument(1) {
+                    None => 1,
+                    Some(Value::Int(v)) => v,
+                    Some(_) => return Ok(Value::Null),
+                };
+                let offset = if matches!(self.call.function, W::Lag) { offset.checked_neg() } else { Some(offset) };
+                let target = offset.and_then(|o| (row as i64).checked_add(o)).and_then(|t| usize::try_from(t).ok());
+                match target.filter(|t| partition.contains(t)) {
+                    Some(target) => args[0].value(target),
+                    None => argument(2).unwrap_or(Value::Null),
+                }
+            }
+            W::FirstValue | W::LastValue | W::NthValue => {
+                let frame = self.frame(bounds, partition, row);
+                let wanted = match &self.call.function {
+                    W::FirstValue => Some(frame.start),
+                    W::LastValue => frame.end.checked_sub(1),
+                    _ => match argument(1) {
+                        Some(Value::Int(n)) if n > 0 => {
+                            usize::try_from(n - 1).ok().and_then(|n| frame.start.checked_add(n))
+                        }
+                        Some(Value::Null) => None,
+                        _ => return Err(Error::type_error("nth_value counts from 1").with_sqlstate("22016")),
+                    },
+                };
+                wanted.filter(|at| frame.contains(at)).map_or(Value::Null, |at| args[0].value(at))
+            }
+            W::Aggregate(_) => Value::Null,
+        })
+    }
+
+    /// The rows of a row's frame.
+    fn frame(&self, bounds: &Bounds, partition: &Range<usize>, row: usize) -> Range<usize> {
+        let Frame { unit, start, end } = &self.call.frame;
+        let start = match start {
+            Bound::UnboundedPreceding => partition.start,
+            Bound::UnboundedFollowing => partition.end,
+            Bound::CurrentRow if *unit == FrameUnit::Rows => row,
+            Bound::CurrentRow => self.places.peers[row].start,
+            Bound::Preceding(_) => self.moved(bounds.start(), true, partition, row, false),
+            Bound::Following(_) => self.moved(bounds.start(), false, partition, row, false),
+        };
+        let end = match end {
+            Bound::UnboundedPreceding => partition.start,
+            Bound::UnboundedFollowing => partition.end,
+            Bound::CurrentRow if *unit == FrameUnit::Rows => row + 1,
+            Bound::CurrentRow => self.places.peers[row].end,
+            Bound::Preceding(_) => self.moved(bounds.end(), true, partition, row, true),
+            Bound::Following(_) => self.moved(bounds.end(), false, partition, row, true),
+        };
+        start..end.max(start)
+    }
+
+    /// A bound with an offset: of a start the first row in the frame, of an end the first row behind it.
+    fn moved(
+        &self,
+        (bound, keys): (Option<&Arc<Vector>>, Option<&Arc<Vector>>),
+        preceding: bool,
+        partition: &Range<usize>,
+        row: usize,
+        is_end: bool,
+    ) -> usize {
+        let Some(bound) = bound else { return row };
+        let offset = match bound.value(row) {
+            Value::Int(v) => usize::try_from(v).unwrap_or(usize::MAX),
+            _ => 0,
+        };
+        let peers = &self.places.peers;
+        match self.call.frame.unit {
+            FrameUnit::Rows => {
+                let at = if preceding {
+                    (row + usize::from(is_end)).saturating_sub(offset)
+                } else {
+                    row.saturating_add(offset).saturating_add(usize::from(is_end))
+                };
+                at.clamp(partition.start, partition.end)
+            }
+            FrameUnit::Groups => {
+                let mut group = peers[row].clone();
+                for _ in 0..offset {
+                    let next = if preceding { group.start.checked_sub(1) } else { Some(group.end) };
+                    match next.filter(|at| partition.contains(at)) {
+                        Some(at) => group = peers[at].clone(),
+                        // Before the first group, or behind the last.
+                        None => return if preceding { partition.start } else { partition.end },
+                    }
+                }
+                if is_end { group.end } else { group.start }
+            }
+            FrameUnit::Range => self.reached(keys, bound, partition, row, is_end),
+        }
+    }
+
+    /// The first row whose key has reached the bound, or passed it for an end.
+    fn reached(
+        &self,
+        keys: Option<&Arc<Vector>>,
+        bound: &Vector,
+        partition: &Range<usize>,
+        row: usize,
+        is_end: bool,
+    ) -> usize {
+        let (Some(key), Some(keys)) = (self.order.first(), keys) else { return row };
+        // Rows without a key are only near each other.
+        if keys.is_null(row) {
+            return if is_end { self.places.peers[row].end } else { self.places.peers[row].start };
+        }
+        let wanted = bound.value(row);
+        let before = |at: usize| {
+            if keys.is_null(at) {
+                return key.nulls_first;
+            }
+            let order = compare_values(&keys.value(at), &wanted);
+            let order = if key.descending { order.reverse() } else { order };
+            if is_end { order.is_le() } else { order.is_lt() }
+        };
+        let (mut low, mut high) = (partition.start, partition.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn aggregate(&self, spec: &Aggregate) -> Result<Vector> {
+        let rows = Rows::all(self.batch.rows);
+        let passing = match &spec.filter {
+            None => None,
+            Some(filter) => {
+                let kept = expr::filter_rows(std::slice::from_ref(filter), self.batch, rows, self.context)?;
+                let mut passing = vec![false; self.batch.rows];
+                kept.iter().for_each(|row| passing[*row as usize] = true);
+                Some((kept, passing))
+            }
+        };
+        // The argument must not fail on rows that the filter leaves out.
+        let counted = passing.as_ref().map_or(rows, |(kept, _)| rows.narrowed(kept));
+        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
+        let several = collect::arguments(spec);
+        let args = match (several, &spec.arg) {
+            (Some(args), _) => args.iter().map(|e| evaluator.eval(e, counted)).collect::<Result<Vec<_>>>()?,
+            (None, Some(arg)) => vec![evaluator.eval(arg, counted)?],
+            (None, None) => Vec::new(),
+        };
+        let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
+        let fresh = || -> Result<Accumulator> {
+            let mut accumulator = match several {
+                Some(args) => Accumulator::Collected(Collected::new(spec, args)),
+                None => Accumulator::new(spec.function, argument)?,
+            };
+            accumulator.resize(1);
+            Ok(accumulator)
+        };
+        let bounds = Bounds::new(self)?;
+        let mut out = VectorBuilder::new(spec.data_type);
+        for partition in &self.places.partitions {
+            let mut accumulator = fresh()?;
+            let mut held = partition.start..partition.start;
+            let mut value: Option<Value> = None;
+            for row in partition.clone() {
+                if row % limits::VECTOR_ROWS == 0 {
+                    self.context.check_cancelled()?;
+                }
+                let frame = self.frame(&bounds, partition, row);
+                let known = frame == held || (frame.is_empty() && held.is_empty());
+                if let (true, Some(value)) = (known, &value) {
+                    out.push(value);
+                    continue;
+                }
+                if frame.start != held.start || frame.end < held.end || held.is_empty() {
+                    accumulator = fresh()?;
+                    held = frame.start..frame.start;
+                }
+                let added: Vec<u32> = (held.end..frame.end)
+                    .filter(|at| passing.as_ref().is_none_or(|(_, passing)| passing[*at]))
+                    .map(|at| at as u32)
+                    .collect();
+                let added = rows.narrowed(&added);
+                match (&mut accumulator, args.first()) {
+                    _ if added.is_empty() => {}
+                    (Accumulator::Collected(collected), _) => collected.update(&args, added, Groups::One)?,
+                    (accumulator, None) => accumulator.count_rows(added, Groups::One),
+                    (accumulator, Some(arg)) => accumulator.update(arg, added, Groups::One)?,
+                }
+                held = frame;
+                let result = accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);
+                out.push(&result);
+                value = Some(result);
+            }
+        }
+        Ok(out.finish())
+    }
+}
+
+/// Offsets or keys of a frame's bounds, a row each.
+struct Bounds {
+    start: Option<Arc<Vector>>,
+    end: Option<Arc<Vector>>,
+    /// The sort key, for `RANGE` with an offset.
+    keys: Option<Arc<Vector>>,
+}
+
+impl Bounds {
+    fn start(&self) -> (Option<&Arc<Vector>>, Option<&Arc<Vector>>) {
+        (self.start.as_ref(), self.keys.as_ref())
+    }
+
+    fn end(&self) -> (Option<&Arc<Vector>>, Option<&Arc<Vector>>) {
+        (self.end.as_ref(), self.keys.as_ref())
+    }
+
+    fn new(run: &Run<'_>) -> Result<Bounds> {
+        let of = |bound: &Bound| match bound {
+            Bound::Preceding(e) | Bound::Following(e) => {
+                let vector = run.eval(e)?;
+                let wrong = run.call.frame.unit != FrameUnit::Range
+                    && run.batch.rows > 0
+                    && !matches!(vector.value(0), Value::Int(v) if v >= 0);
+                match wrong {
+                    true => Err(Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013")),
+                    false => Ok(Some(vector)),
+                }
+            }
+            _ => Ok(None),
+        };
+        let (start, end) = (of(&run.call.frame.start)?, of(&run.call.frame.end)?);
+        let has_keys = run.call.frame.unit == FrameUnit::Range && (start.is_some() || end.is_some());
+        let key = run.order.first().filter(|_| has_keys);
+        Ok(Bounds { start, end, keys: key.map(|k| run.eval(&k.expr)).transpose()? })
+    }
+}
