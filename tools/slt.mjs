@@ -4,5 +4,13 @@ import { main, run } from './lib.mjs';
 
 await main(async () => {
   const args = process.argv.slice(2);
-  await run('cargo', ['run', '-q', '--release', '-p', 'nacre-slt', '--', ...(args.length > 0 ? args : ['tests/slt/cases'])]);
+  await run('cargo', [
+    'run',
+    '-q',
+    '--release',
+    '-p',
+    'nacre-slt',
+    '--',
+    ...(args.length > 0 ? args : ['tests/slt/cases']),
+  ]);
 });
