@@ -25,6 +25,10 @@ use measure::Outcome;
 use options::Options;
 use std::process::ExitCode;
 
+/// The allocator of the `nacre` command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A workload: its name and what runs it.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 

@@ -26,6 +26,11 @@ use failure::Outcome;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+/// Rows and versions are many small pieces that live long and go together; after a flush has freed millions of them
+/// the C library's allocator searches its lists for milliseconds at a time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Prints usage errors and ends with 2, help and version with 0.
     let cli = Cli::parse();
