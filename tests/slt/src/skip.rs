@@ -20,6 +20,9 @@ const UNIQUE: &str = "UNIQUE is not there yet";
 /// SQLite stores text of any length in a `VARCHAR(n)`; we do not.
 const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQLite";
 
+/// SQLite compares values of any types; for us a text or a binary value beside a number is a mistake in the statement.
+const TYPES: &str = "text that is no number, or binary, compared with a number is an error, unlike in SQLite";
+
 /// What the skipped records of a script leave behind.
 #[derive(Default)]
 pub struct Missing {
@@ -44,6 +47,14 @@ impl Missing {
         self.row = error.sqlstate() == "22001";
         if self.row {
             return Some(LENGTH);
+        }
+        let mixes = match error.sqlstate() {
+            "22P02" => true,
+            "42883" => error.message().starts_with("no operator = for BLOB and"),
+            _ => false,
+        };
+        if mixes && sql.to_ascii_lowercase().contains(" in ") {
+            return Some(TYPES);
         }
         let words = || sql.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_ascii_lowercase);
         let mut start = words();
