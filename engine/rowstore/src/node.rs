@@ -165,9 +165,10 @@ impl Node {
         self.push_new(version.commit, version.content, version.change);
     }
 
-    /// Adds the copy of a row that was moved here from a segment. Its content is as old as the row.
-    pub fn push_moved_in(&self, commit: Timestamp, row: Row) {
-        let content = self.versions.get(&pin()).map_or(0, Record::content);
+    /// Adds the copy of a row that was moved here from a segment. Its content is as old as the row: as old as what
+    /// was here last, or, when a bulk load has replaced it since, as the segment, whose content is at most `newest`.
+    pub fn push_moved_in(&self, commit: Timestamp, newest: Timestamp, row: Row) {
+        let content = self.versions.get(&pin()).map_or(0, Record::content).max(newest);
         self.push_new(commit, content, Change::Put(row));
     }
 

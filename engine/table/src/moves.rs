@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::table::Table;
 use nacre_rowstore::{Node, Row};
 use nacre_types::hash::Map;
-use nacre_types::{Error, Result};
+use nacre_types::{Error, Result, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,7 +23,8 @@ pub(crate) struct Move {
     operations: Vec<u8>,
     /// Rows that leave segments: partition, segment, rows.
     leaving: Map<u64, (u32, Arc<SegmentState>, RoaringBitmap)>,
-    copies: Vec<(Arc<Node>, Row)>,
+    /// Nodes, how new the content of their segment is, and copies.
+    copies: Vec<(Arc<Node>, Timestamp, Row)>,
     /// What became of it, once somebody has tried.
     outcome: Mutex<Option<Outcome>>,
 }
@@ -52,9 +53,9 @@ impl Move {
     pub fn add(&mut self, partition: u32, state: Arc<SegmentState>, row: u32, node: Arc<Node>, copy: Row) {
         let place = self.table.place(self.table.partition(partition));
         record::move_row(&mut self.operations, place, state.segment.id(), row, node.key(), &copy);
+        self.copies.push((node, state.content(), copy));
         let entry = self.leaving.entry(state.segment.id());
         entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
-        self.copies.push((node, copy));
     }
 
     /// Whether it can be committed; under the commit lock.
@@ -123,8 +124,8 @@ impl Store {
     fn apply_moves(&self, commit: u64, moves: &[Arc<Move>]) {
         let oldest = self.oldest_snapshot();
         for one in moves {
-            for (node, copy) in &one.copies {
-                node.push_moved_in(commit, copy.clone());
+            for (node, content, copy) in &one.copies {
+                node.push_moved_in(commit, *content, copy.clone());
             }
             for (partition, state, rows) in one.leaving.values() {
                 state.delete(commit, rows.clone(), oldest);

@@ -90,3 +90,27 @@ fn an_update_does_not_overtake_the_load_that_replaces_its_row() {
     assert!(seen.iter().all(|(values, _)| values[2] == row(0, "", 2)[2]));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
+
+/// A row that a load has replaced is moved by somebody who then changes nothing: what is in memory now is still newer
+/// than the snapshot from before the load.
+#[test]
+fn a_move_does_not_make_a_loaded_row_older() {
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let rows = |n| batch(&(0..10).map(|id| row(id, "x", n)).collect::<Vec<_>>());
+    let load = |n| {
+        let mut load = store.bulk_load(&table, OnDuplicate::Replace);
+        load.append(&rows(n)).unwrap();
+        load.finish().unwrap();
+    };
+    load(1);
+    let mut old = store.begin().unwrap();
+    let (_, seen) = scan(&old.view(&table)).unwrap().into_iter().next().unwrap();
+    load(2);
+    let mut mover = store.begin().unwrap();
+    let (_, there) = scan(&mover.view(&table)).unwrap().into_iter().next().unwrap();
+    mover.lock(&table, &[there]).unwrap();
+    mover.rollback();
+    let error = old.update(&table, &[seen], &batch(&[row(0, "x", 3)])).unwrap_err();
+    assert_eq!(error.kind(), nacre_types::ErrorKind::Conflict, "{error}");
+}

@@ -55,7 +55,7 @@ fn moving_keeps_the_content_time() {
     assert!(node.flush(9, 3));
     assert_eq!(seen(&node, 8, None), "a");
     assert_eq!(seen(&node, 9, None), "elsewhere");
-    node.push_moved_in(12, row("a"));
+    node.push_moved_in(12, 0, row("a"));
     assert_eq!(node.newest().map(|v| (v.commit, v.content)), Some((12, 3)));
     let owner = Owner::new(1);
     assert!(node.lock(&owner).is_ok());
