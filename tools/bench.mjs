@@ -74,7 +74,9 @@ async function duckdb() {
 await main(async () => {
   const args = process.argv.slice(2);
   const env = WITH_DUCKDB.includes(args[0]) ? { NACRE_DUCKDB: await duckdb() } : {};
-  const workloads = MICRO.includes(args[0]) ? ['nacre-bench-micro'] : ['nacre-bench-compare', '--features', 'bundled'];
+  const workloads = MICRO.includes(args[0])
+    ? ['nacre-bench-micro']
+    : ['nacre-bench-compare', '--features', 'bundled'];
   const build = ['run', '-q', '--release', '-p', ...workloads, '--'];
   await run('cargo', [...build, ...args], { env, cwd: root });
 });
