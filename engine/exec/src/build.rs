@@ -2,54 +2,21 @@
 
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::operator::{
-    Filter, HashAggregate, HashJoin, JoinSpec, Limit, Project, SetOperation, Sort, Union, Values, Window,
+    Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, SetOperation, SharedScan, Sort, Union,
+    Values, Window,
 };
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_table::RowLocator;
+use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, Result};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
-    if let Some(operator) = crate::parallel::build(plan, context)? {
-        return Ok(operator);
-    }
-    Ok(match plan {
-        Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
-        Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
-        Plan::Filter { input, predicate } => Box::new(Filter::new(build(input, context)?, predicate.clone())),
-        Plan::Project { input, exprs, .. } => {
-            Box::new(Project::new(build_for(input, exprs.iter(), context)?, exprs.clone()))
-        }
-        Plan::Aggregate { input, groups, aggregates, .. } => {
-            let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
-            Box::new(HashAggregate::new(build_for(input, readers, context)?, groups.clone(), aggregates.clone())?)
-        }
-        Plan::Join { left, right, kind, keys, residual } => {
-            let spec = join_spec(left, right, *kind, keys, residual);
-            match context.builds.and_then(|builds| builds.of(plan)) {
-                Some(collected) => Box::new(HashJoin::probing(build(left, context)?, collected, spec)),
-                None => Box::new(HashJoin::new(build(left, context)?, build(right, context)?, spec)),
-            }
-        }
-        Plan::Window { input, partition, order, calls, .. } => {
-            Box::new(Window::new(build(input, context)?, &types_of(input), partition, order, calls.clone()))
-        }
-        Plan::Union { inputs, .. } => {
-            Box::new(Union::new(inputs.iter().map(|input| build(input, context)).collect::<Result<_>>()?))
-        }
-        Plan::SetOperation { left, right, except, all, fields } => {
-            let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-            Box::new(SetOperation::new(build(left, context)?, build(right, context)?, &types, *except, *all))
-        }
-        Plan::Sort { input, keys, limit } => {
-            Box::new(Sort::new(build(input, context)?, &types_of(input), keys.clone(), *limit))
-        }
-        Plan::Limit { input, offset, limit } => {
-            Box::new(Limit::new(build(input, context)?, offset.clone(), limit.clone()))
-        }
-    })
+    Builder { shared: Map::default() }.build(plan, context)
 }
 
 pub(crate) fn join_spec(
@@ -75,11 +42,86 @@ pub(crate) fn build_for<'a>(
     readers: impl Iterator<Item = &'a Expr>,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
-    match input {
-        Plan::Scan { table, projection, filters } => {
-            crate::scan::build(table, projection, filters, Some(&readers.collect::<Vec<_>>()), context)
+    Builder { shared: Map::default() }.build_for(input, readers, context)
+}
+
+/// What the nodes of one plan share while it is built.
+struct Builder {
+    /// Buffers of `Plan::Shared`, by number.
+    shared: Map<u32, Rc<RefCell<Buffer>>>,
+}
+
+impl Builder {
+    fn build(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+        if let Some(operator) = crate::parallel::build(plan, context)? {
+            return Ok(operator);
         }
-        other => build(other, context),
+        Ok(match plan {
+            Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
+            Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
+            Plan::Filter { input, predicate } => Box::new(Filter::new(self.build(input, context)?, predicate.clone())),
+            Plan::Project { input, exprs, .. } => {
+                Box::new(Project::new(self.build_for(input, exprs.iter(), context)?, exprs.clone()))
+            }
+            Plan::Aggregate { input, groups, aggregates, .. } => {
+                let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
+                let input = self.build_for(input, readers, context)?;
+                Box::new(HashAggregate::new(input, groups.clone(), aggregates.clone())?)
+            }
+            Plan::Join { left, right, kind, keys, residual } => {
+                let spec = join_spec(left, right, *kind, keys, residual);
+                match context.builds.and_then(|builds| builds.of(plan)) {
+                    Some(collected) => Box::new(HashJoin::probing(self.build(left, context)?, collected, spec)),
+                    None => Box::new(HashJoin::new(self.build(left, context)?, self.build(right, context)?, spec)),
+                }
+            }
+            Plan::Window { input, partition, order, calls, .. } => {
+                Box::new(Window::new(self.build(input, context)?, &types_of(input), partition, order, calls.clone()))
+            }
+            Plan::Union { inputs, .. } => {
+                Box::new(Union::new(inputs.iter().map(|input| self.build(input, context)).collect::<Result<_>>()?))
+            }
+            Plan::SetOperation { left, right, except, all, fields } => {
+                let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
+                let (left, right) = (self.build(left, context)?, self.build(right, context)?);
+                Box::new(SetOperation::new(left, right, &types, *except, *all))
+            }
+            Plan::Sort { input, keys, limit } => {
+                Box::new(Sort::new(self.build(input, context)?, &types_of(input), keys.clone(), *limit))
+            }
+            Plan::Limit { input, offset, limit } => {
+                Box::new(Limit::new(self.build(input, context)?, offset.clone(), limit.clone()))
+            }
+            Plan::LimitBy { input, keys, offset, limit } => {
+                Box::new(LimitBy::new(self.build(input, context)?, keys.clone(), offset.clone(), limit.clone()))
+            }
+            Plan::Shared { id, input } => {
+                let buffer = match self.shared.get(id) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let new = Buffer::new(self.build(input, context)?);
+                        self.shared.insert(*id, new.clone());
+                        new
+                    }
+                };
+                Box::new(SharedScan::new(buffer))
+            }
+        })
+    }
+
+    /// See [`build_for`].
+    fn build_for<'a>(
+        &mut self,
+        input: &Plan,
+        readers: impl Iterator<Item = &'a Expr>,
+        context: &Context<'_>,
+    ) -> Result<Box<dyn Operator>> {
+        match input {
+            Plan::Scan { table, projection, filters } => {
+                crate::scan::build(table, projection, filters, Some(&readers.collect::<Vec<_>>()), context)
+            }
+            other => self.build(other, context),
+        }
     }
 }
 
@@ -128,12 +170,20 @@ fn types_of(plan: &Plan) -> Vec<DataType> {
             groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type)).collect()
         }
         Plan::Join { left, right, kind, .. } => {
-            let mut types = types_of(left);
-            if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+            let (keeps_left, keeps_right) = kind.sides();
+            let mut types = if keeps_left { types_of(left) } else { Vec::new() };
+            if keeps_right {
                 types.extend(types_of(right));
+            }
+            if kind.marks() {
+                types.push(DataType::Boolean);
             }
             types
         }
-        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => types_of(input),
+        Plan::Filter { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::LimitBy { input, .. } => types_of(input),
+        Plan::Shared { input, .. } => types_of(input),
     }
 }

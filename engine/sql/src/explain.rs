@@ -1,6 +1,8 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
-use crate::expr::{Aggregate, AggregateFunction, DatePart, Expr, ExprKind, Moment, ScalarFunction};
+use crate::expr::{
+    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
+};
 use crate::plan::{
     Bound, Field, Frame, FrameUnit, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement, WindowCall,
     WindowFunction,
@@ -162,6 +164,11 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
                 JoinKind::Full => "FullJoin",
                 JoinKind::Semi => "SemiJoin",
                 JoinKind::Anti => "AntiJoin",
+                JoinKind::RightSemi => "RightSemiJoin",
+                JoinKind::RightAnti => "RightAntiJoin",
+                JoinKind::Single => "SingleJoin",
+                JoinKind::Mark => "MarkJoin",
+                JoinKind::MarkIn => "MarkInJoin",
             };
             for (at, (l, r)) in keys.iter().enumerate() {
                 line += if at == 0 { " on " } else { " and " };
@@ -205,9 +212,14 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
             }
             children.push(input);
         }
-        Plan::Limit { input, offset, limit } => {
+        Plan::Limit { input, offset, limit } | Plan::LimitBy { input, offset, limit, .. } => {
             let none = |_: usize| String::new();
             line += "Limit";
+            if let Plan::LimitBy { keys, .. } = plan {
+                let fields = input.fields();
+                let keys = keys.iter().map(|k| expr_text(k, &|at| field_name(&fields, at), false));
+                let _ = write!(line, "By [{}]", joined(keys));
+            }
             if let Some(limit) = limit {
                 line.push(' ');
                 line += &expr_text(limit, &none, false);
@@ -217,6 +229,13 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
                 line += &expr_text(offset, &none, false);
             }
             children.push(input);
+        }
+        Plan::Shared { id, input } => {
+            // Shown in full where it comes first.
+            let _ = write!(line, "Shared {id}");
+            if !lines.iter().any(|l| l.trim_start() == line.trim_start()) {
+                children.push(input);
+            }
         }
     }
     lines.push(line);
@@ -335,7 +354,7 @@ fn moment_name(moment: Moment) -> &'static str {
 
 /// How tightly an expression binds; what binds looser than its place gets parentheses.
 fn strength(expr: &Expr) -> u8 {
-    use crate::expr::BinaryOp::*;
+    use BinaryOp::*;
     match &expr.kind {
         ExprKind::Or(_) => 1,
         ExprKind::And(_) => 2,
@@ -416,6 +435,13 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
                 None => format!("{word}({})", list(args)),
             }
         }
+        ExprKind::Outer { index, .. } => format!("outer.{index}"),
+        ExprKind::Subquery(sub) => match sub.kind {
+            SubqueryKind::Scalar => "(subquery)".into(),
+            SubqueryKind::Exists => "exists (subquery)".into(),
+            SubqueryKind::Any(BinaryOp::Equal) => format!("{} in (subquery)", list(&sub.operands)),
+            SubqueryKind::Any(op) => format!("{} {} any (subquery)", list(&sub.operands), op.symbol()),
+        },
     }
 }
 

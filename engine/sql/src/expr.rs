@@ -96,6 +96,42 @@ pub enum ExprKind {
         /// Arguments, already cast to the types the function wants.
         args: Vec<Expr>,
     },
+    /// Inside a subquery: what the enclosing row gives it, [`Subquery::args`] at `index` of the subquery of
+    /// this `frame`. Unnesting removes it.
+    Outer {
+        /// Which enclosing subquery.
+        frame: u32,
+        /// Which of its arguments.
+        index: usize,
+    },
+    /// A subquery as a value. Unnesting removes it.
+    Subquery(Box<Subquery>),
+}
+
+/// A query inside an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subquery {
+    /// How its rows become a value.
+    pub kind: SubqueryKind,
+    /// Its rows; `Outer` of this frame are its arguments.
+    pub plan: crate::plan::Plan,
+    /// Distinct for each subquery of a statement.
+    pub frame: u32,
+    /// What it needs of the enclosing row.
+    pub args: Vec<Expr>,
+    /// Left operands of a comparison with its rows, of the types of its columns.
+    pub operands: Vec<Expr>,
+}
+
+/// How the rows of a subquery become a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubqueryKind {
+    /// The one column of the one row; null without rows; an error when there are more.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// Whether the comparison holds for any row, three-valued. `IN` is `= ANY`.
+    Any(BinaryOp),
 }
 
 /// Binary operators.
@@ -328,7 +364,7 @@ impl Expr {
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         use ExprKind::*;
         match &self.kind {
-            Column(_) | Literal(_) | Parameter(_) => {}
+            Column(_) | Literal(_) | Parameter(_) | Outer { .. } => {}
             Cast(a) | Not(a) | Negate(a) => f(a),
             IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
             Binary { left, right, .. } => {
@@ -354,6 +390,7 @@ impl Expr {
                 f(pattern);
             }
             Function { args, .. } => args.iter().for_each(f),
+            Subquery(sub) => sub.args.iter().chain(&sub.operands).for_each(f),
         }
     }
 
@@ -361,7 +398,7 @@ impl Expr {
     pub fn for_each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         use ExprKind::*;
         match &mut self.kind {
-            Column(_) | Literal(_) | Parameter(_) => {}
+            Column(_) | Literal(_) | Parameter(_) | Outer { .. } => {}
             Cast(a) | Not(a) | Negate(a) => f(a),
             IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
             Binary { left, right, .. } => {
@@ -387,6 +424,7 @@ impl Expr {
                 f(pattern);
             }
             Function { args, .. } => args.iter_mut().for_each(f),
+            Subquery(sub) => sub.args.iter_mut().chain(&mut sub.operands).for_each(f),
         }
     }
 }

@@ -13,10 +13,13 @@ mod parse;
 pub mod plan;
 #[cfg(test)]
 mod tests;
+mod unnest;
 
 pub use builtin::Builtin;
 pub use explain::explain;
-pub use expr::{Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction};
+pub use expr::{
+    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
+};
 pub use parse::{Parsed, parse};
 pub use plan::{Catalog, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
 

@@ -16,7 +16,7 @@ pub struct Field {
     pub nullable: bool,
 }
 
-/// Join kinds. The output is left columns then right columns, but for semi and anti joins: left only.
+/// Join kinds. The output is left columns then right columns, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum JoinKind {
@@ -24,8 +24,35 @@ pub enum JoinKind {
     Left,
     Right,
     Full,
+    /// Left rows with a partner. Left columns only, as is the next.
     Semi,
     Anti,
+    /// Right rows with a partner: a semi join that keeps what it builds on. Right columns only, as is the next.
+    RightSemi,
+    RightAnti,
+    /// A left join of which a second partner is an error: a scalar subquery.
+    Single,
+    /// Left columns, then a boolean: whether there is a partner.
+    Mark,
+    /// Left columns, then a boolean: whether the condition holds for any right row, three-valued. The condition
+    /// is the residual, for the rows whose keys (two-valued) match; without a residual it is the one key.
+    MarkIn,
+}
+
+impl JoinKind {
+    /// Which sides' columns the output has.
+    pub fn sides(self) -> (bool, bool) {
+        match self {
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn => (true, false),
+            JoinKind::RightSemi | JoinKind::RightAnti => (false, true),
+            JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full | JoinKind::Single => (true, true),
+        }
+    }
+
+    /// Whether the output ends with a boolean.
+    pub fn marks(self) -> bool {
+        matches!(self, JoinKind::Mark | JoinKind::MarkIn)
+    }
 }
 
 /// A setting of a session, and its value.
@@ -293,6 +320,24 @@ pub enum Plan {
         /// Rows passed.
         limit: Option<Expr>,
     },
+    /// Like `Limit`, for each combination of the keys by itself.
+    LimitBy {
+        /// Input.
+        input: Box<Plan>,
+        /// Over the input row; nulls are alike.
+        keys: Vec<Expr>,
+        /// Rows skipped.
+        offset: Option<Expr>,
+        /// Rows passed.
+        limit: Option<Expr>,
+    },
+    /// Rows that are wanted in several places of a statement and computed once. Every place has the same input.
+    Shared {
+        /// Which; distinct inputs have distinct numbers.
+        id: u32,
+        /// Input.
+        input: Arc<Plan>,
+    },
 }
 
 impl Plan {
@@ -312,17 +357,28 @@ impl Plan {
             | Plan::Union { fields, .. }
             | Plan::SetOperation { fields, .. }
             | Plan::Window { fields, .. } => fields.clone(),
-            Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => input.fields(),
+            Plan::Filter { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::LimitBy { input, .. } => input.fields(),
+            Plan::Shared { input, .. } => input.fields(),
             Plan::Join { left, right, kind, .. } => {
+                if kind.sides() == (false, true) {
+                    return right.fields();
+                }
                 let mut fields = left.fields();
-                if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+                if kind.sides() == (true, false) {
+                    if kind.marks() {
+                        let nullable = *kind == JoinKind::MarkIn;
+                        fields.push(Field { name: "mark".into(), data_type: DataType::Boolean, nullable });
+                    }
                     return fields;
                 }
                 let mut others = right.fields();
                 if matches!(kind, JoinKind::Right | JoinKind::Full) {
                     fields.iter_mut().for_each(|f| f.nullable = true);
                 }
-                if matches!(kind, JoinKind::Left | JoinKind::Full) {
+                if matches!(kind, JoinKind::Left | JoinKind::Full | JoinKind::Single) {
                     others.iter_mut().for_each(|f| f.nullable = true);
                 }
                 fields.append(&mut others);
@@ -347,6 +403,108 @@ pub enum OnDuplicateKey {
         /// Only when it is true.
         filter: Option<Expr>,
     },
+}
+
+impl Plan {
+    /// Calls `f` on each direct input.
+    pub fn for_each_input<'p>(&'p self, f: &mut dyn FnMut(&'p Plan)) {
+        match self {
+            Plan::Scan { .. } | Plan::Values { .. } => {}
+            Plan::Filter { input, .. }
+            | Plan::Project { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Window { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::LimitBy { input, .. } => f(input),
+            Plan::Shared { input, .. } => f(input),
+            Plan::Union { inputs, .. } => inputs.iter().for_each(f),
+            Plan::Join { left, right, .. } | Plan::SetOperation { left, right, .. } => {
+                f(left);
+                f(right);
+            }
+        }
+    }
+
+    /// Calls `f` on each expression of the node itself.
+    pub fn for_each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        match self {
+            Plan::Scan { filters, .. } => filters.iter().for_each(f),
+            Plan::Values { rows, .. } => rows.iter().flatten().for_each(f),
+            Plan::Filter { predicate, .. } => f(predicate),
+            Plan::Project { exprs, .. } => exprs.iter().for_each(f),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+                groups.iter().chain(parts).for_each(f);
+            }
+            Plan::Join { keys, residual, .. } => {
+                keys.iter().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
+            }
+            Plan::Window { partition, order, calls, .. } => {
+                partition.iter().chain(order.iter().map(|k| &k.expr)).for_each(&mut *f);
+                for call in calls {
+                    call.args.iter().for_each(&mut *f);
+                    if let WindowFunction::Aggregate(aggregate) = &call.function {
+                        aggregate.arg.iter().chain(&aggregate.filter).for_each(&mut *f);
+                    }
+                }
+            }
+            Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
+            Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
+            Plan::LimitBy { keys, offset, limit, .. } => keys.iter().chain(offset).chain(limit).for_each(f),
+            Plan::Union { .. } | Plan::SetOperation { .. } | Plan::Shared { .. } => {}
+        }
+    }
+
+    /// Calls `f` on each direct input, mutably; those that are shared become this plan's own.
+    pub fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
+        match self {
+            Plan::Scan { .. } | Plan::Values { .. } => {}
+            Plan::Filter { input, .. }
+            | Plan::Project { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Window { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::LimitBy { input, .. } => f(input),
+            Plan::Shared { input, .. } => f(Arc::make_mut(input)),
+            Plan::Union { inputs, .. } => inputs.iter_mut().for_each(f),
+            Plan::Join { left, right, .. } | Plan::SetOperation { left, right, .. } => {
+                f(left);
+                f(right);
+            }
+        }
+    }
+
+    /// Calls `f` on each expression of the node itself, mutably.
+    pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Plan::Scan { filters, .. } => filters.iter_mut().for_each(f),
+            Plan::Values { rows, .. } => rows.iter_mut().flatten().for_each(f),
+            Plan::Filter { predicate, .. } => f(predicate),
+            Plan::Project { exprs, .. } => exprs.iter_mut().for_each(f),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+                groups.iter_mut().chain(parts).for_each(f);
+            }
+            Plan::Join { keys, residual, .. } => {
+                keys.iter_mut().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
+            }
+            Plan::Window { partition, order, calls, .. } => {
+                partition.iter_mut().chain(order.iter_mut().map(|k| &mut k.expr)).for_each(&mut *f);
+                for call in calls {
+                    call.args.iter_mut().for_each(&mut *f);
+                    if let WindowFunction::Aggregate(aggregate) = &mut call.function {
+                        aggregate.arg.iter_mut().chain(&mut aggregate.filter).for_each(&mut *f);
+                    }
+                }
+            }
+            Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
+            Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),
+            Plan::LimitBy { keys, offset, limit, .. } => keys.iter_mut().chain(offset).chain(limit).for_each(f),
+            Plan::Union { .. } | Plan::SetOperation { .. } | Plan::Shared { .. } => {}
+        }
+    }
 }
 
 /// A bound statement.
@@ -472,6 +630,31 @@ pub enum Statement {
     },
     /// `SHOW TABLES`, `DESCRIBE t` and the like are bound to `Query(Values …)` by the binder.
     Nothing,
+}
+
+impl Statement {
+    /// The plans it runs.
+    pub fn plans_mut(&mut self) -> Vec<&mut Plan> {
+        match self {
+            Statement::Query(plan)
+            | Statement::Insert { source: plan, .. }
+            | Statement::CreateTableAs { source: plan, .. }
+            | Statement::Update { input: plan, .. }
+            | Statement::Delete { input: plan, .. } => vec![plan],
+            Statement::Lock { input, output, .. } => vec![input, output],
+            Statement::Explain(inner) => inner.plans_mut(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Expressions over the rows of its one plan.
+    pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Statement::Update { assignments, .. } => assignments.iter_mut().map(|(_, e)| e).collect(),
+            Statement::Explain(inner) => inner.exprs_mut(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What the binder needs to know about the database: schemas, not storage.

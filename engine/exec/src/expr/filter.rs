@@ -17,6 +17,23 @@ pub(crate) fn filter_rows(exprs: &[Expr], batch: &Batch, rows: Rows<'_>, context
     Evaluator { batch, context }.conjunction(exprs, rows)
 }
 
+/// Selected rows of the batch for which an expression is true, and those for which it is null.
+pub(crate) fn truths(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<(Selection, Selection)> {
+    let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+    let vector = Evaluator { batch, context }.eval(expr, rows)?;
+    let truth = Truth::new(&vector);
+    let constant = matches!(vector.form(), nacre_column::Form::Constant(_));
+    let (mut yes, mut unknown) = (Vec::new(), Vec::new());
+    for row in rows.iter() {
+        match truth.get(if constant { 0 } else { row }) {
+            Some(true) => yes.push(row as u32),
+            Some(false) => {}
+            None => unknown.push(row as u32),
+        }
+    }
+    Ok((yes, unknown))
+}
+
 impl Evaluator<'_> {
     // The one place that decides in which order clauses run and how: the adaptive scan will time them here.
     fn conjunction(&self, exprs: &[Expr], rows: Rows<'_>) -> Result<Selection> {

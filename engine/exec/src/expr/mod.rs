@@ -31,7 +31,7 @@ pub use filter::filter;
 
 pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
-pub(crate) use filter::filter_rows;
+pub(crate) use filter::{filter_rows, truths};
 pub(crate) use interval::{comparable as interval_comparable, compare_values};
 
 use crate::Context;

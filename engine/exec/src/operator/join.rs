@@ -32,6 +32,9 @@ pub(crate) struct Build {
     /// Rows of group `g`: `members[starts[g]..starts[g + 1]]`.
     starts: Vec<u32>,
     members: Vec<u32>,
+    /// Whether there was any row, and any with a null in its key.
+    any_row: bool,
+    any_null: bool,
 }
 
 /// A left batch on its way.
@@ -45,6 +48,8 @@ struct Probe {
     done: usize,
     /// Which of `rows` found a partner, where that is needed.
     matched: Vec<bool>,
+    /// `MarkIn`: for which of `rows` a comparison was null.
+    unknown: Vec<bool>,
 }
 
 /// Pairs of rows that share a key.
@@ -91,6 +96,8 @@ impl Build {
             group_of: Vec::new(),
             starts: Vec::new(),
             members: Vec::new(),
+            any_row: false,
+            any_null: false,
         }
     }
 
@@ -110,6 +117,8 @@ impl Build {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);
+        self.any_row |= !rows.is_empty();
+        self.any_null |= usable.as_ref().is_some_and(|usable| usable.len() < rows.count());
         let mut groups = Vec::new();
         match usable {
             None => {
@@ -161,12 +170,13 @@ impl Build {
 
 /// Nothing on the right: nothing of the left can come out either.
 fn has_no_rows(build: &Build, kind: JoinKind) -> bool {
-    let needs_partner = matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+    use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
+    let needs_partner = matches!(kind, Inner | Semi | Right | RightSemi | RightAnti);
     needs_partner && build.members.is_empty()
 }
 
 fn keeps_right(kind: JoinKind) -> bool {
-    matches!(kind, JoinKind::Right | JoinKind::Full)
+    matches!(kind, JoinKind::Right | JoinKind::Full | JoinKind::RightSemi | JoinKind::RightAnti)
 }
 
 impl HashJoin {
@@ -201,16 +211,39 @@ impl HashJoin {
     }
 
     fn keeps_left(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full)
+        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full | JoinKind::Single)
+    }
+
+    /// Whether left rows come out at most once, by themselves, when all their partners are known.
+    fn judges_left(&self) -> bool {
+        use JoinKind::{Anti, Mark, MarkIn, Semi};
+        matches!(self.spec.kind, Semi | Anti | Mark | MarkIn)
+    }
+
+    /// Whether right rows come out by themselves, when all their partners are known.
+    fn judges_right(&self) -> bool {
+        matches!(self.spec.kind, JoinKind::RightSemi | JoinKind::RightAnti)
     }
 
     fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = evaluate_all(&self.left_keys, &batch, context)?;
         let mut groups = Vec::new();
+        let mut unknown = Vec::new();
+        let nullable = self.spec.kind == JoinKind::MarkIn && self.residual.is_none();
+        if self.spec.kind == JoinKind::MarkIn {
+            // Comparing with a null among others says nothing, comparing with nothing says no.
+            unknown = vec![nullable && self.build.any_null; rows.count()];
+        }
         match without_nulls(&keys, rows) {
             None => self.build.grouper.lookup(&keys, rows, &mut self.seen, &mut groups)?,
             Some(usable) => {
+                if nullable && self.build.any_row {
+                    let mut with_key = usable.iter().peekable();
+                    for (unknown, row) in unknown.iter_mut().zip(rows.iter()) {
+                        *unknown |= with_key.next_if(|usable| **usable as usize == row).is_none();
+                    }
+                }
                 let mut found = Vec::new();
                 self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut self.seen, &mut found)?;
                 let mut with_key = usable.iter().zip(&found).peekable();
@@ -222,7 +255,23 @@ impl HashJoin {
         }
         let selected = rows.to_selection();
         let tracked = if self.residual.is_some() { selected.len() } else { 0 };
-        Ok(Probe { rows: selected, groups, at: 0, done: 0, matched: vec![false; tracked], batch })
+        if self.judges_right() && self.residual.is_none() {
+            self.mark_groups(&groups);
+        }
+        Ok(Probe { rows: selected, groups, at: 0, done: 0, matched: vec![false; tracked], unknown, batch })
+    }
+
+    /// All rows of these groups have a partner.
+    fn mark_groups(&mut self, groups: &[u32]) {
+        let (build, matched) = (&self.build, &mut self.matched);
+        for group in groups.iter().filter(|g| **g != NO_ROW) {
+            let group = *group as usize;
+            let members = &build.members[build.starts[group] as usize..build.starts[group + 1] as usize];
+            // They all have one, or none has.
+            if members.first().is_some_and(|row| !matched[*row as usize]) {
+                members.iter().for_each(|row| matched[*row as usize] = true);
+            }
+        }
     }
 
     /// The next pairs, at most a vector of them; none at the end of the left batch.
@@ -240,9 +289,16 @@ impl HashJoin {
             let members = if members.is_empty() && alone_in_place { &[NO_ROW] } else { members };
             let room = limits::VECTOR_ROWS - pairs.left.len();
             let taken = &members[probe.done..(probe.done + room).min(members.len())];
-            pairs.left.extend(std::iter::repeat_n(row, taken.len()));
-            pairs.ordinals.extend(std::iter::repeat_n(probe.at as u32, taken.len()));
-            pairs.right.extend_from_slice(taken);
+            if self.judges_right() {
+                // Who has a partner needs no other.
+                pairs.right.extend(taken.iter().filter(|row| !self.matched[**row as usize]));
+                pairs.left.resize(pairs.right.len(), row);
+                pairs.ordinals.resize(pairs.right.len(), probe.at as u32);
+            } else {
+                pairs.left.extend(std::iter::repeat_n(row, taken.len()));
+                pairs.ordinals.extend(std::iter::repeat_n(probe.at as u32, taken.len()));
+                pairs.right.extend_from_slice(taken);
+            }
             probe.done += taken.len();
             if probe.done == members.len() {
                 probe.at += 1;
@@ -274,11 +330,27 @@ impl HashJoin {
             }
             let mut batch = self.pair_batch(probe, &pairs);
             if let Some(residual) = &self.residual {
-                let passed = expr::filter(residual, &batch, context)?;
+                let passed = if self.spec.kind == JoinKind::MarkIn {
+                    let (passed, unknown) = expr::truths(&residual[0], &batch, context)?;
+                    for at in unknown {
+                        probe.unknown[pairs.ordinals[at as usize] as usize] = true;
+                    }
+                    passed
+                } else {
+                    expr::filter(residual, &batch, context)?
+                };
                 for at in &passed {
-                    probe.matched[pairs.ordinals[*at as usize] as usize] = true;
+                    let matched = &mut probe.matched[pairs.ordinals[*at as usize] as usize];
+                    if self.spec.kind == JoinKind::Single && *matched {
+                        return Err(more_than_one());
+                    }
+                    *matched = true;
                 }
                 batch.selection = Some(passed);
+            } else if self.spec.kind == JoinKind::Single
+                && (probe.done > 0 || pairs.ordinals.windows(2).any(|pair| pair[0] == pair[1]))
+            {
+                return Err(more_than_one());
             }
             if self.keeps_right() {
                 for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
@@ -287,8 +359,7 @@ impl HashJoin {
                     }
                 }
             }
-            let left_only = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
-            if !left_only && batch.selected() > 0 {
+            if !self.judges_left() && !self.judges_right() && batch.selected() > 0 {
                 return Ok(Some(super::settle(batch)));
             }
         }
@@ -306,13 +377,28 @@ impl HashJoin {
         Some(Batch::new(columns, alone.len()))
     }
 
-    /// Semi and anti joins: the left rows that are kept.
+    /// Semi, anti and mark joins: the left rows that are kept.
     fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
         let wanted = self.spec.kind == JoinKind::Semi;
         let has_partner = |at: usize| match self.residual {
             Some(_) => probe.matched[at],
             None => probe.groups[at] != NO_ROW,
         };
+        if self.spec.kind.marks() {
+            let len = probe.batch.rows;
+            let (mut marks, mut validity) = (vec![false; len], nacre_column::Bitmap::filled(len, true));
+            let mut any_null = false;
+            for (at, row) in probe.rows.iter().enumerate() {
+                marks[*row as usize] = has_partner(at);
+                if !has_partner(at) && probe.unknown.get(at).copied().unwrap_or(false) {
+                    validity.set(*row as usize, false);
+                    any_null = true;
+                }
+            }
+            let marks = nacre_column::Values::Bool(marks);
+            probe.batch.columns.push(Arc::new(Vector::new(DataType::Boolean, marks, any_null.then_some(validity))));
+            return Some(probe.batch);
+        }
         let kept: Vec<u32> =
             (0..probe.rows.len()).filter(|at| has_partner(*at) == wanted).map(|at| probe.rows[at]).collect();
         if kept.is_empty() {
@@ -324,8 +410,9 @@ impl HashJoin {
 
     fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
+        let wanted = self.spec.kind == JoinKind::RightSemi;
         while self.unmatched_at < self.matched.len() && alone.len() < limits::VECTOR_ROWS {
-            if !self.matched[self.unmatched_at] {
+            if self.matched[self.unmatched_at] == wanted {
                 alone.push(self.unmatched_at as u32);
             }
             self.unmatched_at += 1;
@@ -333,10 +420,17 @@ impl HashJoin {
         if alone.is_empty() {
             return None;
         }
-        let mut columns = nulls(&self.spec.left_types, alone.len());
+        let mut columns = if self.judges_right() { Vec::new() } else { nulls(&self.spec.left_types, alone.len()) };
         columns.extend(self.build.rows.take(&alone));
         Some(Batch::new(columns, alone.len()))
     }
+}
+
+#[cold]
+fn more_than_one() -> nacre_types::Error {
+    nacre_types::Error::type_error("a subquery used as a value has more than one row")
+        .with_sqlstate("21000")
+        .with_hint("add LIMIT 1 or an aggregate")
 }
 
 fn evaluate_all(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Vec<Arc<Vector>>> {
@@ -386,14 +480,14 @@ impl Operator for HashJoin {
                 }
                 continue;
             };
-            let left_only = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
-            if (!left_only || self.residual.is_some())
+            let judges = self.judges_left() || self.judges_right();
+            if (!judges || self.residual.is_some())
                 && let Some(batch) = self.advance(&mut probe, context)?
             {
                 self.probe = Some(probe);
                 return Ok(Step::Batch(batch));
             }
-            let rest = if left_only {
+            let rest = if self.judges_left() {
                 self.left_kept(probe)
             } else if self.keeps_left() && self.residual.is_some() {
                 self.left_alone(&probe)

@@ -20,7 +20,8 @@ impl Limit {
     }
 }
 
-fn rows(expr: &Option<Expr>, absent: u64, what: &str, context: &Context<'_>) -> Result<u64> {
+/// A count of rows; `absent` when there is none.
+pub(super) fn rows(expr: &Option<Expr>, absent: u64, what: &str, context: &Context<'_>) -> Result<u64> {
     let Some(expr) = expr else { return Ok(absent) };
     match expr::evaluate_constant(expr, context)? {
         Value::Null => Ok(absent),

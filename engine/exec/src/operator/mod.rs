@@ -6,8 +6,10 @@ mod aggregate;
 mod collect;
 mod join;
 mod limit;
+mod limit_by;
 mod row;
 mod set;
+mod shared;
 mod sort;
 mod sort_key;
 #[cfg(test)]
@@ -18,8 +20,10 @@ pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
 pub(crate) use join::{Build, HashJoin, JoinSpec};
 pub(crate) use limit::Limit;
+pub(crate) use limit_by::LimitBy;
 pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set::{SetOperation, Union};
+pub(crate) use shared::{Buffer, SharedScan};
 pub(crate) use sort::Sort;
 pub(crate) use window::Window;
 

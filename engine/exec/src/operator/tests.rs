@@ -199,7 +199,7 @@ fn join_model(
             if matches(l, r) {
                 matched = true;
                 right_matched[at] = true;
-                if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+                if kind.sides() == (true, true) {
                     out.push([&l[..], &r[..]].concat());
                 }
             }
@@ -207,9 +207,14 @@ fn join_model(
         match kind {
             JoinKind::Semi if matched => out.push(l.clone()),
             JoinKind::Anti if !matched => out.push(l.clone()),
+            JoinKind::Mark => out.push([&l[..], &[Value::Boolean(matched)]].concat()),
             JoinKind::Left | JoinKind::Full if !matched => out.push([&l[..], &vec![Value::Null; widths.1]].concat()),
             _ => {}
         }
+    }
+    if matches!(kind, JoinKind::RightSemi | JoinKind::RightAnti) {
+        let wanted = kind == JoinKind::RightSemi;
+        out.extend(right.iter().zip(&right_matched).filter(|(_, m)| **m == wanted).map(|(r, _)| r.clone()));
     }
     if matches!(kind, JoinKind::Right | JoinKind::Full) {
         for (r, _) in right.iter().zip(right_matched).filter(|(_, matched)| !matched) {
@@ -225,7 +230,7 @@ fn joins_agree_with_a_model() {
     let mut random = Random(99);
     use JoinKind::*;
     let (left_types, right_types) = ([I64, DataType::TEXT, I64], [DataType::TEXT, I64]);
-    for kind in [Inner, Left, Right, Full, Semi, Anti] {
+    for kind in [Inner, Left, Right, Full, Semi, Anti, Mark, RightSemi, RightAnti] {
         for keys in [0, 1, 2] {
             for with_residual in [false, true] {
                 for (n, m) in [(150, 120), (0, 5), (5, 0), (60, 1)] {

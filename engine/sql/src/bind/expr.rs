@@ -61,7 +61,10 @@ impl<'a> Binder<'a> {
                 return Err(Error::syntax("DEFAULT is only a value in INSERT and UPDATE").at(at));
             }
         }
-        Err(env.scope.unknown_column(table, &ident.value, env.aliases).at(at))
+        if let Some(expr) = self.outer_column(table, &ident.value, at)? {
+            return Ok(expr);
+        }
+        Err(self.unknown_column(env, table, &ident.value).at(at))
     }
 
     fn compound(&mut self, parts: &[ast::Ident], env: &mut Env<'_>) -> Result<Expr> {
@@ -233,11 +236,11 @@ impl<'a> Binder<'a> {
                 self.trim(trim_where.as_ref(), what, expr, env)
             }
             E::Collate { .. } => Err(unsupported("COLLATE")),
-            E::InSubquery { .. } => Err(unsupported("IN with a subquery")),
-            E::Exists { .. } => Err(unsupported("EXISTS")),
-            E::Subquery(_) => Err(unsupported("a subquery as an expression")),
-            E::AnyOp { .. } => Err(unsupported("ANY")),
-            E::AllOp { .. } => Err(unsupported("ALL")),
+            E::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated, env),
+            E::Exists { subquery, negated } => self.exists(subquery, *negated, env),
+            E::Subquery(query) => self.scalar_subquery(query, env),
+            E::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, env),
+            E::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, env),
             E::GroupingSets(_) => Err(unsupported("GROUPING SETS")),
             E::Cube(_) => Err(unsupported("CUBE")),
             E::Rollup(_) => Err(unsupported("ROLLUP")),
@@ -456,7 +459,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn operator(op: &Op) -> Option<BinaryOp> {
+pub(crate) fn operator(op: &Op) -> Option<BinaryOp> {
     Some(match op {
         Op::Plus => BinaryOp::Add,
         Op::Minus => BinaryOp::Subtract,

@@ -2,21 +2,33 @@
 
 use super::scope::{Merged, Scope};
 use super::{Binder, Env, MAX_TABLES, place, position, table_name, unsupported};
-use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction, SubqueryKind};
 use crate::optimize::shift_columns;
 use crate::plan::{JoinKind, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+
+/// What a table to the right asks of the row of those to the left.
+pub(crate) struct Lateral {
+    frame: u32,
+    args: Vec<Expr>,
+}
 
 impl<'a> Binder<'a> {
     /// The whole clause; nothing at all is one row without columns.
     pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
         let mut all: Option<(Plan, Scope)> = None;
         for table in tables {
-            let next = self.table_with_joins(table)?;
             all = Some(match all {
-                None => next,
-                Some(left) => self.join(left, next, JoinKind::Inner, &JoinConstraint::None)?,
+                None => self.table_with_joins(table)?,
+                Some(left) if table.joins.is_empty() => {
+                    let right = self.nested(|b| b.factor_beside(&table.relation, &left.1))?;
+                    self.join(left, right, JoinKind::Inner, &JoinConstraint::None)?
+                }
+                Some(left) => {
+                    let (plan, scope) = self.table_with_joins(table)?;
+                    self.join(left, (plan, scope, None), JoinKind::Inner, &JoinConstraint::None)?
+                }
             });
         }
         Ok(all.unwrap_or_else(|| (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())))
@@ -25,7 +37,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn table_with_joins(&mut self, table: &'a ast::TableWithJoins) -> Result<(Plan, Scope)> {
         let mut left = self.nested(|b| b.factor(&table.relation))?;
         for join in &table.joins {
-            let right = self.nested(|b| b.factor(&join.relation))?;
+            let right = self.nested(|b| b.factor_beside(&join.relation, &left.1))?;
             let (kind, constraint) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
                 JoinOperator::CrossJoin(c) | JoinOperator::StraightJoin(c) => (JoinKind::Inner, c),
@@ -49,11 +61,30 @@ impl<'a> Binder<'a> {
         Ok(left)
     }
 
-    fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+    /// A table to the right of others: the rows of those may be looked at, if it is `LATERAL`.
+    fn factor_beside(&mut self, factor: &'a TableFactor, left: &Scope) -> Result<(Plan, Scope, Option<Lateral>)> {
+        if let TableFactor::Derived { lateral: true, subquery, alias, sample: None } = factor {
+            self.count_table()?;
+            let (plan, frame, args) = self.framed(left, |b| b.query(subquery))?;
+            let (plan, scope) = aliased(plan, alias.as_ref(), "")?;
+            let args: Vec<Expr> = args.into_iter().map(|(e, _)| e).collect();
+            let lateral = (!args.is_empty()).then_some(Lateral { frame, args });
+            return Ok((plan, scope, lateral));
+        }
+        let (plan, scope) = self.factor(factor)?;
+        Ok((plan, scope, None))
+    }
+
+    fn count_table(&mut self) -> Result<()> {
         self.tables += 1;
         if self.tables > MAX_TABLES {
             return Err(Error::limit(format!("FROM has more than {MAX_TABLES} tables")));
         }
+        Ok(())
+    }
+
+    fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+        self.count_table()?;
         match factor {
             TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
                 if args.is_some() {
@@ -64,11 +95,11 @@ impl<'a> Binder<'a> {
                 }
                 self.named_table(name, alias.as_ref())
             }
-            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
+            // Nothing is to the left of the first table, so LATERAL says nothing there.
+            TableFactor::Derived { subquery, alias, sample: None, .. } => {
                 let plan = self.query(subquery)?;
                 aliased(plan, alias.as_ref(), "")
             }
-            TableFactor::Derived { lateral: true, .. } => Err(unsupported("LATERAL")),
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.table_with_joins(table_with_joins),
             TableFactor::NestedJoin { .. } => Err(unsupported("an alias for a join in parentheses")),
             TableFactor::Pivot { .. } => Err(unsupported("PIVOT")),
@@ -80,14 +111,10 @@ impl<'a> Binder<'a> {
 
     fn named_table(&mut self, name: &'a ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
         if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
-            let found = self.ctes.iter().rposition(|c| c.alias.name.value.eq_ignore_ascii_case(&ident.value));
+            let found = self.ctes.iter().rposition(|c| c.cte.alias.name.value.eq_ignore_ascii_case(&ident.value));
             if let Some(at) = found {
-                // The body sees the tables before it, not itself.
-                let cte = self.ctes[at];
-                let hidden = self.ctes.split_off(at);
-                let plan = self.query(&cte.query);
-                self.ctes.extend(hidden);
-                let (plan, scope) = aliased(plan?, Some(&cte.alias), "")?;
+                let definition = &self.ctes[at].cte.alias;
+                let (plan, scope) = aliased(self.cte(at)?, Some(definition), "")?;
                 return match alias {
                     None => Ok((plan, scope)),
                     Some(_) => renamed(plan, scope, alias),
@@ -117,7 +144,7 @@ impl<'a> Binder<'a> {
     fn join(
         &mut self,
         (left, left_scope): (Plan, Scope),
-        (right, right_scope): (Plan, Scope),
+        (right, right_scope, lateral): (Plan, Scope, Option<Lateral>),
         kind: JoinKind,
         constraint: &'a JoinConstraint,
     ) -> Result<(Plan, Scope)> {
@@ -177,9 +204,12 @@ impl<'a> Binder<'a> {
                 condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
             }
         }
-        let plan =
-            Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys: Vec::new(), residual: condition };
-        Ok((plan, scope))
+        if let Some(Lateral { frame, args }) = lateral {
+            let plan = crate::unnest::lateral(left, right, kind, (frame, args), condition, &mut self.numbers)?;
+            return Ok((plan, scope));
+        }
+        let (left, right) = (Box::new(left), Box::new(right));
+        Ok((Plan::Join { left, right, kind, keys: Vec::new(), residual: condition }, scope))
     }
 
     /// Equality of the named columns; each pair becomes one name in scope.
@@ -262,7 +292,8 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Column(at) => input(*at),
         ExprKind::Literal(value) => value.is_null(),
-        ExprKind::Parameter(_) => true,
+        ExprKind::Parameter(_) | ExprKind::Outer { .. } => true,
+        ExprKind::Subquery(sub) => sub.kind != SubqueryKind::Exists,
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
         ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
         ExprKind::Case { branches, otherwise } => match otherwise {

@@ -63,7 +63,6 @@ fn groups(plan: &Plan) -> bool {
         | Plan::Limit { input, .. } => groups(input),
         // What a window computes may depend on rows that are not locked.
         Plan::Window { .. } => true,
-        Plan::Scan { .. } | Plan::Values { .. } | Plan::Join { .. } => false,
-        Plan::Union { .. } | Plan::SetOperation { .. } => false,
+        _ => false,
     }
 }

@@ -23,6 +23,7 @@ mod select;
 mod set;
 mod set_option;
 mod show;
+mod subquery;
 mod types;
 mod upsert;
 mod view;
@@ -31,6 +32,7 @@ mod window;
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::parse::{Parsed, position};
 use crate::plan::{Catalog, Statement};
+pub(crate) use from::nullable;
 use nacre_types::{DataType, Error, Position, Result, TableSchema};
 use scope::{Scope, with_suggestion};
 use sqlparser::ast;
@@ -55,7 +57,11 @@ struct Binder<'a> {
     /// Types decided so far; `Null` is undecided.
     parameters: Vec<DataType>,
     /// Common table expressions in scope, innermost last.
-    ctes: Vec<&'a ast::Cte>,
+    ctes: Vec<query::Cte<'a>>,
+    /// Rows of enclosing queries that the one being bound may refer to, innermost last.
+    frames: Vec<subquery::Frame>,
+    /// Numbers for frames and shared plans, each used once.
+    numbers: u32,
     depth: usize,
     queries: usize,
     /// Tables of the current `FROM`.
@@ -108,6 +114,7 @@ pub(crate) fn bind_statement(
 ) -> Result<(Statement, Vec<DataType>)> {
     let mut binder = Binder::new(catalog, natural, parsed.parameter_names().len(), parsed.text());
     let statement = binder.statement(&parsed.statement)?;
+    let statement = crate::unnest::statement(statement, &mut binder.numbers)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {
         if *t == DataType::Null {
@@ -129,6 +136,8 @@ impl<'a> Binder<'a> {
             natural,
             parameters: vec![DataType::Null; parameters],
             ctes: Vec::new(),
+            frames: Vec::new(),
+            numbers: 0,
             depth: 0,
             queries: 0,
             tables: 0,
@@ -184,6 +193,12 @@ impl<'a> Binder<'a> {
             S::ShowVariable { variable } => self.show_words(variable),
             _ => Err(unsupported(statement_name(statement))),
         }
+    }
+
+    /// A number not used before in this statement.
+    fn fresh(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
     }
 
     /// Runs one level deeper; too deep is an error instead of a stack overflow.

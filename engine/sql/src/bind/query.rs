@@ -7,8 +7,41 @@ use crate::expr::{Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, SetExpr};
+use std::sync::Arc;
+
+/// A common table expression in scope.
+pub(crate) struct Cte<'a> {
+    pub cte: &'a ast::Cte,
+    /// How many enclosing rows its body sees.
+    pub frames: usize,
+    /// Its number and plan, once somebody used it.
+    pub bound: Option<(u32, Arc<Plan>)>,
+}
 
 impl<'a> Binder<'a> {
+    /// The plan of a common table expression: bound once, however often it is used.
+    pub(crate) fn cte(&mut self, at: usize) -> Result<Plan> {
+        let (cte, frames) = (self.ctes[at].cte, self.ctes[at].frames);
+        if self.ctes[at].bound.is_none() {
+            // The body sees the tables before it, not itself, and the enclosing rows of where it stands.
+            let hidden = self.ctes.split_off(at);
+            let inner = self.frames.split_off(frames.min(self.frames.len()));
+            let plan = self.query(&cte.query);
+            self.ctes.extend(hidden);
+            self.frames.extend(inner);
+            let id = self.fresh();
+            self.ctes[at].bound = Some((id, Arc::new(plan?)));
+        }
+        let (id, input) = match &self.ctes[at].bound {
+            Some((id, plan)) => (*id, plan.clone()),
+            None => return Err(unsupported("this form of WITH")),
+        };
+        match cte.materialized {
+            Some(ast::CteAsMaterialized::NotMaterialized) => Ok((*input).clone()),
+            _ => Ok(Plan::Shared { id, input }),
+        }
+    }
+
     pub(crate) fn query(&mut self, query: &'a ast::Query) -> Result<Plan> {
         if !query.locks.is_empty() {
             return Err(unsupported("FOR UPDATE or FOR SHARE inside a statement"));
@@ -46,7 +79,7 @@ impl<'a> Binder<'a> {
                     let error = Error::already_exists(format!("WITH names {} twice", name.value));
                     return Err(error.with_sqlstate("42712").at(position(name.span.start)));
                 }
-                self.ctes.push(cte);
+                self.ctes.push(Cte { cte, frames: self.frames.len(), bound: None });
             }
         }
         let plan = self.body(&query.body, query.order_by.as_ref());

@@ -74,9 +74,10 @@ impl<'a> Binder<'a> {
         views.push(key);
         let mut inner = Binder::new(self.catalog, &[], 0, "");
         (inner.depth, inner.queries, inner.views) = (self.depth, self.queries, views);
+        inner.numbers = self.numbers;
         let plan = inner.query(&create.query);
-        let queries = inner.queries;
-        self.queries = queries;
+        let (queries, numbers) = (inner.queries, inner.numbers);
+        (self.queries, self.numbers) = (queries, numbers);
         // A place in the view's text would mislead.
         let plan = plan.map_err(|e| {
             Error::new(e.kind(), format!("view {}: {}", view.name, e.message())).with_sqlstate(e.sqlstate())

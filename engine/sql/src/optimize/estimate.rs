@@ -31,6 +31,8 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
             let (l, r) = (rows(left, catalog), rows(right, catalog));
             match kind {
                 JoinKind::Semi | JoinKind::Anti => l / 2.0,
+                JoinKind::RightSemi | JoinKind::RightAnti => r / 2.0,
+                JoinKind::Mark | JoinKind::MarkIn | JoinKind::Single => l,
                 _ if keys.is_empty() => l * r,
                 _ => l.max(r),
             }
@@ -41,6 +43,8 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
             Some(ExprKind::Literal(Value::Int(n))) => rows(input, catalog).min(*n as f64),
             _ => rows(input, catalog),
         },
+        Plan::LimitBy { input, .. } => rows(input, catalog) / 2.0,
+        Plan::Shared { input, .. } => rows(input, catalog),
     };
     rows.max(1.0)
 }

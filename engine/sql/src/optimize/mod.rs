@@ -10,9 +10,12 @@ mod join;
 mod prune;
 mod push;
 
-pub(crate) use columns::shift_columns;
+pub(crate) use columns::{all, conjuncts, only, remap, shift_columns, substitute};
+pub(crate) use push::{filter, key};
 
 use crate::plan::{Catalog, Plan, Statement};
+use nacre_types::hash::Map;
+use std::sync::Arc;
 
 /// Optimises every plan of a statement.
 pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement {
@@ -41,6 +44,23 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
     }
 }
 
-fn query(plan: Plan, catalog: &dyn Catalog) -> Plan {
+fn query(mut plan: Plan, catalog: &dyn Catalog) -> Plan {
+    shared(&mut plan, &mut Map::default(), catalog);
     prune::prune_root(push::push(plan, Vec::new(), catalog))
+}
+
+/// Optimises what is computed once, once; for everything else it is a leaf.
+fn shared(plan: &mut Plan, done: &mut Map<u32, Arc<Plan>>, catalog: &dyn Catalog) {
+    let Plan::Shared { id, input } = plan else {
+        return plan.for_each_input_mut(&mut |p| shared(p, done, catalog));
+    };
+    if let Some(known) = done.get(id) {
+        *input = known.clone();
+        return;
+    }
+    let mut inner = (**input).clone();
+    shared(&mut inner, done, catalog);
+    let inner = push::push(inner, Vec::new(), catalog);
+    *input = Arc::new(prune::prune_root(inner));
+    done.insert(*id, input.clone());
 }

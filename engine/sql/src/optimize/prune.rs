@@ -3,7 +3,7 @@
 
 use super::columns::{columns, remap};
 use crate::expr::{Expr, ExprKind};
-use crate::plan::{Field, JoinKind, Plan};
+use crate::plan::{Field, Plan};
 
 /// New position of each old output column; none for those nobody asked for.
 type Map = Vec<Option<usize>>;
@@ -158,8 +158,17 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
         Plan::Join { left, right, kind, mut keys, mut residual } => {
             let width = left.fields().len();
             let right_width = right.fields().len();
-            needed.resize(width + right_width, false);
-            let mut need_left = needed.clone();
+            let (keeps_left, keeps_right) = kind.sides();
+            let mut need_left = match (keeps_left, keeps_right) {
+                (false, _) => vec![false; width],
+                (true, _) => needed.iter().copied().take(width).collect(),
+            };
+            match (keeps_left, keeps_right) {
+                (true, true) => need_left.extend(needed.iter().skip(width)),
+                (false, _) => need_left.extend(&needed),
+                (true, false) => {}
+            }
+            need_left.resize(width + right_width, false);
             if let Some(residual) = &residual {
                 mark(residual, &mut need_left);
             }
@@ -181,8 +190,15 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             if let Some(residual) = &mut residual {
                 moved(residual, &map);
             }
-            if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
-                map.truncate(width);
+            match (keeps_left, keeps_right) {
+                (true, true) => {}
+                (true, false) => {
+                    map.truncate(width);
+                    if kind.marks() {
+                        map.push(Some(new_width));
+                    }
+                }
+                (false, _) => map = map.split_off(width).into_iter().map(|to| to.map(|at| at - new_width)).collect(),
             }
             (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
         }
@@ -230,6 +246,17 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
         Plan::Limit { input, offset, limit } => {
             let (input, map) = prune(*input, needed);
             (Plan::Limit { input: Box::new(input), offset, limit }, map)
+        }
+        Plan::LimitBy { input, mut keys, offset, limit } => {
+            keys.iter().for_each(|k| mark(k, &mut needed));
+            let (input, map) = prune(*input, needed);
+            keys.iter_mut().for_each(|k| moved(k, &map));
+            (Plan::LimitBy { input: Box::new(input), keys, offset, limit }, map)
+        }
+        // Others read it too.
+        Plan::Shared { .. } => {
+            let map = (0..needed.len()).map(Some).collect();
+            (plan, map)
         }
     }
 }

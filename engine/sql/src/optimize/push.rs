@@ -18,7 +18,11 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             }
             Plan::Scan { table, projection, filters }
         }
-        Plan::Values { .. } => filter(plan, conditions),
+        Plan::Values { .. } | Plan::Shared { .. } => filter(plan, conditions),
+        Plan::LimitBy { input, keys, offset, limit } => {
+            let input = Box::new(push(*input, Vec::new(), catalog));
+            filter(Plan::LimitBy { input, keys, offset, limit }, conditions)
+        }
         Plan::Filter { input, predicate } => {
             let mut list = Vec::new();
             conjuncts(predicate, &mut list);
@@ -78,7 +82,23 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             if let Some(residual) = residual {
                 conjuncts(residual, &mut on);
             }
+            // Its residual is three-valued, and its keys were found when it was made.
+            if kind == JoinKind::MarkIn {
+                let width = left.fields().len();
+                let (down, above): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|c| only(c, &|at| at < width));
+                let (left, right) = (push(*left, down, catalog), push(*right, Vec::new(), catalog));
+                let residual = (!on.is_empty()).then(|| all(on));
+                let (left, right) = (Box::new(left), Box::new(right));
+                return filter(Plan::Join { left, right, kind, keys, residual }, above);
+            }
             let (kind, conditions) = simplify(kind, left.fields().len(), conditions);
+            if kind == JoinKind::Semi && keys.is_empty() && is_lookup(&left, &right, &on) {
+                let residual = if on.is_empty() { None } else { Some(all(on)) };
+                let fields = left.fields();
+                let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+                let join = Plan::Join { left, right, kind: JoinKind::Inner, keys, residual };
+                return Plan::Project { input: Box::new(push(join, conditions, catalog)), exprs, fields };
+            }
             if kind == JoinKind::Inner && keys.is_empty() {
                 let residual = if on.is_empty() { None } else { Some(all(on)) };
                 return push(Plan::Join { left, right, kind, keys, residual }, conditions, catalog);
@@ -86,6 +106,20 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             outer(*left, *right, kind, keys, on, conditions, catalog)
         }
     }
+}
+
+/// Whether a semi join finds at most one partner, so that it may be ordered among inner joins.
+fn is_lookup(left: &Plan, right: &Plan, on: &[Expr]) -> bool {
+    let width = left.fields().len();
+    let mut fixed = Vec::new();
+    for condition in on {
+        if let Ok((_, r)) = key(condition.clone(), width)
+            && let ExprKind::Column(at) = r.kind
+        {
+            fixed.push(at);
+        }
+    }
+    !fixed.is_empty() && crate::unnest::unique_on(right, &|at| fixed.contains(&at))
 }
 
 const ZERO: Expr = Expr { kind: ExprKind::Literal(Value::Int(0)), data_type: nacre_types::DataType::Int64 };
@@ -175,7 +209,9 @@ fn outer(
     for condition in conditions {
         let left_only = is_left(&condition);
         match kind {
-            JoinKind::Left | JoinKind::Semi | JoinKind::Anti if left_only => to_left.push(condition),
+            JoinKind::Left | JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::Single if left_only => {
+                to_left.push(condition)
+            }
             JoinKind::Right if is_right(&condition) => to_right.push(condition),
             _ => above.push(condition),
         }
@@ -183,7 +219,11 @@ fn outer(
     for condition in on {
         match kind {
             // What the join condition says about the side that may be padded, that side can check itself.
-            JoinKind::Left | JoinKind::Semi | JoinKind::Anti if is_right(&condition) => to_right.push(condition),
+            JoinKind::Left | JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::Single
+                if is_right(&condition) =>
+            {
+                to_right.push(condition)
+            }
             JoinKind::Right | JoinKind::Semi if is_left(&condition) => to_left.push(condition),
             _ => match key(condition, width) {
                 Ok(pair) => keys.push(pair),

@@ -1,0 +1,56 @@
+//! `LIMIT` for each combination of keys by itself, in the order rows come.
+
+use super::limit::rows;
+use crate::context::{Context, Operator, Step, pull};
+use crate::expr::{self, Rows};
+use crate::group::Grouper;
+use nacre_sql::expr::Expr;
+use nacre_types::Result;
+
+/// Counts the rows of each group as they go by.
+pub(crate) struct LimitBy {
+    input: Box<dyn Operator>,
+    keys: Vec<Expr>,
+    offset: Option<Expr>,
+    limit: Option<Expr>,
+    grouper: Grouper,
+    /// Rows seen of each group.
+    seen: Vec<u64>,
+}
+
+impl LimitBy {
+    pub fn new(input: Box<dyn Operator>, keys: Vec<Expr>, offset: Option<Expr>, limit: Option<Expr>) -> LimitBy {
+        let types: Vec<_> = keys.iter().map(|k| k.data_type).collect();
+        LimitBy { input, keys, offset, limit, grouper: Grouper::new(&types), seen: Vec::new() }
+    }
+}
+
+impl Operator for LimitBy {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let skip = rows(&self.offset, 0, "OFFSET", context)?;
+        let end = skip.saturating_add(rows(&self.limit, u64::MAX, "LIMIT", context)?);
+        while let Some(mut batch) = pull!(self.input, context) {
+            context.check_cancelled()?;
+            let keys =
+                self.keys.iter().map(|k| expr::evaluate_shared(k, &batch, context)).collect::<Result<Vec<_>>>()?;
+            let selected = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+            let mut groups = Vec::new();
+            self.grouper.assign(&keys, selected, &mut groups)?;
+            self.seen.resize(self.grouper.groups(), 0);
+            let mut passed = Vec::new();
+            for (row, group) in selected.iter().zip(&groups) {
+                let seen = &mut self.seen[*group as usize];
+                if *seen >= skip && *seen < end {
+                    passed.push(row as u32);
+                }
+                *seen += 1;
+            }
+            context.check_memory("limit", self.grouper.memory_bytes() + self.seen.len() * 8)?;
+            if !passed.is_empty() {
+                batch.selection = Some(passed);
+                return Ok(Step::Batch(super::settle(batch)));
+            }
+        }
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,96 @@
+//! Which plans that are used several times are computed once: those used once are put where they are used, and
+//! so are those that are cheap to compute again, because conditions can then be pushed into each.
+
+use crate::expr::{Expr, ExprKind};
+use crate::plan::{Plan, Statement};
+use nacre_types::hash::Map;
+use std::sync::Arc;
+
+/// Inlines what need not be shared.
+pub(super) fn inline(statement: &mut Statement) {
+    let mut uses = Map::default();
+    for plan in statement.plans_mut() {
+        count(plan, &mut uses);
+    }
+    for expr in statement.exprs_mut() {
+        count_in(expr, &mut uses);
+    }
+    if uses.is_empty() {
+        return;
+    }
+    let mut inliner = Inliner { uses, kept: Map::default() };
+    for plan in statement.plans_mut() {
+        let old = std::mem::replace(plan, super::one_empty_row());
+        *plan = inliner.plan(old);
+    }
+    for expr in statement.exprs_mut() {
+        inliner.expr(expr);
+    }
+}
+
+fn count(plan: &Plan, uses: &mut Map<u32, usize>) {
+    if let Plan::Shared { id, .. } = plan {
+        let uses = uses.entry(*id).or_insert(0);
+        *uses += 1;
+        if *uses > 1 {
+            return;
+        }
+    }
+    plan.for_each_expr(&mut |e| count_in(e, uses));
+    plan.for_each_input(&mut |p| count(p, uses));
+}
+
+fn count_in(expr: &Expr, uses: &mut Map<u32, usize>) {
+    if let ExprKind::Subquery(sub) = &expr.kind {
+        count(&sub.plan, uses);
+    }
+    expr.for_each_child(&mut |e| count_in(e, uses));
+}
+
+struct Inliner {
+    uses: Map<u32, usize>,
+    kept: Map<u32, Arc<Plan>>,
+}
+
+impl Inliner {
+    fn plan(&mut self, mut plan: Plan) -> Plan {
+        if let Plan::Shared { id, input } = plan {
+            if self.uses.get(&id).copied().unwrap_or(0) < 2 || is_cheap(&input) {
+                let input = Arc::try_unwrap(input).unwrap_or_else(|shared| (*shared).clone());
+                return self.plan(input);
+            }
+            let input = match self.kept.get(&id) {
+                Some(known) => known.clone(),
+                None => {
+                    let new = Arc::new(self.plan((*input).clone()));
+                    self.kept.insert(id, new.clone());
+                    new
+                }
+            };
+            return Plan::Shared { id, input };
+        }
+        plan.for_each_expr_mut(&mut |e| self.expr(e));
+        plan.for_each_input_mut(&mut |p| {
+            let input = std::mem::replace(p, super::one_empty_row());
+            *p = self.plan(input);
+        });
+        plan
+    }
+
+    fn expr(&mut self, expr: &mut Expr) {
+        if let ExprKind::Subquery(sub) = &mut expr.kind {
+            let plan = std::mem::replace(&mut sub.plan, super::one_empty_row());
+            sub.plan = self.plan(plan);
+        }
+        expr.for_each_child_mut(&mut |e| self.expr(e));
+    }
+}
+
+/// Whether a plan only reads a table, row by row.
+fn is_cheap(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. } | Plan::Values { .. } => true,
+        Plan::Filter { input, .. } | Plan::Project { input, .. } => is_cheap(input),
+        _ => false,
+    }
+}

@@ -1,0 +1,230 @@
+//! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
+
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::plan::{Field, JoinKind, Plan};
+use nacre_types::{DataType, Value};
+
+/// Whether an expression has a subquery in it.
+pub(super) fn has_subquery(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Subquery(_)) {
+        return true;
+    }
+    let mut found = false;
+    expr.for_each_child(&mut |e| found |= has_subquery(e));
+    found
+}
+
+/// Whether an expression refers to the row of this frame.
+pub(super) fn is_outer(expr: &Expr, frame: u32) -> bool {
+    match &expr.kind {
+        ExprKind::Outer { frame: f, .. } => *f == frame,
+        ExprKind::Subquery(sub) if correlated(&sub.plan, frame) => true,
+        _ => {
+            let mut found = false;
+            expr.for_each_child(&mut |e| found |= is_outer(e, frame));
+            found
+        }
+    }
+}
+
+/// Whether a plan refers to the row of this frame.
+pub(super) fn correlated(plan: &Plan, frame: u32) -> bool {
+    let mut found = false;
+    plan.for_each_expr(&mut |e| found |= is_outer(e, frame));
+    if !found {
+        plan.for_each_input(&mut |p| found |= correlated(p, frame));
+    }
+    found
+}
+
+/// Which arguments of the frame a plan refers to, ascending.
+pub(super) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
+    fn walk(expr: &Expr, frame: u32, used: &mut Vec<usize>) {
+        match &expr.kind {
+            ExprKind::Outer { frame: f, index } if *f == frame => {
+                if let Err(at) = used.binary_search(index) {
+                    used.insert(at, *index);
+                }
+            }
+            _ => expr.for_each_child(&mut |e| walk(e, frame, used)),
+        }
+    }
+    plan.for_each_expr(&mut |e| walk(e, frame, used));
+    plan.for_each_input(&mut |p| used_args(p, frame, used));
+}
+
+/// Replaces references to the frame's row.
+pub(super) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
+    match &expr.kind {
+        ExprKind::Outer { frame: f, index } if *f == frame => {
+            if let Some(new) = by(*index) {
+                *expr = new;
+            }
+        }
+        _ => expr.for_each_child_mut(&mut |e| replace_outer(e, frame, by)),
+    }
+}
+
+/// Whether an expression reads columns of its input row.
+pub(super) fn has_column(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Column(_)) {
+        return true;
+    }
+    let mut found = false;
+    expr.for_each_child(&mut |e| found |= has_column(e));
+    found
+}
+
+/// All columns of a plan as expressions.
+pub(super) fn columns_of(fields: &[Field]) -> Vec<Expr> {
+    fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect()
+}
+
+/// The first `width` columns of a plan.
+pub(super) fn first_columns(plan: Plan, width: usize) -> Plan {
+    let mut fields = plan.fields();
+    if fields.len() == width {
+        return plan;
+    }
+    fields.truncate(width);
+    Plan::Project { input: Box::new(plan), exprs: columns_of(&fields), fields }
+}
+
+/// One row without columns.
+pub(super) fn one_empty_row() -> Plan {
+    Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }
+}
+
+/// Whether a plan yields exactly one row.
+pub(super) fn exactly_one_row(plan: &Plan) -> bool {
+    match plan {
+        Plan::Aggregate { groups, .. } => groups.is_empty(),
+        Plan::Values { rows, .. } => rows.len() == 1,
+        Plan::Project { input, .. } | Plan::Sort { input, .. } => exactly_one_row(input),
+        Plan::Shared { input, .. } => exactly_one_row(input),
+        Plan::Join { left, right, kind: JoinKind::Inner, keys, residual: None } if keys.is_empty() => {
+            exactly_one_row(left) && exactly_one_row(right)
+        }
+        _ => false,
+    }
+}
+
+/// Whether what is below has the one row of an aggregate without groups, to be filtered or computed with.
+pub(super) fn over_one_row(plan: &Plan) -> bool {
+    match plan {
+        Plan::Filter { input, .. } => over_one_row(input),
+        Plan::Limit { input, .. } | Plan::LimitBy { input, .. } => over_one_row(input),
+        Plan::Project { input, .. } | Plan::Sort { input, .. } => over_one_row(input),
+        Plan::Aggregate { groups, .. } => groups.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether at most one row has any one combination of values in the columns for which `fixed` holds.
+pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
+    let is_one = |limit: &Option<Expr>| matches!(limit.as_ref().map(|l| &l.kind), Some(ExprKind::Literal(Value::Int(n))) if *n <= 1);
+    let column = |e: &Expr| match e.kind {
+        ExprKind::Column(at) => Some(at),
+        _ => None,
+    };
+    match plan {
+        Plan::Aggregate { groups, .. } => (0..groups.len()).all(fixed),
+        Plan::Values { rows, .. } => rows.len() <= 1,
+        Plan::Filter { input, .. } | Plan::Sort { input, .. } => unique_on(input, fixed),
+        Plan::Limit { input, limit, .. } => is_one(limit) || unique_on(input, fixed),
+        Plan::LimitBy { input, keys, limit, .. } => {
+            (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed))) || unique_on(input, fixed)
+        }
+        Plan::Project { input, exprs, .. } => {
+            let below = |at: usize| exprs.iter().enumerate().any(|(i, e)| fixed(i) && column(e) == Some(at));
+            unique_on(input, &below)
+        }
+        Plan::Scan { table, projection, .. } => table
+            .primary_key
+            .as_ref()
+            .is_some_and(|key| key.columns.iter().all(|c| projection.iter().position(|p| p == c).is_some_and(fixed))),
+        Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn, .. } => {
+            unique_on(left, fixed)
+        }
+        Plan::Join { left, right, kind: JoinKind::Inner, .. } => {
+            let width = left.fields().len();
+            unique_on(left, fixed) && unique_on(right, &|at| fixed(at + width))
+        }
+        _ => false,
+    }
+}
+
+/// What an aggregate is over no rows.
+pub(super) fn empty_value(aggregate: &Aggregate) -> Expr {
+    let value = match aggregate.function {
+        AggregateFunction::Count | AggregateFunction::CountStar => Value::Int(0),
+        _ => Value::Null,
+    };
+    Expr::literal(value, aggregate.data_type)
+}
+
+/// Whether an expression is null when the columns for which `null` holds are.
+pub(super) fn null_of_null(expr: &Expr, null: &dyn Fn(usize) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Column(at) => null(*at),
+        ExprKind::Literal(value) => value.is_null(),
+        ExprKind::Cast(arg) | ExprKind::Negate(arg) | ExprKind::Not(arg) => null_of_null(arg, null),
+        ExprKind::Binary { op, left, right } if !matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) => {
+            null_of_null(left, null) || null_of_null(right, null)
+        }
+        _ => false,
+    }
+}
+
+/// A call of a function of fixed type.
+fn coalesce(args: Vec<Expr>, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Function { function: ScalarFunction::Coalesce, args }, data_type }
+}
+
+/// `left` unless it is null, then `otherwise`.
+pub(super) fn or_else(left: Expr, otherwise: Expr) -> Expr {
+    let data_type = left.data_type;
+    coalesce(vec![left, otherwise], data_type)
+}
+
+/// `left op right`.
+pub(super) fn compare(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, data_type: DataType::Boolean }
+}
+
+/// `expr IS [NOT] NULL`.
+pub(super) fn is_null(expr: Expr, negated: bool) -> Expr {
+    Expr { kind: ExprKind::IsNull { arg: Box::new(expr), negated }, data_type: DataType::Boolean }
+}
+
+/// Equality for which nulls are alike, as ordinary equalities, so that they can be keys of a hash join.
+pub(super) fn same(left: Expr, right: Expr, nullable: bool, out: &mut Vec<Expr>) {
+    if !nullable {
+        out.push(compare(BinaryOp::Equal, left, right));
+        return;
+    }
+    let filler = Expr::literal(some_value(left.data_type), left.data_type);
+    out.push(compare(BinaryOp::Equal, is_null(left.clone(), false), is_null(right.clone(), false)));
+    if left.data_type != DataType::Null {
+        out.push(compare(BinaryOp::Equal, or_else(left, filler.clone()), or_else(right, filler)));
+    }
+}
+
+/// Any value of a type.
+fn some_value(data_type: DataType) -> Value {
+    match data_type {
+        DataType::Null => Value::Null,
+        DataType::Boolean => Value::Boolean(false),
+        DataType::Float32 | DataType::Float64 => Value::Float(0.0),
+        DataType::Decimal { scale, .. } => Value::Decimal { unscaled: 0, scale },
+        DataType::UInt64 => Value::UInt(0),
+        DataType::Text { .. } => Value::Text(String::new()),
+        DataType::Json => Value::Json("null".into()),
+        DataType::Binary { .. } => Value::Binary(Vec::new()),
+        DataType::Date => Value::Date(0),
+        DataType::Time => Value::Time(0),
+        DataType::Timestamp => Value::Timestamp(0),
+        DataType::Interval => Value::Interval(Default::default()),
+        _ => Value::Int(0),
+    }
+}
