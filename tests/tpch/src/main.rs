@@ -5,6 +5,7 @@
 //! order leaves ties, where the rows need only be the same ones.
 
 #[path = "../../../bindings/server/src/tpch/tables.rs"]
+#[allow(dead_code)]
 mod tables;
 
 use clap::Parser;
