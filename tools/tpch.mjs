@@ -18,7 +18,11 @@ await main(async () => {
   await run('cargo', ['build', '-q', '--release', '-p', 'nacre-tpch']);
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-tpch-'));
   try {
-    const command = path.join(target, 'release', process.platform === 'win32' ? 'nacre-tpch.exe' : 'nacre-tpch');
+    const command = path.join(
+      target,
+      'release',
+      process.platform === 'win32' ? 'nacre-tpch.exe' : 'nacre-tpch',
+    );
     const { status } = spawnSync(command, [path.join(folder, 'db'), ...given], { stdio: 'inherit' });
     process.exitCode = status ?? 1;
   } finally {

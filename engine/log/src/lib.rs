@@ -141,6 +141,12 @@ impl Log {
         self.database_id
     }
 
+    /// Fails when nothing can be appended any more, because a write or a sync has failed. What was appended last may or
+    /// may not be found at the next start.
+    pub fn check_usable(&self) -> Result<()> {
+        lock(&self.pending).check()
+    }
+
     /// Adds a record after all earlier ones and answers with its end position. Not durable, and after a crash
     /// possibly gone, until [`Log::sync`] of that position. A payload past [`MAX_RECORD_BYTES`] is `limit`.
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {

@@ -14,6 +14,7 @@ pub mod plan;
 #[cfg(test)]
 mod tests;
 mod unnest;
+mod window;
 
 pub use builtin::Builtin;
 pub use explain::explain;

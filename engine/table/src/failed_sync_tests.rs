@@ -96,3 +96,23 @@ fn a_merge_whose_sync_fails_loses_nothing() {
         store.merge(table, table.partition(0), &sources)
     });
 }
+
+#[test]
+fn after_a_failed_commit_a_flush_takes_no_row_away() {
+    let files = Arc::new(MemoryStore::new());
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut refusing = host(&files);
+    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
+    let store = Store::open(refusing, options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let insert = |id| {
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
+    };
+    insert(1).unwrap().commit().unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    assert!(insert(2).unwrap().commit().is_err());
+    assert!(store.flush(&table).is_err());
+    assert_eq!(insert(1).map(|_| ()).unwrap_err().kind(), nacre_types::ErrorKind::Constraint);
+    assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
+}

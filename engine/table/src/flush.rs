@@ -9,10 +9,10 @@ use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_column::Batch;
-use nacre_log::Lsn;
+use nacre_log::{Lsn, MAX_RECORD_BYTES};
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
-use nacre_types::{Result, Timestamp, limits};
+use nacre_types::{Error, Result, Timestamp, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -30,8 +30,12 @@ struct NewFile {
 }
 
 impl Store {
-    /// Removes a file nobody refers to; what cannot be removed now is an orphan, removed at the next start.
+    /// Removes a file nobody refers to; what cannot be removed now is an orphan, removed at the next start. After the
+    /// log has failed a record may name the file all the same, so it is left to that start to find out.
     pub(crate) fn remove_file(&self, name: &str) {
+        if self.log.check_usable().is_err() {
+            return;
+        }
         if self.host.store.remove(name).is_err() {
             // Nothing refers to it: recovery removes it.
         }
@@ -62,7 +66,9 @@ impl Store {
             return Ok(());
         }
         let committed = self.commit_flush(table, partition, upto, &files);
-        if !matches!(committed, Ok(Some(_))) {
+        // When the append itself failed, the log is done for, and rows that say "flushed" are read from the segments
+        // until the database is opened again.
+        if !matches!(committed, Ok(Some(_))) && self.log.check_usable().is_ok() {
             for file in &files {
                 partition.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
                 self.remove_file(file.segment.name());
@@ -167,6 +173,9 @@ impl Store {
         if !table.is_newest() {
             return Ok(None);
         }
+        // Whatever can be refused is refused before the first row says that it is somewhere else.
+        self.log.check_usable()?;
+        check_record_fits(partition, files)?;
         // The segments are listed, for nobody's snapshot yet, before any node says "flushed": an insert that
         // meets such a node must find the row in a segment.
         let states: Vec<Arc<SegmentState>> = files
@@ -213,6 +222,31 @@ impl Store {
         }
         partition.flushed();
     }
+}
+
+/// Fails when the record of a flush could be longer than the log takes: it names the keys that stay, at worst all, and
+/// the rows that do not count, at worst all.
+fn check_record_fits(partition: &Partition, files: &[NewFile]) -> Result<()> {
+    let rows: usize = files.iter().map(|file| file.rows.len() * 4 + 1_024).sum();
+    let longest = |keys: usize| keys.saturating_add(rows) + 1_024;
+    // A rowstore takes more bytes than its keys, so it is seldom necessary to look at them.
+    if longest(partition.rowstore.bytes()) <= MAX_RECORD_BYTES {
+        return Ok(());
+    }
+    let mut keys = 0;
+    let mut after: Option<Key> = None;
+    let mut nodes = Vec::new();
+    loop {
+        nodes.clear();
+        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        let Some(last) = nodes.last() else { break };
+        after = Some(last.key().clone());
+        keys += nodes.iter().map(|node| node.key().len() + 10).sum::<usize>();
+    }
+    if longest(keys) > MAX_RECORD_BYTES {
+        return Err(Error::limit("a flush whose keys do not fit one record of the log"));
+    }
+    Ok(())
 }
 
 /// The row of a node that may be flushed: its newest version is old enough (others would be excluded again at the

@@ -4,8 +4,10 @@
 //! Numbers agree within 1e-9 of each other or 0.01, everything else exactly; rows in order, but for queries whose
 //! order leaves ties, where the rows need only be the same ones.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 #[path = "../../../bindings/server/src/tpch/tables.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, clippy::unwrap_used)]
 mod tables;
 
 use clap::Parser;
