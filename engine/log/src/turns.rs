@@ -75,7 +75,8 @@ impl Turns {
             queue.waiting.push((lsn, waiter.clone()));
             waiter
         };
-        (waiter.wait() == Told::Lead).then_some(Lead { turns: self, durable })
+        // Made only by who leads: dropping one ends the lead.
+        (waiter.wait() == Told::Lead).then(|| Lead { turns: self, durable })
     }
 }
 
@@ -110,5 +111,52 @@ impl Drop for Lead<'_> {
             next.tell(Told::Lead);
         }
         served.iter().for_each(|(_, waiter)| waiter.tell(Told::Served));
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
+#[allow(clippy::disallowed_methods, clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Who is served ends nobody's lead: while one leads, whoever comes waits.
+    #[test]
+    fn one_leads_at_a_time() {
+        let (turns, durable) = (Turns::default(), AtomicU64::new(0));
+        let durable_now = || durable.load(Ordering::SeqCst);
+        let waiting = |count| {
+            while turns.waiting() != count {
+                thread::yield_now();
+            }
+        };
+        let first = turns.wait(1, &durable_now);
+        assert!(first.is_some());
+        thread::scope(|scope| {
+            let served = scope.spawn(|| turns.wait(2, &durable_now).is_none());
+            waiting(1);
+            let (leads, told) = mpsc::channel();
+            let (end, ended) = mpsc::channel::<()>();
+            let (line, now) = (&turns, &durable_now);
+            scope.spawn(move || {
+                let lead = line.wait(3, now);
+                leads.send(lead.is_some()).unwrap();
+                ended.into_iter().next();
+            });
+            waiting(2);
+            durable.store(2, Ordering::SeqCst);
+            drop(first);
+            assert!(served.join().unwrap(), "what it needs is durable");
+            assert!(told.recv().unwrap(), "the next in line leads");
+            let late = scope.spawn(|| turns.wait(4, &durable_now).is_some());
+            thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(turns.waiting(), 1, "somebody leads already");
+            durable.store(3, Ordering::SeqCst);
+            end.send(()).unwrap();
+            assert!(late.join().unwrap(), "and then it is the late one's turn");
+        });
     }
 }
