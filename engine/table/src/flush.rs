@@ -211,15 +211,7 @@ impl Store {
     /// Frees versions and nodes of a partition's rowstore that no snapshot needs.
     pub(crate) fn collect_rowstore(&self, partition: &Partition) {
         let oldest = self.oldest_snapshot();
-        let mut after: Option<Key> = None;
-        let mut nodes = Vec::new();
-        loop {
-            nodes.clear();
-            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-            let Some(last) = nodes.last() else { break };
-            after = Some(last.key().clone());
-            nodes.iter().for_each(|node| partition.rowstore.collect(node, oldest));
-        }
+        partition.each_node(|node| partition.rowstore.collect(node, oldest));
         partition.flushed();
     }
 }
@@ -234,15 +226,7 @@ fn check_record_fits(partition: &Partition, files: &[NewFile]) -> Result<()> {
         return Ok(());
     }
     let mut keys = 0;
-    let mut after: Option<Key> = None;
-    let mut nodes = Vec::new();
-    loop {
-        nodes.clear();
-        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-        let Some(last) = nodes.last() else { break };
-        after = Some(last.key().clone());
-        keys += nodes.iter().map(|node| node.key().len() + 10).sum::<usize>();
-    }
+    partition.each_node(|node| keys += node.key().len() + 10);
     if longest(keys) > MAX_RECORD_BYTES {
         return Err(Error::limit("a flush whose keys do not fit one record of the log"));
     }
@@ -260,19 +244,12 @@ fn ready(node: &Arc<Node>, upto: Timestamp) -> Option<(Row, FlushRow)> {
 /// Keys that stay in the rowstore although their rows are old enough: somebody holds their lock.
 fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
     let mut except = Vec::new();
-    let mut after: Option<Key> = None;
-    let mut nodes = Vec::new();
-    loop {
-        nodes.clear();
-        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-        let Some(last) = nodes.last() else { return except };
-        after = Some(last.key().clone());
-        for node in &nodes {
-            if node.newest().is_some_and(|v| v.commit <= upto && matches!(v.change, Change::Put(_))) {
-                except.push(node.key().to_vec());
-            }
+    partition.each_node(|node| {
+        if node.newest().is_some_and(|v| v.commit <= upto && matches!(v.change, Change::Put(_))) {
+            except.push(node.key().to_vec());
         }
-    }
+    });
+    except
 }
 
 fn push_limited(builder: &mut SegmentBuilder, batch: &Batch) {

@@ -5,7 +5,8 @@
 //! are the table's affair.
 
 use crate::segments::SegmentState;
-use nacre_rowstore::Rowstore;
+use nacre_rowstore::{Key, Node, Rowstore};
+use nacre_types::limits;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -56,6 +57,19 @@ impl Partition {
     /// Number of nodes and bytes of the rowstore.
     pub fn rowstore_size(&self) -> (usize, usize) {
         (self.rowstore.len(), self.rowstore.bytes())
+    }
+
+    /// Visits the nodes of the rowstore in the order of their keys, a run at a time: nothing is held up meanwhile.
+    pub(crate) fn each_node(&self, mut visit: impl FnMut(&Arc<Node>)) {
+        let mut after: Option<Key> = None;
+        let mut nodes = Vec::new();
+        loop {
+            nodes.clear();
+            self.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+            let Some(last) = nodes.last() else { return };
+            after = Some(last.key().clone());
+            nodes.iter().for_each(&mut visit);
+        }
     }
 
     /// All segments that some snapshot may see.
