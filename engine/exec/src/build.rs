@@ -5,6 +5,7 @@ use crate::operator::{
     Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, SetOperation, SharedScan, Sort, Union,
     Values, Window,
 };
+use crate::profile::{measured, measured_locating};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
@@ -53,9 +54,16 @@ struct Builder {
 
 impl Builder {
     fn build(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+        let context = &context.of_node(plan);
         if let Some(operator) = crate::parallel::build(plan, context)? {
-            return Ok(operator);
+            // Otherwise what the threads run is measured.
+            let joins = matches!(plan, Plan::Aggregate { .. });
+            return Ok(if joins { measured(operator, plan, context) } else { operator });
         }
+        Ok(measured(self.node(plan, context)?, plan, context))
+    }
+
+    fn node(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
         Ok(match plan {
             Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
             Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
@@ -118,7 +126,9 @@ impl Builder {
     ) -> Result<Box<dyn Operator>> {
         match input {
             Plan::Scan { table, projection, filters } => {
-                crate::scan::build(table, projection, filters, Some(&readers.collect::<Vec<_>>()), context)
+                let (context, readers) = (&context.of_node(input), readers.collect::<Vec<_>>());
+                let scan = crate::scan::build(table, projection, filters, Some(&readers), context)?;
+                Ok(measured(scan, input, context))
             }
             other => self.build(other, context),
         }
@@ -138,7 +148,9 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
             Plan::Scan { table, projection, filters } => {
                 // The innermost filter comes first: it protects the ones after it.
                 let all: Vec<_> = filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
-                return crate::scan::build_locating(table, projection, &all, context);
+                let context = &context.of_node(plan);
+                let scan = crate::scan::build_locating(table, projection, &all, context)?;
+                return Ok(measured_locating(scan, plan, context));
             }
             // What the optimizer makes of a condition that is never true.
             Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),

@@ -1,6 +1,7 @@
 //! What every operator is given while it runs, and the protocol operators speak.
 
 use crate::parallel::{Builds, Morsel};
+use crate::profile::Profile;
 use nacre_column::Batch;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
@@ -22,6 +23,8 @@ impl Counter {
 pub struct Statistics {
     /// Rows decoded from segments or read from the rowstore.
     pub rows_read: Counter,
+    /// Of these, rows read from the rowstore.
+    pub memory_rows: Counter,
     /// Estimated bytes of the blocks touched.
     pub bytes_read: Counter,
     /// Partitions ruled out by the shard key.
@@ -36,6 +39,30 @@ pub struct Statistics {
     pub blocks_skipped: Counter,
     /// Rows looked up by primary key instead of scanning.
     pub point_reads: Counter,
+}
+
+impl Statistics {
+    /// Adds what another counted.
+    pub fn add(&self, other: &Statistics) {
+        for (to, from) in self.counters().into_iter().zip(other.counters()) {
+            count(to.1, from.1.get() as usize);
+        }
+    }
+
+    /// All counters by name.
+    pub fn counters(&self) -> [(&'static str, &Counter); 9] {
+        [
+            ("rows_read", &self.rows_read),
+            ("memory_rows", &self.memory_rows),
+            ("bytes_read", &self.bytes_read),
+            ("partitions_skipped", &self.partitions_skipped),
+            ("segments_read", &self.segments_read),
+            ("segments_skipped", &self.segments_skipped),
+            ("blocks_read", &self.blocks_read),
+            ("blocks_skipped", &self.blocks_skipped),
+            ("point_reads", &self.point_reads),
+        ]
+    }
 }
 
 /// Adds to a counter.
@@ -64,6 +91,8 @@ pub struct Context<'a> {
     pub(crate) morsel: Option<&'a Morsel>,
     /// There too: the collected sides of the plan's joins.
     pub(crate) builds: Option<&'a Builds>,
+    /// What measures each node of the plan, if somebody asked.
+    pub profile: Option<&'a Profile>,
 }
 
 /// How a statement is spread over threads.
@@ -104,6 +133,7 @@ impl<'a> Context<'a> {
             threads: Threads::ONE,
             morsel: None,
             builds: None,
+            profile: None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod group;
 mod intern;
 mod operator;
 mod parallel;
+mod profile;
 mod scan;
 
 mod store;
@@ -21,3 +22,4 @@ mod testing;
 pub use build::{build, build_locating};
 pub use context::{Context, LocatingOperator, Operator, Statistics, Step, Threads};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
+pub use profile::{Measured, Profile};

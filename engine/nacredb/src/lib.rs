@@ -12,6 +12,7 @@ pub mod arrow;
 mod catalog;
 mod database;
 mod point;
+mod profile;
 mod report;
 mod result;
 mod session;

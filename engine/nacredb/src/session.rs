@@ -38,6 +38,8 @@ pub struct Prepared(Arc<PreparedInner>);
 
 struct PreparedInner {
     parsed: Parsed,
+    /// Whether it was a point read when it was prepared. Values of other types may make it something else.
+    point_read: bool,
     binding: Mutex<Arc<Binding>>,
 }
 
@@ -120,6 +122,10 @@ fn one_row(statement: &Statement, row: Option<Vec<Value>>) -> QueryResult {
     }
     result.statistics.point_reads = 1;
     result
+}
+
+fn not_a_point_read() -> Error {
+    Error::unsupported("get on a statement that is not a read of one row by its primary key")
 }
 
 fn outside(what: &str) -> Error {
@@ -242,7 +248,8 @@ impl Session {
             _ => return Err(Error::syntax("prepare takes exactly one statement")),
         };
         let binding = self.bind_prepared(&parsed, Vec::new())?;
-        Ok(Prepared(Arc::new(PreparedInner { parsed, binding: Mutex::new(binding) })))
+        let point_read = binding.point.as_ref().is_some_and(Point::reads);
+        Ok(Prepared(Arc::new(PreparedInner { parsed, point_read, binding: Mutex::new(binding) })))
     }
 
     /// Runs a prepared statement.
@@ -268,14 +275,37 @@ impl Session {
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
         let mut binding = self.current_binding(prepared, parameters)?;
         let mut attempts = self.attempts();
-        let found = loop {
-            match self.point_read(&binding, &cast_parameters(&binding.bound, parameters)?) {
+        loop {
+            let cast = cast_parameters(&binding.bound, parameters)?;
+            let found = match self.point_read(&binding, &cast) {
+                Ok(None) if prepared.0.point_read => self.general_read(&binding.bound.statement, &cast).map(Some),
+                other => other,
+            };
+            match found {
                 Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
-                other => break other?,
+                other => return other?.ok_or_else(not_a_point_read),
             }
             binding = self.new_binding(prepared, parameters)?;
+        }
+    }
+
+    /// A point read whose key is nothing that its column could hold, the general way. Readers wait for nobody.
+    fn general_read(&mut self, statement: &Statement, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+        let mut open = self.transaction.take();
+        let mut own = if open.is_none() { Some(self.db.0.store.begin()?) } else { None };
+        let work = Work { statement, point: None };
+        let result = match open.as_mut().or(own.as_mut()) {
+            Some(transaction) => self.run_once(transaction, work, parameters, false),
+            None => return Ok(None),
         };
-        found.ok_or_else(|| Error::unsupported("get on a statement that is not a read of one row by its primary key"))
+        self.transaction = open;
+        let result = result?;
+        match result.rows() {
+            0 => Ok(None),
+            1 => Ok(Some(result.row(0))),
+            // The table is another one by now.
+            _ => Err(not_a_point_read()),
+        }
     }
 
     /// Whether [`Session::get`] can run it.
@@ -465,6 +495,7 @@ impl Session {
             cancelled: &cancelled,
             threads: self.threads,
             direct,
+            profile: None,
         };
         let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics {
@@ -549,6 +580,7 @@ impl Session {
         context.memory_limit = settings.memory_limit;
         context.now_us = settings.now_us;
         context.threads = settings.threads;
+        context.profile = settings.profile;
         context
     }
 }

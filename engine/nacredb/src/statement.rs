@@ -4,11 +4,12 @@
 //! reads is collected before the first write.
 
 use crate::database::Database;
+use crate::profile;
 use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
 use crate::upsert;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Statistics, Step, Threads, build, build_locating, evaluate};
+use nacre_exec::{Context, Profile, Statistics, Step, Threads, build, build_locating, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement, explain};
 use nacre_table::{OnDuplicate, RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -20,6 +21,7 @@ const MOVED_TOGETHER: usize = 1 << 16;
 const DIRECT_ROWS: usize = 1 << 16;
 
 /// What a statement is run with, beside its transaction.
+#[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     pub parameters: &'a [Value],
     pub statistics: &'a Statistics,
@@ -29,6 +31,8 @@ pub(crate) struct Settings<'a> {
     pub threads: Threads,
     /// The statement is a transaction of its own, so a large `INSERT` may write segments directly.
     pub direct: bool,
+    /// What measures the statement's plans, if somebody asked.
+    pub profile: Option<&'a Profile>,
 }
 
 /// Columns of a statement's result.
@@ -36,13 +40,17 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
     match statement {
         Statement::Query(plan) | Statement::Lock { output: plan, .. } => plan.fields(),
         Statement::Explain(_) => vec![explain_field()],
+        Statement::Profile(_) => profile::fields(),
         _ => Vec::new(),
     }
 }
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Delete, Insert, Lock, Update, Upsert};
+    use Statement::{Delete, Insert, Lock, Profile, Update, Upsert};
+    if let Profile(inner) = statement {
+        return writes(inner);
+    }
     matches!(statement, Insert { .. } | Upsert { .. } | Update { .. } | Delete { .. } | Lock { .. })
 }
 
@@ -99,6 +107,7 @@ pub(crate) fn run(
             }
             Ok(written(affected))
         }
+        Statement::Profile(inner) => profile::run(transaction, inner, settings),
         Statement::Explain(inner) => {
             let mut result = QueryResult::new(ResultKind::Query);
             let lines: Vec<Value> = explain(inner).into_iter().map(Value::Text).collect();

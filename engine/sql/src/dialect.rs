@@ -2,8 +2,8 @@
 //! Only lexical and grammatical choices live here; what a statement means is the binder's business.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Statement, UnaryOperator,
+    BinaryOperator, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement, UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -97,12 +97,14 @@ impl Dialect for NacreDialect {
         }))
     }
 
-    /// `OPTIMIZE TABLE t [FULL | FLUSH]`; `FINAL` is how the syntax tree says `FULL`.
+    /// `OPTIMIZE TABLE t [FULL | FLUSH]`; `FINAL` is how the syntax tree says `FULL`. `PROFILE statement` is
+    /// `EXPLAIN ANALYZE`.
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
-        if !parser.parse_keyword(Keyword::OPTIMIZE) {
-            return None;
+        if parser.parse_keyword(Keyword::OPTIMIZE) {
+            return Some(optimize_table(parser));
         }
-        Some(optimize_table(parser))
+        let profiles = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("profile"));
+        profiles.then(|| profile(parser))
     }
 }
 
@@ -137,6 +139,20 @@ fn parse_glob(parser: &mut Parser, arg: &Expr, precedence: u8, negated: bool) ->
     });
     let not = |e: Expr| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(e) };
     Ok(if negated { not(call) } else { call })
+}
+
+fn profile(parser: &mut Parser) -> Result<Statement, ParserError> {
+    parser.next_token();
+    Ok(Statement::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze: true,
+        verbose: false,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(parser.parse_statement()?),
+        format: None,
+        options: None,
+    })
 }
 
 fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {

@@ -30,7 +30,12 @@ fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
 
 /// One line a node, children indented below their parent.
 pub fn explain(statement: &Statement) -> Vec<String> {
-    let mut lines = Vec::new();
+    explain_nodes(statement).into_iter().map(|(line, _)| line).collect()
+}
+
+/// The lines of [`explain`], each with the node it shows; without one where it is the statement itself.
+pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
+    let mut lines = Lines(Vec::new());
     match statement {
         Statement::Query(plan) => plan_lines(plan, 0, &mut lines),
         Statement::Insert { table, source } => {
@@ -63,7 +68,7 @@ pub fn explain(statement: &Statement) -> Vec<String> {
             plan_lines(input, 1, &mut lines);
             plan_lines(output, 1, &mut lines);
         }
-        Statement::Explain(inner) => return explain(inner),
+        Statement::Explain(inner) | Statement::Profile(inner) => return explain_nodes(inner),
         Statement::CreateTable { schema, .. } => {
             let column = |c: &nacre_types::Column| {
                 format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
@@ -92,7 +97,16 @@ pub fn explain(statement: &Statement) -> Vec<String> {
         }
         Statement::Nothing => lines.push("Nothing".into()),
     }
-    lines
+    lines.0
+}
+
+/// Lines, and which node each shows.
+struct Lines<'p>(Vec<(String, Option<&'p Plan>)>);
+
+impl Lines<'_> {
+    fn push(&mut self, line: String) {
+        self.0.push((line, None));
+    }
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> String {
@@ -113,9 +127,9 @@ fn field_name(fields: &[Field], at: usize) -> String {
     }
 }
 
-fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
+fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     let mut line = "  ".repeat(depth);
-    let mut children: Vec<&Plan> = Vec::new();
+    let mut children: Vec<&'p Plan> = Vec::new();
     match plan {
         Plan::Scan { table, projection, filters } => {
             let fields = plan.fields();
@@ -233,12 +247,12 @@ fn plan_lines(plan: &Plan, depth: usize, lines: &mut Vec<String>) {
         Plan::Shared { id, input } => {
             // Shown in full where it comes first.
             let _ = write!(line, "Shared {id}");
-            if !lines.iter().any(|l| l.trim_start() == line.trim_start()) {
+            if !lines.0.iter().any(|(l, _)| l.trim_start() == line.trim_start()) {
                 children.push(input);
             }
         }
     }
-    lines.push(line);
+    lines.0.push((line, Some(plan)));
     for child in children {
         plan_lines(child, depth + 1, lines);
     }

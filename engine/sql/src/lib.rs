@@ -17,7 +17,7 @@ mod unnest;
 mod window;
 
 pub use builtin::Builtin;
-pub use explain::explain;
+pub use explain::{explain, explain_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
 };

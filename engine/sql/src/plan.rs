@@ -487,6 +487,8 @@ pub enum Statement {
     Set(SessionOption),
     /// `EXPLAIN`.
     Explain(Box<Statement>),
+    /// `PROFILE`, `EXPLAIN ANALYZE`: runs it and answers what each part of the plan did instead of its rows.
+    Profile(Box<Statement>),
     /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.
     Optimize {
         /// Table.
@@ -508,7 +510,7 @@ impl Statement {
             | Statement::Update { input: plan, .. }
             | Statement::Delete { input: plan, .. } => vec![plan],
             Statement::Lock { input, output, .. } => vec![input, output],
-            Statement::Explain(inner) => inner.plans_mut(),
+            Statement::Explain(inner) | Statement::Profile(inner) => inner.plans_mut(),
             _ => Vec::new(),
         }
     }
@@ -517,7 +519,7 @@ impl Statement {
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match self {
             Statement::Update { assignments, .. } => assignments.iter_mut().map(|(_, e)| e).collect(),
-            Statement::Explain(inner) => inner.exprs_mut(),
+            Statement::Explain(inner) | Statement::Profile(inner) => inner.exprs_mut(),
             _ => Vec::new(),
         }
     }

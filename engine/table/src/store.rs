@@ -240,6 +240,11 @@ impl Store {
         self.log.position()
     }
 
+    /// The host's monotonic clock, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.host.clock.monotonic_ns()
+    }
+
     /// How many tasks the host runs at once.
     pub fn width(&self) -> usize {
         self.host.parallelism.width()

@@ -131,3 +131,40 @@ fn a_read_without_a_snapshot_never_misses_a_row() {
         }
     });
 }
+
+#[test]
+fn a_key_that_its_column_cannot_hold_is_no_row() {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, n int)").unwrap();
+    run(&mut session, "insert into t values (1, 10)").unwrap();
+    let read = session.prepare("select n from t where id = ?").unwrap();
+    for in_transaction in [false, true] {
+        if in_transaction {
+            run(&mut session, "begin").unwrap();
+            run(&mut session, "insert into t values (2, 20)").unwrap();
+        }
+        for (key, row) in [
+            (Value::Float(1.0), Some(vec![int(10)])),
+            (Value::Float(1.5), None),
+            (Value::Decimal { unscaled: 10, scale: 1 }, Some(vec![int(10)])),
+            (Value::Null, None),
+            (int(2), in_transaction.then(|| vec![int(20)])),
+            (int(1), Some(vec![int(10)])),
+        ] {
+            let general = block_on(session.run(&read, std::slice::from_ref(&key))).unwrap().to_rows();
+            assert_eq!(general.first(), row.as_ref(), "{key}");
+            assert_eq!(session.get(&read, std::slice::from_ref(&key)).unwrap(), row, "{key}");
+        }
+    }
+    assert!(session.in_transaction());
+    // Out of the parameter's own range is an error either way.
+    let outside = [int(5_000_000_000)];
+    assert_eq!(session.get(&read, &outside).unwrap_err().kind(), ErrorKind::Type);
+    assert_eq!(block_on(session.run(&read, &outside)).unwrap_err().kind(), ErrorKind::Type);
+    run(&mut session, "rollback; create table u (k varchar(3) primary key)").unwrap();
+    let short = session.prepare("select k from u where k = ?").unwrap();
+    assert_eq!(session.get(&short, &[text("far too long")]).unwrap(), None);
+    let other = session.prepare("select n from t where n = ?").unwrap();
+    assert_eq!(session.get(&other, &[int(10)]).unwrap_err().kind(), ErrorKind::Unsupported);
+}

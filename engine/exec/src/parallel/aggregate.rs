@@ -8,10 +8,11 @@ use crate::operator::{Aggregation, HashAggregate};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
 use nacre_types::{ErrorKind, Result};
+use std::sync::Arc;
 
 /// See the module.
 pub(super) struct ParallelAggregate {
-    input: Plan,
+    input: Arc<Plan>,
     morsels: Vec<Morsel>,
     spec: (Vec<Expr>, Vec<Aggregate>),
     result: Option<Source>,
@@ -33,13 +34,13 @@ struct Partial {
 }
 
 impl ParallelAggregate {
-    pub fn new(input: Plan, morsels: Vec<Morsel>, spec: (Vec<Expr>, Vec<Aggregate>)) -> ParallelAggregate {
+    pub fn new(input: Arc<Plan>, morsels: Vec<Morsel>, spec: (Vec<Expr>, Vec<Aggregate>)) -> ParallelAggregate {
         ParallelAggregate { input, morsels, spec, result: None, emitted: 0 }
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Aggregation> {
         // What threads share must not be the operator itself, which is not theirs to look at.
-        let (plan, spec) = (&self.input, &self.spec);
+        let (plan, spec): (&Plan, _) = (&self.input, &self.spec);
         let builds = Builds::collect(plan, context)?;
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());

@@ -6,13 +6,14 @@ use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Morsels a thread works on before what they gave is given out.
 const ROUND_MORSELS: usize = 2;
 
 /// See the module. Works in rounds: what a round gives is held until it is given out.
 pub(super) struct Gather {
-    plan: Plan,
+    plan: Arc<Plan>,
     morsels: VecDeque<Morsel>,
     builds: Option<Builds>,
     ready: VecDeque<Batch>,
@@ -22,14 +23,14 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub fn new(plan: Plan, morsels: Vec<Morsel>) -> Gather {
+    pub fn new(plan: Arc<Plan>, morsels: Vec<Morsel>) -> Gather {
         Gather { plan, morsels: morsels.into(), builds: None, ready: VecDeque::new(), alone: false, current: None }
     }
 
     /// Works on the next morsels. False when what they give cannot be held; then they are still to be read.
     fn run_round(&mut self, context: &Context<'_>) -> Result<bool> {
         let size = (context.threads.count * ROUND_MORSELS).clamp(1, self.morsels.len());
-        let plan = &self.plan;
+        let plan: &Plan = &self.plan;
         let start = || Ok((Vec::new(), 0));
         let morsels = &self.morsels.make_contiguous()[..size];
         let done = for_each_morsel(morsels, context, &start, &|(out, held), at, context| {

@@ -49,7 +49,7 @@ pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
             let Some(morsels) = morsels(input, context)? else { return Ok(None) };
             let spec = (groups.clone(), aggregates.clone());
-            Ok(Some(Box::new(ParallelAggregate::new((**input).clone(), morsels, spec))))
+            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), morsels, spec))))
         }
         // Few rows are wanted: the other threads would read in vain.
         Plan::Limit { input, .. } if scan_of(input).is_some() => {
@@ -57,9 +57,19 @@ pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn
             crate::build(plan, &alone).map(Some)
         }
         _ => {
-            Ok(morsels(plan, context)?.map(|morsels| Box::new(Gather::new(plan.clone(), morsels)) as Box<dyn Operator>))
+            let gather = |morsels| Box::new(Gather::new(own_copy(plan, context), morsels)) as Box<dyn Operator>;
+            Ok(morsels(plan, context)?.map(gather))
         }
     }
+}
+
+/// A copy of a plan that stays in place while threads work on it.
+fn own_copy(plan: &Plan, context: &Context<'_>) -> Arc<Plan> {
+    let copy = Arc::new(plan.clone());
+    if let Some(profile) = context.profile {
+        profile.copied(plan, &copy);
+    }
+    copy
 }
 
 /// The scan that a pipeline begins with.
@@ -105,8 +115,8 @@ impl Builds {
 
 /// The morsels of a pipeline, if that is what the plan is and they are enough for several threads.
 fn morsels(plan: &Plan, context: &Context<'_>) -> Result<Option<Vec<Morsel>>> {
-    let Some(Plan::Scan { table, projection, filters }) = scan_of(plan) else { return Ok(None) };
-    let morsels = crate::scan::morsels(table, projection, filters, context)?;
+    let Some(scan @ Plan::Scan { table, projection, filters }) = scan_of(plan) else { return Ok(None) };
+    let morsels = crate::scan::morsels(table, projection, filters, &context.of_node(scan))?;
     let enough = if context.threads.morsel_rows == 1 { 1 } else { 2 };
     Ok(morsels.filter(|m| m.len() >= enough))
 }

@@ -453,6 +453,7 @@ impl Source {
             let Some(memory) = &mut self.memory else { return Ok(None) };
             let Some((mut batch, locators)) = memory.next(limits::VECTOR_ROWS)? else { return Ok(None) };
             count(&context.statistics.rows_read, batch.rows);
+            count(&context.statistics.memory_rows, batch.rows);
             if !self.filters.is_empty() {
                 let passed = expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;
                 if passed.is_empty() {

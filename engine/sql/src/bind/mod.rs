@@ -174,10 +174,18 @@ impl<'a> Binder<'a> {
             S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
             S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
             S::Set(set) => self.set_option(set),
-            S::Explain { analyze: true, .. } => Err(unsupported("EXPLAIN ANALYZE")),
-            S::Explain { statement, .. } => {
-                let inner = self.nested(|b| b.statement(statement))?;
-                Ok(Statement::Explain(Box::new(inner)))
+            S::Explain { statement, analyze, .. } => {
+                let inner = Box::new(self.nested(|b| b.statement(statement))?);
+                match &*inner {
+                    _ if !analyze => Ok(Statement::Explain(inner)),
+                    Statement::Query(_)
+                    | Statement::Lock { .. }
+                    | Statement::Insert { .. }
+                    | Statement::Upsert { .. }
+                    | Statement::Update { .. }
+                    | Statement::Delete { .. } => Ok(Statement::Profile(inner)),
+                    _ => Err(unsupported("PROFILE of a statement that neither reads nor writes rows")),
+                }
             }
             S::OptimizeTable { name, include_final, .. } => {
                 Ok(Statement::Optimize { table: self.table(name)?, full: *include_final })

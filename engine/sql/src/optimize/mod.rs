@@ -40,6 +40,7 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
             Statement::Lock { table, input, output: query(output, catalog) }
         }
         Statement::Explain(inner) => Statement::Explain(Box::new(optimize(*inner, catalog))),
+        Statement::Profile(inner) => Statement::Profile(Box::new(optimize(*inner, catalog))),
         other => other,
     }
 }

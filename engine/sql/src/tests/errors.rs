@@ -184,7 +184,10 @@ fn messages() {
         "alter table u add column z int primary key",
         "0A000 unsupported: ADD COLUMN … PRIMARY KEY is not supported (line 1, column 26)",
     );
-    fails("explain analyze select 1", "0A000 unsupported: EXPLAIN ANALYZE is not supported");
+    fails(
+        "profile create table p (a int)",
+        "0A000 unsupported: PROFILE of a statement that neither reads nor writes rows is not supported",
+    );
     fails("drop index x", "0A000 unsupported: DROP INDEX is not supported");
     fails("select * from a.b.c", "0A000 unsupported: a qualified table name is not supported (line 1, column 15)");
     fails(

@@ -165,6 +165,15 @@ fn statements() {
           Values [] 1 rows
         ",
     );
+    for profile in ["profile select 1", "explain analyze select 1"] {
+        check(
+            profile,
+            "
+            Project [1]
+              Values [] 1 rows
+            ",
+        );
+    }
     check(
         "explain delete from u",
         "
