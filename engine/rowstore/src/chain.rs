@@ -184,6 +184,18 @@ impl Link {
         None
     }
 
+    /// Whether some record is wanted.
+    pub(crate) fn any(&self, pin: &Pin, mut wanted: impl FnMut(&Record) -> bool) -> bool {
+        let mut next = self.get(pin);
+        while let Some(record) = next {
+            if wanted(record) {
+                return true;
+            }
+            next = record.older.get(pin);
+        }
+        false
+    }
+
     /// Takes everything out and answers with how many bytes that were.
     pub(crate) fn clear(&self, pin: &Pin) -> usize {
         let mut bytes = 0;

@@ -14,12 +14,14 @@
 #![deny(unsafe_code)]
 
 mod chain;
+mod entries;
 mod holder;
 mod lock;
 mod node;
 mod reclaim;
 mod sync;
 
+pub use entries::{Entries, Entry};
 pub use lock::{LockError, Owner, Waiting};
 pub use node::{Change, Node, Version, Visible};
 

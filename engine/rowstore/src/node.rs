@@ -191,6 +191,21 @@ impl Node {
         self.versions.push(record);
     }
 
+    /// Whether the pending change or any version is a row for which `wanted` says so. Only who holds the lock, or is
+    /// called by [`Node::while_free`], gets an answer that still holds when he acts on it.
+    pub fn any_row(&self, mut wanted: impl FnMut(&Row) -> bool) -> bool {
+        let pin = pin();
+        let mut is_wanted = |record: &Record| matches!(record.change(), Change::Put(row) if wanted(row));
+        self.pending.get(&pin).is_some_and(&mut is_wanted) || self.versions.any(&pin, is_wanted)
+    }
+
+    /// Does something short while nobody can lock the row; answers `false`, and does nothing, when somebody has.
+    pub fn while_free(&self, act: impl FnOnce()) -> bool {
+        let Some(_latch) = self.holder.latch() else { return false };
+        act();
+        true
+    }
+
     /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version is
     /// still the one from `expected`. Answers whether it was.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
@@ -201,6 +216,14 @@ impl Node {
         };
         self.attach(commit, content, Change::Flushed);
         true
+    }
+
+    /// Frees versions that no snapshot at or after `oldest` can see, but not the newest.
+    pub fn free_versions(&self, oldest: Timestamp) {
+        let freed = self.versions.cut(&pin(), oldest);
+        if freed > 0 {
+            self.bytes.fetch_sub(freed, Ordering::Relaxed);
+        }
     }
 
     /// Frees versions that no snapshot at or after `oldest` can see. Answers whether this call found nothing left

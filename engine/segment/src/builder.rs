@@ -7,6 +7,7 @@
 use crate::bounds::extremes;
 use crate::column::ColumnSpec;
 use crate::footer::{self, ALIGNMENT, ColumnEntry, DictionaryEntry, MAGIC};
+use crate::index_order::{self, IndexOrder};
 use crate::key_order::order_of;
 use nacre_column::encoding::{ColumnPlan, Scalar, encode_block};
 use nacre_column::{Batch, Bitmap, Values, Vector};
@@ -20,7 +21,7 @@ use nacre_types::{DataType, Error, Result};
 const WRITE_BYTES: usize = 1 << 20;
 
 /// The values of one block so far.
-type Rows = (Values, Option<Bitmap>);
+pub(crate) type Rows = (Values, Option<Bitmap>);
 
 struct Column {
     spec: ColumnSpec,
@@ -36,19 +37,40 @@ pub struct SegmentBuilder {
     overflow: bool,
     /// Key columns and the id of the column of row numbers in key order.
     key_order: Option<(Vec<usize>, u32)>,
+    indexes: Vec<IndexOrder>,
+    /// Its own columns are not written, only what the indexes need.
+    indexes_only: bool,
 }
 
 impl SegmentBuilder {
     /// A builder of a segment with these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         let columns = columns.into_iter().map(|spec| Column { spec, blocks: Vec::new(), raw_bytes: 0 }).collect();
-        SegmentBuilder { columns, rows: 0, memory: 0, overflow: false, key_order: None }
+        SegmentBuilder {
+            columns,
+            rows: 0,
+            memory: 0,
+            overflow: false,
+            key_order: None,
+            indexes: Vec::new(),
+            indexes_only: false,
+        }
     }
 
     /// Adds, at the end, a column of this id with the row numbers in the order of the key: for rows that come in
     /// another order.
     pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
         SegmentBuilder { key_order: Some((key_columns, id)), ..self }
+    }
+
+    /// Adds, at the end, what indexes need.
+    pub fn with_indexes(self, indexes: Vec<IndexOrder>) -> Self {
+        SegmentBuilder { indexes, ..self }
+    }
+
+    /// Writes nothing but what the indexes need.
+    pub fn indexes_only(self) -> Self {
+        SegmentBuilder { indexes_only: true, ..self }
     }
 
     /// Rows so far.
@@ -92,6 +114,7 @@ impl SegmentBuilder {
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             self.columns.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
         }
+        self.add_indexes();
         if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
             return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
         }
@@ -102,6 +125,29 @@ impl SegmentBuilder {
             current: None,
             out: Output { written: 0, buffer: MAGIC.to_vec() },
         })
+    }
+}
+
+impl SegmentBuilder {
+    fn add_indexes(&mut self) {
+        let mut added = Vec::new();
+        for index in std::mem::take(&mut self.indexes) {
+            let keys: Vec<&[Rows]> = index.columns.iter().map(|at| self.columns[*at].blocks.as_slice()).collect();
+            let types: Vec<_> = index.columns.iter().map(|at| self.columns[*at].spec.data_type.physical()).collect();
+            let (order, sorted) = index_order::sorted(&keys, &types, self.rows);
+            let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
+            let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            added.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
+            for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
+                let column = &self.columns[*at];
+                let spec = ColumnSpec { id: *id, ..column.spec.clone() };
+                added.push(Column { spec, blocks, raw_bytes: column.raw_bytes });
+            }
+        }
+        if self.indexes_only {
+            self.columns.clear();
+        }
+        self.columns.extend(added);
     }
 }
 

@@ -72,7 +72,8 @@ fn check_partition(
     check_rowstore(table, partition, at, keys, findings);
 }
 
-fn fingerprint(key: &[u8]) -> (u64, u64) {
+/// Two hashes of a key.
+pub(crate) fn fingerprint(key: &[u8]) -> (u64, u64) {
     let hash = hash_bytes(key);
     (
         hash,

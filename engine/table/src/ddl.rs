@@ -46,7 +46,17 @@ impl Store {
 
     /// Gives a table another schema, made from its newest one: other names, more columns, fewer columns, another order.
     /// `conflict` when the table was changed since.
-    pub fn alter_table(&self, table: &Arc<Table>, mut changed: TableSchema) -> Result<Arc<Table>> {
+    pub fn alter_table(&self, table: &Arc<Table>, changed: TableSchema) -> Result<Arc<Table>> {
+        self.alter(table, changed, None)
+    }
+
+    /// The same; new unique indexes need not be verified when nothing changed the table since `verified`.
+    pub(crate) fn alter(
+        &self,
+        table: &Arc<Table>,
+        mut changed: TableSchema,
+        verified: Option<Timestamp>,
+    ) -> Result<Arc<Table>> {
         self.check_open()?;
         let old = table.schema();
         changed.id = old.id;
@@ -56,6 +66,10 @@ impl Store {
                 Error::limit(format!("table {} has been altered {} times", old.name, u16::MAX))
                     .with_hint("copy it into a new table")
             })?;
+        }
+        changed.check_indexes()?;
+        if !changed.indexes.is_empty() {
+            return Err(Error::unsupported("secondary indexes"));
         }
         let mut payload = record::begin(0);
         record::alter_table(&mut payload, &changed)?;
@@ -67,6 +81,13 @@ impl Store {
                 return Err(Error::already_exists(format!("table {}", changed.name)).with_sqlstate("42P07"));
             }
             let version = Arc::new(Table::altered(table, changed, commit));
+            if version.indexes().iter().any(|index| table.index(index.schema.id).is_err()) {
+                version.enter_all()?;
+                if verified != Some(table.changed()) {
+                    version.verify_new_indexes(table)?;
+                }
+                version.partitions().iter().for_each(|partition| partition.consider_indexing());
+            }
             table.end_at(commit);
             version.set_previous(Some(table.clone()));
             catalog.by_name.remove(&from);

@@ -19,6 +19,7 @@ mod commit;
 mod ddl;
 mod flush;
 mod gather;
+mod index;
 mod merge;
 mod moves;
 mod partition;
@@ -37,6 +38,7 @@ mod view;
 mod views;
 
 pub use bulk::{BulkLoad, OnDuplicate};
+pub use index::{IndexProbe, IndexRun, KeyRange, RowCursor};
 pub use nacre_rowstore::{Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Zone};
 pub use partition::Partition;

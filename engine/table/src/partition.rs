@@ -23,6 +23,8 @@ pub struct Partition {
     left_by_flush: AtomicUsize,
     /// The segments changed since somebody last looked whether to merge them.
     may_merge: AtomicBool,
+    /// There may be segments without a part of some index.
+    may_index: AtomicBool,
 }
 
 impl Partition {
@@ -35,6 +37,7 @@ impl Partition {
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
             may_merge: AtomicBool::new(true),
+            may_index: AtomicBool::new(true),
         }
     }
 
@@ -82,6 +85,7 @@ impl Partition {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut segments));
         self.consider_merging();
+        self.consider_indexing();
     }
 
     pub(crate) fn consider_merging(&self) {
@@ -90,6 +94,15 @@ impl Partition {
 
     pub(crate) fn may_merge(&self) -> &AtomicBool {
         &self.may_merge
+    }
+
+    pub(crate) fn consider_indexing(&self) {
+        self.may_index.store(true, Ordering::Relaxed);
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn may_index(&self) -> &AtomicBool {
+        &self.may_index
     }
 
     pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {

@@ -3,6 +3,9 @@
 //!
 //! A record is a commit timestamp and the operations of one commit, applied in order.
 
+mod indexes;
+
+pub(crate) use indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
     Column, DataType, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value, ViewSchema, key,
@@ -53,6 +56,10 @@ pub(crate) enum Operation {
     AlterTable { schema: TableSchema },
     /// A table has no rows any more.
     Truncate { table: TableId },
+    /// A table has these indexes from now on.
+    SetIndexes { table: TableId, indexes: Indexes },
+    /// The part of an index for one segment is in a file of its own.
+    AddPart { place: Place, part: NewPart },
 }
 
 /// Starts a record.
@@ -122,7 +129,9 @@ pub(crate) fn delete_rows(out: &mut Vec<u8>, place: Place, segment: u64, rows: &
 
 pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
     out.put_u8(7);
-    put_schema(out, schema)
+    put_schema(out, schema)?;
+    set_indexes(out, schema);
+    Ok(())
 }
 
 pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
@@ -132,7 +141,25 @@ pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
 
 pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
     out.put_u8(10);
-    put_schema(out, schema)
+    put_schema(out, schema)?;
+    set_indexes(out, schema);
+    Ok(())
+}
+
+/// Nothing for a table that never had an index.
+fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
+    if let Some(indexes) = Indexes::of(schema) {
+        out.put_u8(12);
+        out.put_varint(schema.id as u64);
+        put_indexes(out, &indexes);
+    }
+}
+
+#[allow(dead_code)]
+pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
+    out.put_u8(13);
+    put_place(out, place);
+    put_part(out, part);
 }
 
 pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
@@ -172,7 +199,7 @@ pub(crate) fn merge(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: &[N
     put_segments(out, added)
 }
 
-fn put_place(out: &mut Vec<u8>, place: Place) {
+pub(crate) fn put_place(out: &mut Vec<u8>, place: Place) {
     out.put_varint(place.table as u64);
     out.put_varint(place.partition as u64);
 }
@@ -271,7 +298,8 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
     };
     let next_column_id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
     let version = reader.u16()?;
-    let schema = TableSchema { id, name, columns, primary_key, sort_key, shard_key, next_column_id, version };
+    let keys = TableSchema { primary_key, sort_key, shard_key, ..TableSchema::default() };
+    let schema = TableSchema { id, name, columns, next_column_id, version, ..keys };
     schema.check_shard_key().map_err(|e| reader.corrupt(e.message()))?;
     Ok(schema)
 }
@@ -333,11 +361,11 @@ fn read_type(reader: &mut Reader<'_>) -> Result<DataType> {
     })
 }
 
-fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
+pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
     TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))
 }
 
-fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
+pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
     let table = read_table(reader)?;
     let partition = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("partition"))?;
     Ok(Place { table, partition })
@@ -395,6 +423,8 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
             21 => Operation::DropView { name: reader.text()?.to_string() },
             10 => Operation::AlterTable { schema: read_schema(reader)? },
             11 => Operation::Truncate { table: read_table(reader)? },
+            12 => Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? },
+            13 => Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? },
             _ => return Err(reader.corrupt("unknown operation")),
         });
     }
@@ -404,6 +434,7 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nacre_types::{IndexKind, IndexSchema};
 
     fn schema() -> TableSchema {
         let column =
@@ -421,7 +452,21 @@ mod tests {
             shard_key: Some(ShardKey { columns: vec![1], partitions: 3 }),
             next_column_id: 9,
             version: 3,
+            ..TableSchema::default()
         }
+    }
+
+    fn indexed() -> TableSchema {
+        let index = |id, name: &str, columns: &[u32], unique, kind| IndexSchema {
+            id,
+            name: name.into(),
+            columns: columns.to_vec(),
+            unique,
+            kind,
+        };
+        let indexes =
+            vec![index(3, "by_b", &[2], true, IndexKind::Hash), index(5, "by_c", &[5, 1], false, IndexKind::BTree)];
+        TableSchema { indexes, next_index_id: 6, ..schema() }
     }
 
     fn view() -> ViewSchema {
@@ -446,6 +491,8 @@ mod tests {
         drop_table(&mut out, 7);
         create_view(&mut out, &view());
         drop_view(&mut out, "v");
+        alter_table(&mut out, &indexed()).unwrap();
+        add_part(&mut out, place, NewPart { segment: 3, index: 5, file: 9 });
         out
     }
 
@@ -453,7 +500,11 @@ mod tests {
     fn records_round_trip() {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
-        assert_eq!(operations.len(), 13);
+        assert_eq!(operations.len(), 16);
+        let Operation::SetIndexes { table: 7, indexes } = &operations[14] else { panic!("{:?}", operations[14]) };
+        assert_eq!(indexes.clone().put_into(schema()).unwrap(), indexed());
+        let part = NewPart { segment: 3, index: 5, file: 9 };
+        assert_eq!(operations[15], Operation::AddPart { place: Place { table: 7, partition: 2 }, part });
         assert_eq!(operations[11], Operation::CreateView { view: view() });
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
         assert!(matches!(

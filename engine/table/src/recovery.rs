@@ -3,10 +3,10 @@
 
 use crate::bitmaps::BitmapCache;
 use crate::partition::Partition;
-use crate::record::{self, NewSegment, Operation, Place};
+use crate::record::{self, NewPart, NewSegment, Operation, Place};
 use crate::segments::SegmentState;
 use crate::snapshot;
-use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_segment};
+use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment};
 use crate::table::Table;
 use nacre_host::Host;
 use nacre_log::Log;
@@ -24,6 +24,8 @@ use std::sync::Arc;
 struct Replay {
     tables: Map<TableId, Replayed>,
     views: Vec<ViewSchema>,
+    /// Parts of indexes in files of their own, by table and segment. Some may be of indexes or segments that are gone.
+    parts: Map<(TableId, u64), Vec<NewPart>>,
     commit: Timestamp,
     next_segment: u64,
     next_table: TableId,
@@ -61,6 +63,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     let bitmaps = BitmapCache::new(Store::bitmap_bytes(&options));
     let mut catalog = CatalogState::default();
     let mut referenced = nacre_types::hash::Set::default();
+    let parts = std::mem::take(&mut replay.parts);
     let mut ids: Vec<TableId> = replay.tables.keys().copied().collect();
     ids.sort_unstable();
     for id in ids {
@@ -73,19 +76,29 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
                 let segment = open_segment(&host, &cache, &table, &name, id)?;
                 referenced.insert(name);
                 check_deleted(&segment, &deleted)?;
-                states.push(Arc::new(SegmentState::new(segment, 0, deleted).with_bitmaps(&bitmaps)));
+                let state = SegmentState::new(segment, 0, deleted).with_bitmaps(&bitmaps);
+                for part in parts.get(&(table.id(), id)).into_iter().flatten() {
+                    if table.index(part.index).is_ok() {
+                        let name = file_name_of_part(part.file);
+                        state.add_parts(&open_file(&host, &cache, &table, &name, part.file)?);
+                        referenced.insert(name);
+                    }
+                }
+                check_parts(&table, &state)?;
+                states.push(Arc::new(state));
             }
             for state in &states {
                 see_row_numbers(&table, partition, state)?;
             }
             partition.update_segments(|list| *list = states);
         }
+        table.enter_all()?;
         catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         catalog.by_id.insert(table.id(), table);
     }
     catalog.views = replay.views.drain(..).map(|view| (view.name.to_ascii_lowercase(), Arc::new(view))).collect();
     for name in host.store.list()? {
-        if name.starts_with("seg-") && !referenced.contains(&name) {
+        if (name.starts_with("seg-") || name.starts_with("idx-")) && !referenced.contains(&name) {
             // The number may be used again; a file of that name must not be in the way.
             host.store.remove(&name)?;
         }
@@ -94,12 +107,26 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     Ok(Store::assemble(host, options, log, (cache, bitmaps), catalog, next))
 }
 
-fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
+/// Checks that what indexes have of a segment is theirs.
+fn check_parts(table: &Table, state: &SegmentState) -> Result<()> {
+    for index in table.indexes() {
+        if let Some(part) = state.part(index.schema.id) {
+            part.check(index, state.segment.rows())?;
+        }
+    }
+    Ok(())
+}
+
+fn open_file(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
     let file = host.store.open(name).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::corrupt(format!("segment {name} of table {} is missing", table.schema().name)),
         _ => e,
     })?;
-    let segment = Segment::open(file, name, id, cache.clone())?;
+    Ok(Arc::new(Segment::open(file, name, id, cache.clone())?))
+}
+
+fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
+    let segment = open_file(host, cache, table, name, id)?;
     for column in table.segment_columns() {
         let Some(index) = segment.column_index(column.id) else { continue };
         let stored = segment.columns()[index].data_type;
@@ -112,7 +139,7 @@ fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str,
             )));
         }
     }
-    Ok(Arc::new(segment))
+    Ok(segment)
 }
 
 fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
@@ -142,9 +169,14 @@ impl Replay {
         self.next_segment = image.next.segment;
         self.next_table = image.next.table;
         self.views = image.views;
+        let mut indexes: Map<TableId, record::Indexes> = image.indexes.into_iter().collect();
         for table in image.tables {
             let id = table.schema.id;
-            self.create(table.schema)?;
+            let schema = match indexes.remove(&id) {
+                Some(indexes) => indexes.put_into(table.schema)?,
+                None => table.schema,
+            };
+            self.create(schema)?;
             let known = self.tables.get(&id).map_or(0, |t| t.segments.len());
             if table.partitions.len() != known {
                 return Err(Error::corrupt(format!(
@@ -160,6 +192,10 @@ impl Replay {
                     replayed.put(&key, commit, row)?;
                 }
             }
+        }
+        for (place, part) in image.parts {
+            self.partition(place)?.segment(part.segment)?;
+            self.add_part(place, part);
         }
         Ok(())
     }
@@ -234,6 +270,15 @@ impl Replay {
                     let replayed = self.table(schema.id)?;
                     replayed.table = Table::altered(&replayed.table, schema, 0);
                 }
+                Operation::SetIndexes { table, indexes } => {
+                    let replayed = self.table(table)?;
+                    let schema = indexes.put_into((**replayed.table.schema()).clone())?;
+                    replayed.table = Table::altered(&replayed.table, schema, 0);
+                }
+                Operation::AddPart { place, part } => {
+                    self.partition(place)?.segment(part.segment)?;
+                    self.add_part(place, part);
+                }
                 Operation::Truncate { table } => {
                     let replayed = self.table(table)?;
                     replayed.table = Table::emptied(&replayed.table, 0);
@@ -242,6 +287,11 @@ impl Replay {
             }
         }
         Ok(())
+    }
+
+    fn add_part(&mut self, place: Place, part: NewPart) {
+        self.next_segment = self.next_segment.max(part.file.saturating_add(1));
+        self.parts.entry((place.table, part.segment)).or_default().push(part);
     }
 
     fn drop_view(&mut self, name: &str) {

@@ -2,9 +2,11 @@
 //! when (seed: Doris' multi-version delete bitmap).
 
 use crate::bitmaps::BitmapCache;
+use crate::index::part::{Part, parts_of};
+use crate::record::NewPart;
 use nacre_segment::Segment;
-use nacre_types::Timestamp;
 use nacre_types::plant::{self, Bug};
+use nacre_types::{IndexId, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,6 +25,8 @@ pub struct SegmentState {
     deletes: RwLock<Deletes>,
     /// Where bitmaps between the deltas are kept.
     merged: Option<Arc<BitmapCache>>,
+    /// What indexes have of it, in its own file or in files of their own.
+    parts: RwLock<Vec<Arc<Part>>>,
 }
 
 /// Deleted rows by commit timestamp.
@@ -41,6 +45,7 @@ impl SegmentState {
     pub fn new(segment: Arc<Segment>, created: Timestamp, deleted: RoaringBitmap) -> SegmentState {
         let all = Arc::new(deleted);
         SegmentState {
+            parts: RwLock::new(parts_of(&segment)),
             segment,
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
@@ -58,6 +63,32 @@ impl SegmentState {
     /// The same with a cache for bitmaps of old snapshots.
     pub(crate) fn with_bitmaps(self, merged: &Arc<BitmapCache>) -> SegmentState {
         SegmentState { merged: Some(merged.clone()), ..self }
+    }
+
+    /// What an index has of it; `None` when that is not built yet.
+    pub(crate) fn part(&self, index: IndexId) -> Option<Arc<Part>> {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        parts.iter().find(|part| part.index == index).cloned()
+    }
+
+    /// Adds the parts that are in a file of their own.
+    pub(crate) fn add_parts(&self, file: &Arc<Segment>) {
+        self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
+    }
+
+    /// Its parts in files of their own.
+    pub(crate) fn new_parts(&self) -> Vec<NewPart> {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        let own = self.segment.id();
+        let new = |part: &Arc<Part>| NewPart { segment: own, index: part.index, file: part.file.id() };
+        parts.iter().filter(|part| part.file.id() != own).map(new).collect()
+    }
+
+    /// The files of [`SegmentState::new_parts`].
+    #[allow(dead_code)]
+    pub(crate) fn part_files(&self) -> Vec<Arc<Segment>> {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        parts.iter().filter(|part| part.file.id() != self.segment.id()).map(|part| part.file.clone()).collect()
     }
 
     /// See [`SegmentState::with_content`].

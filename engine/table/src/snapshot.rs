@@ -2,7 +2,7 @@
 //! the log from its beginning. Taking one blocks commits only while it notes what there is.
 
 use crate::partition::Partition;
-use crate::record;
+use crate::record::{self, Indexes, NewPart, Place};
 use crate::segments::SegmentState;
 use crate::store::{NextIds, Store};
 use crate::table::Table;
@@ -33,6 +33,8 @@ pub(crate) struct Image {
     pub next: NextIds,
     pub tables: Vec<TableImage>,
     pub views: Vec<ViewSchema>,
+    pub indexes: Vec<(TableId, Indexes)>,
+    pub parts: Vec<(Place, NewPart)>,
 }
 
 /// The segments of each partition of a table.
@@ -86,8 +88,32 @@ impl Store {
         }
         out.put_varint(views.len() as u64);
         views.iter().for_each(|view| record::put_view(&mut out, view));
+        put_indexes(&mut out, &tables);
         drop(guard);
         self.log.write_snapshot(lsn, &out)
+    }
+}
+
+/// The indexes of the tables that have some, and the parts of them that have files of their own.
+fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
+    let indexed: Vec<(TableId, Indexes)> =
+        tables.iter().filter_map(|(table, _)| Some((table.id(), Indexes::of(table.schema())?))).collect();
+    out.put_varint(indexed.len() as u64);
+    for (table, indexes) in &indexed {
+        out.put_varint(*table as u64);
+        record::put_indexes(out, indexes);
+    }
+    let mut parts: Vec<(Place, NewPart)> = Vec::new();
+    for (table, segments) in tables {
+        for (partition, segments) in table.partitions().iter().zip(segments) {
+            let place = table.place(partition);
+            parts.extend(segments.iter().flat_map(|(state, _)| state.new_parts()).map(|part| (place, part)));
+        }
+    }
+    out.put_varint(parts.len() as u64);
+    for (place, part) in &parts {
+        record::put_place(out, *place);
+        record::put_part(out, *part);
     }
 }
 
@@ -132,8 +158,18 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
     }
     let view_count = reader.count(reader.remaining())?;
     let views = (0..view_count).map(|_| record::read_view(&mut reader)).collect::<Result<_>>()?;
+    let (mut indexes, mut parts) = (Vec::new(), Vec::new());
+    // Snapshots from before there were indexes end here.
+    if reader.remaining() > 0 {
+        for _ in 0..reader.count(tables.len())? {
+            indexes.push((record::read_table(&mut reader)?, record::read_indexes(&mut reader)?));
+        }
+        for _ in 0..reader.count(reader.remaining())? {
+            parts.push((record::read_place(&mut reader)?, record::read_part(&mut reader)?));
+        }
+    }
     reader.finish()?;
-    Ok(Image { next: NextIds { commit, segment, table }, tables, views })
+    Ok(Image { next: NextIds { commit, segment, table }, tables, views, indexes, parts })
 }
 
 fn read_partition(reader: &mut Reader<'_>) -> Result<PartitionImage> {

@@ -130,6 +130,11 @@ pub(crate) fn file_name_of_segment(id: u64) -> String {
     format!("seg-{id:016x}")
 }
 
+/// Of a part of an index that is not in its segment's file. Numbers are those of segments.
+pub(crate) fn file_name_of_part(id: u64) -> String {
+    format!("idx-{id:016x}")
+}
+
 impl Store {
     /// Opens the database in the host's store, recovering it from its snapshot and log.
     pub fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
@@ -272,6 +277,10 @@ impl Store {
     pub fn create_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
         self.check_open()?;
         schema.check_shard_key()?;
+        schema.check_indexes()?;
+        if !schema.indexes.is_empty() {
+            return Err(Error::unsupported("secondary indexes"));
+        }
         if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
             let wished = Some(self.options.partitions).filter(|n| *n > 0);
             let count = wished.unwrap_or_else(|| self.host.parallelism.width());

@@ -3,6 +3,7 @@
 //! The key of a row alone decides which partition the row is in. What only needs the schema is here;
 //! what is kept per partition is in `partition.rs`.
 
+use crate::index::Index;
 use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
@@ -39,6 +40,7 @@ pub struct Table {
     older: Vec<OlderRows>,
     /// At least one.
     partitions: Arc<Vec<Partition>>,
+    indexes: Vec<Index>,
     /// The commit that made this version; 0 when it is older than the opening of the database.
     since: Timestamp,
     /// The commit that put another version in its place or dropped the table.
@@ -54,9 +56,11 @@ pub struct Table {
 
 impl Table {
     pub(crate) fn new(schema: TableSchema) -> Table {
+        let partitions = shard::new_partitions(&schema);
         Table {
             layout: RowLayout::new(schema.types(), schema.version),
-            partitions: Arc::new(shard::new_partitions(&schema)),
+            indexes: Index::all(&schema, partitions.len(), &[]),
+            partitions: Arc::new(partitions),
             next_spread: AtomicU64::new(0),
             schema: Arc::new(schema),
             older: Vec::new(),
@@ -75,7 +79,9 @@ impl Table {
             let columns = old.schema.columns.iter().map(|c| c.id).collect();
             older.push(OlderRows { layout: old.layout.clone(), columns });
         }
-        Table { older, partitions: old.partitions.clone(), changed: old.changed.clone(), since, ..Table::new(schema) }
+        let indexes = Index::all(&schema, old.partitions.len(), &old.indexes);
+        let partitions = old.partitions.clone();
+        Table { older, partitions, indexes, changed: old.changed.clone(), since, ..Table::new(schema) }
     }
 
     /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
@@ -161,6 +167,10 @@ impl Table {
 
     pub(crate) fn layout(&self) -> &RowLayout {
         &self.layout
+    }
+
+    pub(crate) fn indexes(&self) -> &[Index] {
+        &self.indexes
     }
 
     /// Its partitions, by number.
@@ -266,6 +276,7 @@ impl Table {
     /// Collects rows for a segment of this table. They must come in the order of [`Table::encode_order`].
     pub(crate) fn segment_builder(&self) -> SegmentBuilder {
         let builder = SegmentBuilder::new(self.segment_columns());
+        let builder = builder.with_indexes(self.indexes.iter().map(Index::order).collect());
         if self.sort_columns().is_none() {
             return builder;
         }

@@ -1,5 +1,6 @@
 //! What one snapshot sees of a table: rowstore rows and segments with their deleted rows.
 
+use crate::partition::Partition;
 use crate::rows;
 use crate::segments::SegmentState;
 use crate::store::SnapshotGuard;
@@ -46,6 +47,7 @@ pub struct SegmentView {
     /// Table column position to segment column position; `None` for a column younger than the segment,
     /// whose rows have the column's default.
     pub columns: Vec<Option<usize>>,
+    pub(crate) state: Arc<SegmentState>,
 }
 
 /// A table at a snapshot, with the changes of one transaction on top. Keeps the snapshot alive.
@@ -74,7 +76,8 @@ impl TableView {
                 merged |= own;
                 deleted = Some(Arc::new(merged));
             }
-            SegmentView { partition, segment: state.segment.clone(), deleted, columns: table.segment_mapping(state) }
+            let columns = table.segment_mapping(state);
+            SegmentView { partition, segment: state.segment.clone(), deleted, columns, state: state.clone() }
         };
         let mut segments = Vec::new();
         for partition in table.partitions() {
@@ -88,6 +91,16 @@ impl TableView {
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// The partitions it shows.
+    pub(crate) fn seen_partitions(&self) -> &[Partition] {
+        self.table.partitions().get(self.partitions.clone()).unwrap_or_default()
+    }
+
+    /// What it shows of a row in memory.
+    pub(crate) fn visible(&self, node: &Node) -> Visible {
+        node.visible(self.guard.at(), Some(&self.owner))
     }
 
     /// Leaves only one partition to be seen.

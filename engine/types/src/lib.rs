@@ -11,6 +11,7 @@ mod data_type;
 pub mod decimal;
 mod error;
 pub mod hash;
+mod index;
 pub mod key;
 pub mod limits;
 pub mod plant;
@@ -21,6 +22,7 @@ mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
 pub use error::{Error, ErrorKind, Position, Result};
+pub use index::{IndexId, IndexKind, IndexSchema};
 pub use schema::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};
 pub use value::{Interval, Value};
 

@@ -16,3 +16,9 @@ pub const MAX_PARTITIONS: usize = 1024;
 pub const MAX_COLUMNS: usize = 4096;
 /// Bytes of SQL text at most.
 pub const MAX_SQL_BYTES: usize = 16 << 20;
+/// Secondary indexes of a table at most.
+pub const MAX_INDEXES: usize = 64;
+/// Columns of a secondary index at most.
+pub const MAX_INDEX_COLUMNS: usize = 16;
+/// Ids of indexes are below this: columns of segments are numbered by them.
+pub const MAX_INDEX_ID: u32 = (1 << 26) - 1;

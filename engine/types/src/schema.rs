@@ -1,6 +1,6 @@
 //! The shape of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
-use crate::{DataType, Error, Result, Value, limits};
+use crate::{DataType, Error, IndexSchema, Result, Value, limits};
 
 /// Identifies a table for the life of a database; never reused.
 pub type TableId = u32;
@@ -54,6 +54,10 @@ pub struct TableSchema {
     pub sort_key: Option<KeyColumns>,
     /// How rows are spread over partitions.
     pub shard_key: Option<ShardKey>,
+    /// Its indexes, beside the primary key, in the order they were made.
+    pub indexes: Vec<IndexSchema>,
+    /// Ids below this have been given out, some to indexes that are gone.
+    pub next_index_id: u32,
     /// Ids below this have been given out, some to columns that are gone.
     pub next_column_id: u32,
     /// Counts the changes of its columns; rows in memory and in the log name the version they were written under.

@@ -1,0 +1,126 @@
+//! The part of an index for one segment: the rows' index keys in order, each with the number of its row.
+//!
+//! A part is made of columns like those of any segment, with ids of their own: the key's columns, sorted, and the row
+//! numbers, ascending among equal keys. They lie in the segment's own file, behind the table's columns, when the
+//! segment was written after the index was made; otherwise in a file of their own that has nothing else. So a key is
+//! found by zone maps and a search inside one block, and the rows of a key are neighbours: its postings list.
+
+use crate::index::Index;
+use nacre_segment::{ColumnSpec, IndexOrder, Segment};
+use nacre_types::{DataType, Error, IndexId, Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// Ids of columns from here on, up to those reserved at the top, belong to parts of indexes.
+const FIRST: u32 = 1 << 31;
+/// Ids that an index has: the row numbers', then those of its columns.
+const IDS: u32 = 32;
+/// Above are other reserved ids.
+const END: u32 = u32::MAX - 63;
+
+fn row_column(index: IndexId) -> u32 {
+    FIRST + index * IDS
+}
+
+/// The part of one index for one segment.
+pub(crate) struct Part {
+    pub index: IndexId,
+    /// The segment itself or a file beside it.
+    pub file: Arc<Segment>,
+    /// Positions of the key's columns in it.
+    pub keys: Vec<usize>,
+    /// Position of the row numbers.
+    pub rows: usize,
+}
+
+/// The parts that are in a file.
+pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (at, column) in file.columns().iter().enumerate() {
+        if !(FIRST..END).contains(&column.id) {
+            continue;
+        }
+        let (index, place) = ((column.id - FIRST) / IDS, (column.id - FIRST) % IDS);
+        match parts.last_mut() {
+            _ if place == 0 => parts.push(Part { index, file: file.clone(), keys: Vec::new(), rows: at }),
+            Some(part) if part.index == index && part.keys.len() + 1 == place as usize => part.keys.push(at),
+            // Of a later version: not understood, so not there.
+            _ => {}
+        }
+    }
+    parts.into_iter().map(Arc::new).collect()
+}
+
+impl Index {
+    /// What the builder of a segment needs to know to write this index's part with it.
+    pub fn order(&self) -> IndexOrder {
+        let rows = row_column(self.schema.id);
+        IndexOrder {
+            columns: self.columns.clone(),
+            rows,
+            keys: (1..=self.columns.len() as u32).map(|n| rows + n).collect(),
+        }
+    }
+
+    /// The columns of a file that has nothing but its part: the key's, then the row numbers.
+    #[allow(dead_code)]
+    pub fn part_columns(&self, schema: &TableSchema) -> Vec<ColumnSpec> {
+        let ids = self.order();
+        let rows = ColumnSpec { id: ids.rows, data_type: DataType::UInt32, nullable: false };
+        let keys = ids.keys.into_iter().zip(&self.columns).map(|(id, at)| {
+            let column = &schema.columns[*at];
+            ColumnSpec { id, data_type: column.data_type, nullable: column.nullable }
+        });
+        std::iter::once(rows).chain(keys).collect()
+    }
+}
+
+impl Part {
+    /// Checks that it can be the part of an index for a segment of so many rows.
+    pub fn check(&self, index: &Index, rows: usize) -> Result<()> {
+        let columns = self.file.columns();
+        let fits = self.keys.len() == index.types.len()
+            && self.keys.iter().zip(&index.types).all(|(at, t)| columns[*at].data_type.physical() == t.physical())
+            && columns[self.rows].data_type == DataType::UInt32
+            && self.file.rows() == rows;
+        if fits {
+            return Ok(());
+        }
+        let name = &index.schema.name;
+        Err(Error::corrupt(format!("segment {}: this is not a part of index {name}", self.file.name())))
+    }
+
+    /// The number of the row at a position in index order.
+    pub fn row(&self, at: usize) -> Result<u32> {
+        match self.file.get(self.rows, at)? {
+            Value::Int(row) if (0..self.file.rows() as i64).contains(&row) => Ok(row as u32),
+            other => Err(Error::corrupt(format!("segment {}: {other} at {at} is not a row", self.file.name()))),
+        }
+    }
+
+    /// The numbers of the rows at some positions.
+    pub fn rows(&self, start: usize, count: usize) -> Result<Vec<u32>> {
+        if count <= 8 {
+            return (start..start + count).map(|at| self.row(at)).collect();
+        }
+        let vector = self.file.decode(self.rows, start, count)?;
+        let flat = vector.flat();
+        let nacre_column::Values::I64(values) = &*flat else {
+            return Err(Error::corrupt(format!("segment {}: row numbers are no numbers", self.file.name())));
+        };
+        let bound = self.file.rows() as i64;
+        match values.iter().find(|row| !(0..bound).contains(*row)) {
+            Some(row) => Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name()))),
+            None => Ok(values.iter().map(|row| *row as u32).collect()),
+        }
+    }
+
+    /// Positions of the keys from one prefix, inclusive or not, up to another. Values in the index's types.
+    pub fn lower(&self, prefix: &[Value]) -> Result<usize> {
+        self.file.lower_bound(&self.keys, prefix)
+    }
+
+    /// The first position, from `from` on, of a key that is above everything with this prefix.
+    pub fn upper(&self, prefix: &[Value], from: usize) -> Result<usize> {
+        self.file.upper_bound(&self.keys, prefix, from)
+    }
+}

@@ -1,0 +1,85 @@
+//! The bytes of a table's indexes and of their parts.
+
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Error, IndexId, IndexKind, IndexSchema, Result, TableSchema, limits};
+
+/// The indexes of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Indexes {
+    pub next_id: IndexId,
+    pub list: Vec<IndexSchema>,
+}
+
+impl Indexes {
+    pub fn of(schema: &TableSchema) -> Option<Indexes> {
+        let has_had = !schema.indexes.is_empty() || schema.next_index_id > 0;
+        has_had.then(|| Indexes { next_id: schema.next_index_id, list: schema.indexes.clone() })
+    }
+
+    /// The schema with these.
+    pub fn put_into(self, schema: TableSchema) -> Result<TableSchema> {
+        let schema = TableSchema { indexes: self.list, next_index_id: self.next_id, ..schema };
+        match schema.check_indexes() {
+            Ok(()) => Ok(schema),
+            Err(error) => Err(Error::corrupt(format!("table {}: {}", schema.name, error.message()))),
+        }
+    }
+}
+
+/// The part of an index for one segment, in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewPart {
+    pub segment: u64,
+    pub index: IndexId,
+    /// Number of the file.
+    pub file: u64,
+}
+
+pub(crate) fn put_part(out: &mut Vec<u8>, part: NewPart) {
+    out.put_varint(part.segment);
+    out.put_varint(part.index as u64);
+    out.put_varint(part.file);
+}
+
+pub(crate) fn read_part(reader: &mut Reader<'_>) -> Result<NewPart> {
+    Ok(NewPart { segment: reader.varint()?, index: read_u32(reader, "index id")?, file: reader.varint()? })
+}
+
+pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {
+    out.put_varint(indexes.next_id as u64);
+    out.put_varint(indexes.list.len() as u64);
+    for index in &indexes.list {
+        out.put_varint(index.id as u64);
+        out.put_bytes(index.name.as_bytes());
+        let kind = match index.kind {
+            IndexKind::Hash => 0,
+            IndexKind::BTree => 2,
+        };
+        out.put_u8(kind | index.unique as u8);
+        out.put_varint(index.columns.len() as u64);
+        index.columns.iter().for_each(|id| out.put_varint(*id as u64));
+    }
+}
+
+pub(crate) fn read_indexes(reader: &mut Reader<'_>) -> Result<Indexes> {
+    let next_id = read_u32(reader, "index id")?;
+    let count = reader.count(limits::MAX_INDEXES)?;
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
+        let id = read_u32(reader, "index id")?;
+        let name = reader.text()?.to_string();
+        let flags = reader.u8()?;
+        if flags > 3 {
+            return Err(reader.corrupt("unknown kind of index"));
+        }
+        let kind = if flags & 2 == 0 { IndexKind::Hash } else { IndexKind::BTree };
+        let columns = reader.count(limits::MAX_INDEX_COLUMNS)?;
+        let columns = (0..columns).map(|_| read_u32(reader, "column id")).collect::<Result<_>>()?;
+        list.push(IndexSchema { id, name, columns, unique: flags & 1 != 0, kind });
+    }
+    Ok(Indexes { next_id, list })
+}
+
+fn read_u32(reader: &mut Reader<'_>, what: &str) -> Result<u32> {
+    u32::try_from(reader.varint()?).map_err(|_| reader.corrupt(what))
+}
