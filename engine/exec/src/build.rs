@@ -3,12 +3,13 @@
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::operator::{
     Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, SetOperation, SharedScan, Sort, Union,
-    Values, Window,
+    Values, Window, wanted,
 };
 use crate::profile::{measured, measured_locating};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
+use nacre_sql::{KeyOrder, key_order};
 use nacre_table::RowLocator;
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, Result};
@@ -17,7 +18,7 @@ use std::rc::Rc;
 
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
-    Builder { shared: Map::default() }.build(plan, context)
+    Builder::default().build(plan, context)
 }
 
 pub(crate) fn join_spec(
@@ -43,13 +44,16 @@ pub(crate) fn build_for<'a>(
     readers: impl Iterator<Item = &'a Expr>,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
-    Builder { shared: Map::default() }.build_for(input, readers, context)
+    Builder::default().build_for(input, readers, context)
 }
 
 /// What the nodes of one plan share while it is built.
+#[derive(Default)]
 struct Builder {
     /// Buffers of `Plan::Shared`, by number.
     shared: Map<u32, Rc<RefCell<Buffer>>>,
+    /// So many rows are wanted of the sort that comes next.
+    wanted: Option<u64>,
 }
 
 impl Builder {
@@ -95,9 +99,19 @@ impl Builder {
                 Box::new(SetOperation::new(left, right, &types, *except, *all))
             }
             Plan::Sort { input, keys, limit } => {
-                Box::new(Sort::new(self.build(input, context)?, &types_of(input), keys.clone(), *limit))
+                let limit = match (*limit, self.wanted.take()) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+                if let Some(order) = key_order(input, keys)
+                    && let Some(ordered) = in_order(input, &order, limit, context)?
+                {
+                    return Ok(ordered);
+                }
+                Box::new(Sort::new(self.build(input, context)?, &types_of(input), keys.clone(), limit))
             }
             Plan::Limit { input, offset, limit } => {
+                self.wanted = if is_sort(input) { wanted(offset, limit, context) } else { None };
                 Box::new(Limit::new(self.build(input, context)?, offset.clone(), limit.clone()))
             }
             Plan::LimitBy { input, keys, offset, limit } => {
@@ -133,6 +147,36 @@ impl Builder {
             other => self.build(other, context),
         }
     }
+}
+
+/// A sort, or columns computed from one.
+fn is_sort(plan: &Plan) -> bool {
+    match plan {
+        Plan::Sort { .. } => true,
+        Plan::Project { input, .. } => is_sort(input),
+        _ => false,
+    }
+}
+
+/// A scan under projections that gives its rows in an order; none when they should rather be sorted.
+fn in_order(
+    plan: &Plan,
+    order: &KeyOrder,
+    limit: Option<u64>,
+    context: &Context<'_>,
+) -> Result<Option<Box<dyn Operator>>> {
+    let context = &context.of_node(plan);
+    let operator = match plan {
+        Plan::Project { input, exprs, .. } => {
+            let input = in_order(input, order, limit, context)?;
+            input.map(|input| Box::new(Project::new(input, exprs.clone())) as Box<dyn Operator>)
+        }
+        Plan::Scan { table, projection, filters } => {
+            crate::scan::build_ordered(table, projection, filters, order, limit, context)?
+        }
+        _ => None,
+    };
+    Ok(operator.map(|operator| measured(operator, plan, context)))
 }
 
 /// The rows of a table that a plan picks, each with where it lives: a scan, or filters over one.

@@ -39,6 +39,8 @@ pub struct Statistics {
     pub blocks_skipped: Counter,
     /// Rows looked up by primary key instead of scanning.
     pub point_reads: Counter,
+    /// Segments and rowstores read for a scan in key order.
+    pub runs: Counter,
 }
 
 impl Statistics {
@@ -50,7 +52,7 @@ impl Statistics {
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 9] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 10] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -61,6 +63,7 @@ impl Statistics {
             ("blocks_read", &self.blocks_read),
             ("blocks_skipped", &self.blocks_skipped),
             ("point_reads", &self.point_reads),
+            ("runs", &self.runs),
         ]
     }
 }

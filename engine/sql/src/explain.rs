@@ -3,6 +3,7 @@
 use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
 };
+use crate::ordered::key_order;
 use crate::plan::{
     Bound, Field, Frame, FrameUnit, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement, WindowCall,
     WindowFunction,
@@ -223,6 +224,10 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             let _ = write!(line, "Sort [{}]", joined(keys.iter().map(|k| key_text(k, &name))));
             if let Some(limit) = limit {
                 let _ = write!(line, " limit {limit}");
+                // Without a limit it depends on the segments.
+                if key_order(input, keys).is_some() {
+                    line += " in key order";
+                }
             }
             children.push(input);
         }

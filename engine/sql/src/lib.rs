@@ -9,6 +9,7 @@ mod dialect;
 mod explain;
 pub mod expr;
 mod optimize;
+mod ordered;
 mod parse;
 pub mod plan;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use explain::{explain, explain_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
 };
+pub use ordered::{KeyOrder, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
 pub use plan::{Catalog, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
 

@@ -32,6 +32,13 @@ pub(super) fn rows(expr: &Option<Expr>, absent: u64, what: &str, context: &Conte
     }
 }
 
+/// So many rows are enough for a limit; nothing when all are needed or the counts are wrong.
+pub(crate) fn wanted(offset: &Option<Expr>, limit: &Option<Expr>, context: &Context<'_>) -> Option<u64> {
+    limit.as_ref()?;
+    let pass = rows(limit, u64::MAX, "LIMIT", context).ok()?;
+    rows(offset, 0, "OFFSET", context).ok()?.checked_add(pass).filter(|rows| *rows < u64::MAX)
+}
+
 impl Operator for Limit {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
         let (mut skip, mut pass) = match self.left {

@@ -19,7 +19,7 @@ mod window;
 pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
 pub(crate) use join::{Build, HashJoin, JoinSpec};
-pub(crate) use limit::Limit;
+pub(crate) use limit::{Limit, wanted};
 pub(crate) use limit_by::LimitBy;
 pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set::{SetOperation, Union};

@@ -2,6 +2,7 @@
 //! filters fix the whole primary key.
 
 mod clauses;
+mod ordered;
 mod point;
 mod prune;
 mod source;
@@ -11,6 +12,7 @@ mod tests;
 use crate::context::{Context, LocatingOperator, Operator, Step, count};
 use crate::parallel::Morsel;
 use nacre_column::Batch;
+use nacre_sql::KeyOrder;
 use nacre_sql::expr::Expr;
 use nacre_table::{RowLocator, Table, TableView};
 use nacre_types::{Result, TableSchema};
@@ -43,6 +45,18 @@ pub(crate) fn build(
         source.need_only(needed);
     }
     Ok(Box::new(Scan(source)))
+}
+
+/// The rows of `Plan::Scan` in this order, about so many of them; none when they should rather be sorted.
+pub(crate) fn build_ordered(
+    schema: &Arc<TableSchema>,
+    projection: &[usize],
+    filters: &[Expr],
+    order: &KeyOrder,
+    limit: Option<u64>,
+    context: &Context<'_>,
+) -> Result<Option<Box<dyn Operator>>> {
+    ordered::build(schema, projection, filters, order, limit, context)
 }
 
 /// What a scan has to read, cut for several threads, in the scan's order. `None` when it is not worth it.

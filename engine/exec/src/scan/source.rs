@@ -55,6 +55,10 @@ pub(super) struct Source {
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
     memory: Option<MemoryScan>,
+    /// Rows looked at next, at most: grows to `VECTOR_ROWS`.
+    vector_rows: usize,
+    /// Blocks and vectors come last first, rows inside a vector do not.
+    turned: bool,
 }
 
 /// Marks the columns an expression looks at.
@@ -109,6 +113,8 @@ impl Source {
             memory: None,
             segments: Vec::new().into_iter(),
             current: None,
+            vector_rows: limits::VECTOR_ROWS,
+            turned: false,
         }
     }
 
@@ -116,6 +122,42 @@ impl Source {
     pub fn need_only(&mut self, needed: Vec<bool>) {
         debug_assert_eq!(needed.len(), self.projection.len());
         self.needed = needed;
+    }
+
+    /// Says that few rows may be enough: so many are looked at first, then ever more.
+    pub fn start_small(&mut self, rows: usize) {
+        self.vector_rows = rows.clamp(1, limits::VECTOR_ROWS);
+    }
+
+    /// Turns round the order in which blocks and vectors come, before the first one did.
+    pub fn turn_round(&mut self) {
+        self.turned = !self.turned;
+        if let Some(current) = &mut self.current {
+            current.blocks.reverse();
+        }
+    }
+
+    /// What no row of these blocks comes before, and what none comes after, by one column, null being the smallest
+    /// value; nothing where that is not known.
+    pub fn bounds(
+        &self,
+        view: &SegmentView,
+        blocks: &[usize],
+        column: usize,
+        descending: bool,
+    ) -> (Option<Value>, Option<Value>) {
+        let mut bounds: Option<(Value, Value)> = None;
+        for block in blocks {
+            let rows = view.segment.block_rows(*block);
+            let zone = self.zone(view, column, *block, rows);
+            let low = if zone.null_count > 0 { Value::Null } else { zone.min };
+            bounds = Some(match bounds {
+                None => (low, zone.max),
+                Some((min, max)) => (smaller(min, low, true), smaller(max, zone.max, false)),
+            });
+        }
+        let (min, max) = bounds.unzip();
+        if descending { (max, min) } else { (min, max) }
     }
 
     /// The rows of a morsel that pass the filters, projected.
@@ -158,6 +200,7 @@ impl Source {
             context.check_cancelled()?;
             if let Some(mut current) = self.current.take() {
                 let found = self.next_vector(&mut current, context)?;
+                self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
                 if current.at < current.end || !current.blocks.is_empty() {
                     self.current = Some(current);
                 }
@@ -232,9 +275,14 @@ impl Source {
             count(&context.statistics.blocks_read, 1);
             self.prefetch(&current.view, block)?;
         }
-        let (start, view) = (current.at, &current.view);
-        let len = (current.end - start).min(limits::VECTOR_ROWS);
-        current.at += len;
+        let len = (current.end - current.at).min(self.vector_rows);
+        let start = if self.turned { current.end - len } else { current.at };
+        if self.turned {
+            current.end -= len
+        } else {
+            current.at += len
+        }
+        let view = &current.view;
 
         let alive = alive(view.deleted.as_deref(), start, len);
         let mut rows = Rows { len, selection: alive.as_deref() };
@@ -451,7 +499,8 @@ impl Source {
         loop {
             context.check_cancelled()?;
             let Some(memory) = &mut self.memory else { return Ok(None) };
-            let Some((mut batch, locators)) = memory.next(limits::VECTOR_ROWS)? else { return Ok(None) };
+            let Some((mut batch, locators)) = memory.next(self.vector_rows)? else { return Ok(None) };
+            self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
             count(&context.statistics.rows_read, batch.rows);
             count(&context.statistics.memory_rows, batch.rows);
             if !self.filters.is_empty() {
@@ -464,6 +513,15 @@ impl Source {
             return Ok(Some((batch, Origin::Memory(locators))));
         }
     }
+}
+
+/// The smaller one of two values, or the larger; null is the smallest.
+fn smaller(a: Value, b: Value, smaller: bool) -> Value {
+    let less = match (a.is_null(), b.is_null()) {
+        (false, false) => expr::compare_values(&a, &b).is_le(),
+        (null, _) => null,
+    };
+    if less == smaller { a } else { b }
 }
 
 /// Positions that are not deleted among `len` rows from `start`; `None` when all are there.

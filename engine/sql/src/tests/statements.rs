@@ -69,7 +69,7 @@ fn statements() {
         Insert u
           Project [cast(a as BIGINT) as id, cast(id as INT) as a, name as c]
             Limit 3
-              Sort [id] limit 3
+              Sort [id] limit 3 in key order
                 Scan t [id, a, b, name] where b > 1
         ",
     );

@@ -1,0 +1,251 @@
+//! A scan in the order of the sort key or the primary key: the runs that are in that order already, segments and
+//! rowstores, are merged.
+//!
+//! A run is read only when no other can come first: before its first rows are read, zone maps say what they are not
+//! below. So the first rows of a table take a few blocks, whatever its size. Keys are compared as bytes
+//! (`nacre_types::key`), descending ones turned round. Long stretches of one run are handed on as they are, short ones
+//! are collected.
+
+use super::source::Source;
+use crate::context::{Context, Operator, Statistics, Step, count};
+use crate::expr::Rows;
+use crate::operator::Sort;
+use crate::parallel::Morsel;
+use crate::store::RowStore;
+use nacre_column::Batch;
+use nacre_sql::expr::Expr;
+use nacre_sql::plan::SortKey;
+use nacre_sql::{KeyOrder, kept_by_key};
+use nacre_types::{DataType, Result, TableSchema, Value, key, limits};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Rows of one stretch that are not worth copying together with others.
+const LONG_STRETCH: usize = 256;
+/// More rows than that are not "the first few": sorting is as good, unless the runs follow one another.
+const FEW_ROWS: u64 = 1 << 20;
+/// Rows of a run that are read at first, at least.
+const FIRST_ROWS: usize = 32;
+
+/// The key of a run's next row, or a bound below it, and the run.
+type Head = Reverse<(Vec<u8>, usize)>;
+
+/// See the module.
+pub(super) struct OrderedScan {
+    runs: Vec<Run>,
+    heads: BinaryHeap<Head>,
+    order: KeyOrder,
+    types: Vec<DataType>,
+    collected: RowStore,
+    /// Rows still wanted.
+    left: u64,
+}
+
+struct Run {
+    rows: Box<dyn Operator>,
+    is_segment: bool,
+    /// What was read of it, once something was; rows from `at` on are to come.
+    batch: Option<Batch>,
+    at: usize,
+}
+
+/// The operator; none when the rows should rather be sorted.
+pub(super) fn build(
+    schema: &Arc<TableSchema>,
+    projection: &[usize],
+    filters: &[Expr],
+    order: &KeyOrder,
+    limit: Option<u64>,
+    context: &Context<'_>,
+) -> Result<Option<Box<dyn Operator>>> {
+    let table = context.transaction.table_of(schema)?;
+    if super::point_key(schema, projection, filters, context).is_some() {
+        return Ok(None);
+    }
+    let view = super::view(&table, projection, filters, context);
+    let chooser = Source::new(schema, view.share(), projection, filters, false, context);
+    let few = limit.is_some_and(|rows| rows <= FEW_ROWS);
+    // Most statements without a limit should not have their blocks chosen twice.
+    if !few && !order.leading {
+        return Ok(None);
+    }
+    let types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+    let first = order.columns[0];
+    let mut runs = Vec::new();
+    let mut heads = BinaryHeap::new();
+    let mut bounds = Vec::new();
+    let chosen = Statistics::default();
+    for morsel in chooser.morsels(view, usize::MAX, &Context { statistics: &chosen, ..*context }) {
+        let mut source = Source::of_morsel(schema, &morsel, projection, filters, context);
+        source.start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
+        let (low, high) = match &morsel {
+            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first, order.descending),
+            Morsel::Memory(_) => (None, None),
+        };
+        let (low, high) = (bound(low, types[first], order)?, bound(high, types[first], order)?);
+        let rows: Box<dyn Operator> = match &morsel {
+            Morsel::Blocks { .. } => {
+                if order.descending {
+                    source.turn_round();
+                }
+                Box::new(InOrder { source, descending: order.descending })
+            }
+            Morsel::Memory(_) if !order.descending && kept_by_key(schema) => {
+                Box::new(InOrder { source, descending: false })
+            }
+            Morsel::Memory(_) => {
+                let key = |at: &usize| SortKey {
+                    expr: Expr::column(*at, types[*at]),
+                    descending: order.descending,
+                    nulls_first: !order.descending,
+                };
+                let keys = order.columns.iter().map(key).collect();
+                Box::new(Sort::new(Box::new(InOrder { source, descending: false }), &types, keys, limit))
+            }
+        };
+        let is_segment = matches!(morsel, Morsel::Blocks { .. });
+        if is_segment {
+            bounds.push((low.clone(), high));
+        }
+        heads.push(Reverse((low, runs.len())));
+        runs.push(Run { rows, is_segment, batch: None, at: 0 });
+    }
+    bounds.sort_unstable();
+    if !few && bounds.windows(2).any(|pair| pair[0].1 >= pair[1].0) {
+        return Ok(None);
+    }
+    count(&context.statistics.segments_skipped, chosen.segments_skipped.get() as usize);
+    count(&context.statistics.blocks_skipped, chosen.blocks_skipped.get() as usize);
+    let collected = RowStore::new(&types);
+    let (order, left) = (order.clone(), limit.unwrap_or(u64::MAX));
+    Ok(Some(Box::new(OrderedScan { runs, heads, order, types, collected, left })))
+}
+
+/// A bound of the first column as the beginning of a key; without one what is below all keys.
+fn bound(value: Option<Value>, data_type: DataType, order: &KeyOrder) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Some(value) = value {
+        encode(&mut out, data_type, &value, order)?;
+    }
+    Ok(out)
+}
+
+fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value, order: &KeyOrder) -> Result<()> {
+    let from = out.len();
+    key::encode(out, data_type, value)?;
+    if order.descending {
+        out[from..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    Ok(())
+}
+
+impl OrderedScan {
+    fn key(&self, batch: &Batch, row: usize) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(16);
+        for at in &self.order.columns {
+            encode(&mut out, self.types[*at], &batch.columns[*at].value(row), &self.order)?;
+        }
+        Ok(out)
+    }
+
+    /// How many rows of the batch from `at` on come before the next head of another run. The first one does.
+    fn stretch(&self, batch: &Batch, at: usize) -> Result<usize> {
+        let Some(Reverse((next, _))) = self.heads.peek() else { return Ok(batch.rows - at) };
+        let (mut low, mut high, mut step) = (at + 1, batch.rows, batch.rows);
+        // Most often all of it, or very few.
+        while low < high {
+            let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
+            if self.key(batch, middle)? <= *next {
+                (low, step) = (middle + 1, if step == batch.rows { 1 } else { step * 2 });
+            } else {
+                (high, step) = (middle, if step == batch.rows { 1 } else { 0 });
+            }
+        }
+        Ok(low - at)
+    }
+
+    /// The collected rows as a batch.
+    fn flush(&mut self) -> Batch {
+        let all: Vec<u32> = (0..self.collected.rows() as u32).collect();
+        let columns = self.collected.take(&all);
+        self.collected = RowStore::new(&self.types);
+        Batch::new(columns, all.len())
+    }
+}
+
+impl Operator for OrderedScan {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        while self.left > 0 {
+            let Some(Reverse((low, number))) = self.heads.pop() else { break };
+            let run = &mut self.runs[number];
+            let Some(batch) = run.batch.take().filter(|batch| run.at < batch.rows) else {
+                if run.at == 0 {
+                    count(&context.statistics.runs, 1);
+                    count(&context.statistics.segments_read, run.is_segment.into());
+                }
+                let read = match run.rows.next(context) {
+                    Ok(Step::Batch(batch)) => batch,
+                    Ok(Step::Done) => continue,
+                    // What did not come may be asked for again.
+                    other => {
+                        self.heads.push(Reverse((low, number)));
+                        return other;
+                    }
+                };
+                let head = self.key(&read, 0)?;
+                let run = &mut self.runs[number];
+                (run.batch, run.at) = (Some(read), 0);
+                self.heads.push(Reverse((head, number)));
+                continue;
+            };
+            let from = run.at;
+            let length = self.stretch(&batch, from)?.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            // Rows that were collected come first.
+            let hands_on = length >= LONG_STRETCH;
+            let collected = (hands_on && self.collected.rows() > 0).then(|| self.flush());
+            let length = if collected.is_some() { 0 } else { length };
+            let rows: Vec<u32> = (from as u32..(from + length) as u32).collect();
+            if length > 0 && !hands_on {
+                self.collected.append(&batch, Rows { len: batch.rows, selection: Some(&rows) })?;
+            }
+            self.left -= length as u64;
+            let at = from + length;
+            let head = if at < batch.rows { self.key(&batch, at)? } else { low };
+            let given = (hands_on && length > 0).then(|| {
+                if length == batch.rows { batch.clone() } else { Batch { selection: Some(rows), ..batch.clone() } }
+            });
+            let run = &mut self.runs[number];
+            (run.batch, run.at) = (Some(batch), at);
+            self.heads.push(Reverse((head, number)));
+            if let Some(batch) = collected.or(given) {
+                return Ok(Step::Batch(batch));
+            }
+            if self.collected.rows() >= limits::VECTOR_ROWS - LONG_STRETCH {
+                return Ok(Step::Batch(self.flush()));
+            }
+        }
+        Ok(if self.collected.rows() > 0 { Step::Batch(self.flush()) } else { Step::Done })
+    }
+}
+
+/// The rows of a source, compact, the last first if it is turned round.
+struct InOrder {
+    source: Source,
+    descending: bool,
+}
+
+impl Operator for InOrder {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        let Some((batch, _)) = self.source.next(context)? else { return Ok(Step::Done) };
+        if !self.descending {
+            return Ok(Step::Batch(batch.compact()));
+        }
+        let rows: Vec<u32> = match &batch.selection {
+            Some(selection) => selection.iter().rev().copied().collect(),
+            None => (0..batch.rows as u32).rev().collect(),
+        };
+        let columns = batch.columns.iter().map(|column| Arc::new(column.take(&rows))).collect();
+        Ok(Step::Batch(Batch::new(columns, rows.len())))
+    }
+}
