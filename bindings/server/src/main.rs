@@ -1,29 +1,5 @@
-//! The `nacre` command: shell, statements, import, export, benchmark data, inspection and checks
-//! over the engine's public façade. Holds no storage or SQL logic of its own.
-//!
-//! Exit codes: 0 done, 1 the statement or check failed, 2 wrong usage.
+//! The `nacre` command. All of it is in the library, where the fuzz targets reach the readers of files.
 
-mod args;
-mod convert;
-mod database;
-mod export;
-mod failure;
-mod import;
-mod infer;
-mod inspect;
-mod output;
-mod parameter;
-mod scan;
-mod shell;
-mod source;
-mod sql;
-mod terminal;
-mod tpch;
-
-use args::{Cli, Command};
-use clap::Parser;
-use failure::Outcome;
-use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 /// Rows and versions are many small pieces that live long and go together; after a flush has freed millions of them
@@ -32,27 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Prints usage errors and ends with 2, help and version with 0.
-    let cli = Cli::parse();
-    match run(&cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
-}
-
-fn run(command: &Command) -> Outcome {
-    let mut out = BufWriter::new(std::io::stdout());
-    let outcome = match command {
-        Command::Shell(args) => shell::run(args, &mut out),
-        Command::Sql(args) => sql::run(args, &mut out),
-        Command::Import(args) => import::run(args, &mut out),
-        Command::Export(args) => export::run(args, &mut out),
-        Command::Tpch(args) => tpch::run(args, &mut out),
-        Command::Inspect(args) => inspect::run(args, &mut out),
-        Command::Check(args) => inspect::check(args, &mut out),
-    };
-    // What was printed before a failure belongs before its report.
-    let flushed = out.flush();
-    outcome?;
-    Ok(flushed?)
+    nacre_server::main()
 }

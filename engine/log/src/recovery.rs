@@ -271,20 +271,28 @@ impl Chunk {
         let mut offset = search_from;
         loop {
             let bytes = reader.at_least(offset, RECORD_HEADER_BYTES)?;
-            let windows = bytes.windows(RECORD_HEADER_BYTES);
-            let count = windows.len() as u64;
+            let count = (bytes.len() + 1).saturating_sub(RECORD_HEADER_BYTES);
             if count == 0 {
                 return Ok(());
             }
-            for (at, window) in (offset..).zip(windows) {
+            let mut next = 0;
+            while let Some(head) = bytes.get(next..).and_then(<[u8]>::first_chunk) {
+                // Most of what is searched is zeroes that were written ahead of the records.
+                if *head == [0; RECORD_HEADER_BYTES] {
+                    let zeroes = bytes[next..].iter().take_while(|byte| **byte == 0).count();
+                    next += zeroes + 1 - RECORD_HEADER_BYTES;
+                    continue;
+                }
+                let at = offset + next as u64;
+                next += 1;
                 let found = self.start + (at - FILE_HEADER_BYTES as u64);
-                let header = window.first_chunk().and_then(|head| RecordHeader::decode(head, found, id));
+                let header = RecordHeader::decode(head, found, id);
                 if header.is_some_and(|header| header.durable_before(found) > lsn) {
                     let why = format!("{why}, though the record at byte {at} was written after it was durable,");
                     return Err(self.corrupt(lsn, &why));
                 }
             }
-            offset += count;
+            offset += count as u64;
         }
     }
 

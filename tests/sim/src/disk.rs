@@ -6,7 +6,7 @@
 //! order; so may each change of length. After a power cut a file holds its last synced content with any such subset
 //! on top. A length may be durable without the bytes that made it, which then read as zeroes. The size of a sector is
 //! drawn for each seed (16, 64 or 512 bytes), so that short records tear too. What one sector holds is old or new,
-//! never a mixture.
+//! never a mixture. (Long runs of zeroes, which logs are filled with ahead of their records, tear every 4 KiB only.)
 //!
 //! *Names.* A file that was created and never synced may be missing after a power cut, or be there without its bytes.
 //! A removed file may be back with what it durably held, also when another file has taken its name but not durably.
@@ -49,8 +49,31 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 enum Change {
     Write(usize, Vec<u8>),
+    /// So many zeroes: logs are filled with them far ahead of their records.
+    Zeroes(usize, usize),
     Length(usize),
 }
+
+impl Change {
+    fn write(offset: usize, bytes: &[u8]) -> Change {
+        if bytes.len() > ZEROES && bytes.iter().all(|byte| *byte == 0) {
+            return Change::Zeroes(offset, bytes.len());
+        }
+        Change::Write(offset, bytes.to_vec())
+    }
+
+    /// Does it, whole.
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Write(offset, written) => apply(bytes, *offset, written),
+            Change::Zeroes(offset, len) => clear(bytes, *offset, *len),
+            Change::Length(len) => bytes.resize(*len, 0),
+        }
+    }
+}
+
+/// Longer runs of zeroes reach the medium in pieces of this many bytes, not sector by sector.
+const ZEROES: usize = 4 << 10;
 
 /// The bytes of one file, whatever its names.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +95,16 @@ fn apply(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
     bytes[offset..end].copy_from_slice(written);
 }
 
+fn clear(bytes: &mut Vec<u8>, offset: usize, len: usize) {
+    let there = bytes.len().clamp(offset, offset + len);
+    if there > offset {
+        bytes[offset..there].fill(0);
+    }
+    if bytes.len() < offset + len {
+        bytes.resize(offset + len, 0);
+    }
+}
+
 impl Inode {
     /// Carries some of the changes to the durable bytes.
     fn settle(&mut self, random: &mut Random, sector: usize) {
@@ -91,6 +124,13 @@ impl Inode {
                             apply(&mut self.durable, offset + at, &written[at..end]);
                         }
                         at = end;
+                    }
+                }
+                Change::Zeroes(offset, len) => {
+                    for at in (0..len).step_by(ZEROES) {
+                        if all.unwrap_or_else(|| random.percent(50)) {
+                            clear(&mut self.durable, offset + at, ZEROES.min(len - at));
+                        }
                     }
                 }
                 Change::Length(len) => {
@@ -346,10 +386,7 @@ impl State {
 
     fn change(&mut self, inode: usize, change: Change) {
         let inode = &mut self.inodes[inode];
-        match &change {
-            Change::Write(offset, bytes) => apply(&mut inode.current, *offset, bytes),
-            Change::Length(len) => inode.current.resize(*len, 0),
-        }
+        change.apply(&mut inode.current);
         inode.changes.push(change);
     }
 }
@@ -484,7 +521,7 @@ impl LocalFile for DiskFile {
             Err(Failure::Dead) => return Err(gone()),
         };
         if part > 0 {
-            state.change(self.inode, Change::Write(offset, bytes[..part].to_vec()));
+            state.change(self.inode, Change::write(offset, &bytes[..part]));
         }
         outcome
     }
@@ -505,10 +542,7 @@ impl LocalFile for DiskFile {
         match outcome {
             Ok(()) => {
                 for change in std::mem::take(&mut inode.changes) {
-                    match change {
-                        Change::Write(offset, bytes) => apply(&mut inode.durable, offset, &bytes),
-                        Change::Length(len) => inode.durable.resize(len, 0),
-                    }
+                    change.apply(&mut inode.durable);
                 }
                 inode.named = true;
                 if !inode.removed {

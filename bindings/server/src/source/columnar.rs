@@ -1,6 +1,7 @@
 //! Parquet and Arrow IPC. Both yield Arrow record batches, whose columns are matched with the
 //! table's by name.
 
+use super::guard::guarded;
 use super::rows::{check_absent, match_names};
 use super::{BATCH_ROWS, FileColumn, Source, Tick};
 use crate::convert;
@@ -41,10 +42,13 @@ impl ColumnarSource {
     pub fn parquet(path: &Path) -> Result<ColumnarSource> {
         let file = File::open(path).map_err(|e| file_error(path, &e))?;
         let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not a Parquet file: {e}")));
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
+            .map_err(|e| broken(&e))?
+            .map_err(|e| broken(&e))?;
         let total = builder.metadata().file_metadata().num_rows().max(0) as u64;
         let schema = builder.schema().clone();
-        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| broken(&e))?;
+        let reader =
+            guarded(|| builder.with_batch_size(BATCH_ROWS).build()).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
         Ok(ColumnarSource { path: path.to_owned(), schema, batches: Box::new(reader), total, done: 0, target: None })
     }
 
@@ -52,12 +56,14 @@ impl ColumnarSource {
     pub fn arrow(path: &Path, is_file: bool) -> Result<ColumnarSource> {
         let file = File::open(path).map_err(|e| file_error(path, &e))?;
         let input = BufReader::with_capacity(256 << 10, file);
-        let broken = |e: ArrowError| at_row(path, 1, Error::corrupt(format!("not Arrow IPC data: {e}")));
+        let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not Arrow IPC data: {e}")));
         let (schema, batches): (_, Box<dyn Iterator<Item = _>>) = if is_file {
-            let reader = FileReader::try_new(input, None).map_err(broken)?;
+            let reader =
+                guarded(|| FileReader::try_new(input, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         } else {
-            let reader = StreamReader::try_new(input, None).map_err(broken)?;
+            let reader =
+                guarded(|| StreamReader::try_new(input, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         };
         Ok(ColumnarSource { path: path.to_owned(), schema, batches, total: 0, done: 0, target: None })
@@ -141,8 +147,10 @@ impl Source for ColumnarSource {
 
     fn next(&mut self) -> Result<Option<Batch>> {
         let Some(target) = &self.target else { return Ok(None) };
-        let Some(batch) = self.batches.next() else { return Ok(None) };
-        let batch = batch.map_err(|e| at_row(&self.path, self.done + 1, Error::corrupt(e.to_string())))?;
+        let row = self.done + 1;
+        let next = guarded(|| self.batches.next()).map_err(|e| at_row(&self.path, row, e))?;
+        let Some(batch) = next else { return Ok(None) };
+        let batch = batch.map_err(|e| at_row(&self.path, row, Error::corrupt(e.to_string())))?;
         let rows = batch.num_rows();
         let mut columns = Vec::with_capacity(target.places.len());
         for (column, place) in target.schema.columns.iter().zip(&target.places) {

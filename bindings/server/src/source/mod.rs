@@ -3,6 +3,7 @@
 
 mod columnar;
 mod delimited;
+mod guard;
 mod ndjson;
 mod rows;
 

@@ -1,0 +1,207 @@
+//! Log bytes: whatever the files hold, opening answers with a database or a typed error. Damage without a mended
+//! checksum loses commits from the end at most; records that were changed and written with good checksums crash nothing.
+
+use crate::edit::damage;
+use crate::input::Input;
+use crate::subject::{self, Subject, options, printed};
+use nacre_log::{Log, LogOptions};
+use nacredb::host::LocalStore;
+use nacredb::host::memory::MemoryStore;
+use nacredb::{ErrorKind, Options};
+use std::sync::{Arc, OnceLock};
+
+/// A database's files, and the records of its log.
+pub struct Base {
+    /// The files.
+    pub store: Arc<MemoryStore>,
+    /// The snapshot's payload, if there is one.
+    pub snapshot: Option<Vec<u8>>,
+    /// The log's, after it.
+    pub records: Vec<Vec<u8>>,
+}
+
+/// Statements that make every kind of record; `p` has a row more after each that is numbered.
+const STATEMENTS: [&str; 14] = [
+    "create table p (n int primary key)",
+    "create table t (a bigint primary key, b int, s text default 'x', d double, m decimal(20,2), y date, f boolean)",
+    "create table w (k text, n int, primary key (k, n), shard key (k), sort key (n))",
+    "insert into t (a, b, s, d, m, y, f) values (1, 1, 'a', 1.5, 2.25, '2024-02-29', true), (2, null, null, null, null, null, null), (3, 3, 'ccc', -0.0, 1, null, false)",
+    "insert into w values ('a', 1), ('b', 2), ('', 3)",
+    "optimize table t flush",
+    "update t set b = b + 1 where a <> 2; delete from t where a = 2",
+    "optimize table w flush; delete from w where k = 'b'",
+    "alter table t add column g varchar(9) not null default 'new', drop column d",
+    "insert into t (a) values (7), (8); optimize table t full",
+    "create view v as select a, g from t where b is not null",
+    "create table gone (x int); insert into gone values (1); truncate table gone; drop table gone",
+    "replace into t (a, b) values (1, 9); insert into w values ('z', 9)",
+    "optimize table w full; drop view v; create view v2 as select count(*) as n from w",
+];
+
+/// What the statements make, once.
+pub fn base(snapshots: bool) -> &'static Base {
+    static BASES: [OnceLock<Base>; 2] = [OnceLock::new(), OnceLock::new()];
+    BASES[usize::from(snapshots)].get_or_init(|| {
+        let store = Arc::new(MemoryStore::new());
+        let settings = Options { segment_rows: 2, partitions: 2, ..options() };
+        let mut subject = Subject::open(store.clone(), settings.clone()).expect("an empty database opens");
+        for (number, sql) in STATEMENTS.iter().enumerate() {
+            if snapshots && number == 10 {
+                let often = Options { snapshot_bytes: 1, ..settings.clone() };
+                drop(subject);
+                subject = Subject::open(store.clone(), often).expect("it opens again");
+                while subject.db.maintain(nacredb::Budget { steps: 1 }).expect("house-keeping works") {}
+                drop(subject);
+                subject = Subject::open(store.clone(), settings.clone()).expect("it opens again");
+            }
+            subject.must(sql);
+            subject.must(&format!("insert into p values ({number})"));
+        }
+        drop(subject);
+        let (mut snapshot, mut records) = (None, Vec::new());
+        let copied = subject::copy(&store);
+        let found = &mut |payload: &[u8]| {
+            snapshot = Some(payload.to_vec());
+            Ok(())
+        };
+        let record = &mut |_, payload: &[u8]| {
+            records.push(payload.to_vec());
+            Ok(())
+        };
+        Log::open(copied, LogOptions::default(), found, record).expect("the log is sound");
+        assert_eq!(snapshot.is_some(), snapshots, "a snapshot is where it should be");
+        Base { store, snapshot, records }
+    })
+}
+
+/// One run.
+pub fn run(input: &[u8]) {
+    let mut input = Input::new(input);
+    let base = base(false);
+    match input.below(4) {
+        0 => raw(base, "log-0000000000000000", &mut input),
+        1 => damaged(base, "log-", &mut input),
+        _ => {
+            let mut records = base.records.clone();
+            for _ in 0..1 + input.below(3) {
+                change(&mut records, &mut input);
+            }
+            rewritten(base, None, &records);
+        }
+    }
+}
+
+/// A file of these bytes beside what there is.
+pub fn raw(base: &Base, name: &str, input: &mut Input<'_>) {
+    let store = if input.one_in(2) { subject::copy(&base.store) } else { Arc::new(MemoryStore::new()) };
+    subject::put(&store, name, input.rest());
+    look(store);
+}
+
+/// Damage that checksums see: the database does not open, or it is as it was after some commit.
+pub fn damaged(base: &Base, prefix: &str, input: &mut Input<'_>) {
+    let store = subject::copy(&base.store);
+    let names: Vec<String> =
+        store.list().expect("memory lists").into_iter().filter(|n| n.starts_with(prefix)).collect();
+    let name = &names[input.below(names.len())];
+    let mut bytes = subject::bytes(&store, name);
+    // Nearly all of the file are zeroes ahead of the records.
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    let mut head = bytes[..used].to_vec();
+    damage(&mut head, input);
+    bytes.splice(..used, head);
+    subject::put(&store, name, &bytes);
+    let settings = Options { segment_rows: 2, partitions: 2, ..options() };
+    let mut subject = match Subject::open(store, settings) {
+        Ok(subject) => subject,
+        Err(error) => return allowed(&error),
+    };
+    match subject.run("select n from p order by n") {
+        Ok(result) => {
+            let rows = printed(&result);
+            let numbers: Vec<Vec<String>> = (0..rows.len()).map(|n| vec![n.to_string()]).collect();
+            assert_eq!(rows, numbers, "commits are missing in the midst");
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+    }
+    subject.check();
+}
+
+/// Changes the records as such: their bytes, their order, their number.
+pub fn change(records: &mut Vec<Vec<u8>>, input: &mut Input<'_>) {
+    let at = input.below(records.len());
+    match input.below(8) {
+        0 => drop(records.remove(at)),
+        1 => {
+            let to = input.below(records.len());
+            records.swap(at, to);
+        }
+        2 => {
+            // Operations of another record, under the commit of this one.
+            let other = records[input.below(records.len())].clone();
+            records[at].extend_from_slice(other.get(8..).unwrap_or_default());
+        }
+        _ => drop(damage(&mut records[at], input)),
+    }
+    if records.is_empty() {
+        records.push(Vec::new());
+    }
+}
+
+/// The base's segments with a log of these records, whose checksums are good.
+pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
+    let store = MemoryStore::new();
+    for (name, bytes) in subject::files(&base.store).into_iter().filter(|(name, _)| name.starts_with("seg-")) {
+        subject::put(&store, &name, &bytes);
+    }
+    let store = Arc::new(store);
+    let nothing: &mut dyn FnMut(&[u8]) -> nacredb::Result<()> = &mut |_| Ok(());
+    let log =
+        Log::open(store.clone(), LogOptions { database_id: 7, ..LogOptions::default() }, nothing, &mut |_, _| Ok(()));
+    let log = log.expect("an empty log opens");
+    if let Some(payload) = snapshot {
+        // A snapshot stands for some record.
+        let at = log.append(&[0; 8]).expect("memory appends");
+        log.write_snapshot(at, payload).expect("memory writes");
+    }
+    for record in records {
+        log.append(record).expect("memory appends");
+    }
+    log.close().expect("memory syncs");
+    drop(log);
+    look(store);
+}
+
+/// Opens, and if that works, reads everything.
+pub fn look(store: Arc<MemoryStore>) {
+    let settings = Options { segment_rows: 2, partitions: 2, ..options() };
+    let mut subject = match Subject::open(store, settings) {
+        Ok(subject) => subject,
+        Err(error) => return allowed(&error),
+    };
+    // What is wrong in ways that no checksum tells is found, or is not; it must not crash.
+    let _ = subject.db.check();
+    let Ok(tables) = read(&mut subject, "show full tables") else { return };
+    for row in tables {
+        let name = row[0].replace('"', "\"\"");
+        let _ = read(&mut subject, &format!("select * from \"{name}\""));
+        let _ = read(&mut subject, &format!("optimize table \"{name}\" full"));
+        let _ = read(&mut subject, &format!("describe \"{name}\""));
+    }
+    let _ = read(&mut subject, "insert into t (a) values (100), (1)");
+    let _ = read(&mut subject, "update t set b = 5");
+    while subject.db.maintain(nacredb::Budget { steps: 4 }).unwrap_or(false) {}
+}
+
+/// Unlike [`Subject::run`], damage may show.
+fn read(subject: &mut Subject, sql: &str) -> Result<Vec<Vec<String>>, nacredb::Error> {
+    let flag = subject.session.cancel_flag();
+    let session = &mut subject.session;
+    let result = crate::watch::within(flag, sql, || nacre_native::block_on(session.execute(sql, &[])));
+    result.map(|result| printed(&result))
+}
+
+fn allowed(error: &nacredb::Error) {
+    let kinds = [ErrorKind::Corrupt, ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::NotFound, ErrorKind::Type];
+    assert!(kinds.contains(&error.kind()), "opening: {}: {error}", error.kind().name());
+}

@@ -1,0 +1,75 @@
+//! A short, fixed part of the fuzzing: the inputs of `corpus/`, which once found something, and some that a number
+//! decides. `npm run fuzz` is the long form.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_fuzz::{TARGETS, Target, generated, target};
+use std::path::Path;
+
+/// Generated cases of each target.
+const CASES: u64 = 150;
+
+fn run(name: &str) {
+    let target: &Target = target(name).expect("there is such a target");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    files.sort();
+    for path in files {
+        println!("{}", path.display());
+        (target.run)(&std::fs::read(&path).unwrap());
+    }
+    for seed in 0..CASES {
+        println!("generated case {seed}");
+        (target.run)(&generated(seed, target.max_bytes));
+    }
+}
+
+#[test]
+fn sql() {
+    run("sql");
+}
+
+#[test]
+fn segment() {
+    run("segment");
+}
+
+#[test]
+fn log() {
+    run("log");
+}
+
+#[test]
+fn snapshot() {
+    run("snapshot");
+}
+
+#[test]
+fn arrow() {
+    run("arrow");
+}
+
+#[test]
+fn csv() {
+    run("csv");
+}
+
+#[test]
+fn differential() {
+    run("differential");
+}
+
+#[test]
+fn tlp() {
+    run("tlp");
+}
+
+#[test]
+fn every_target_is_run_here_and_by_libfuzzer() {
+    let here = include_str!("fixed.rs");
+    let there = include_str!("../fuzz/Cargo.toml");
+    for Target { name, .. } in TARGETS {
+        assert!(here.contains(&format!("run(\"{name}\");")), "{name}");
+        assert!(there.contains(&format!("name = \"{name}\"")), "{name}");
+    }
+}

@@ -1,0 +1,40 @@
+//! That the simulation and the histories find bugs: each one that can be planted, within a fixed number of seeds.
+//! Only with the feature `plant`; `npm test` has a step of its own for it.
+
+#![cfg(feature = "plant")]
+
+use nacre_sim::isolation::check::{Level, check};
+use nacre_sim::isolation::{simulated, work::Kind};
+use nacre_sim::{panics, plan::plan, plant, run::run};
+
+/// Seeds within which each bug is found. `--plant` gives them a thousand.
+const SEEDS: u64 = 400;
+
+/// One test, because one bug is planted for the whole process at a time.
+#[test]
+fn every_planted_bug_is_found() {
+    panics::keep();
+    let mut missed = Vec::new();
+    for bug in ["lost-sync", "torn-log", "stale-bitmap", "merge-remap", "dirty-read"] {
+        plant(bug).unwrap();
+        let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());
+        println!("{bug}: seed {found:?}");
+        missed.extend(found.is_none().then_some(bug));
+    }
+    for (bug, kind, level, names) in [
+        ("lost-update", Kind::Plain, Level::Snapshot, &["lost update", "G-SIa", "G-SIb", "G1c", "G0"][..]),
+        ("write-skew-allowed", Kind::Locked, Level::Serialisable, &["G2"]),
+    ] {
+        plant(bug).unwrap();
+        let anomalies = (1..=SEEDS).find_map(|seed| {
+            let history = simulated::run(seed, kind).unwrap();
+            let found = check(&history, level);
+            found.iter().map(|a| a.name).find(|name| names.contains(name)).map(|name| (seed, name))
+        });
+        println!("{bug}: {anomalies:?}");
+        missed.extend(anomalies.is_none().then_some(bug));
+    }
+    // From here on panics are printed again.
+    drop(std::panic::take_hook());
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
