@@ -104,6 +104,11 @@ impl Node {
         self.holder.owner()
     }
 
+    /// Whether this owner holds the lock.
+    pub fn is_locked_by(&self, owner: &Arc<Owner>) -> bool {
+        self.holder.is(owner)
+    }
+
     /// Whether anybody holds the lock. Whoever locks the node after this answered `false` also finds what was done
     /// before the question.
     pub fn is_locked(&self) -> bool {

@@ -4,6 +4,7 @@
 //! without any lock; then, under the commit lock, only if the table changed meanwhile.
 
 use crate::gather::{Pick, gather};
+use crate::index::load;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::segments::{FOREVER, SegmentState};
@@ -39,6 +40,9 @@ pub struct BulkLoad {
     /// Of each partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
+    /// Rows that go through a transaction: what a row takes the place of, or is skipped for, may be any row where there
+    /// are several unique keys, so they go one after the other.
+    one_by_one: Option<Vec<Batch>>,
     done: bool,
 }
 
@@ -73,6 +77,7 @@ impl Store {
             on_duplicate,
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
+            one_by_one: (on_duplicate != OnDuplicate::Error && table.has_unique_index()).then(Vec::new),
             done: false,
         }
     }
@@ -88,6 +93,10 @@ impl BulkLoad {
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
+        if let Some(batches) = &mut self.one_by_one {
+            batches.push(batch);
+            return Ok(());
+        }
         if self.pending.len() == 1 {
             return self.append_to(0, batch);
         }
@@ -215,6 +224,9 @@ impl BulkLoad {
 
     /// Publishes all rows, or none. Returns how many rows the table gained or replaced.
     pub fn finish(mut self) -> Result<u64> {
+        if let Some(batches) = self.one_by_one.take() {
+            return load::one_by_one(&self.store, &self.table, self.on_duplicate, &batches);
+        }
         for partition in 0..self.pending.len() as u32 {
             while self.pending_rows(partition) > 0 {
                 self.write_pending(partition)?;
@@ -224,12 +236,22 @@ impl BulkLoad {
             return Ok(0);
         }
         self.resolve_inside()?;
+        load::check_inside(&self.table, &self.states())?;
         let seen = self.table.changed();
         // First phase, without a lock.
         let replaced = self.resolve_outside()?;
+        load::check_segments(&self.table, &self.states())?;
         let loaded = self.publish(seen, replaced)?;
         self.done = true;
         Ok(loaded)
+    }
+
+    /// The load's segments as if they were of the table; none where no index has to be looked at.
+    fn states(&self) -> Vec<SegmentState> {
+        if !self.table.has_unique_index() {
+            return Vec::new();
+        }
+        self.files.iter().map(|f| SegmentState::new(f.segment.clone(), FOREVER, f.rejected.clone())).collect()
     }
 
     /// Keys that appear in more than one segment of this load.
@@ -367,10 +389,12 @@ impl BulkLoad {
             if table.changed() != seen {
                 // Second phase: everything again, now that nothing can change any more.
                 replaced = self.resolve_outside()?;
+                load::check_segments(&table, &self.states())?;
             } else {
                 replaced.nodes.clear();
                 self.resolve_rowstores(&mut replaced)?;
             }
+            load::check_memory(&table, &self.states())?;
             let held = Held::lock(&replaced.nodes, store.new_owner(), &table)?;
             let mut payload = record::begin(commit);
             for (partition, node) in &replaced.nodes {

@@ -14,18 +14,19 @@ const MAX_FINDINGS: usize = 100;
 
 impl Store {
     /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, and that each key
-    /// is in one place only. Returns what is wrong, one sentence each.
+    /// is in one place only, and every index against the rows. Returns what is wrong, one sentence each.
     pub fn check(self: &Arc<Self>) -> Result<Vec<String>> {
         let guard = self.snapshot();
         let mut findings = Vec::new();
         for table in self.tables() {
             check_table(&table, guard.at(), &mut findings);
+            crate::index::check::check(&table, guard.at(), &mut findings);
         }
         Ok(findings)
     }
 }
 
-fn report(findings: &mut Vec<String>, finding: String) {
+pub(crate) fn report(findings: &mut Vec<String>, finding: String) {
     if findings.len() < MAX_FINDINGS {
         findings.push(finding);
     } else if findings.len() == MAX_FINDINGS {

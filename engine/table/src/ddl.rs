@@ -68,9 +68,6 @@ impl Store {
             })?;
         }
         changed.check_indexes()?;
-        if !changed.indexes.is_empty() {
-            return Err(Error::unsupported("secondary indexes"));
-        }
         let mut payload = record::begin(0);
         record::alter_table(&mut payload, &changed)?;
         let (from, to) = (old.name.to_ascii_lowercase(), changed.name.to_ascii_lowercase());

@@ -62,7 +62,7 @@ impl Store {
         let files = self.write_flush_files(table, partition, upto)?;
         if files.is_empty() {
             drop(guard);
-            self.collect_rowstore(partition);
+            self.collect_rowstore(table, partition)?;
             return Ok(());
         }
         let committed = self.commit_flush(table, partition, upto, &files);
@@ -78,7 +78,7 @@ impl Store {
         if let Some(committed) = committed? {
             self.settle_strictly(committed)?;
         }
-        self.collect_rowstore(partition);
+        self.collect_rowstore(table, partition)?;
         Ok(())
     }
 
@@ -209,10 +209,12 @@ impl Store {
     }
 
     /// Frees versions and nodes of a partition's rowstore that no snapshot needs.
-    pub(crate) fn collect_rowstore(&self, partition: &Partition) {
+    pub(crate) fn collect_rowstore(&self, table: &Table, partition: &Partition) -> Result<()> {
         let oldest = self.oldest_snapshot();
         partition.each_node(|node| partition.rowstore.collect(node, oldest));
-        partition.flushed();
+        table.sweep(partition)?;
+        partition.flushed(table.entry_bytes(partition.number()));
+        Ok(())
     }
 }
 

@@ -109,13 +109,15 @@ impl Partition {
         self.segments().iter().find(|s| s.segment.id() == id).cloned()
     }
 
-    /// Whether the rowstore is over the limit, and has at least doubled since a flush that could not empty it.
-    pub(crate) fn wants_flush(&self, limit: usize) -> bool {
-        self.rowstore.bytes() > limit.max(self.left_by_flush.load(Ordering::Relaxed).saturating_mul(2))
+    /// Whether the rowstore, whose rows have index entries of some bytes, is over the limit, and has at least doubled
+    /// since a flush that could not empty it.
+    pub(crate) fn wants_flush(&self, limit: usize, entries: usize) -> bool {
+        let left = self.left_by_flush.load(Ordering::Relaxed);
+        self.rowstore.bytes() + entries > limit.max(left.saturating_mul(2))
     }
 
-    pub(crate) fn flushed(&self) {
-        self.left_by_flush.store(self.rowstore.bytes(), Ordering::Relaxed);
+    pub(crate) fn flushed(&self, entries: usize) {
+        self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
     }
 
     /// Reserves `count` hidden row numbers: ascending, with the distance of the number of partitions.

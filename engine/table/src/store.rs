@@ -278,9 +278,6 @@ impl Store {
         self.check_open()?;
         schema.check_shard_key()?;
         schema.check_indexes()?;
-        if !schema.indexes.is_empty() {
-            return Err(Error::unsupported("secondary indexes"));
-        }
         if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
             let wished = Some(self.options.partitions).filter(|n| *n > 0);
             let count = wished.unwrap_or_else(|| self.host.parallelism.width());

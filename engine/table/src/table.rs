@@ -193,15 +193,19 @@ impl Table {
         self.partitions.iter().map(Partition::row_count_estimate).sum()
     }
 
-    /// Number of nodes and bytes of the rowstores.
+    /// Number of nodes and bytes of the rowstores, index entries included.
     pub fn rowstore_size(&self) -> (usize, usize) {
-        let sizes = self.partitions.iter().map(Partition::rowstore_size);
+        let sizes = self.partitions.iter().map(|partition| {
+            let (nodes, bytes) = partition.rowstore_size();
+            (nodes, bytes + self.entry_bytes(partition.number()))
+        });
         sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
     /// A partition whose share of the limit on rowstore bytes is passed.
     pub(crate) fn wanting_flush(&self, limit: usize) -> Option<&Partition> {
-        self.partitions.iter().find(|p| p.wants_flush(limit / self.partitions.len()))
+        let limit = limit / self.partitions.len();
+        self.partitions.iter().find(|p| p.wants_flush(limit, self.entry_bytes(p.number())))
     }
 
     /// All segments that some snapshot may see, by partition.
@@ -390,14 +394,23 @@ impl Table {
     /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new
     /// snapshots; a segment of an unfinished bulk load counts.
     pub(crate) fn find_newest(&self, partition: &Partition, key: &[Value]) -> Result<Option<(Arc<SegmentState>, u32)>> {
-        for state in partition.segments().iter().rev().filter(|s| s.is_current()) {
-            if let Some(row) = self.find_in_segment(state, key)?
-                && !state.is_deleted(row)
-            {
-                return Ok(Some((state.clone(), row)));
+        loop {
+            let list = partition.segments();
+            let mut left_out = false;
+            for state in list.iter().rev() {
+                if !state.is_current() {
+                    left_out = true;
+                } else if let Some(row) = self.find_in_segment(state, key)?
+                    && !state.is_deleted(row)
+                {
+                    return Ok(Some((state.clone(), row)));
+                }
+            }
+            // What a merge has replaced since the list was read is in segments that the list may not have.
+            if !left_out || Arc::ptr_eq(&list, &partition.segments()) {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 
     /// The key of a segment's row.

@@ -4,6 +4,8 @@
 //! Rows that live in segments are first moved into the rowstore by a commit of its own that changes
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
+mod indexed;
+
 use crate::moves::Move;
 use crate::partition::Partition;
 use crate::point::{self, Found};
@@ -36,6 +38,18 @@ struct Undo {
     locked: bool,
     /// The segment row that this write hides from the transaction's own snapshot.
     hidden: Option<SegmentRow>,
+    /// The node is no row but a unique value of the index at this place.
+    value: Option<usize>,
+}
+
+impl Undo {
+    /// Frees what nobody needs of the node any more. Its lock is given back.
+    fn collect(&self, oldest: Timestamp) {
+        match self.value.and_then(|at| self.table.indexes().get(at)) {
+            Some(index) => index.memory.given.collect(&self.node, oldest),
+            None => self.table.collect_row(self.table.partition(self.partition), &self.node, oldest),
+        }
+    }
 }
 
 /// A point inside a transaction to go back to.
@@ -164,7 +178,7 @@ impl Transaction {
         let partition = table.partition_for(values)?;
         for number in partition.reserve_row_numbers(1) {
             let locked = self.lock_node(table, partition, &Table::encode_row_number(number))?;
-            self.write(table, locked, Change::Put(row.clone()));
+            self.write_row(table, locked, row.clone())?;
         }
         Ok(())
     }
@@ -184,10 +198,7 @@ impl Transaction {
             (None, None) => table.find_newest(partition, key).map(|found| found.is_some()),
         };
         let refused = match probed {
-            Ok(false) => {
-                self.write(table, locked, Change::Put(row));
-                return Ok(());
-            }
+            Ok(false) => return self.write_row(table, locked, row),
             Ok(true) => table.duplicate(key),
             Err(error) => error,
         };
@@ -203,10 +214,10 @@ impl Transaction {
     }
 
     /// Inserts one row whose key this transaction sees free. If it is taken all the same, another transaction was
-    /// faster: a `conflict`, which a retry resolves.
+    /// faster: a `conflict`, which a retry resolves. The same goes for unique values that it does not see.
     pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
         match self.insert_row(table, values) {
-            Err(error) if error.kind() == ErrorKind::Constraint && error.key().is_some() => Err(self.conflict(table)),
+            Err(error) if error.sqlstate() == "23505" => Err(self.explain_duplicate(table, values, error)?),
             done => done,
         }
     }
@@ -216,10 +227,9 @@ impl Transaction {
         table.check_newest()?;
         table.schema().check_row(values)?;
         let row: Row = table.layout().encode(values)?.into();
-        for locked in self.lock_rows(table, std::slice::from_ref(locator))? {
-            self.write(table, locked, Change::Put(row.clone()));
-        }
-        Ok(())
+        self.lock_rows(table, std::slice::from_ref(locator))?
+            .into_iter()
+            .try_for_each(|locked| self.write_row(table, locked, row.clone()))
     }
 
     /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change,
@@ -229,33 +239,76 @@ impl Transaction {
         table.check_newest()?;
         table.check_batch(new_rows)?;
         let nodes = self.lock_rows(table, locators)?;
-        let mut rekeyed = Vec::new();
-        let mut renumbered = Vec::new();
+        let mut later = Later::default();
+        let mut failed = Ok(());
         for (index, locked) in nodes.into_iter().enumerate() {
-            let values = rows::values_of(new_rows, index);
-            let row: Row = table.layout().encode(&values)?.into();
-            if let Some(columns) = table.key_columns() {
-                let key = rows::key_of(columns, &values);
-                if table.encode_key(&key)? != **locked.node.key() {
-                    // All old keys go before any new one comes, so that `set id = id + 1` works.
-                    self.write(table, locked, Change::Delete);
-                    rekeyed.push((key, row));
-                    continue;
-                }
-            } else if !table.may_stay(locked.partition, &values)? {
-                self.write(table, locked, Change::Delete);
-                renumbered.push((values, row));
-                continue;
+            match failed {
+                Ok(()) => failed = self.update_one(table, locked, rows::values_of(new_rows, index), &mut later),
+                // The lock is given back with the others.
+                Err(_) => self.write_nothing(table, locked),
             }
-            self.write(table, locked, Change::Put(row));
         }
-        for (key, row) in rekeyed {
+        failed?;
+        for (key, row) in later.rekeyed {
             self.insert_unique(table, &key, row)?;
         }
-        for (values, row) in renumbered {
+        for (values, row) in later.renumbered {
             self.insert_numbered(table, &values, row)?;
         }
+        for (locked, row) in later.staying {
+            self.write_row(table, locked, row)?;
+        }
         Ok(locators.len() as u64)
+    }
+
+    /// Gives a locked row its new values, or takes the old ones away and leaves the rest for later. On an error its
+    /// lock is registered all the same.
+    fn update_one(
+        &mut self,
+        table: &Arc<Table>,
+        locked: LockedRow,
+        values: Vec<Value>,
+        later: &mut Later,
+    ) -> Result<()> {
+        match self.plan_update(table, &locked, values, later) {
+            Ok(Some(row)) => self.write_row(table, locked, row),
+            Ok(None) => {
+                // All old keys go before any new one comes, so that `set id = id + 1` works.
+                self.write(table, locked, Change::Delete);
+                Ok(())
+            }
+            Err(error) => {
+                self.write_nothing(table, locked);
+                Err(error)
+            }
+        }
+    }
+
+    /// The row to write at once; nothing when it goes first and comes later.
+    fn plan_update(
+        &self,
+        table: &Arc<Table>,
+        locked: &LockedRow,
+        values: Vec<Value>,
+        later: &mut Later,
+    ) -> Result<Option<Row>> {
+        let row: Row = table.layout().encode(&values)?.into();
+        if let Some(columns) = table.key_columns() {
+            let key = rows::key_of(columns, &values);
+            if table.encode_key(&key)? != **locked.node.key() {
+                later.rekeyed.push((key, row));
+                return Ok(None);
+            }
+        } else if !table.may_stay(locked.partition, &values)? {
+            later.renumbered.push((values, row));
+            return Ok(None);
+        }
+        if self.changes_unique(table, &locked.node, &row)? {
+            let again = LockedRow { fresh: false, hides: None, ..locked.clone() };
+            later.staying.push((again, row));
+            return Ok(None);
+        }
+        Ok(Some(row))
     }
 
     /// Deletes rows.
@@ -308,7 +361,7 @@ impl Transaction {
         let LockedRow { partition, node, fresh, hides } = row;
         let hidden = hides.filter(|(segment, row)| self.hidden.entry((table.id(), *segment)).or_default().insert(*row));
         let previous = node.set_pending(Some(change));
-        self.undo.push(Undo { table: table.clone(), partition, node, previous, locked: fresh, hidden });
+        self.undo.push(Undo { table: table.clone(), partition, node, previous, locked: fresh, hidden, value: None });
     }
 
     /// Registers a lock without a change, to be given back with the statement or the transaction.
@@ -316,7 +369,7 @@ impl Transaction {
         let LockedRow { partition, node, fresh: locked, .. } = row;
         if locked {
             let table = table.clone();
-            self.undo.push(Undo { table, partition, node, previous: None, locked, hidden: None });
+            self.undo.push(Undo { table, partition, node, previous: None, locked, hidden: None, value: None });
         }
     }
 
@@ -395,6 +448,7 @@ impl Transaction {
             };
             let values = table.segment_row(&state, row, &all)?;
             let data: Row = table.layout().encode(&values)?.into();
+            table.enter(partition.number(), node.key(), &data)?;
             move_of.add(partition.number(), state, row, node.clone(), data);
         }
         self.store.commit_move(move_of)
@@ -417,12 +471,15 @@ impl Transaction {
                     self.hidden.remove(&(undo.table.id(), segment));
                 }
             }
-            undo.node.set_pending(undo.previous);
+            let undone = undo.node.set_pending(undo.previous.clone());
+            if !undo.table.indexes().is_empty() {
+                undo.table.take_back(undo.partition, &undo.node, undo.previous.as_ref(), undone.as_ref());
+            }
             if undo.locked {
                 undo.node.unlock();
                 // A node that was made for this write goes. Whoever fills it just now keeps it.
                 if undo.node.newest().is_none() {
-                    undo.table.partition(undo.partition).rowstore.collect(&undo.node, 0);
+                    undo.collect(0);
                 }
             }
         }
@@ -471,9 +528,7 @@ impl Transaction {
         let store = self.store.clone();
         drop(self);
         let oldest = store.oldest_snapshot();
-        for undo in &written {
-            undo.table.partition(undo.partition).rowstore.collect(&undo.node, oldest);
-        }
+        written.iter().for_each(|undo| undo.collect(oldest));
         settled
     }
 
@@ -495,6 +550,17 @@ impl Drop for Transaction {
         self.rollback_to(Savepoint(0));
         self.finish();
     }
+}
+
+/// Rows of an update that went and have to come again.
+#[derive(Default)]
+struct Later {
+    /// Under another key: the key's values and the row.
+    rekeyed: Vec<(Vec<Value>, Row)>,
+    /// Without a primary key, in another partition: values and row.
+    renumbered: Vec<(Vec<Value>, Row)>,
+    /// With other unique values.
+    staying: Vec<(LockedRow, Row)>,
 }
 
 /// A row locked for writing.

@@ -78,7 +78,7 @@ impl Table {
             each_entry(index, partition, &[], None, |entry| {
                 let newest = partition.rowstore.get(entry.row_key()).and_then(|node: Arc<Node>| node.newest());
                 match newest.map(|version| version.change) {
-                    Some(Change::Put(row)) if index.has_key(self, &row, entry.index_key()) => visit(entry.index_key()),
+                    Some(Change::Put(row)) if index.has_key(self, &row, entry.index_key())? => visit(entry.index_key()),
                     _ => Ok(()),
                 }
             })?;

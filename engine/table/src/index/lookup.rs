@@ -86,7 +86,7 @@ impl KeyRange {
 }
 
 /// The least bytes above all that begin with these.
-fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+pub(crate) fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = bytes.pop() {
         if let Some(next) = last.checked_add(1) {
             bytes.push(next);
@@ -280,6 +280,17 @@ impl TableView {
     }
 }
 
+/// Rows of a segment whose keys are in a range, in index key order, deleted ones too.
+pub(crate) fn rows_of(table: &Table, index: &Index, state: &SegmentState, range: &KeyRange) -> Result<Vec<u32>> {
+    match state.part(index.schema.id) {
+        Some(part) => {
+            let (start, end) = positions(&part, range)?;
+            part.rows(start, end - start)
+        }
+        None => scan(table, index, state, range),
+    }
+}
+
 /// Positions of a range of keys in a part.
 pub(crate) fn positions(part: &Part, range: &KeyRange) -> Result<(usize, usize)> {
     let (begin, after_all) = range.begin();
@@ -296,7 +307,7 @@ pub(crate) fn positions(part: &Part, range: &KeyRange) -> Result<(usize, usize)>
 }
 
 /// Rows of a segment whose keys are in a range, in index key order, found by reading it.
-pub(crate) fn scan(table: &Table, index: &Index, state: &SegmentState, range: &KeyRange) -> Result<Vec<u32>> {
+fn scan(table: &Table, index: &Index, state: &SegmentState, range: &KeyRange) -> Result<Vec<u32>> {
     let (from, to) = range.encode(index)?;
     let is_inside = |key: &[u8]| key >= &from[..] && to.as_ref().is_none_or(|to| key < &to[..]);
     let mut found: Vec<(Vec<u8>, u32)> = Vec::new();
@@ -310,6 +321,18 @@ pub(crate) fn scan(table: &Table, index: &Index, state: &SegmentState, range: &K
     }
     found.sort_unstable();
     Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+/// The index keys of a segment's rows that are not deleted, ascending.
+pub(crate) fn live_keys(table: &Table, index: &Index, state: &SegmentState) -> Result<Vec<Vec<u8>>> {
+    let deleted = state.all_deleted();
+    let mut all = Vec::new();
+    for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
+        let keys = block_keys(table, index, state, start)?;
+        all.extend(keys.into_iter().zip(start as u32..).filter(|(_, row)| !deleted.contains(*row)).map(|(key, _)| key));
+    }
+    all.sort_unstable();
+    Ok(all)
 }
 
 /// Whether the zone map of the first column leaves it open that a block has keys between these.

@@ -34,7 +34,7 @@ impl TableView {
 }
 
 /// Visits the entries of a partition's rows between two keys, in order.
-pub(super) fn each_entry(
+pub(crate) fn each_entry(
     index: &Index,
     partition: &Partition,
     from: &[u8],
@@ -75,19 +75,29 @@ impl Table {
 
     /// Takes out the entries of a row that was taken back, as far as no other version of it needs them. Its lock is
     /// held by who does so.
-    #[allow(dead_code)]
     pub(crate) fn leave(&self, partition: u32, node: &Node, row: &Row) {
         for index in self.indexes() {
             let Some(entries) = index.memory.entries.get(partition as usize) else { continue };
             let Ok(key) = self.upgrade(row.clone()).and_then(|row| index.key_of(self, &row)) else { continue };
-            if !node.any_row(|row| index.has_key(self, row, &key)) {
+            // A row that a newer version of the table wrote cannot be read here: it may need the entry.
+            if !node.any_row(|row| index.has_key(self, row, &key).unwrap_or(true)) {
                 entries.remove(&key, node.key());
             }
         }
     }
 
+    /// A pending change has been taken back to the one before. The lock is held by who did so.
+    pub(crate) fn take_back(&self, partition: u32, node: &Node, before: Option<&Change>, undone: Option<&Change>) {
+        if let Some(Change::Put(row)) = before {
+            // What came between may have gone with an entry that both needed. It was put in once, so it can be again.
+            let _ = self.enter(partition, node.key(), row);
+        }
+        if let Some(Change::Put(row)) = undone {
+            self.leave(partition, node, row);
+        }
+    }
+
     /// Frees what no snapshot from `oldest` on sees of a row, and the entries that only that needed.
-    #[allow(dead_code)]
     pub(crate) fn collect_row(&self, partition: &Partition, node: &Arc<Node>, oldest: Timestamp) {
         if self.indexes().is_empty() {
             return partition.rowstore.collect(node, oldest);
@@ -107,13 +117,13 @@ impl Table {
     }
 
     /// Takes out all entries of a partition's rows that nobody needs.
-    #[allow(dead_code)]
     pub(crate) fn sweep(&self, partition: &Partition) -> Result<()> {
         for index in self.indexes() {
             let Some(entries) = index.memory.entries.get(partition.number() as usize) else { continue };
             each_entry(index, partition, &[], None, |entry| {
                 let key = entry.index_key();
-                let is_needed = |node: &Node| node.any_row(|row| index.has_key(self, row, key));
+                // A row that a newer version of the table wrote cannot be read here: it may need the entry.
+                let is_needed = |node: &Node| node.any_row(|row| index.has_key(self, row, key).unwrap_or(true));
                 // A glance first: most are needed, or all are gone.
                 if partition.rowstore.get(entry.row_key()).is_some_and(|node| is_needed(&node)) {
                     return Ok(());

@@ -12,12 +12,17 @@
 //! key is the index key: a transaction that gives a row such a value holds it to its end, and waits for it, or is found
 //! in a deadlock, like for any row.
 
+pub(crate) mod check;
 mod ddl;
+pub(crate) mod load;
 mod lookup;
 mod memory;
 pub(crate) mod part;
 
 pub use lookup::{IndexProbe, IndexRun, KeyRange, RowCursor};
+pub(crate) use lookup::{rows_of, successor};
+
+pub(crate) use memory::each_entry;
 
 use crate::table::Table;
 use nacre_column::{Batch, Values};
@@ -39,7 +44,6 @@ pub(crate) struct IndexMemory {
     /// Of each partition.
     pub entries: Vec<Entries>,
     /// Unique values that somebody is giving out: nodes without rows.
-    #[allow(dead_code)]
     pub given: Rowstore,
 }
 
@@ -88,14 +92,12 @@ impl Index {
         Ok(out)
     }
 
-    /// Whether a row of any version of the table has this index key.
-    pub fn has_key(&self, table: &Table, row: &Row, index_key: &[u8]) -> bool {
-        // A row that cannot be read is reported by who reads it.
-        table.upgrade(row.clone()).and_then(|row| self.key_of(table, &row)).is_ok_and(|key| key == index_key)
+    /// Whether a row of any version of the table, up to this one, has this index key.
+    pub fn has_key(&self, table: &Table, row: &Row, index_key: &[u8]) -> Result<bool> {
+        Ok(self.key_of(table, &table.upgrade(row.clone())?)? == index_key)
     }
 
     /// Whether a row may have the same values as another: it is not unique, or one of them is null.
-    #[allow(dead_code)]
     pub fn may_repeat(&self, index_key: &[u8]) -> bool {
         !self.schema.unique || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
     }
@@ -141,8 +143,11 @@ impl Table {
         })
     }
 
+    pub(crate) fn has_unique_index(&self) -> bool {
+        self.indexes().iter().any(|index| index.schema.unique)
+    }
+
     /// Bytes of its indexes' entries for the rowstore of a partition.
-    #[allow(dead_code)]
     pub(crate) fn entry_bytes(&self, partition: u32) -> usize {
         self.indexes().iter().filter_map(|i| i.memory.entries.get(partition as usize)).map(Entries::bytes).sum()
     }
@@ -154,3 +159,6 @@ impl Table {
         current.fold((0, 0), |(done, all), state| (done + usize::from(state.part(id).is_some()), all + 1))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Unique values in a bulk load: none may be there twice, in the load or beside it.
+//!
+//! The load's own parts are walked in key order. Like for primary keys that happens once without a lock, and again
+//! under the commit lock when the table was changed meanwhile; what transactions hold is looked at under the lock only,
+//! after the load's segments are listed, so that whoever claims a value meets them or is met.
+
+use crate::bulk::OnDuplicate;
+use crate::index::part::Part;
+use crate::index::{Index, each_entry, rows_of};
+use crate::index::{KeyRange, lookup::positions};
+use crate::partition::Partition;
+use crate::rows;
+use crate::segments::SegmentState;
+use crate::store::Store;
+use crate::table::Table;
+use nacre_column::Batch;
+use nacre_rowstore::{Change, Node};
+use nacre_types::{Error, ErrorKind, Result, Value, key, limits};
+use std::sync::Arc;
+
+/// The rows of one segment of a load, in the order of an index.
+struct Walk<'a> {
+    index: &'a Index,
+    part: Arc<Part>,
+    next: usize,
+    /// Keys of the positions before `next`, the least one last.
+    keys: Vec<Vec<u8>>,
+}
+
+impl Walk<'_> {
+    fn fill(&mut self) -> Result<()> {
+        let rows = self.part.file.rows();
+        if !self.keys.is_empty() || self.next == rows {
+            return Ok(());
+        }
+        let count = limits::BLOCK_ROWS.min(rows - self.next);
+        let column = |at: &usize| self.part.file.decode(*at, self.next, count).map(Arc::new);
+        let columns = self.part.keys.iter().map(column).collect::<Result<_>>()?;
+        self.keys = self.index.encode_rows(&Batch::new(columns, count))?;
+        self.keys.reverse();
+        self.next += count;
+        Ok(())
+    }
+}
+
+fn part_of(index: &Index, file: &SegmentState) -> Result<Arc<Part>> {
+    let missing =
+        || Error::corrupt(format!("segment {} has no part of index {}", file.segment.name(), index.schema.name));
+    file.part(index.schema.id).ok_or_else(missing)
+}
+
+/// Fails when a unique value is in these segments of a load twice. They have parts of all indexes.
+pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> {
+    for index in table.indexes().iter().filter(|index| index.schema.unique) {
+        let walk = |file| Ok(Walk { index, part: part_of(index, file)?, next: 0, keys: Vec::new() });
+        let mut walks: Vec<Walk<'_>> = files.iter().map(walk).collect::<Result<_>>()?;
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            walks.iter_mut().try_for_each(Walk::fill)?;
+            let least =
+                walks.iter_mut().filter(|walk| !walk.keys.is_empty()).min_by(|a, b| a.keys.last().cmp(&b.keys.last()));
+            let Some(key) = least.and_then(|walk| walk.keys.pop()) else { break };
+            if last.as_ref() == Some(&key) && !index.may_repeat(&key) {
+                return Err(index.duplicate(table, &key));
+            }
+            last = Some(key);
+        }
+    }
+    Ok(())
+}
+
+/// Fails when a unique value of the load is in one of the table's segments.
+pub(crate) fn check_segments(table: &Table, files: &[SegmentState]) -> Result<()> {
+    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.segment.id());
+    for index in table.indexes().iter().filter(|index| index.schema.unique) {
+        for partition in table.partitions() {
+            for state in partition.segments().iter().filter(|state| state.is_current() && !is_own(state)) {
+                files.iter().try_for_each(|file| check_pair(table, index, state, file))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_pair(table: &Table, index: &Index, old: &SegmentState, new: &SegmentState) -> Result<()> {
+    let new = part_of(index, new)?;
+    let old_part = old.part(index.schema.id);
+    // Only keys that the old segment's range leaves possible.
+    let start = match &old_part {
+        Some(part) if part.file.rows() > 0 => {
+            let first: Vec<Value> = part.keys.iter().map(|at| part.file.get(*at, 0)).collect::<Result<_>>()?;
+            new.lower(&first)?
+        }
+        _ => 0,
+    };
+    let last = match &old_part {
+        Some(part) if part.file.rows() > 0 => {
+            let at = part.file.rows() - 1;
+            let last: Vec<Value> = part.keys.iter().map(|c| part.file.get(*c, at)).collect::<Result<_>>()?;
+            Some(index.encode(&last)?)
+        }
+        _ => None,
+    };
+    let known = match &old_part {
+        Some(_) => None,
+        // Read once, not once a row.
+        None => Some(crate::index::lookup::live_keys(table, index, old)?),
+    };
+    let mut walk = Walk { index, part: new, next: start, keys: Vec::new() };
+    loop {
+        walk.fill()?;
+        let Some(key) = walk.keys.pop() else { return Ok(()) };
+        if last.as_ref().is_some_and(|last| key > *last) {
+            return Ok(());
+        }
+        if index.may_repeat(&key) {
+            continue;
+        }
+        let is_there = match &known {
+            Some(known) => known.binary_search(&key).is_ok(),
+            None => {
+                let range = KeyRange::equal(key::decode(&key, &index.types)?);
+                rows_of(table, index, old, &range)?.iter().any(|row| !old.is_deleted(*row))
+            }
+        };
+        if is_there {
+            return Err(index.duplicate(table, &key));
+        }
+    }
+}
+
+/// Fails when a unique value of the load is in memory, or held by a transaction.
+pub(crate) fn check_memory(table: &Table, files: &[SegmentState]) -> Result<()> {
+    for index in table.indexes().iter().filter(|index| index.schema.unique) {
+        let is_loaded = |key: &[u8]| -> Result<bool> {
+            if index.may_repeat(key) {
+                return Ok(false);
+            }
+            let range = KeyRange::equal(key::decode(key, &index.types)?);
+            for file in files {
+                let (start, end) = positions(&*part_of(index, file)?, &range)?;
+                if start < end {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        let mut given: Vec<Arc<Node>> = Vec::new();
+        index.memory.given.range_after(None, usize::MAX, &mut given);
+        for node in given {
+            if node.is_locked() && is_loaded(node.key())? {
+                return Err(held(table));
+            }
+        }
+        for partition in table.partitions() {
+            each_entry(index, partition, &[], None, |entry| {
+                if has_row(table, index, partition, entry.row_key(), entry.index_key())?
+                    && is_loaded(entry.index_key())?
+                {
+                    return Err(index.duplicate(table, entry.index_key()));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn has_row(table: &Table, index: &Index, partition: &Partition, row_key: &[u8], index_key: &[u8]) -> Result<bool> {
+    let newest = partition.rowstore.get(row_key).and_then(|node| node.newest());
+    match newest.map(|version| version.change) {
+        Some(Change::Put(row)) => index.has_key(table, &row, index_key),
+        _ => Ok(false),
+    }
+}
+
+/// Loads rows in their order through one transaction, each as if it were inserted alone.
+pub(crate) fn one_by_one(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    on_duplicate: OnDuplicate,
+    batches: &[Batch],
+) -> Result<u64> {
+    let mut transaction = store.begin()?;
+    let mut loaded = 0;
+    for batch in batches {
+        for row in 0..batch.rows {
+            let values = rows::values_of(batch, row);
+            let savepoint = transaction.savepoint();
+            let gone = match on_duplicate {
+                OnDuplicate::Replace => transaction.delete_conflicting(table, &values).map(drop),
+                _ => Ok(()),
+            };
+            match gone.and_then(|()| transaction.insert_row(table, &values)) {
+                Ok(()) => loaded += 1,
+                Err(error) if on_duplicate == OnDuplicate::Skip && error.sqlstate() == "23505" => {
+                    transaction.rollback_to(savepoint);
+                }
+                Err(error) if error.kind() == ErrorKind::LockTimeout => return Err(held(table)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(loaded)
+}
+
+fn held(table: &Table) -> Error {
+    let name = &table.schema().name;
+    Error::conflict(format!("a unique value of the load is locked by another transaction in table {name}"))
+}
