@@ -2,8 +2,8 @@
 
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::operator::{
-    Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, SetOperation, SharedScan, Sort, Union,
-    Values, Window, wanted,
+    Buffer, Filter, GivenRows, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, Recursive, SetOperation,
+    SharedScan, Sort, Union, Values, Window, wanted,
 };
 use crate::profile::{measured, measured_locating};
 use nacre_column::Batch;
@@ -48,8 +48,8 @@ pub(crate) fn build_for<'a>(
 }
 
 /// What the nodes of one plan share while it is built.
-#[derive(Default)]
-struct Builder {
+#[derive(Clone, Default)]
+pub(crate) struct Builder {
     /// Buffers of `Plan::Shared`, by number.
     shared: Map<u32, Rc<RefCell<Buffer>>>,
     /// So many rows are wanted of the sort that comes next.
@@ -57,6 +57,31 @@ struct Builder {
 }
 
 impl Builder {
+    /// The operators of a recursive step for one round: what is shared and depends on the round is shared within it.
+    pub fn round(&self, step: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+        self.clone().build(step, context)
+    }
+
+    /// Makes the buffers of all that is shared in a plan and does not depend on what is given to it.
+    fn share_fixed(&mut self, plan: &Plan, context: &Context<'_>) -> Result<()> {
+        let mut result = Ok(());
+        if let Plan::Shared { id, input } = plan
+            && !depends(input)
+        {
+            if !self.shared.contains_key(id) {
+                let buffer = Buffer::new(self.build(input, context)?);
+                self.shared.insert(*id, buffer);
+            }
+            return Ok(());
+        }
+        plan.for_each_input(&mut |input| {
+            if result.is_ok() {
+                result = self.share_fixed(input, context);
+            }
+        });
+        result
+    }
+
     fn build(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
         let context = &context.of_node(plan);
         if let Some(operator) = crate::parallel::build(plan, context)? {
@@ -116,6 +141,17 @@ impl Builder {
             }
             Plan::LimitBy { input, keys, offset, limit } => {
                 Box::new(LimitBy::new(self.build(input, context)?, keys.clone(), offset.clone(), limit.clone()))
+            }
+            Plan::Given { id, .. } => Box::new(GivenRows::new(*id)),
+            Plan::Recursive { id, base, step, distinct, fields } => {
+                let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
+                let base = self.build(base, context)?;
+                self.share_fixed(step, context)?;
+                let copy = step.clone();
+                if let Some(profile) = context.profile {
+                    profile.copied(step, &copy);
+                }
+                Box::new(Recursive::new(*id, base, copy, self.clone(), &types, *distinct))
             }
             Plan::Shared { id, input } => {
                 let buffer = match self.shared.get(id) {
@@ -203,6 +239,13 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
     }
 }
 
+/// Whether rows given from outside come into a plan.
+fn depends(plan: &Plan) -> bool {
+    let mut found = matches!(plan, Plan::Given { .. });
+    plan.for_each_input(&mut |input| found |= depends(input));
+    found
+}
+
 struct Nothing;
 
 impl LocatingOperator for Nothing {
@@ -220,6 +263,8 @@ fn types_of(plan: &Plan) -> Vec<DataType> {
         Plan::Values { fields, .. }
         | Plan::Union { fields, .. }
         | Plan::SetOperation { fields, .. }
+        | Plan::Given { fields, .. }
+        | Plan::Recursive { fields, .. }
         | Plan::Window { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
         Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
         Plan::Aggregate { groups, aggregates, .. } => {

@@ -90,12 +90,25 @@ pub struct Context<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// How many threads may work on the statement.
     pub threads: Threads,
+    /// Rows that the statement's `Plan::Given` stand for.
+    pub given: Option<&'a Given<'a>>,
     /// On one of several threads: what the scan of the plan has to read, instead of the whole table.
     pub(crate) morsel: Option<&'a Morsel>,
     /// There too: the collected sides of the plan's joins.
     pub(crate) builds: Option<&'a Builds>,
     /// What measures each node of the plan, if somebody asked.
     pub profile: Option<&'a Profile>,
+}
+
+/// Rows that are given to a plan from outside.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// Which `Plan::Given` they are for.
+    pub id: u32,
+    /// The rows, without selections.
+    pub batches: &'a [Batch],
+    /// Others that are given as well.
+    pub others: Option<&'a Given<'a>>,
 }
 
 /// How a statement is spread over threads.
@@ -134,6 +147,7 @@ impl<'a> Context<'a> {
             now_us: 0,
             cancelled,
             threads: Threads::ONE,
+            given: None,
             morsel: None,
             builds: None,
             profile: None,

@@ -20,6 +20,6 @@ mod store;
 mod testing;
 
 pub use build::{build, build_locating};
-pub use context::{Context, LocatingOperator, Operator, Statistics, Step, Threads};
+pub use context::{Context, Given, LocatingOperator, Operator, Statistics, Step, Threads};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use profile::{Measured, Profile};

@@ -249,6 +249,14 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             }
             children.push(input);
         }
+        Plan::Given { id, .. } => {
+            let _ = write!(line, "Given {id}");
+        }
+        Plan::Recursive { id, base, step, distinct, .. } => {
+            let _ = write!(line, "Recursive {id}{}", if *distinct { " distinct" } else { "" });
+            children.push(base);
+            children.push(step);
+        }
         Plan::Shared { id, input } => {
             // Shown in full where it comes first.
             let _ = write!(line, "Shared {id}");
@@ -334,6 +342,7 @@ pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> Stri
 pub(crate) fn aggregate_name(function: AggregateFunction) -> &'static str {
     match function {
         AggregateFunction::CountStar | AggregateFunction::Count => "count",
+        AggregateFunction::Grouping => "grouping",
         AggregateFunction::Sum => "sum",
         AggregateFunction::Avg => "avg",
         AggregateFunction::Min => "min",

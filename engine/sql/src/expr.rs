@@ -304,6 +304,8 @@ pub enum AggregateFunction {
     CountStar,
     /// `COUNT(x)`
     Count,
+    /// `GROUPING (x, …)`, the arguments as a `Row`. Only while a statement is bound.
+    Grouping,
     Sum,
     Avg,
     Min,

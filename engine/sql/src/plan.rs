@@ -197,6 +197,28 @@ pub enum Plan {
         /// Rows passed.
         limit: Option<Expr>,
     },
+    /// Rows that somebody outside the plan holds: those of the round before inside a `Recursive`, or those of the
+    /// table that a statement changes.
+    Given {
+        /// Whose.
+        id: u32,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
+    /// `WITH RECURSIVE`: the rows of `base`, then, as long as there are new ones, those of `step` over the rows that
+    /// the round before added, which are `Given` to it.
+    Recursive {
+        /// Of the `Given` in `step`.
+        id: u32,
+        /// First rows.
+        base: Box<Plan>,
+        /// Rows that follow.
+        step: Box<Plan>,
+        /// `UNION`: a row that was there before is not new.
+        distinct: bool,
+        /// Output columns; `base` and `step` have their types.
+        fields: Vec<Field>,
+    },
     /// Rows that are wanted in several places of a statement and computed once. Every place has the same input.
     Shared {
         /// Which; distinct inputs have distinct numbers.
@@ -222,6 +244,8 @@ impl Plan {
             | Plan::Aggregate { fields, .. }
             | Plan::Union { fields, .. }
             | Plan::SetOperation { fields, .. }
+            | Plan::Given { fields, .. }
+            | Plan::Recursive { fields, .. }
             | Plan::Window { fields, .. } => fields.clone(),
             Plan::Filter { input, .. }
             | Plan::Sort { input, .. }
@@ -275,7 +299,7 @@ impl Plan {
     /// Calls `f` on each direct input.
     pub fn for_each_input<'p>(&'p self, f: &mut dyn FnMut(&'p Plan)) {
         match self {
-            Plan::Scan { .. } | Plan::Values { .. } => {}
+            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
             Plan::Filter { input, .. }
             | Plan::Project { input, .. }
             | Plan::Aggregate { input, .. }
@@ -285,7 +309,9 @@ impl Plan {
             | Plan::LimitBy { input, .. } => f(input),
             Plan::Shared { input, .. } => f(input),
             Plan::Union { inputs, .. } => inputs.iter().for_each(f),
-            Plan::Join { left, right, .. } | Plan::SetOperation { left, right, .. } => {
+            Plan::Join { left, right, .. }
+            | Plan::SetOperation { left, right, .. }
+            | Plan::Recursive { base: left, step: right, .. } => {
                 f(left);
                 f(right);
             }
@@ -318,14 +344,18 @@ impl Plan {
             Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
             Plan::LimitBy { keys, offset, limit, .. } => keys.iter().chain(offset).chain(limit).for_each(f),
-            Plan::Union { .. } | Plan::SetOperation { .. } | Plan::Shared { .. } => {}
+            Plan::Union { .. }
+            | Plan::SetOperation { .. }
+            | Plan::Given { .. }
+            | Plan::Recursive { .. }
+            | Plan::Shared { .. } => {}
         }
     }
 
     /// Calls `f` on each direct input, mutably; those that are shared become this plan's own.
     pub fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
         match self {
-            Plan::Scan { .. } | Plan::Values { .. } => {}
+            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
             Plan::Filter { input, .. }
             | Plan::Project { input, .. }
             | Plan::Aggregate { input, .. }
@@ -335,7 +365,9 @@ impl Plan {
             | Plan::LimitBy { input, .. } => f(input),
             Plan::Shared { input, .. } => f(Arc::make_mut(input)),
             Plan::Union { inputs, .. } => inputs.iter_mut().for_each(f),
-            Plan::Join { left, right, .. } | Plan::SetOperation { left, right, .. } => {
+            Plan::Join { left, right, .. }
+            | Plan::SetOperation { left, right, .. }
+            | Plan::Recursive { base: left, step: right, .. } => {
                 f(left);
                 f(right);
             }
@@ -368,7 +400,11 @@ impl Plan {
             Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),
             Plan::LimitBy { keys, offset, limit, .. } => keys.iter_mut().chain(offset).chain(limit).for_each(f),
-            Plan::Union { .. } | Plan::SetOperation { .. } | Plan::Shared { .. } => {}
+            Plan::Union { .. }
+            | Plan::SetOperation { .. }
+            | Plan::Given { .. }
+            | Plan::Recursive { .. }
+            | Plan::Shared { .. } => {}
         }
     }
 }

@@ -91,7 +91,9 @@ const AGGREGATES: &[(&str, Form)] = &[
 
 /// Every name, for suggestions.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    ["count", "sum", "avg", "mean", "min", "max"].into_iter().chain(AGGREGATES.iter().map(|(name, _)| *name))
+    ["count", "sum", "avg", "mean", "min", "max", "grouping", "grouping_id"]
+        .into_iter()
+        .chain(AGGREGATES.iter().map(|(name, _)| *name))
 }
 
 pub(super) fn is_aggregate(name: &str) -> bool {
@@ -416,7 +418,7 @@ fn wrong_count(name: &str) -> Error {
 }
 
 /// The column an aggregate will be; equal aggregates are computed once.
-fn push(env: &mut Env<'_>, aggregate: Aggregate) -> Expr {
+pub(super) fn push(env: &mut Env<'_>, aggregate: Aggregate) -> Expr {
     let data_type = aggregate.data_type;
     let list = env.aggregates.get_or_insert_default();
     let at = list.iter().position(|a| *a == aggregate).unwrap_or_else(|| {

@@ -1,7 +1,7 @@
 //! Function calls: names and their aliases, argument counts and types, aggregates.
 
 use super::aggregate::aggregate_function;
-use super::operator::{cast, is_null};
+use super::operator::{aggregates_not_allowed, cast, is_null};
 use super::scope::with_suggestion;
 use super::types::{decimal, decimal_shape};
 use super::{Binder, Env, position, table_name, unsupported};
@@ -250,6 +250,13 @@ impl<'a> Binder<'a> {
             env.in_aggregate = true;
             env.outer_aggregates = std::mem::replace(&mut env.aggregates, own);
             return result;
+        }
+        if name == "grouping" || name == "grouping_id" {
+            let (args, _) = arguments(&f.args)?;
+            return match env.in_aggregate || env.aggregates.is_none() {
+                true => Err(aggregates_not_allowed(env)),
+                false => self.grouping_call(args, env).map(Some),
+            };
         }
         if super::aggregate::is_aggregate(name) {
             return self.other_aggregate(name, f, env).map(Some);

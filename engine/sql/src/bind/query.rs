@@ -1,6 +1,7 @@
 //! Queries around a `SELECT`: common table expressions, `VALUES`, `ORDER BY` of a body, `LIMIT`.
 
 use super::operator::cast;
+use super::recursive::Itself;
 use super::scope::Scope;
 use super::{Binder, Env, MAX_QUERIES, place, position, unsupported};
 use crate::expr::{Expr, ExprKind};
@@ -16,17 +17,38 @@ pub(crate) struct Cte<'a> {
     pub frames: usize,
     /// Its number and plan, once somebody used it.
     pub bound: Option<(u32, Arc<Plan>)>,
+    /// Which `WITH RECURSIVE` it belongs to, if any.
+    pub recursive: Option<u32>,
+    /// What its name means inside its own definition.
+    pub itself: Itself,
 }
 
 impl<'a> Binder<'a> {
     /// The plan of a common table expression: bound once, however often it is used.
     pub(crate) fn cte(&mut self, at: usize) -> Result<Plan> {
-        let (cte, frames) = (self.ctes[at].cte, self.ctes[at].frames);
+        if let Some(plan) = self.itself(at)? {
+            return Ok(plan);
+        }
+        let (cte, frames, recursive) = (self.ctes[at].cte, self.ctes[at].frames, self.ctes[at].recursive);
         if self.ctes[at].bound.is_none() {
-            // The body sees the tables before it, not itself, and the enclosing rows of where it stands.
-            let hidden = self.ctes.split_off(at);
+            // The body sees the tables before it, itself only when recursive, and the enclosing rows of where it
+            // stands.
+            let end = match recursive {
+                Some(_) => self.ctes.iter().rposition(|c| c.recursive == recursive).map_or(at, |last| last + 1),
+                None => at,
+            };
+            let hidden = self.ctes.split_off(end);
             let inner = self.frames.split_off(frames.min(self.frames.len()));
-            let plan = self.query(&cte.query);
+            let plan = if recursive.is_some() {
+                let later = super::recursive::refuse_later(&mut self.ctes[at + 1..]);
+                let plan = self.recursive_table(at);
+                self.ctes[at..].iter_mut().for_each(|cte| cte.itself = Itself::Elsewhere);
+                self.ctes[at + 1..].iter_mut().zip(later).for_each(|(cte, itself)| cte.itself = itself);
+                plan
+            } else {
+                self.query(&cte.query)
+            };
+            self.ctes.truncate(end);
             self.ctes.extend(hidden);
             self.frames.extend(inner);
             let id = self.fresh();
@@ -70,22 +92,23 @@ impl<'a> Binder<'a> {
         }
         let outer = self.ctes.len();
         if let Some(with) = &query.with {
-            if with.recursive {
-                return Err(unsupported("WITH RECURSIVE"));
-            }
-            for (at, cte) in with.cte_tables.iter().enumerate() {
-                let name = &cte.alias.name;
-                if with.cte_tables[..at].iter().any(|c| c.alias.name.value.eq_ignore_ascii_case(&name.value)) {
-                    let error = Error::already_exists(format!("WITH names {} twice", name.value));
-                    return Err(error.with_sqlstate("42712").at(position(name.span.start)));
-                }
-                self.ctes.push(Cte { cte, frames: self.frames.len(), bound: None });
-            }
+            self.with(with)?;
         }
         let plan = self.body(&query.body, query.order_by.as_ref());
         let plan = plan.and_then(|plan| self.limit(plan, query));
         self.ctes.truncate(outer);
         plan
+    }
+
+    /// Puts the tables of a `WITH` in scope.
+    pub(crate) fn with(&mut self, with: &'a ast::With) -> Result<()> {
+        super::recursive::check_names(&with.cte_tables)?;
+        let recursive = with.recursive.then(|| self.fresh());
+        for cte in &with.cte_tables {
+            let frames = self.frames.len();
+            self.ctes.push(Cte { cte, frames, bound: None, recursive, itself: Itself::Elsewhere });
+        }
+        Ok(())
     }
 
     pub(crate) fn body(&mut self, body: &'a SetExpr, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
@@ -156,7 +179,7 @@ impl<'a> Binder<'a> {
         Ok(Plan::Sort { input: Box::new(plan), keys, limit: None })
     }
 
-    fn limit(&mut self, plan: Plan, query: &'a ast::Query) -> Result<Plan> {
+    pub(crate) fn limit(&mut self, plan: Plan, query: &'a ast::Query) -> Result<Plan> {
         let (mut limit, mut offset) = (None, None);
         match &query.limit_clause {
             None => {}

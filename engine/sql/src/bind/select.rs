@@ -4,6 +4,7 @@
 //! rewritten over the grouped row, and what is neither group nor aggregate is an error.
 
 use super::from::nullable;
+use super::grouping::Groups;
 use super::operator::aggregates_not_allowed;
 use super::query::{order_items, output_position, sort_key};
 use super::scope::Scope;
@@ -11,7 +12,7 @@ use super::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupport
 use crate::explain;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey};
-use nacre_types::{DataType, Error, Position, Result};
+use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
 
 /// An output column under construction.
@@ -24,7 +25,9 @@ impl<'a> Binder<'a> {
     pub(crate) fn select(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
         refuse(select)?;
         let outer_windows = std::mem::replace(&mut self.named_windows, &select.named_window);
+        let tables = std::mem::take(&mut self.tables);
         let plan = self.select_inner(select, order);
+        self.tables = tables;
         self.named_windows = outer_windows;
         plan
     }
@@ -64,6 +67,11 @@ impl<'a> Binder<'a> {
         }
         env.clause = "ORDER BY";
         let mut keys = self.order_keys(order, &mut outputs, width, &mut env)?;
+        let (distinct, on) = match &select.distinct {
+            None | Some(ast::Distinct::All) => (false, None),
+            Some(ast::Distinct::Distinct) => (true, None),
+            Some(ast::Distinct::On(list)) => (false, Some(self.distinct_on(list, &mut outputs, width, &mut env)?)),
+        };
         let aggregates = env.aggregates.take().unwrap_or_default();
         let mut windows = env.windows.take().unwrap_or_default();
         let seen = std::mem::take(&mut env.seen);
@@ -71,8 +79,8 @@ impl<'a> Binder<'a> {
         // Nullability of the row the outputs read.
         let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
         if grouped {
-            let groups = groups.unwrap_or_default();
-            let grouping = Grouping { groups: &groups, scope: &scope, seen: &seen };
+            let groups = groups.unwrap_or_else(Groups::one_row);
+            let grouping = Grouping { groups: &groups.exprs, scope: &scope, seen: &seen };
             for output in &mut outputs {
                 grouping.rewrite(&mut output.expr)?;
             }
@@ -80,9 +88,12 @@ impl<'a> Binder<'a> {
                 grouping.rewrite(condition)?;
             }
             window::rewrite(&mut windows, &|e| grouping.rewrite(e))?;
-            let fields = group_fields(&groups, &aggregates, &scope, &null_columns);
+            let mut fields = group_fields(&groups.exprs, &aggregates, &scope, &null_columns);
+            for (at, field) in fields.iter_mut().enumerate().take(groups.exprs.len()) {
+                field.nullable |= !groups.always(at);
+            }
             null_columns = fields.iter().map(|f| f.nullable).collect();
-            plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates, fields };
+            plan = self.grouped(plan, groups, aggregates, fields)?;
             if let Some(predicate) = having {
                 plan = Plan::Filter { input: Box::new(plan), predicate };
             }
@@ -97,11 +108,6 @@ impl<'a> Binder<'a> {
         if let Some(predicate) = qualify {
             plan = Plan::Filter { input: Box::new(plan), predicate };
         }
-        let distinct = match &select.distinct {
-            None | Some(ast::Distinct::All) => false,
-            Some(ast::Distinct::Distinct) => true,
-            Some(ast::Distinct::On(_)) => return Err(unsupported("DISTINCT ON")),
-        };
         if distinct && outputs.len() > width {
             let message = "with DISTINCT, ORDER BY takes only expressions of the SELECT list";
             return Err(Error::type_error(message).with_sqlstate("42P10"));
@@ -122,6 +128,11 @@ impl<'a> Binder<'a> {
         if !keys.is_empty() {
             keys.dedup_by(|a, b| a.expr == b.expr);
             plan = Plan::Sort { input: Box::new(plan), keys, limit: None };
+        }
+        if let Some(on) = on {
+            let keys = on.iter().map(|at| Expr::column(*at, fields[*at].data_type)).collect();
+            let one = Expr::literal(Value::Int(1), DataType::Int64);
+            plan = Plan::LimitBy { input: Box::new(plan), keys, offset: None, limit: Some(one) };
         }
         if fields.len() > width {
             let fields: Vec<Field> = fields.into_iter().take(width).collect();
@@ -206,26 +217,30 @@ impl<'a> Binder<'a> {
     }
 
     /// Group expressions; none when the statement has no `GROUP BY`.
-    fn groups(
-        &mut self,
-        select: &'a ast::Select,
-        scope: &Scope,
-        aliases: &[(String, Expr)],
-    ) -> Result<Option<Vec<Expr>>> {
-        let list = match &select.group_by {
-            ast::GroupByExpr::Expressions(list, modifiers) => {
-                if !modifiers.is_empty() {
-                    return Err(unsupported("WITH ROLLUP, CUBE and TOTALS"));
+    fn groups(&mut self, select: &'a ast::Select, scope: &Scope, aliases: &[(String, Expr)]) -> Result<Option<Groups>> {
+        let (list, modifiers) = match &select.group_by {
+            ast::GroupByExpr::Expressions(list, modifiers) => (list, modifiers),
+            // Everything of the SELECT list that is not an aggregate.
+            ast::GroupByExpr::All(modifiers) => {
+                let plain = aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
+                let mut exprs: Vec<Expr> = Vec::new();
+                for expr in plain.filter(|e| !matches!(e.kind, ExprKind::Literal(_))) {
+                    if !exprs.contains(expr) {
+                        exprs.push(expr.clone());
+                    }
                 }
-                list
+                if !modifiers.is_empty() {
+                    return Err(unsupported("GROUP BY ALL with ROLLUP or CUBE"));
+                }
+                let sets = vec![(0..exprs.len()).collect()];
+                return Ok(Some(Groups { exprs, sets }));
             }
-            ast::GroupByExpr::All(_) => return Err(unsupported("GROUP BY ALL")),
         };
         if list.is_empty() {
             return Ok(None);
         }
         let mut groups: Vec<Expr> = Vec::with_capacity(list.len());
-        for ast in list {
+        let mut bind = |ast: &'a ast::Expr| {
             let mut env = Env::new(scope, "GROUP BY");
             env.aliases = aliases;
             let expr = match output_position(ast, aliases.len(), "GROUP BY")? {
@@ -241,11 +256,52 @@ impl<'a> Binder<'a> {
             if expr.data_type == DataType::Interval {
                 return Err(unsupported("GROUP BY of an INTERVAL").at(place(ast)));
             }
-            if !groups.contains(&expr) {
+            Ok(groups.iter().position(|g| *g == expr).unwrap_or_else(|| {
                 groups.push(expr);
+                groups.len() - 1
+            }))
+        };
+        let sets = super::grouping::sets(list, modifiers, &mut bind)?;
+        Ok(Some(Groups { exprs: groups, sets }))
+    }
+
+    /// The columns of `DISTINCT ON (…)`; expressions that are not among the outputs become hidden ones.
+    fn distinct_on(
+        &mut self,
+        list: &'a [ast::Expr],
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<Vec<usize>> {
+        env.clause = "DISTINCT ON";
+        list.iter().map(|ast| self.output_column(ast, outputs, width, env)).collect()
+    }
+
+    /// Which output an expression of `ORDER BY` or `DISTINCT ON` is; a hidden one at the end if it is none yet.
+    fn output_column(
+        &mut self,
+        ast: &'a ast::Expr,
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<usize> {
+        let named = match ast {
+            ast::Expr::Identifier(ident) => {
+                outputs[..width].iter().position(|o| o.name.eq_ignore_ascii_case(&ident.value))
             }
+            _ => None,
+        };
+        if let Some(at) = output_position(ast, width, env.clause)?.or(named) {
+            return Ok(at);
         }
-        Ok(Some(groups))
+        let expr = self.typed(ast, env)?;
+        if expr.data_type == DataType::Interval {
+            return Err(unsupported(&format!("{} of an INTERVAL", env.clause)).at(place(ast)));
+        }
+        Ok(outputs.iter().position(|o| o.expr == expr).unwrap_or_else(|| {
+            outputs.push(Output { name: String::new(), expr });
+            outputs.len() - 1
+        }))
     }
 
     /// Sort keys over the outputs; expressions that are not among them become hidden outputs at the end.
@@ -259,25 +315,7 @@ impl<'a> Binder<'a> {
         let mut keys = Vec::new();
         let Some(order) = order else { return Ok(keys) };
         for item in order_items(order)? {
-            let named = match &item.expr {
-                ast::Expr::Identifier(ident) => {
-                    outputs[..width].iter().position(|o| o.name.eq_ignore_ascii_case(&ident.value))
-                }
-                _ => None,
-            };
-            let at = match output_position(&item.expr, width, "ORDER BY")?.or(named) {
-                Some(at) => at,
-                None => {
-                    let expr = self.typed(&item.expr, env)?;
-                    match outputs.iter().position(|o| o.expr == expr) {
-                        Some(at) => at,
-                        None => {
-                            outputs.push(Output { name: String::new(), expr });
-                            outputs.len() - 1
-                        }
-                    }
-                }
-            };
+            let at = self.output_column(&item.expr, outputs, width, env)?;
             keys.push(sort_key(Expr::column(at, outputs[at].expr.data_type), item)?);
         }
         Ok(keys)

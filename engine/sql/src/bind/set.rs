@@ -47,7 +47,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Result<Plan> {
+pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Result<Plan> {
     let word = match op {
         SetOperator::Union => "UNION",
         SetOperator::Intersect => "INTERSECT",

@@ -44,6 +44,8 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
             _ => rows(input, catalog),
         },
         Plan::LimitBy { input, .. } => rows(input, catalog) / 2.0,
+        Plan::Given { .. } => 1_000.0,
+        Plan::Recursive { base, .. } => 10.0 * rows(base, catalog),
         Plan::Shared { input, .. } => rows(input, catalog),
     };
     rows.max(1.0)

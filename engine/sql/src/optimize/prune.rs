@@ -253,8 +253,14 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             keys.iter_mut().for_each(|k| moved(k, &map));
             (Plan::LimitBy { input: Box::new(input), keys, offset, limit }, map)
         }
+        Plan::Recursive { id, base, step, distinct, fields } => {
+            let every = vec![true; fields.len()];
+            let (base, step) = (Box::new(prune_to(*base, &every)), Box::new(prune_to(*step, &every)));
+            let map = (0..fields.len()).map(Some).collect();
+            (Plan::Recursive { id, base, step, distinct, fields }, map)
+        }
         // Others read it too.
-        Plan::Shared { .. } => {
+        Plan::Shared { .. } | Plan::Given { .. } => {
             let map = (0..needed.len()).map(Some).collect();
             (plan, map)
         }

@@ -18,7 +18,13 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             }
             Plan::Scan { table, projection, filters }
         }
-        Plan::Values { .. } | Plan::Shared { .. } => filter(plan, conditions),
+        Plan::Values { .. } | Plan::Shared { .. } | Plan::Given { .. } => filter(plan, conditions),
+        // What a row leads to is not known from the row.
+        Plan::Recursive { id, base, step, distinct, fields } => {
+            let base = Box::new(push(*base, Vec::new(), catalog));
+            let step = Box::new(push(*step, Vec::new(), catalog));
+            filter(Plan::Recursive { id, base, step, distinct, fields }, conditions)
+        }
         Plan::LimitBy { input, keys, offset, limit } => {
             let input = Box::new(push(*input, Vec::new(), catalog));
             filter(Plan::LimitBy { input, keys, offset, limit }, conditions)

@@ -110,7 +110,10 @@ impl Unnester<'_> {
                 };
                 Plan::Shared { id, input }
             }
-            Plan::Scan { .. } | Plan::Sort { .. } | Plan::Window { .. } => {
+            Plan::Recursive { .. } => {
+                return Err(Error::unsupported("a recursive WITH that refers to an enclosing row"));
+            }
+            Plan::Scan { .. } | Plan::Given { .. } | Plan::Sort { .. } | Plan::Window { .. } => {
                 return Err(Error::unsupported("a correlated subquery of this form"));
             }
         })

@@ -73,7 +73,11 @@ impl Unnester<'_> {
 
     fn plan(&mut self, plan: Plan) -> Result<Plan> {
         Ok(match plan {
-            Plan::Scan { .. } => plan,
+            Plan::Scan { .. } | Plan::Given { .. } => plan,
+            Plan::Recursive { id, base, step, distinct, fields } => {
+                let (base, step) = (Box::new(self.plan(*base)?), Box::new(self.plan(*step)?));
+                Plan::Recursive { id, base, step, distinct, fields }
+            }
             Plan::Values { fields, rows } if rows.iter().flatten().any(has_subquery) => self.values(fields, rows)?,
             Plan::Values { .. } => plan,
             Plan::Filter { input, predicate } => {
