@@ -103,7 +103,10 @@ fn messages() {
         "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 23)",
     );
     fails("select (select id, a from u)", "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 9)");
-    fails("with recursive x as (select 1) select * from x", "0A000 unsupported: WITH RECURSIVE is not supported");
+    fails(
+        "with recursive x as (select 1 union all (select a from y) ), y as (select * from x) select * from x",
+        "0A000 unsupported: a table of WITH RECURSIVE that refers to a later one (mutual recursion) is not supported",
+    );
     for (sql, feature) in [
         ("select * from t for share", "FOR SHARE"),
         ("select * from t for update of t", "FOR UPDATE OF"),
