@@ -367,6 +367,8 @@ impl Session {
             | Statement::DropView { .. }
             | Statement::DropTable { .. }
             | Statement::AlterTable { .. }
+            | Statement::CreateIndex { .. }
+            | Statement::DropIndex { .. }
             | Statement::Truncate { .. }
             | Statement::Optimize { .. } => {
                 let name = statement::name(&bound.statement);

@@ -63,6 +63,8 @@ pub(crate) fn name(statement: &Statement) -> &'static str {
         Statement::CreateView { .. } => "CREATE VIEW",
         Statement::DropView { .. } => "DROP VIEW",
         Statement::AlterTable { .. } => "ALTER TABLE",
+        Statement::CreateIndex { .. } => "CREATE INDEX",
+        Statement::DropIndex { .. } => "DROP INDEX",
         Statement::Truncate { .. } => "TRUNCATE",
         Statement::Optimize { .. } => "OPTIMIZE TABLE",
         _ => "the statement",
@@ -351,6 +353,23 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
         Statement::AlterTable { table, changed } => {
             store.alter_table(&bound_table(store, table)?, changed.clone())?;
             db.catalog_changed();
+            store.maintain().ok();
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::CreateIndex { table, index } => {
+            store.create_index(&bound_table(store, table)?, index.clone())?;
+            db.catalog_changed();
+            store.maintain().ok();
+            Ok(QueryResult::new(ResultKind::Ddl))
+        }
+        Statement::DropIndex { indexes } => {
+            for (at, (table, name)) in indexes.iter().enumerate() {
+                // Of several indexes of one table the first to go has changed it.
+                let seen = indexes[..at].iter().any(|(other, _)| other.id == table.id);
+                let target = if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
+                store.drop_index(&target, name)?;
+                db.catalog_changed();
+            }
             store.maintain().ok();
             Ok(QueryResult::new(ResultKind::Ddl))
         }

@@ -79,6 +79,11 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
                 let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
                 lines.push(format!("  PrimaryKey [{}]", joined(names)));
             }
+            for index in &schema.indexes {
+                let names = index.columns.iter().filter_map(|id| schema.column_position(*id));
+                let names = joined(names.map(|at| schema.columns[at].name.clone()));
+                lines.push(format!("  {}Index {} [{names}]", if index.unique { "Unique" } else { "" }, index.name));
+            }
         }
         Statement::DropTable { names, .. } => lines.push(format!("DropTable {}", joined(names.iter().cloned()))),
         Statement::Begin => lines.push("Begin".into()),
@@ -91,6 +96,15 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
         Statement::Set(SessionOption::Threads(count)) => lines.push(format!("Set threads to {count}")),
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
+        }
+        Statement::CreateIndex { table, index } => {
+            let names = index.columns.iter().filter_map(|id| table.column_position(*id));
+            let names = joined(names.map(|at| table.columns[at].name.clone()));
+            let unique = if index.unique { "Unique" } else { "" };
+            lines.push(format!("Create{unique}Index {} on {} [{names}]", index.name, table.name));
+        }
+        Statement::DropIndex { indexes } => {
+            lines.push(format!("DropIndex {}", joined(indexes.iter().map(|(t, i)| format!("{i} on {}", t.name)))));
         }
         Statement::AlterTable { table, .. } => lines.push(format!("AlterTable {}", table.name)),
         Statement::Truncate { tables } => {

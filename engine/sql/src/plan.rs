@@ -2,7 +2,7 @@
 //! plan alone ([`Plan::schema`]).
 
 use crate::expr::{Aggregate, Expr};
-use nacre_types::{DataType, TableSchema, ViewSchema};
+use nacre_types::{DataType, IndexSchema, TableSchema, ViewSchema};
 use std::sync::Arc;
 
 pub use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
@@ -494,6 +494,18 @@ pub enum Statement {
         names: Vec<String>,
         /// `IF EXISTS`.
         if_exists: bool,
+    },
+    /// `CREATE INDEX`.
+    CreateIndex {
+        /// The table as it was when the statement was bound.
+        table: Arc<TableSchema>,
+        /// New index. Its id is zero; the storage assigns it.
+        index: IndexSchema,
+    },
+    /// `DROP INDEX`.
+    DropIndex {
+        /// Tables as they were when the statement was bound, and names of their indexes.
+        indexes: Vec<(Arc<TableSchema>, String)>,
     },
     /// `ALTER TABLE`.
     AlterTable {

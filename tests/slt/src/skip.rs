@@ -3,19 +3,14 @@
 //! A record is skipped for a feature only when its statement begins with the feature's words *and* the engine
 //! refuses it: what works is run and compared, and the list shrinks by itself as features come.
 
-use nacredb::{Error, ErrorKind, QueryResult};
+use nacredb::{Error, QueryResult};
 
 /// The record is for other engines only (`onlyif`, `skipif`).
 pub const OTHER_ENGINE: &str = "for other engines (onlyif, skipif)";
 
 /// First words of a statement, and the feature it needs.
-const FEATURES: &[(&[&str], &str)] = &[
-    (&["create index", "create unique index", "drop index"], "secondary indexes are not there yet"),
-    (&["reindex"], "REINDEX is SQLite's own"),
-    (&["create trigger", "drop trigger"], "triggers are not supported"),
-];
-/// A table with `UNIQUE` is such a feature too, and so is everything that needs the table.
-const UNIQUE: &str = "UNIQUE is not there yet";
+const FEATURES: &[(&[&str], &str)] =
+    &[(&["reindex"], "REINDEX is SQLite's own"), (&["create trigger", "drop trigger"], "triggers are not supported")];
 
 /// SQLite stores text of any length in a `VARCHAR(n)`; we do not.
 const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQLite";
@@ -26,14 +21,12 @@ const TYPES: &str = "text that is no number, or binary, compared with a number i
 /// What the skipped records of a script leave behind.
 #[derive(Default)]
 pub struct Missing {
-    /// Tables that were not made.
-    tables: Vec<String>,
     /// The record before was a row that was too long: a query right after it looks for that row.
     row: bool,
 }
 
 impl Missing {
-    /// Like [`reason`], and remembers the tables of skipped `CREATE TABLE`s.
+    /// Like [`reason`], and remembers rows that were too long.
     pub fn reason(&mut self, sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
         let after = std::mem::take(&mut self.row);
         if let Some(known) = reason(sql, outcome) {
@@ -56,16 +49,7 @@ impl Missing {
         if mixes && sql.to_ascii_lowercase().contains(" in ") {
             return Some(TYPES);
         }
-        let words = || sql.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_ascii_lowercase);
-        let mut start = words();
-        if error.kind() == ErrorKind::Unsupported
-            && error.message().starts_with("UNIQUE")
-            && (start.next().as_deref(), start.next().as_deref()) == (Some("create"), Some("table"))
-        {
-            self.tables.extend(start.next());
-            return Some(UNIQUE);
-        }
-        (error.sqlstate() == "42P01" && words().any(|w| self.tables.contains(&w))).then_some(UNIQUE)
+        None
     }
 
     /// Why a query that ran, but not to the expected rows, is not decided.
@@ -90,19 +74,8 @@ mod tests {
     #[test]
     fn only_what_fails_is_skipped() {
         let failed = || Err(Error::unsupported("x"));
-        assert!(reason("CREATE UNIQUE\n INDEX i ON t(a)", &failed()).is_some());
-        assert!(reason("create table index1 (a int)", &failed()).is_none());
+        assert!(reason("CREATE\n TRIGGER i on t", &failed()).is_some());
+        assert!(reason("create table trigger1 (a int)", &failed()).is_none());
         assert!(reason("select 1", &failed()).is_none());
-    }
-
-    #[test]
-    fn what_needs_a_missing_table_is_skipped_with_it() {
-        let mut missing = Missing::default();
-        let no_table = || Err(Error::not_found("table t3 does not exist").with_sqlstate("42P01"));
-        assert!(missing.reason("select 1 in (select * from t3)", &no_table()).is_none());
-        let unique = Err(Error::unsupported("UNIQUE is not supported"));
-        assert!(missing.reason("CREATE TABLE t3(z int unique)", &unique).is_some());
-        assert!(missing.reason("select 1 in (select * from t3)", &no_table()).is_some());
-        assert!(missing.reason("select * from t33", &no_table()).is_none());
     }
 }

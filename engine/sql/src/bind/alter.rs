@@ -3,6 +3,7 @@
 //! Columns keep their ids, new ones get ids that no column ever had; that is all the storage needs to read what was
 //! written before.
 
+use super::index::{Wanted, drop_index};
 use super::{Binder, position, table_name, unsupported, with_suggestion};
 use crate::plan::Statement;
 use nacre_types::{Error, Position, Result, TableSchema, limits};
@@ -18,13 +19,14 @@ impl<'a> Binder<'a> {
         }
         let table = self.table(&alter.name)?;
         let mut changed = (*table).clone();
+        let mut indexes = Vec::new();
         for operation in &alter.operations {
             match operation {
                 Operation::AddColumn { if_not_exists, column_def, column_position, .. } => {
                     if *if_not_exists && changed.column_index(&column_def.name.value).is_some() {
                         continue;
                     }
-                    self.add_column(&mut changed, column_def, column_position.as_ref())?;
+                    indexes.extend(self.add_column(&mut changed, column_def, column_position.as_ref())?);
                 }
                 Operation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                     if matches!(drop_behavior, Some(ast::DropBehavior::Cascade)) {
@@ -45,9 +47,22 @@ impl<'a> Binder<'a> {
                     }
                     changed.name = name;
                 }
+                Operation::AddConstraint { constraint: ast::TableConstraint::Unique(unique), .. } => {
+                    indexes.push(Wanted::unique(unique)?);
+                }
+                Operation::AddConstraint { constraint: ast::TableConstraint::Index(index), .. } => {
+                    indexes.push(Wanted::plain(index));
+                }
+                Operation::DropIndex { name } => drop_index(&mut changed, name)?,
+                Operation::DropConstraint { if_exists, name, .. } => match changed.index_by_name(&name.value) {
+                    Some(index) if index.unique => drop_index(&mut changed, name)?,
+                    None if *if_exists => {}
+                    _ => return Err(unsupported("DROP CONSTRAINT of anything but UNIQUE")),
+                },
                 other => return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other)))),
             }
         }
+        indexes.iter().try_for_each(|index| index.apply(&mut changed))?;
         if changed == *table { Ok(Statement::Nothing) } else { Ok(Statement::AlterTable { table, changed }) }
     }
 
@@ -56,18 +71,18 @@ impl<'a> Binder<'a> {
         schema: &mut TableSchema,
         definition: &'a ast::ColumnDef,
         place: Option<&ast::MySQLColumnPosition>,
-    ) -> Result<()> {
+    ) -> Result<Option<Wanted<'a>>> {
         let at = position(definition.name.span.start);
         if schema.columns.len() >= limits::MAX_COLUMNS {
             let message = format!("table {} has {} columns already", schema.name, limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
         let had_key = schema.primary_key.clone();
-        self.column_definition(definition, schema)?;
+        let wanted = self.column_definition(definition, schema)?;
         if schema.primary_key != had_key {
             return Err(unsupported("ADD COLUMN … PRIMARY KEY").at(at));
         }
-        let Some(column) = schema.columns.pop() else { return Ok(()) };
+        let Some(column) = schema.columns.pop() else { return Ok(None) };
         if !column.nullable && column.default.is_null() {
             let message = format!("column {} must not be null, and the rows that are there would be", column.name);
             return Err(Error::constraint(message)
@@ -82,7 +97,7 @@ impl<'a> Binder<'a> {
             Some(ast::MySQLColumnPosition::After(name)) => find(schema, name)? + 1,
         };
         schema.insert_column(index, column);
-        Ok(())
+        Ok(wanted)
     }
 
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<Statement> {
@@ -126,6 +141,10 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
     if schema.shard_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
         return Err(key_error(schema, name, "SHARD KEY", at));
     }
+    let id = schema.columns[column].id;
+    if let Some(index) = schema.indexes.iter().find(|index| index.columns.contains(&id)) {
+        return Err(key_error(schema, name, &format!("INDEX {}", index.name), at).with_hint("drop the index first"));
+    }
     if schema.columns.len() == 1 {
         return Err(Error::syntax("a table needs at least one column").at(at));
     }
@@ -156,7 +175,6 @@ fn operation_name(operation: &Operation) -> &'static str {
         Operation::DropConstraint { .. } => "DROP CONSTRAINT",
         Operation::DropPrimaryKey { .. } => "DROP PRIMARY KEY",
         Operation::DropForeignKey { .. } => "DROP FOREIGN KEY",
-        Operation::DropIndex { .. } => "DROP INDEX",
         Operation::AlterColumn { .. } => "ALTER COLUMN",
         Operation::ModifyColumn { .. } => "MODIFY COLUMN",
         Operation::ChangeColumn { .. } => "CHANGE COLUMN",

@@ -1,5 +1,6 @@
 //! `CREATE TABLE`: columns, types, defaults and the primary key.
 
+use super::index::Wanted;
 use super::operator::cast;
 use super::scope::Scope;
 use super::{Binder, Env, keys, place, position, table_name, types, unsupported};
@@ -29,10 +30,11 @@ impl<'a> Binder<'a> {
             return self.create_table_as(schema, create.if_not_exists, query);
         }
         let mut keys = Vec::new();
+        let mut indexes = Vec::new();
         for definition in &create.columns {
             match keys::of_definition(definition) {
                 Some(key) => keys.push(key),
-                None => self.column_definition(definition, &mut schema)?,
+                None => indexes.extend(self.column_definition(definition, &mut schema)?),
             }
         }
         if schema.columns.is_empty() {
@@ -41,18 +43,18 @@ impl<'a> Binder<'a> {
         for constraint in &create.constraints {
             match constraint {
                 TableConstraint::PrimaryKey(key) => self.primary_key(key, &mut schema)?,
-                TableConstraint::Unique(_) | TableConstraint::UniqueUsingIndex(_) => {
-                    return Err(unsupported("UNIQUE KEY"));
-                }
+                TableConstraint::Unique(unique) => indexes.push(Wanted::unique(unique)?),
+                TableConstraint::UniqueUsingIndex(_) => return Err(unsupported("UNIQUE USING INDEX")),
                 TableConstraint::PrimaryKeyUsingIndex(_) => return Err(unsupported("PRIMARY KEY USING INDEX")),
                 TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
                 TableConstraint::Check(_) => return Err(unsupported("CHECK")),
-                TableConstraint::Index(_) => return Err(unsupported("KEY")),
+                TableConstraint::Index(index) => indexes.push(Wanted::plain(index)),
                 TableConstraint::FulltextOrSpatial(_) => return Err(unsupported("FULLTEXT and SPATIAL KEY")),
                 TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
             }
         }
         keys.iter().try_for_each(|key| key.apply(&mut schema))?;
+        indexes.iter().try_for_each(|index| index.apply(&mut schema))?;
         Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
     }
 
@@ -90,7 +92,12 @@ impl<'a> Binder<'a> {
         Ok(Statement::CreateTableAs { schema, if_not_exists, source })
     }
 
-    pub(super) fn column_definition(&mut self, definition: &'a ast::ColumnDef, schema: &mut TableSchema) -> Result<()> {
+    /// Adds a column, and answers the index it wants, for when all columns and keys are known.
+    pub(super) fn column_definition(
+        &mut self,
+        definition: &'a ast::ColumnDef,
+        schema: &mut TableSchema,
+    ) -> Result<Option<Wanted<'a>>> {
         let name = definition.name.value.clone();
         let at = position(definition.name.span.start);
         if keys::of_definition(definition).is_some() {
@@ -108,6 +115,7 @@ impl<'a> Binder<'a> {
         let id = schema.take_column_id();
         let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
         let mut primary = false;
+        let mut index = None;
         for option in &definition.options {
             match &option.option {
                 ColumnOption::Null => column.nullable = true,
@@ -115,7 +123,7 @@ impl<'a> Binder<'a> {
                 ColumnOption::Default(expr) => column.default = self.default_value(expr, &column)?,
                 ColumnOption::PrimaryKey(_) => primary = true,
                 ColumnOption::Comment(_) => {}
-                ColumnOption::Unique(_) => return Err(unsupported("UNIQUE").at(at)),
+                ColumnOption::Unique(unique) => index = Some(Wanted::of_column(&definition.name, unique)?),
                 ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
                 ColumnOption::Check(_) => return Err(unsupported("CHECK").at(at)),
                 ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => return Err(unsupported("COLLATE").at(at)),
@@ -129,7 +137,10 @@ impl<'a> Binder<'a> {
         }
         let place = schema.columns.len();
         schema.columns.push(column);
-        if primary { set_primary_key(schema, vec![place], at) } else { Ok(()) }
+        if primary {
+            set_primary_key(schema, vec![place], at)?;
+        }
+        Ok(index)
     }
 
     /// Defaults are literals, cast to the column's type.

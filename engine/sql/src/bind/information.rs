@@ -2,6 +2,7 @@
 
 use super::Binder;
 use super::scope::with_suggestion;
+use super::show::{key_of_column, keys_of};
 use super::types::decimal_shape;
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
@@ -35,6 +36,17 @@ const TABLES: &[(&str, Columns)] = &[
     ("views", &[("view_definition", TEXT)]),
     ("table_constraints", &[("constraint_name", TEXT), ("constraint_type", TEXT)]),
     ("key_column_usage", &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)]),
+    (
+        "statistics",
+        &[
+            ("index_name", TEXT),
+            ("seq_in_index", COUNT),
+            ("column_name", TEXT),
+            ("non_unique", COUNT),
+            ("nullable", TEXT),
+            ("index_type", TEXT),
+        ],
+    ),
     ("schemata", &[]),
 ];
 
@@ -77,20 +89,42 @@ impl Binder<'_> {
                 row.extend(cells);
                 out.push(row);
             };
-            let key = table.primary_key.as_ref();
+            let keys = keys_of(&table);
             match *known {
                 "tables" => push(vec![text("BASE TABLE")]),
                 "columns" => {
                     for (at, c) in table.columns.iter().enumerate() {
-                        let is_key = key.is_some_and(|k| k.columns.contains(&at));
+                        let key = key_of_column(&table, at);
                         let default = if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
-                        push(column(at, &c.name, c.data_type, c.nullable, default, is_key));
+                        push(column(at, &c.name, c.data_type, c.nullable, default, key));
                     }
                 }
-                "table_constraints" if key.is_some() => push(vec![text("PRIMARY"), text("PRIMARY KEY")]),
+                "table_constraints" => {
+                    for key in keys.iter().filter(|key| key.unique) {
+                        let kind = if key.name == "PRIMARY" { "PRIMARY KEY" } else { "UNIQUE" };
+                        push(vec![text(&key.name), text(kind)]);
+                    }
+                }
                 "key_column_usage" => {
-                    for (at, column) in key.iter().flat_map(|k| &k.columns).enumerate() {
-                        push(vec![text("PRIMARY"), text(&table.columns[*column].name), count(at + 1)]);
+                    for key in keys.iter().filter(|key| key.unique) {
+                        for (at, column) in key.columns.iter().enumerate() {
+                            push(vec![text(&key.name), text(&table.columns[*column].name), count(at + 1)]);
+                        }
+                    }
+                }
+                "statistics" => {
+                    for key in &keys {
+                        for (at, column) in key.columns.iter().enumerate() {
+                            let column = &table.columns[*column];
+                            push(vec![
+                                text(&key.name),
+                                count(at + 1),
+                                text(&column.name),
+                                count(usize::from(!key.unique)),
+                                text(if column.nullable { "YES" } else { "" }),
+                                text(key.kind),
+                            ]);
+                        }
                     }
                 }
                 _ => {}
@@ -110,7 +144,7 @@ impl Binder<'_> {
                 "columns" => {
                     let fields = self.view_fields(&name).ok().flatten().unwrap_or_default();
                     for (at, f) in fields.iter().enumerate() {
-                        push(column(at, &f.name, f.data_type, f.nullable, Value::Null, false));
+                        push(column(at, &f.name, f.data_type, f.nullable, Value::Null, ""));
                     }
                 }
                 _ => {}
@@ -132,7 +166,7 @@ impl Binder<'_> {
     }
 }
 
-fn column(at: usize, name: &str, t: DataType, nullable: bool, default: Value, key: bool) -> Vec<Value> {
+fn column(at: usize, name: &str, t: DataType, nullable: bool, default: Value, key: &str) -> Vec<Value> {
     let length = match t {
         DataType::Text { max_chars: Some(n) } | DataType::Binary { max_bytes: Some(n) } => count(n as usize),
         _ => Value::Null,
@@ -147,6 +181,6 @@ fn column(at: usize, name: &str, t: DataType, nullable: bool, default: Value, ke
         length,
         shape.map_or(Value::Null, |(precision, _)| count(precision as usize)),
         shape.map_or(Value::Null, |(_, scale)| count(scale as usize)),
-        text(if key { "PRI" } else { "" }),
+        text(key),
     ]
 }

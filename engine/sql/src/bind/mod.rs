@@ -13,6 +13,7 @@ mod expr;
 mod from;
 mod function;
 mod grouping;
+mod index;
 mod information;
 mod keys;
 mod literal;
@@ -166,6 +167,10 @@ impl<'a> Binder<'a> {
             S::Drop { object_type: ast::ObjectType::View, if_exists, names, temporary: false, .. } => {
                 let names = names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
                 Ok(Statement::DropView { names, if_exists: *if_exists })
+            }
+            S::CreateIndex(create) => self.create_index(create),
+            S::Drop { object_type: ast::ObjectType::Index, if_exists, names, table, .. } => {
+                self.drop_indexes(names, table.as_ref(), *if_exists)
             }
             S::AlterTable(alter) => self.alter_table(alter),
             S::Truncate(truncate) => self.truncate(truncate),
@@ -356,8 +361,6 @@ fn place(mut expr: &ast::Expr) -> Option<Position> {
 fn statement_name(statement: &ast::Statement) -> &'static str {
     use ast::Statement as S;
     match statement {
-        S::CreateIndex(_) => "CREATE INDEX",
-        S::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         S::Drop { .. } => "this DROP",
         S::Commit { .. } => "COMMIT AND CHAIN",
         S::Rollback { .. } => "ROLLBACK AND CHAIN",

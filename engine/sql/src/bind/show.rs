@@ -5,7 +5,7 @@ use super::scope::{Scope, with_suggestion};
 use super::{Binder, table_name, unsupported};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
-use nacre_types::{DataType, Error, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, IndexKind, IndexSchema, Result, TableSchema, Value};
 use sqlparser::ast;
 
 const TEXT: DataType = DataType::TEXT;
@@ -55,21 +55,20 @@ impl<'a> Binder<'a> {
     fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Plan> {
         let names = ["Field", "Type", "Null", "Key", "Default"];
         let (written, at) = table_name(name)?;
-        let row = |name: &str, t: DataType, nullable: bool, key: bool, default: Value| {
-            let (null, key) = (if nullable { "YES" } else { "NO" }, if key { "PRI" } else { "" });
+        let row = |name: &str, t: DataType, nullable: bool, key: &str, default: Value| {
+            let null = if nullable { "YES" } else { "NO" };
             vec![text(name), text(&t.to_string()), text(null), text(key), default]
         };
         if self.catalog.table(&written).is_none()
             && let Some(fields) = self.view_fields(&written).map_err(|e| e.at(at))?
         {
-            let list = fields.iter().map(|f| row(&f.name, f.data_type, f.nullable, false, Value::Null)).collect();
+            let list = fields.iter().map(|f| row(&f.name, f.data_type, f.nullable, "", Value::Null)).collect();
             return Ok(texts(&names, list));
         }
         let table = self.table(name)?;
-        let key = |at: usize| table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&at));
         let row = |(at, c): (usize, &nacre_types::Column)| {
             let default = if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
-            row(&c.name, c.data_type, c.nullable, key(at), default)
+            row(&c.name, c.data_type, c.nullable, key_of_column(&table, at), default)
         };
         Ok(texts(&names, table.columns.iter().enumerate().map(row).collect()))
     }
@@ -99,14 +98,15 @@ impl<'a> Binder<'a> {
                 let name = ast::ObjectName(vec![ast::ObjectNamePart::Identifier(name.clone())]);
                 let table = self.table(&name)?;
                 let mut list = Vec::new();
-                if let Some(key) = &table.primary_key {
+                for key in keys_of(&table) {
                     for (at, column) in key.columns.iter().enumerate() {
                         list.push(vec![
                             text(&table.name),
                             text(&key.name),
                             Value::Int(at as i64 + 1),
                             text(&table.columns[*column].name),
-                            Value::Boolean(true),
+                            Value::Boolean(key.unique),
+                            text(key.kind),
                         ]);
                     }
                 }
@@ -116,6 +116,7 @@ impl<'a> Binder<'a> {
                     ("seq_in_index", DataType::Int64),
                     ("column_name", TEXT),
                     ("is_unique", DataType::Boolean),
+                    ("index_type", TEXT),
                 ];
                 Ok(Statement::Query(rows(&columns, list)))
             }
@@ -169,6 +170,45 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// The primary key or an index, for who lists them.
+pub(super) struct Key {
+    pub name: String,
+    pub columns: Vec<usize>,
+    pub unique: bool,
+    pub kind: &'static str,
+}
+
+/// The primary key first.
+pub(super) fn keys_of(table: &TableSchema) -> Vec<Key> {
+    let primary = table.primary_key.as_ref().map(|key| Key {
+        name: key.name.clone(),
+        columns: key.columns.clone(),
+        unique: true,
+        kind: "BTREE",
+    });
+    let index = |index: &IndexSchema| Key {
+        name: index.name.clone(),
+        columns: index.columns.iter().filter_map(|id| table.column_position(*id)).collect(),
+        unique: index.unique,
+        kind: if index.kind == IndexKind::Hash { "HASH" } else { "BTREE" },
+    };
+    primary.into_iter().chain(table.indexes.iter().map(index)).collect()
+}
+
+/// What MySQL shows of a column's keys: whether it is in the primary key, unique by itself, or the first of an index.
+pub(super) fn key_of_column(table: &TableSchema, at: usize) -> &'static str {
+    let keys = keys_of(table);
+    if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at)) {
+        "PRI"
+    } else if keys.iter().any(|key| key.unique && key.columns == [at]) {
+        "UNI"
+    } else if keys.iter().any(|key| key.columns.first() == Some(&at)) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
 /// There is one schema, and only it may be named.
 fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
     let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else { return Ok(()) };
@@ -210,6 +250,12 @@ fn create_table(table: &TableSchema) -> String {
     if let Some(key) = &table.shard_key {
         let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  SHARD KEY ({})", names.join(", "));
+    }
+    for key in keys_of(table).iter().filter(|key| key.name != "PRIMARY") {
+        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
+        out += &format!("{} ({})", quoted(&key.name), names.join(", "));
+        out += if key.kind == "HASH" { " USING HASH" } else { "" };
     }
     out += "\n)";
     out

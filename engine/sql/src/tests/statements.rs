@@ -402,3 +402,38 @@ fn show_create_reads_back() {
     assert_eq!(schema.columns, t.columns);
     assert_eq!(schema.primary_key, t.primary_key);
 }
+
+#[test]
+fn indexes() {
+    check(
+        "create table n (a int unique, b text, c int, unique key u (b, c), key (c), index k using hash (a, b desc), \
+         constraint x unique (c), unique (a), primary key (c), unique (c))",
+        "
+        CreateTable n [a INT, b TEXT, c INT NOT NULL]
+          PrimaryKey [c]
+          UniqueIndex a [a]
+          UniqueIndex u [b, c]
+          Index c [c]
+          Index k [a, b]
+          UniqueIndex x [c]
+        ",
+    );
+    check(
+        "create unique index if not exists i on u using btree (a, c desc)",
+        "
+        CreateUniqueIndex i on u [a, c]
+        ",
+    );
+    check(
+        "create index on u (a)",
+        "
+        CreateIndex a on u [a]
+        ",
+    );
+    check(
+        "drop index if exists nope",
+        "
+        Nothing
+        ",
+    );
+}

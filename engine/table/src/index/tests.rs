@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-
 mod model;
 
 /// A row: id, unique number, tag, number.
