@@ -87,6 +87,7 @@ impl Store {
             }
             table.end_at(commit);
             version.set_previous(Some(table.clone()));
+            self.discard_parts(&version, commit);
             catalog.by_name.remove(&from);
             catalog.by_name.insert(to.clone(), version.clone());
             catalog.by_id.insert(version.id(), version.clone());
@@ -121,6 +122,16 @@ impl Store {
         for state in table.segments().iter().filter(|s| s.is_current()) {
             state.drop_at(commit);
             garbage.push(state.clone());
+        }
+    }
+
+    /// Takes from the segments the parts of indexes that a table does not have any more; their files go when no
+    /// snapshot reads them.
+    fn discard_parts(&self, table: &Table, commit: Timestamp) {
+        let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
+        for state in table.segments() {
+            let files = state.take_parts(|index| table.index(index).is_err());
+            gone.extend(files.into_iter().map(|file| (commit, file)));
         }
     }
 

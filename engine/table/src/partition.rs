@@ -100,7 +100,6 @@ impl Partition {
         self.may_index.store(true, Ordering::Relaxed);
     }
 
-    #[allow(dead_code)]
     pub(crate) fn may_index(&self) -> &AtomicBool {
         &self.may_index
     }

@@ -155,7 +155,6 @@ fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
     }
 }
 
-#[allow(dead_code)]
 pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
     out.put_u8(13);
     put_place(out, place);

@@ -291,7 +291,10 @@ impl Replay {
 
     fn add_part(&mut self, place: Place, part: NewPart) {
         self.next_segment = self.next_segment.max(part.file.saturating_add(1));
-        self.parts.entry((place.table, part.segment)).or_default().push(part);
+        let parts = self.parts.entry((place.table, part.segment)).or_default();
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
     }
 
     fn drop_view(&mut self, name: &str) {

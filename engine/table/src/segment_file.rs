@@ -20,9 +20,14 @@ pub(crate) struct SegmentFile {
 impl SegmentFile {
     /// Makes the file.
     pub fn begin(store: &Store, builder: SegmentBuilder) -> Result<SegmentFile> {
+        SegmentFile::begin_named(store, builder, file_name_of_segment)
+    }
+
+    /// The same under another kind of name.
+    pub fn begin_named(store: &Store, builder: SegmentBuilder, name: fn(u64) -> String) -> Result<SegmentFile> {
         let writer = builder.into_writer()?;
         let id = store.next_segment_id();
-        let name = file_name_of_segment(id);
+        let name = name(id);
         Ok(SegmentFile { id, file: store.host.store.create(&name)?, name, writer })
     }
 

@@ -76,6 +76,14 @@ impl SegmentState {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
     }
 
+    /// Takes out the parts in files of their own whose index is gone, and answers the files.
+    pub(crate) fn take_parts(&self, is_gone: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
+        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        let own = self.segment.id();
+        let gone = parts.extract_if(.., |part| part.file.id() != own && is_gone(part.index));
+        gone.map(|part| part.file.clone()).collect()
+    }
+
     /// Its parts in files of their own.
     pub(crate) fn new_parts(&self) -> Vec<NewPart> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +93,6 @@ impl SegmentState {
     }
 
     /// The files of [`SegmentState::new_parts`].
-    #[allow(dead_code)]
     pub(crate) fn part_files(&self) -> Vec<Arc<Segment>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         parts.iter().filter(|part| part.file.id() != self.segment.id()).map(|part| part.file.clone()).collect()

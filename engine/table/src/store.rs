@@ -3,6 +3,7 @@
 
 use crate::bitmaps::BitmapCache;
 use crate::commit::CommitState;
+use crate::index::build::Build;
 use crate::merge::{Merge, Progress};
 use crate::moves::Move;
 use crate::record;
@@ -12,7 +13,7 @@ use crate::transaction::Transaction;
 use nacre_host::Host;
 use nacre_log::{Log, LogOptions};
 use nacre_rowstore::Owner;
-use nacre_segment::BlockCache;
+use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::Map;
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema};
 use std::collections::BTreeMap;
@@ -73,6 +74,7 @@ pub(crate) struct CatalogState {
 #[derive(Default)]
 pub(crate) struct Maintenance {
     merge: Option<Merge>,
+    build: Option<Build>,
 }
 
 /// One database's storage. Shared between threads.
@@ -93,6 +95,8 @@ pub struct Store {
     last_sync_ns: AtomicU64,
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
+    /// Files of parts of dropped indexes, and the commits that dropped them.
+    pub(crate) gone_parts: Mutex<Vec<(Timestamp, Arc<Segment>)>>,
     pub(crate) last_ddl: AtomicU64,
     /// Moves that wait for the commit lock.
     pub(crate) moves: Mutex<Vec<Arc<Move>>>,
@@ -164,6 +168,7 @@ impl Store {
             next_owner: AtomicU64::new(1),
             last_sync_ns: AtomicU64::new(0),
             garbage: Mutex::default(),
+            gone_parts: Mutex::default(),
             last_ddl: AtomicU64::new(0),
             moves: Mutex::default(),
             maintenance: Mutex::default(),
@@ -323,6 +328,7 @@ impl Store {
         self.tables().iter().any(|t| t.wanting_flush(self.options.flush_bytes).is_some())
             || self.tables().iter().flat_map(|t| t.partitions()).any(|p| p.may_merge().load(Ordering::Relaxed))
             || self.merging.load(Ordering::Relaxed)
+            || self.tables().iter().any(|t| Store::may_build(t))
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
@@ -350,10 +356,24 @@ impl Store {
         if maintenance.merge.is_none() {
             maintenance.merge = self.find_merge()?;
         }
-        let Some(merge) = &mut maintenance.merge else { return self.collect_garbage() };
-        match merge.step(self) {
+        if maintenance.merge.is_none() && maintenance.build.is_none() {
+            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table));
+        }
+        let step = match &mut *maintenance {
+            Maintenance { merge: Some(merge), .. } => merge.step(self),
+            Maintenance { build: Some(build), .. } => build.step(self),
+            _ => return self.collect_garbage(),
+        };
+        match step {
             Ok(Progress::More) => self.merging.store(true, Ordering::Relaxed),
-            Ok(Progress::Done) => self.abandon(&mut maintenance),
+            Ok(Progress::Done) if maintenance.merge.is_some() => {
+                maintenance.merge = None;
+                self.merging.store(maintenance.build.is_some(), Ordering::Relaxed);
+            }
+            Ok(Progress::Done) => {
+                maintenance.build = None;
+                self.merging.store(false, Ordering::Relaxed);
+            }
             Err(error) => {
                 self.abandon(&mut maintenance);
                 return Err(error);
@@ -373,10 +393,13 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives up the merge that is under way, if there is one.
+    /// Gives up the merge and the build that are under way, if there are any.
     pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
         if let Some(mut merge) = maintenance.merge.take() {
             merge.abandon(self);
+        }
+        if let Some(mut build) = maintenance.build.take() {
+            build.abandon(self);
         }
         self.merging.store(false, Ordering::Relaxed);
     }
@@ -448,9 +471,15 @@ impl Store {
                 }
             }
         }
-        for state in &ready {
-            self.cache.forget(state.segment.id());
-            match self.host.store.remove(state.segment.name()) {
+        let mut files: Vec<Arc<Segment>> = ready.iter().map(|state| state.segment.clone()).collect();
+        files.extend(ready.iter().flat_map(|state| state.part_files()));
+        {
+            let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
+            files.extend(gone.extract_if(.., |(commit, _)| *commit <= oldest).map(|(_, file)| file));
+        }
+        for file in &files {
+            self.cache.forget(file.id());
+            match self.host.store.remove(file.name()) {
                 Err(e) if e.kind() != nacre_types::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }

@@ -12,6 +12,7 @@
 //! key is the index key: a transaction that gives a row such a value holds it to its end, and waits for it, or is found
 //! in a deadlock, like for any row.
 
+pub(crate) mod build;
 pub(crate) mod check;
 mod ddl;
 pub(crate) mod load;

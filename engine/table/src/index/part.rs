@@ -6,8 +6,8 @@
 //! found by zone maps and a search inside one block, and the rows of a key are neighbours: its postings list.
 
 use crate::index::Index;
-use nacre_segment::{ColumnSpec, IndexOrder, Segment};
-use nacre_types::{DataType, Error, IndexId, Result, TableSchema, Value};
+use nacre_segment::{IndexOrder, Segment};
+use nacre_types::{DataType, Error, IndexId, Result, Value};
 use std::sync::Arc;
 
 /// Ids of columns from here on, up to those reserved at the top, belong to parts of indexes.
@@ -59,18 +59,6 @@ impl Index {
             rows,
             keys: (1..=self.columns.len() as u32).map(|n| rows + n).collect(),
         }
-    }
-
-    /// The columns of a file that has nothing but its part: the key's, then the row numbers.
-    #[allow(dead_code)]
-    pub fn part_columns(&self, schema: &TableSchema) -> Vec<ColumnSpec> {
-        let ids = self.order();
-        let rows = ColumnSpec { id: ids.rows, data_type: DataType::UInt32, nullable: false };
-        let keys = ids.keys.into_iter().zip(&self.columns).map(|(id, at)| {
-            let column = &schema.columns[*at];
-            ColumnSpec { id, data_type: column.data_type, nullable: column.nullable }
-        });
-        std::iter::once(rows).chain(keys).collect()
     }
 }
 

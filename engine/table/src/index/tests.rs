@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+mod builds;
 mod model;
+mod races;
 
 /// A row: id, unique number, tag, number.
 #[derive(Clone, Debug, PartialEq)]

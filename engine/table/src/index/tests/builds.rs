@@ -1,0 +1,121 @@
+//! Building parts for segments that are older than their index.
+
+use super::*;
+use nacre_host::LocalStore;
+
+fn full() -> (Arc<MemoryStore>, Arc<Store>) {
+    let mut shape = schema(true);
+    shape.indexes.clear();
+    let (files, store, table) = open(shape);
+    for round in 0..2 {
+        let items: Vec<Item> = (0..5_000).map(|i| 2 * i + round).map(|i| item(i, i, "a", i % 10)).collect();
+        insert(&store, &items).unwrap();
+        store.flush(&table).unwrap();
+    }
+    (files, store)
+}
+
+fn part_files(files: &Arc<MemoryStore>) -> Vec<String> {
+    files.list().unwrap().into_iter().filter(|name| name.starts_with("idx-")).collect()
+}
+
+fn look(store: &Arc<Store>) {
+    let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
+    assert_eq!(ids(&find(&t, &table, "by_n", &by_n(3))), (0..10_000).filter(|i| i % 10 == 3).collect::<Vec<_>>());
+    assert_eq!(insert(store, &[item(99_999, 17, "x", 1)]).unwrap_err().key(), Some("u"));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+fn progress(store: &Arc<Store>) -> Vec<(usize, usize)> {
+    let table = store.table("t").unwrap();
+    table.schema().indexes.iter().map(|index| table.index_progress(index.id)).collect()
+}
+
+#[test]
+fn parts_are_built_in_steps_and_after_a_crash_at_any_of_them() {
+    let mut steps = 0;
+    loop {
+        let (files, store) = full();
+        let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
+        store.create_index(&table, index("u", &[2], true)).unwrap();
+        assert_eq!(progress(&store), [(0, 4), (0, 4)]);
+        let mut done = false;
+        for _ in 0..steps {
+            done = !store.maintain().unwrap();
+        }
+        // Not closed: what was not committed is lost.
+        drop(store);
+        let store = Store::open(host(&files), options()).unwrap();
+        let named: usize = progress(&store).iter().map(|(built, _)| built).sum();
+        assert_eq!(part_files(&files).len(), named);
+        look(&store);
+        if done {
+            assert_eq!(progress(&store), [(4, 4), (4, 4)]);
+            break;
+        }
+        while store.maintain().unwrap() {}
+        assert!(!store.needs_maintenance());
+        assert_eq!(progress(&store), [(4, 4), (4, 4)]);
+        look(&store);
+        steps += 3;
+    }
+    assert!(steps > 9);
+}
+
+#[test]
+fn files_of_parts_go_with_their_index_or_their_segment() {
+    let (files, store) = full();
+    let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
+    let table = store.create_index(&table, index("u", &[2], true)).unwrap();
+    store.build_indexes(&table).unwrap();
+    assert_eq!(part_files(&files).len(), 8);
+    store.write_snapshot().unwrap();
+    drop((table, store));
+    let store = Store::open(host(&files), options()).unwrap();
+    assert_eq!(progress(&store), [(4, 4), (4, 4)]);
+    look(&store);
+    let old = store.begin().unwrap();
+    store.drop_index(&store.table("t").unwrap(), "by_n").unwrap();
+    while store.maintain().unwrap() {}
+    assert_eq!(part_files(&files).len(), 8);
+    // The old snapshot has the index, and reads the segments instead.
+    let table = old.table("t").unwrap();
+    assert_eq!(ids(&find(&old, &table, "by_n", &by_n(3))).len(), 1_000);
+    drop((old, table));
+    while store.maintain().unwrap() {}
+    assert_eq!(part_files(&files).len(), 4);
+    // New segments have their parts in them.
+    store.merge_all(&store.table("t").unwrap()).unwrap();
+    while store.maintain().unwrap() {}
+    assert!(part_files(&files).is_empty());
+    assert_eq!(progress(&store).first().map(|(built, all)| built == all), Some(true));
+    drop(store);
+    let store = Store::open(host(&files), options()).unwrap();
+    assert_eq!(insert(&store, &[item(99_999, 17, "x", 1)]).unwrap_err().key(), Some("u"));
+}
+
+#[test]
+fn check_finds_a_part_that_is_not_of_its_segment() {
+    let (files, store) = full();
+    let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
+    store.build_indexes(&table).unwrap();
+    drop((table, store));
+    // Two segments of the same number of rows change parts.
+    let names = part_files(&files);
+    let content = |name: &str| {
+        let file = files.open(name).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read(&mut [nacre_host::ReadRange { offset: 0, buffer: &mut bytes }]).unwrap();
+        bytes
+    };
+    let (first, third) = (content(&names[0]), content(&names[2]));
+    for (name, bytes) in [(&names[0], &third), (&names[2], &first)] {
+        files.remove(name).unwrap();
+        let file = files.create(name).unwrap();
+        file.write(0, bytes).unwrap();
+        file.sync().unwrap();
+    }
+    let store = Store::open(host(&files), options()).unwrap();
+    let findings = store.check().unwrap();
+    assert!(findings.iter().any(|f| f.contains("index by_n") && f.contains("another key")), "{findings:?}");
+}

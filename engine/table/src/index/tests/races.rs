@@ -1,0 +1,218 @@
+//! Unique values, and what indexes find, while threads write and house-keeping goes on.
+
+use super::*;
+use crate::tests::Random;
+use nacre_types::Result;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Numbers that rows fight for.
+const NUMBERS: u64 = 24;
+
+/// Who has which number, and the tag and number of the second key. A row is in here from after its commit until
+/// before the commit that takes it away, so two rows of one number would meet.
+#[derive(Default)]
+struct Owners(Mutex<BTreeMap<i64, Item>>);
+
+impl Owners {
+    fn put(&self, item: &Item) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = all.values().find(|other| other.u == item.u || (other.tag == item.tag && other.n == item.n));
+        assert!(other.is_none(), "{item:?} beside {other:?}");
+        all.insert(item.id, item.clone());
+    }
+
+    fn take(&self, item: &Item) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&item.id);
+    }
+}
+
+struct World {
+    store: Arc<Store>,
+    owners: Owners,
+    done: AtomicBool,
+    inserted: AtomicU64,
+    refused: AtomicU64,
+    /// Somebody was faster, or in the way.
+    again: AtomicU64,
+}
+
+fn expected(world: &World, outcome: &Result<()>) {
+    let count = match outcome {
+        Ok(()) => &world.inserted,
+        Err(e) if e.kind() == ErrorKind::Constraint => &world.refused,
+        Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::LockTimeout) => &world.again,
+        Err(e) => panic!("{e}"),
+    };
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+fn new_item(random: &mut Random, id: i64) -> Item {
+    item(id, random.below(NUMBERS) as i64, ["a", "b"][random.below(2) as usize], random.below(NUMBERS / 2) as i64)
+}
+
+/// Inserts, changes and deletes rows of its own.
+fn writer(world: &World, thread: u64, rounds: u64) {
+    let store = &world.store;
+    let table = store.table("t").unwrap();
+    let mut random = Random(thread);
+    let mut own: Vec<Item> = Vec::new();
+    for round in 0..rounds {
+        let id = (thread * 1_000_000 + round) as i64;
+        let mut t = store.begin().unwrap();
+        let kind = random.below(4);
+        if kind < 2 || own.is_empty() {
+            let new = new_item(&mut random, id);
+            let outcome = if kind == 0 {
+                drop(t);
+                let mut load = store.bulk_load(&table, OnDuplicate::Error);
+                load.append(&batch(std::slice::from_ref(&new))).and_then(|()| load.finish().map(drop))
+            } else {
+                t.insert_row(&table, &new.values()).and_then(|()| t.commit())
+            };
+            expected(world, &outcome);
+            if outcome.is_ok() {
+                world.owners.put(&new);
+                own.push(new);
+            }
+            continue;
+        }
+        let at = random.below(own.len() as u64) as usize;
+        let old = own[at].clone();
+        let Some((locator, values)) = t.locate(&table, &[Value::Int(old.id)]).unwrap() else {
+            panic!("{old:?} is gone")
+        };
+        assert_eq!(Item::of(&values), old);
+        let new = (kind == 2).then(|| new_item(&mut random, old.id));
+        let written = match &new {
+            Some(new) => t.update_row(&table, &locator, &new.values()),
+            None => t.delete(&table, &[locator]).map(drop),
+        };
+        expected(world, &written);
+        if written.is_err() {
+            continue;
+        }
+        world.owners.take(&old);
+        match t.commit() {
+            Ok(()) => {
+                own.remove(at);
+                if let Some(new) = new {
+                    world.owners.put(&new);
+                    own.push(new);
+                }
+            }
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Conflict, "{e}");
+                world.owners.put(&old);
+            }
+        }
+    }
+}
+
+/// All rows of a view, without any index.
+fn scan(view: &TableView) -> Vec<Item> {
+    let mut found = Vec::new();
+    for segment in &view.segments {
+        let is_there = |row: &u32| segment.deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row));
+        for row in (0..segment.segment.rows() as u32).filter(is_there) {
+            let value = |at: &Option<usize>| segment.segment.get(at.unwrap(), row as usize).unwrap();
+            found.push(Item::of(&segment.columns.iter().map(value).collect::<Vec<_>>()));
+        }
+    }
+    let mut memory = view.memory(&[0, 1, 2, 3], false);
+    while let Some((batch, _)) = memory.next(100).unwrap() {
+        let values = |row: usize| batch.columns.iter().map(|c| c.value(row)).collect::<Vec<_>>();
+        found.extend((0..batch.rows).map(|row| Item::of(&values(row))));
+    }
+    found
+}
+
+/// What indexes find is what a scan of the same snapshot finds.
+fn reader(world: &World) {
+    let mut random = Random(99);
+    while !world.done.load(Ordering::Relaxed) {
+        let t = world.store.begin().unwrap();
+        let table = t.table("t").unwrap();
+        let wanted = new_item(&mut random, 0);
+        let all: Vec<Item> = scan(&t.view(&table));
+        let expect = |is: &dyn Fn(&Item) -> bool| {
+            let mut ids: Vec<i64> = all.iter().filter(|i| is(i)).map(|i| i.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let number = |n: Option<i64>| KeyRange::equal(vec![Value::Int(n.unwrap())]);
+        assert_eq!(ids(&find(&t, &table, "u", &number(wanted.u))), expect(&|i| i.u == wanted.u));
+        assert_eq!(ids(&find(&t, &table, "by_n", &number(wanted.n))), expect(&|i| i.n == wanted.n));
+        let tag = KeyRange::equal(vec![Value::Text(wanted.tag.clone())]);
+        assert_eq!(ids(&find(&t, &table, "by_tag", &tag)), expect(&|i| i.tag == wanted.tag));
+    }
+}
+
+/// Flushes, merges, builds parts.
+fn keeper(world: &World) {
+    let mut random = Random(7);
+    while !world.done.load(Ordering::Relaxed) {
+        let table = world.store.table("t").unwrap();
+        match random.below(4) {
+            0 => world.store.flush(&table).unwrap(),
+            1 => world.store.merge_all(&table).unwrap(),
+            _ => drop(world.store.maintain().unwrap()),
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn threads_that_fight_for_values() {
+    let mut shape = schema(true);
+    shape.shard_key = Some(ShardKey { columns: vec![0], partitions: 2 });
+    let (files, store, _) = open(shape);
+    let world = World {
+        store,
+        owners: Owners::default(),
+        done: AtomicBool::new(false),
+        inserted: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
+        again: AtomicU64::new(0),
+    };
+    // Ends the others also when one of them fails.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let rounds = std::env::var("NACRE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (1..=3)
+            .map(|thread| {
+                scope.spawn({
+                    let world = &world;
+                    move || writer(world, thread, rounds)
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            let _done = Done(&world.done);
+            reader(&world)
+        });
+        scope.spawn(|| {
+            let _done = Done(&world.done);
+            keeper(&world)
+        });
+        let _done = Done(&world.done);
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        assert!(ended.iter().all(|ended| ended.is_ok()));
+    });
+    let World { store, owners, inserted, refused, .. } = world;
+    assert!(inserted.into_inner() > 50 && refused.into_inner() > 50);
+    let expected = owners.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    let look = |store: &Arc<Store>| {
+        let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
+        assert_eq!(ids(&find(&t, &table, "u", &KeyRange::all())), expected.keys().copied().collect::<Vec<_>>());
+    };
+    look(&store);
+    drop(store);
+    look(&Store::open(host(&files), options()).unwrap());
+}
