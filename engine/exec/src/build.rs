@@ -1,6 +1,7 @@
 //! From plans to operators.
 
 use crate::context::{Context, LocatingOperator, Operator};
+use crate::join_filter::{Wanted, filters_of};
 use crate::operator::{
     Buffer, Filter, GivenRows, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, Recursive, SetOperation,
     SharedScan, Sort, Union, Values, Window, wanted,
@@ -18,7 +19,12 @@ use std::rc::Rc;
 
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
-    Builder::default().build(plan, context)
+    build_wanted(plan, &Wanted::default(), context)
+}
+
+/// Like [`build`], where rows that do not pass these filters are of no use.
+pub(crate) fn build_wanted(plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    Builder::default().build(plan, sieve, context)
 }
 
 pub(crate) fn join_spec(
@@ -42,9 +48,10 @@ pub(crate) fn join_spec(
 pub(crate) fn build_for<'a>(
     input: &Plan,
     readers: impl Iterator<Item = &'a Expr>,
+    sieve: &Wanted,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
-    Builder::default().build_for(input, readers, context)
+    Builder::default().build_for(input, readers, sieve, context)
 }
 
 /// What the nodes of one plan share while it is built.
@@ -59,7 +66,7 @@ pub(crate) struct Builder {
 impl Builder {
     /// The operators of a recursive step for one round: what is shared and depends on the round is shared within it.
     pub fn round(&self, step: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
-        self.clone().build(step, context)
+        self.clone().build(step, &Wanted::default(), context)
     }
 
     /// Makes the buffers of all that is shared in a plan and does not depend on what is given to it.
@@ -69,7 +76,7 @@ impl Builder {
             && !depends(input)
         {
             if !self.shared.contains_key(id) {
-                let buffer = Buffer::new(self.build(input, context)?);
+                let buffer = Buffer::new(self.build(input, &Wanted::default(), context)?);
                 self.shared.insert(*id, buffer);
             }
             return Ok(());
@@ -82,45 +89,65 @@ impl Builder {
         result
     }
 
-    fn build(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    fn build(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
         let context = &context.of_node(plan);
-        if let Some(operator) = crate::parallel::build(plan, context)? {
+        if let Some(operator) = crate::parallel::build(plan, sieve, context)? {
             // Otherwise what the threads run is measured.
             let joins = matches!(plan, Plan::Aggregate { .. });
             return Ok(if joins { measured(operator, plan, context) } else { operator });
         }
-        Ok(measured(self.node(plan, context)?, plan, context))
+        Ok(measured(self.node(plan, sieve, context)?, plan, context))
     }
 
-    fn node(&mut self, plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    fn node(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+        let below = &sieve.below(plan);
+        let none = &Wanted::default();
         Ok(match plan {
-            Plan::Scan { table, projection, filters } => crate::scan::build(table, projection, filters, None, context)?,
+            Plan::Scan { table, projection, filters } => {
+                crate::scan::build(table, projection, filters, None, sieve, context)?
+            }
             Plan::Values { rows, .. } => Box::new(Values::new(types_of(plan), rows.clone())),
-            Plan::Filter { input, predicate } => Box::new(Filter::new(self.build(input, context)?, predicate.clone())),
+            Plan::Filter { input, predicate } => {
+                Box::new(Filter::new(self.build(input, below, context)?, predicate.clone()))
+            }
             Plan::Project { input, exprs, .. } => {
-                Box::new(Project::new(self.build_for(input, exprs.iter(), context)?, exprs.clone()))
+                Box::new(Project::new(self.build_for(input, exprs.iter(), below, context)?, exprs.clone()))
             }
             Plan::Aggregate { input, groups, aggregates, .. } => {
                 let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
-                let input = self.build_for(input, readers, context)?;
+                let input = self.build_for(input, readers, below, context)?;
                 Box::new(HashAggregate::new(input, groups.clone(), aggregates.clone())?)
             }
             Plan::Join { left, right, kind, keys, residual } => {
                 let spec = join_spec(left, right, *kind, keys, residual);
+                let width = spec.left_types.len();
                 match context.builds.and_then(|builds| builds.of(plan)) {
-                    Some(collected) => Box::new(HashJoin::probing(self.build(left, context)?, collected, spec)),
-                    None => Box::new(HashJoin::new(self.build(left, context)?, self.build(right, context)?, spec)),
+                    Some((collected, own)) => {
+                        let (to_left, _) = sieve.sides(*kind, keys, width, own);
+                        Box::new(HashJoin::probing(self.build(left, &to_left, context)?, collected, spec))
+                    }
+                    None => {
+                        let own = filters_of(*kind, keys);
+                        let (to_left, to_right) = sieve.sides(*kind, keys, width, &own);
+                        let left = self.build(left, &to_left, context)?;
+                        let right = self.build(right, &to_right, context)?;
+                        Box::new(HashJoin::new(left, right, spec).filling(own))
+                    }
                 }
             }
-            Plan::Window { input, partition, order, calls, .. } => {
-                Box::new(Window::new(self.build(input, context)?, &types_of(input), partition, order, calls.clone()))
-            }
-            Plan::Union { inputs, .. } => {
-                Box::new(Union::new(inputs.iter().map(|input| self.build(input, context)).collect::<Result<_>>()?))
-            }
+            Plan::Window { input, partition, order, calls, .. } => Box::new(Window::new(
+                self.build(input, none, context)?,
+                &types_of(input),
+                partition,
+                order,
+                calls.clone(),
+            )),
+            Plan::Union { inputs, .. } => Box::new(Union::new(
+                inputs.iter().map(|input| self.build(input, below, context)).collect::<Result<_>>()?,
+            )),
             Plan::SetOperation { left, right, except, all, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-                let (left, right) = (self.build(left, context)?, self.build(right, context)?);
+                let (left, right) = (self.build(left, none, context)?, self.build(right, none, context)?);
                 Box::new(SetOperation::new(left, right, &types, *except, *all))
             }
             Plan::Sort { input, keys, limit } => {
@@ -133,19 +160,19 @@ impl Builder {
                 {
                     return Ok(ordered);
                 }
-                Box::new(Sort::new(self.build(input, context)?, &types_of(input), keys.clone(), limit))
+                Box::new(Sort::new(self.build(input, below, context)?, &types_of(input), keys.clone(), limit))
             }
             Plan::Limit { input, offset, limit } => {
                 self.wanted = if is_sort(input) { wanted(offset, limit, context) } else { None };
-                Box::new(Limit::new(self.build(input, context)?, offset.clone(), limit.clone()))
+                Box::new(Limit::new(self.build(input, none, context)?, offset.clone(), limit.clone()))
             }
             Plan::LimitBy { input, keys, offset, limit } => {
-                Box::new(LimitBy::new(self.build(input, context)?, keys.clone(), offset.clone(), limit.clone()))
+                Box::new(LimitBy::new(self.build(input, none, context)?, keys.clone(), offset.clone(), limit.clone()))
             }
             Plan::Given { id, .. } => Box::new(GivenRows::new(*id)),
             Plan::Recursive { id, base, step, distinct, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-                let base = self.build(base, context)?;
+                let base = self.build(base, none, context)?;
                 self.share_fixed(step, context)?;
                 let copy = step.clone();
                 if let Some(profile) = context.profile {
@@ -157,7 +184,7 @@ impl Builder {
                 let buffer = match self.shared.get(id) {
                     Some(known) => known.clone(),
                     None => {
-                        let new = Buffer::new(self.build(input, context)?);
+                        let new = Buffer::new(self.build(input, none, context)?);
                         self.shared.insert(*id, new.clone());
                         new
                     }
@@ -172,15 +199,16 @@ impl Builder {
         &mut self,
         input: &Plan,
         readers: impl Iterator<Item = &'a Expr>,
+        sieve: &Wanted,
         context: &Context<'_>,
     ) -> Result<Box<dyn Operator>> {
         match input {
             Plan::Scan { table, projection, filters } => {
                 let (context, readers) = (&context.of_node(input), readers.collect::<Vec<_>>());
-                let scan = crate::scan::build(table, projection, filters, Some(&readers), context)?;
+                let scan = crate::scan::build(table, projection, filters, Some(&readers), sieve, context)?;
                 Ok(measured(scan, input, context))
             }
-            other => self.build(other, context),
+            other => self.build(other, sieve, context),
         }
     }
 }

@@ -286,6 +286,13 @@ impl Grouper {
         }
     }
 
+    /// The values of an integer column of the keys, none for other types. A group of null has any.
+    pub fn integers(&self, column: usize) -> Option<impl ExactSizeIterator<Item = i64> + Clone> {
+        let field = self.fields.get(column)?;
+        let is_integer = field.interner.is_none() && !field.data_type.is_float();
+        is_integer.then(|| (0..self.groups).map(|group| self.code_of_group(field, group).unwrap_or_default()))
+    }
+
     fn dense_slot_of_group(&self, group: usize) -> Option<usize> {
         let (axes, _) = self.dense.as_ref()?;
         let mut at = 0;

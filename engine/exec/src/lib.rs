@@ -10,6 +10,7 @@ mod context;
 pub mod expr;
 mod group;
 mod intern;
+mod join_filter;
 mod operator;
 mod parallel;
 mod profile;

@@ -1,6 +1,6 @@
 //! The binder's view of the storage's catalog.
 
-use nacre_sql::Catalog;
+use nacre_sql::{Catalog, ColumnStatistics};
 use nacre_table::Store;
 use nacre_types::{TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
@@ -30,5 +30,10 @@ impl Catalog for StoreCatalog<'_> {
 
     fn row_count(&self, table: &TableSchema) -> u64 {
         self.store.table_by_id(table.id).map_or(0, |t| t.row_count_estimate())
+    }
+
+    fn column_statistics(&self, table: &TableSchema, column: usize) -> Option<ColumnStatistics> {
+        let known = self.store.table_by_id(table.id).ok()?.column_summary(column)?;
+        Some(ColumnStatistics { min: known.min, max: known.max, nulls: known.nulls, distinct: known.distinct })
     }
 }

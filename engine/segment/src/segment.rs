@@ -93,6 +93,11 @@ impl Segment {
         self.metas.iter().position(|c| c.id == id)
     }
 
+    /// Number of values of a column's dictionary, if it has one.
+    pub fn dictionary_values(&self, column: usize) -> Option<usize> {
+        self.columns[column].dictionary.map(|d| d.values as usize)
+    }
+
     /// Number of blocks of every column.
     pub fn blocks(&self) -> usize {
         footer::block_count(self.rows)

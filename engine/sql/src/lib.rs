@@ -5,6 +5,7 @@
 
 mod bind;
 mod builtin;
+mod catalog;
 mod dialect;
 mod explain;
 pub mod expr;
@@ -24,7 +25,7 @@ pub use expr::{
 };
 pub use ordered::{KeyOrder, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
-pub use plan::{Catalog, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
+pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
 
 use nacre_types::{DataType, Result};
 

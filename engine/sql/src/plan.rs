@@ -5,6 +5,7 @@ use crate::expr::{Aggregate, Expr};
 use nacre_types::{DataType, IndexSchema, TableSchema, ViewSchema};
 use std::sync::Arc;
 
+pub use crate::catalog::{Catalog, ColumnStatistics};
 pub use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
 
 /// An output column of a plan.
@@ -571,22 +572,4 @@ impl Statement {
             _ => Vec::new(),
         }
     }
-}
-
-/// What the binder needs to know about the database: schemas, not storage.
-pub trait Catalog {
-    /// A table by name, without regard to ASCII case.
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
-    /// A view by name, without regard to ASCII case.
-    fn view(&self, _name: &str) -> Option<Arc<ViewSchema>> {
-        None
-    }
-    /// Names of all views.
-    fn view_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Names of all tables, for suggestions and `SHOW TABLES`.
-    fn table_names(&self) -> Vec<String>;
-    /// About how many rows a table has, for join order and build sides.
-    fn row_count(&self, table: &TableSchema) -> u64;
 }

@@ -4,6 +4,7 @@
 use crate::bitmaps::BitmapCache;
 use crate::index::part::{Part, parts_of};
 use crate::record::NewPart;
+use crate::statistics::Distinct;
 use nacre_segment::Segment;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Timestamp};
@@ -27,6 +28,7 @@ pub struct SegmentState {
     merged: Option<Arc<BitmapCache>>,
     /// What indexes have of it, in its own file or in files of their own.
     parts: RwLock<Vec<Arc<Part>>>,
+    pub(crate) distinct: Distinct,
 }
 
 /// Deleted rows by commit timestamp.
@@ -52,6 +54,7 @@ impl SegmentState {
             content: 0,
             deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
             merged: None,
+            distinct: Distinct::default(),
         }
     }
 

@@ -2,17 +2,19 @@
 //! is paired with the rows there. Without keys every right row is in one group, which is the nested loop.
 //!
 //! The collected side is not changed by being probed, so that several threads may share it, each with an operator
-//! of its own (`parallel`). Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
+//! of its own (`parallel`); only marks are set there, which rows found a partner. Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
 
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
 use crate::group::{Grouper, Seen};
+use crate::join_filter::Filters;
 use crate::store::{NO_ROW, RowStore};
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;
 use nacre_types::{DataType, PhysicalType, Result, Value, limits};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a join is made from.
 pub(crate) struct JoinSpec {
@@ -35,6 +37,9 @@ pub(crate) struct Build {
     /// Whether there was any row, and any with a null in its key.
     any_row: bool,
     any_null: bool,
+    /// Whether rows come out by themselves in the end, and then which of them found a partner.
+    keeps: bool,
+    marks: Vec<AtomicBool>,
 }
 
 /// A left batch on its way.
@@ -73,9 +78,11 @@ pub(crate) struct HashJoin {
     /// Until it is collected.
     right: Option<Box<dyn Operator>>,
     build: Arc<Build>,
+    /// What the left side would like to know of the keys, by key.
+    filters: Filters,
     seen: Seen,
-    /// Right and full joins: which rows of the build found a partner.
-    matched: Vec<bool>,
+    /// One of several that share a build: others see to its rows.
+    shares: bool,
     probe: Option<Probe>,
     left_done: bool,
     /// Right and full joins: next row to ask whether it was left alone.
@@ -98,7 +105,17 @@ impl Build {
             members: Vec::new(),
             any_row: false,
             any_null: false,
+            keeps: keeps_right(spec.kind),
+            marks: Vec::new(),
         }
+    }
+
+    fn is_marked(&self, row: u32) -> bool {
+        self.marks[row as usize].load(Ordering::Relaxed)
+    }
+
+    fn mark(&self, row: u32) {
+        self.marks[row as usize].store(true, Ordering::Relaxed);
     }
 
     /// Collects all of an input.
@@ -147,6 +164,15 @@ impl Build {
         context.check_memory("join", held)
     }
 
+    /// Fills the filters of the keys.
+    pub fn fill(&self, filters: &Filters) {
+        for (key, filter) in filters.iter().enumerate() {
+            if let (Some(filter), Some(values)) = (filter, self.grouper.integers(key)) {
+                filter.fill(values);
+            }
+        }
+    }
+
     fn finish(&mut self) {
         let groups = self.grouper.groups();
         let mut starts = vec![0u32; groups + 1];
@@ -165,6 +191,9 @@ impl Build {
         }
         self.starts = starts;
         self.group_of = Vec::new();
+        if self.keeps {
+            self.marks.resize_with(self.rows.rows(), AtomicBool::default);
+        }
     }
 }
 
@@ -182,10 +211,16 @@ fn keeps_right(kind: JoinKind) -> bool {
 impl HashJoin {
     pub fn new(left: Box<dyn Operator>, right: Box<dyn Operator>, spec: JoinSpec) -> HashJoin {
         let build = Arc::new(Build::new(&spec));
-        HashJoin { right: Some(right), ..HashJoin::probing(left, build, spec) }
+        HashJoin { right: Some(right), shares: false, ..HashJoin::probing(left, build, spec) }
     }
 
-    /// Over what was collected before. Not for kinds that give out rows of the right alone.
+    /// What is left of the rows of a build when everybody who shares it is done.
+    pub fn rest(build: Arc<Build>, spec: JoinSpec) -> HashJoin {
+        let nothing = Box::new(super::Values::new(spec.left_types.clone(), Vec::new()));
+        HashJoin { shares: false, ..HashJoin::probing(nothing, build, spec) }
+    }
+
+    /// Over what was collected before. Does not give out rows of the right alone; [`HashJoin::rest`] does.
     pub fn probing(left: Box<dyn Operator>, build: Arc<Build>, mut spec: JoinSpec) -> HashJoin {
         let (left_keys, right_keys) = std::mem::take(&mut spec.keys).into_iter().unzip();
         let residual = spec.residual.take().map(|e| [e]);
@@ -198,12 +233,19 @@ impl HashJoin {
             left,
             right: None,
             build,
+            filters: Vec::new(),
             seen: Seen::default(),
-            matched: Vec::new(),
+            shares: true,
             probe: None,
             left_done,
             unmatched_at: 0,
         }
+    }
+
+    /// Tells the left side about the keys before it is asked for rows.
+    pub fn filling(mut self, filters: Filters) -> HashJoin {
+        self.filters = filters;
+        self
     }
 
     fn keeps_right(&self) -> bool {
@@ -262,14 +304,14 @@ impl HashJoin {
     }
 
     /// All rows of these groups have a partner.
-    fn mark_groups(&mut self, groups: &[u32]) {
-        let (build, matched) = (&self.build, &mut self.matched);
+    fn mark_groups(&self, groups: &[u32]) {
+        let build = &self.build;
         for group in groups.iter().filter(|g| **g != NO_ROW) {
             let group = *group as usize;
             let members = &build.members[build.starts[group] as usize..build.starts[group + 1] as usize];
-            // They all have one, or none has.
-            if members.first().is_some_and(|row| !matched[*row as usize]) {
-                members.iter().for_each(|row| matched[*row as usize] = true);
+            // They all have one, or none has, or another thread is about to say so.
+            if members.first().is_some_and(|row| !build.is_marked(*row)) {
+                members.iter().for_each(|row| build.mark(*row));
             }
         }
     }
@@ -291,7 +333,7 @@ impl HashJoin {
             let taken = &members[probe.done..(probe.done + room).min(members.len())];
             if self.judges_right() {
                 // Who has a partner needs no other.
-                pairs.right.extend(taken.iter().filter(|row| !self.matched[**row as usize]));
+                pairs.right.extend(taken.iter().filter(|row| !self.build.is_marked(**row)));
                 pairs.left.resize(pairs.right.len(), row);
                 pairs.ordinals.resize(pairs.right.len(), probe.at as u32);
             } else {
@@ -355,7 +397,7 @@ impl HashJoin {
             if self.keeps_right() {
                 for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
                     if pairs.right[at] != NO_ROW {
-                        self.matched[pairs.right[at] as usize] = true;
+                        self.build.mark(pairs.right[at]);
                     }
                 }
             }
@@ -411,8 +453,8 @@ impl HashJoin {
     fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
         let wanted = self.spec.kind == JoinKind::RightSemi;
-        while self.unmatched_at < self.matched.len() && alone.len() < limits::VECTOR_ROWS {
-            if self.matched[self.unmatched_at] == wanted {
+        while self.unmatched_at < self.build.marks.len() && alone.len() < limits::VECTOR_ROWS {
+            if self.build.is_marked(self.unmatched_at as u32) == wanted {
                 alone.push(self.unmatched_at as u32);
             }
             self.unmatched_at += 1;
@@ -464,9 +506,7 @@ impl Operator for HashJoin {
             if let Some(build) = Arc::get_mut(&mut self.build) {
                 build.finish();
             }
-            if self.keeps_right() {
-                self.matched = vec![false; self.build.rows.rows()];
-            }
+            self.build.fill(&self.filters);
             self.left_done = has_no_rows(&self.build, self.spec.kind);
         }
         loop {
@@ -499,6 +539,9 @@ impl Operator for HashJoin {
             }
         }
         context.check_cancelled()?;
+        if self.shares {
+            return Ok(Step::Done);
+        }
         Ok(self.right_alone().map_or(Step::Done, Step::Batch))
     }
 }

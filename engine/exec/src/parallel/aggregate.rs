@@ -4,6 +4,7 @@
 use super::{Builds, Morsel, for_each_morsel};
 use crate::build::build_for;
 use crate::context::{Context, Operator, Step, Threads};
+use crate::join_filter::Wanted;
 use crate::operator::{Aggregation, HashAggregate};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
@@ -15,6 +16,8 @@ pub(super) struct ParallelAggregate {
     input: Arc<Plan>,
     morsels: Vec<Morsel>,
     spec: (Vec<Expr>, Vec<Aggregate>),
+    /// Filters on the input.
+    wanted: Wanted,
     result: Option<Source>,
     emitted: usize,
 }
@@ -34,19 +37,24 @@ struct Partial {
 }
 
 impl ParallelAggregate {
-    pub fn new(input: Arc<Plan>, morsels: Vec<Morsel>, spec: (Vec<Expr>, Vec<Aggregate>)) -> ParallelAggregate {
-        ParallelAggregate { input, morsels, spec, result: None, emitted: 0 }
+    pub fn new(
+        input: Arc<Plan>,
+        morsels: Vec<Morsel>,
+        spec: (Vec<Expr>, Vec<Aggregate>),
+        wanted: Wanted,
+    ) -> ParallelAggregate {
+        ParallelAggregate { input, morsels, spec, wanted, result: None, emitted: 0 }
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Aggregation> {
         // What threads share must not be the operator itself, which is not theirs to look at.
-        let (plan, spec): (&Plan, _) = (&self.input, &self.spec);
-        let builds = Builds::collect(plan, context)?;
+        let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
+        let builds = Builds::collect(plan, wanted, context)?;
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
         let start = || Ok(Partial { aggregation: empty()?, seen: Vec::new() });
         let partials = for_each_morsel(&self.morsels, context, &start, &|partial, at, context| {
-            let mut input = build_for(plan, readers(spec), context)?;
+            let mut input = build_for(plan, readers(spec), wanted, context)?;
             while let Step::Batch(batch) = input.next(context)? {
                 context.check_cancelled()?;
                 partial.aggregation.consume(&batch, context)?;
@@ -98,7 +106,7 @@ impl Operator for ParallelAggregate {
                     // Threads share the memory, and each may hold every group.
                     Err(error) if error.kind() == ErrorKind::Limit => {
                         let alone = Context { threads: Threads::ONE, ..*context };
-                        let input = build_for(&self.input, readers(&self.spec), &alone)?;
+                        let input = build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
                         Source::Alone(HashAggregate::new(input, self.spec.0.clone(), self.spec.1.clone())?)
                     }
                     Err(error) => return Err(error),

@@ -1,7 +1,10 @@
 //! The rows of a pipeline, made by several threads and given out in the order of one.
 
-use super::{Builds, Morsel, for_each_morsel};
+use super::{Builds, Morsel, for_each_morsel, keeps_build};
+use crate::build::{build_wanted, join_spec};
 use crate::context::{Context, Operator, Step};
+use crate::join_filter::Wanted;
+use crate::operator::HashJoin;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{Error, ErrorKind, Result};
@@ -15,26 +18,29 @@ const ROUND_MORSELS: usize = 2;
 pub(super) struct Gather {
     plan: Arc<Plan>,
     morsels: VecDeque<Morsel>,
+    wanted: Wanted,
     builds: Option<Builds>,
     ready: VecDeque<Batch>,
     /// A morsel gives more than can be held: from there on they are read one by one, without holding anything.
     alone: bool,
     current: Option<Box<dyn Operator>>,
+    rest: Option<HashJoin>,
 }
 
 impl Gather {
-    pub fn new(plan: Arc<Plan>, morsels: Vec<Morsel>) -> Gather {
-        Gather { plan, morsels: morsels.into(), builds: None, ready: VecDeque::new(), alone: false, current: None }
+    pub fn new(plan: Arc<Plan>, morsels: Vec<Morsel>, wanted: Wanted) -> Gather {
+        let (morsels, ready) = (morsels.into(), VecDeque::new());
+        Gather { plan, morsels, wanted, builds: None, ready, alone: false, current: None, rest: None }
     }
 
     /// Works on the next morsels. False when what they give cannot be held; then they are still to be read.
     fn run_round(&mut self, context: &Context<'_>) -> Result<bool> {
         let size = (context.threads.count * ROUND_MORSELS).clamp(1, self.morsels.len());
-        let plan: &Plan = &self.plan;
+        let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
         let start = || Ok((Vec::new(), 0));
         let morsels = &self.morsels.make_contiguous()[..size];
         let done = for_each_morsel(morsels, context, &start, &|(out, held), at, context| {
-            let mut operator = crate::build(plan, context)?;
+            let mut operator = build_wanted(plan, wanted, context)?;
             while let Step::Batch(batch) = operator.next(context)? {
                 *held += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
                 // Half of the memory is left to those who take the rows.
@@ -57,6 +63,19 @@ impl Gather {
         Ok(true)
     }
 
+    /// Once all morsels are done: rows that the last join of the pipeline kept for the end.
+    fn next_rest(&mut self, context: &Context<'_>) -> Result<Step> {
+        if self.rest.is_none()
+            && let Plan::Join { left, right, kind, keys, residual } = &*self.plan
+            && keeps_build(*kind)
+            && let Some((build, _)) = context.builds.and_then(|builds| builds.of(&self.plan))
+        {
+            let spec = join_spec(left, right, *kind, keys, residual);
+            self.rest = Some(HashJoin::rest(build, spec));
+        }
+        self.rest.as_mut().map_or(Ok(Step::Done), |rest| rest.next(context))
+    }
+
     fn next_alone(&mut self, context: &Context<'_>) -> Result<Step> {
         loop {
             if let Some(operator) = &mut self.current {
@@ -66,8 +85,9 @@ impl Gather {
                 }
                 continue;
             }
-            let Some(morsel) = self.morsels.pop_front() else { return Ok(Step::Done) };
-            self.current = Some(crate::build(&self.plan, &Context { morsel: Some(&morsel), ..*context })?);
+            let Some(morsel) = self.morsels.pop_front() else { return self.next_rest(context) };
+            let context = Context { morsel: Some(&morsel), ..*context };
+            self.current = Some(build_wanted(&self.plan, &self.wanted, &context)?);
         }
     }
 }
@@ -77,7 +97,7 @@ const TOO_MUCH: &str = "the rows of some morsels cannot be held";
 impl Operator for Gather {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
         if self.builds.is_none() {
-            self.builds = Some(Builds::collect(&self.plan, context)?);
+            self.builds = Some(Builds::collect(&self.plan, &self.wanted, context)?);
         }
         loop {
             context.check_cancelled()?;
@@ -89,7 +109,7 @@ impl Operator for Gather {
             let step = if self.alone {
                 self.next_alone(&inner).map(Some)
             } else if self.morsels.is_empty() {
-                Ok(Some(Step::Done))
+                self.next_rest(&inner).map(Some)
             } else {
                 self.run_round(&inner).map(|fits| {
                     self.alone = !fits;

@@ -16,8 +16,9 @@ mod gather;
 #[cfg(test)]
 mod tests;
 
-use crate::build::join_spec;
+use crate::build::{build_wanted, join_spec};
 use crate::context::{Context, Operator, Threads};
+use crate::join_filter::{Filters, Wanted, filters_of};
 use crate::operator::{Build, may_absorb};
 use aggregate::ParallelAggregate;
 use gather::Gather;
@@ -38,10 +39,10 @@ pub(crate) enum Morsel {
 /// The collected right sides of the joins of a pipeline, by where the join is in memory: plans stay in place while
 /// they run.
 #[derive(Default)]
-pub(crate) struct Builds(Vec<(usize, Arc<Build>)>);
+pub(crate) struct Builds(Vec<(usize, Arc<Build>, Filters)>);
 
 /// The operator of a plan that is worth several threads; `None` for all others.
-pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
+pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
     if context.threads.count <= 1 || context.morsel.is_some() {
         return Ok(None);
     }
@@ -49,7 +50,8 @@ pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
             let Some(morsels) = morsels(input, context)? else { return Ok(None) };
             let spec = (groups.clone(), aggregates.clone());
-            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), morsels, spec))))
+            let operator = ParallelAggregate::new(own_copy(input, context), morsels, spec, wanted.below(plan));
+            Ok(Some(Box::new(operator)))
         }
         // Few rows are wanted: the other threads would read in vain.
         Plan::Limit { input, .. } if scan_of(input).is_some() => {
@@ -57,8 +59,13 @@ pub(crate) fn build(plan: &Plan, context: &Context<'_>) -> Result<Option<Box<dyn
             crate::build(plan, &alone).map(Some)
         }
         _ => {
-            let gather = |morsels| Box::new(Gather::new(own_copy(plan, context), morsels)) as Box<dyn Operator>;
-            Ok(morsels(plan, context)?.map(gather))
+            let copy = || own_copy(plan, context);
+            let gather = |morsels| Box::new(Gather::new(copy(), morsels, wanted.clone())) as Box<dyn Operator>;
+            let probed = match plan {
+                Plan::Join { left, kind, .. } if keeps_build(*kind) => left,
+                other => other,
+            };
+            Ok(morsels(probed, context)?.map(gather))
         }
     }
 }
@@ -82,6 +89,12 @@ fn scan_of(plan: &Plan) -> Option<&Plan> {
     }
 }
 
+/// Whether a join gives out rows of its right side when its left side is at an end. Then it can be the last of a
+/// pipeline only.
+fn keeps_build(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Right | JoinKind::RightSemi | JoinKind::RightAnti)
+}
+
 /// Whether a join's rows follow from one row of its left side at a time.
 fn probes_only(kind: JoinKind) -> bool {
     matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
@@ -89,16 +102,26 @@ fn probes_only(kind: JoinKind) -> bool {
 
 impl Builds {
     /// Collects the right sides of all joins of a pipeline.
-    fn collect(plan: &Plan, context: &Context<'_>) -> Result<Builds> {
+    ///
+    /// The outermost comes first, so that what it knows of its keys helps to collect those below it.
+    fn collect(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Builds> {
         let mut builds = Builds::default();
+        let mut wanted = wanted.clone();
         let mut at = plan;
         loop {
             at = match at {
-                Plan::Filter { input, .. } | Plan::Project { input, .. } => input,
+                Plan::Filter { input, .. } | Plan::Project { input, .. } => {
+                    wanted = wanted.below(at);
+                    input
+                }
                 Plan::Join { left, right, kind, keys, residual } => {
                     let spec = join_spec(left, right, *kind, keys, residual);
-                    let collected = Build::collected(crate::build(right, context)?, &spec, context)?;
-                    builds.0.push((std::ptr::from_ref(at).addr(), collected));
+                    let own = filters_of(*kind, keys);
+                    let (to_left, to_right) = wanted.sides(*kind, keys, spec.left_types.len(), &own);
+                    let collected = Build::collected(build_wanted(right, &to_right, context)?, &spec, context)?;
+                    collected.fill(&own);
+                    builds.0.push((std::ptr::from_ref(at).addr(), collected, own));
+                    wanted = to_left;
                     left
                 }
                 _ => return Ok(builds),
@@ -106,10 +129,10 @@ impl Builds {
         }
     }
 
-    /// What was collected for a join of the plan.
-    pub fn of(&self, join: &Plan) -> Option<Arc<Build>> {
-        let known = self.0.iter().find(|(at, _)| *at == std::ptr::from_ref(join).addr());
-        known.map(|(_, build)| build.clone())
+    /// What was collected for a join of the plan, and the filters made of it.
+    pub fn of(&self, join: &Plan) -> Option<(Arc<Build>, &Filters)> {
+        let known = self.0.iter().find(|(at, ..)| *at == std::ptr::from_ref(join).addr());
+        known.map(|(_, build, own)| (build.clone(), own))
     }
 }
 

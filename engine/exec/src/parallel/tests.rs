@@ -236,21 +236,18 @@ fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Expr)>, residu
 
 #[test]
 fn joins_give_the_rows_of_one_thread_in_their_order() {
-    use JoinKind::{Anti, Full, Inner, Left, Right, Semi};
+    use JoinKind::{Anti, Full, Inner, Left, Right, RightAnti, RightSemi, Semi};
     let (fixture, table) = fixture(None);
     let few = |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
     let all = || scan(&table, Vec::new());
     // By a text with nulls: each left row meets two or three; and by a number that most rows do not have.
     let by_text = vec![(column(1), column(1))];
     let by_number = vec![(column(2), column(2))];
-    let residual = |kind| {
-        let right = if matches!(kind, Semi | Anti | Inner | Left | Right | Full) { 6 } else { 0 };
-        Some(compare(BinaryOp::Less, col(right, I64), lit(int(60), I64)))
-    };
-    for kind in [Inner, Left, Semi, Anti, Right, Full] {
+    let residual = || Some(compare(BinaryOp::Less, col(6, I64), lit(int(60), I64)));
+    for kind in [Inner, Left, Semi, Anti, Right, Full, RightSemi, RightAnti] {
         for (keys, below) in [(&by_text, 120), (&by_number, 3_000), (&by_text, 0)] {
             let plain = same(&fixture, &join(all(), few(below), kind, keys.clone(), None));
-            let less = same(&fixture, &join(all(), few(below), kind, keys.clone(), residual(kind)));
+            let less = same(&fixture, &join(all(), few(below), kind, keys.clone(), residual()));
             assert!(below == 0 || plain.len() != less.len() || plain != less, "{kind:?}");
         }
         let grouped = aggregate(
@@ -265,6 +262,32 @@ fn joins_give_the_rows_of_one_thread_in_their_order() {
     let outer = join(inner, few(40), Left, by_text.clone(), None);
     assert!(same(&fixture, &outer).len() > 3_000);
     assert!(!same(&fixture, &aggregate(outer, &[1], &[(AggregateFunction::CountStar, None, I64)])).is_empty());
+}
+
+#[test]
+fn a_scan_reads_the_blocks_that_a_join_above_has_keys_for() {
+    let (fixture, table) = fixture(None);
+    let few = || scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(40), I64))]);
+    let all = || scan(&table, Vec::new());
+    let by_id = || vec![(column(0), column(0))];
+    let wanted = same(&fixture, &few()).len();
+    let inner = join(all(), few(), JoinKind::Inner, by_id(), None);
+    // Through groups, projections and the other side of a join.
+    let grouped =
+        join(aggregate(all(), &[0], &[(AggregateFunction::Max, Some(0), I64)]), few(), JoinKind::Inner, by_id(), None);
+    let deep = join(join(all(), all(), JoinKind::Inner, by_id(), None), few(), JoinKind::RightSemi, by_id(), None);
+    for (plan, scans) in [(inner, 1), (grouped, 1), (deep, 2)] {
+        let read = || fixture.statistics.rows_read.get();
+        for threads in [1, 3] {
+            let before = read();
+            assert_eq!(rows_with(&fixture, &few(), threads).unwrap().len(), wanted);
+            let alone = read() - before;
+            assert_eq!(rows_with(&fixture, &plan, threads).unwrap().len(), wanted);
+            // One block, and the rows in memory.
+            let rows = read() - before - 2 * alone;
+            assert!(rows <= scans * (4096 + 1_000), "{rows} rows, {threads} threads: {plan:?}");
+        }
+    }
 }
 
 #[test]

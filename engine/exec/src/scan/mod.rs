@@ -10,6 +10,7 @@ mod source;
 mod tests;
 
 use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use nacre_column::Batch;
 use nacre_sql::KeyOrder;
@@ -21,12 +22,13 @@ use source::{Origin, Source};
 use std::sync::Arc;
 
 /// The operator of `Plan::Scan`. With `readers`, only the output columns that these expressions look at are
-/// filled; the others hold nulls.
+/// filled; the others hold nulls. Rows that do not pass the `wanted` filters may be left out.
 pub(crate) fn build(
     schema: &Arc<TableSchema>,
     projection: &[usize],
     filters: &[Expr],
     readers: Option<&[&Expr]>,
+    wanted: &Wanted,
     context: &Context<'_>,
 ) -> Result<Box<dyn Operator>> {
     let mut source = match context.morsel {
@@ -44,6 +46,7 @@ pub(crate) fn build(
         readers.iter().for_each(|expr| source::mark_columns(expr, &mut needed));
         source.need_only(needed);
     }
+    source.want(wanted.clone());
     Ok(Box::new(Scan(source)))
 }
 

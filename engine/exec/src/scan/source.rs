@@ -6,6 +6,7 @@ use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
 use crate::context::{Context, count};
 use crate::expr::{self, Rows};
+use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
 use nacre_sql::expr::{Expr, ExprKind};
@@ -48,6 +49,8 @@ pub(super) struct Source {
     needed_by_rest: Vec<bool>,
     /// Which output columns somebody looks at; stand-ins are made for the others.
     needed: Vec<bool>,
+    /// Filters of joins above, on output columns. They say little of rows in memory, which are few.
+    wanted: Wanted,
     /// Nobody asks for a column, a filter or a place: rows are only counted.
     counts_only: bool,
     /// Rows of segments counted and not handed out yet.
@@ -108,6 +111,7 @@ impl Source {
             filtered,
             needed_by_rest,
             needed: vec![true; projection.len()],
+            wanted: Wanted::default(),
             counts_only: false,
             counted: 0,
             memory: None,
@@ -158,6 +162,11 @@ impl Source {
         }
         let (min, max) = bounds.unzip();
         if descending { (max, min) } else { (min, max) }
+    }
+
+    /// Rows that do not pass these need not come.
+    pub fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
     }
 
     /// The rows of a morsel that pass the filters, projected.
@@ -270,8 +279,14 @@ impl Source {
     fn next_vector(&self, current: &mut Current, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         if current.at >= current.end {
             let Some(block) = current.blocks.pop() else { return Ok(None) };
+            let rows = current.view.segment.block_rows(block);
+            let zone = |column| self.zone(&current.view, column, block, rows);
+            if !self.wanted.0.iter().all(|(column, filter)| filter.may_match(&zone(*column))) {
+                count(&context.statistics.blocks_skipped, 1);
+                return Ok(None);
+            }
             current.at = block * limits::BLOCK_ROWS;
-            current.end = current.at + current.view.segment.block_rows(block);
+            current.end = current.at + rows;
             count(&context.statistics.blocks_read, 1);
             self.prefetch(&current.view, block)?;
         }
@@ -300,20 +315,26 @@ impl Source {
                 return Ok(None);
             }
         }
+        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; self.projection.len()];
+        let wanted = self.join_filters(view, start, rows, &mut columns, context)?;
+        if let Some(wanted) = &wanted {
+            rows = rows.narrowed(wanted);
+            if rows.is_empty() {
+                return Ok(None);
+            }
+        }
         let few = |rows: Rows<'_>| rows.count() * TAKE_ONE_IN <= len;
         if few(rows) {
             let selection = rows.to_selection();
             if reads_all && !self.projection.is_empty() && !rows.is_dense() {
                 count(&context.statistics.rows_read, selection.len());
             }
-            let none = vec![None; self.projection.len()];
-            return self.pick(view, start, selection, none, context);
+            return self.pick(view, start, selection, columns, false, context);
         }
-        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; self.projection.len()];
         let passed: Selection;
         if !self.clauses.rest.is_empty() {
             for (column, slot) in columns.iter_mut().enumerate() {
-                if self.needed_by_rest[column] {
+                if self.needed_by_rest[column] && slot.is_none() {
                     *slot = Some(self.decode(view, column, start, len, context)?);
                 }
             }
@@ -323,7 +344,7 @@ impl Source {
                 return Ok(None);
             }
             if few(rows) {
-                return self.pick(view, start, passed, columns, context);
+                return self.pick(view, start, passed, columns, true, context);
             }
         }
         let columns = (columns.into_iter().enumerate())
@@ -338,23 +359,26 @@ impl Source {
         Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { partition, segment, start })))
     }
 
-    /// A batch of few rows of a vector, each column by seek. Where no column is decoded yet, the filters
-    /// that are no tests have not run yet either.
+    /// A batch of few rows of a vector, each column by seek unless it is decoded already. The filters that are no
+    /// tests run here unless they have.
     fn pick(
         &self,
         view: &SegmentView,
         start: usize,
         mut selection: Selection,
         columns: Vec<Option<Arc<Vector>>>,
+        filtered: bool,
         context: &Context<'_>,
     ) -> Result<Option<(Batch, Origin)>> {
-        let decoded = columns.iter().any(Option::is_some);
         let mut rows: Vec<u32> = selection.iter().map(|row| start as u32 + row).collect();
         let mut taken: Vec<Option<Arc<Vector>>> = vec![None; columns.len()];
-        if !decoded && !self.clauses.rest.is_empty() {
+        if !filtered && !self.clauses.rest.is_empty() {
             for (column, slot) in taken.iter_mut().enumerate() {
                 if self.needed_by_rest[column] {
-                    *slot = Some(self.take(view, column, &rows, context)?);
+                    *slot = Some(match &columns[column] {
+                        Some(decoded) => Arc::new(decoded.take(&selection)),
+                        None => self.take(view, column, &rows, context)?,
+                    });
                 }
             }
             let passed = self.filter(&taken, Rows::all(rows.len()), context)?;
@@ -369,14 +393,45 @@ impl Source {
         }
         let columns = (columns.into_iter().zip(taken).enumerate())
             .map(|(column, have)| match have {
-                (Some(vector), _) => Ok(Arc::new(vector.take(&selection))),
-                (None, Some(vector)) => Ok(vector),
+                (_, Some(vector)) => Ok(vector),
+                (Some(vector), None) => Ok(Arc::new(vector.take(&selection))),
                 (None, None) if !self.needed[column] => Ok(self.stand_in(column, rows.len())),
                 (None, None) => self.take(view, column, &rows, context),
             })
             .collect::<Result<Vec<_>>>()?;
         let batch = Batch::new(columns, rows.len());
         Ok(Some((batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })))
+    }
+
+    /// Those of `rows` that joins above may have a use for; `None` when all do. Columns decoded for it are kept.
+    fn join_filters(
+        &self,
+        view: &SegmentView,
+        start: usize,
+        rows: Rows<'_>,
+        columns: &mut [Option<Arc<Vector>>],
+        context: &Context<'_>,
+    ) -> Result<Option<Selection>> {
+        let mut kept: Option<Selection> = None;
+        for (column, filter) in self.wanted.0.iter().filter(|(_, filter)| filter.is_worth_it()) {
+            let left = Rows { selection: kept.as_deref().or(rows.selection), ..rows };
+            if left.is_empty() {
+                break;
+            }
+            kept = Some(if left.count() * TAKE_ONE_IN > left.len || columns[*column].is_some() {
+                let vector = match &columns[*column] {
+                    Some(vector) => vector.clone(),
+                    None => columns[*column].insert(self.decode(view, *column, start, left.len, context)?).clone(),
+                };
+                filter.select(&vector, left)
+            } else {
+                let picked: Vec<u32> = left.iter().map(|row| (start + row) as u32).collect();
+                let vector = self.take(view, *column, &picked, context)?;
+                let passed = filter.select(&vector, Rows::all(picked.len()));
+                passed.into_iter().map(|at| picked[at as usize] - start as u32).collect()
+            });
+        }
+        Ok(kept.filter(|kept| kept.len() < rows.count()))
     }
 
     /// Those of `rows` that pass the tests of single columns; `None` when all do. While many are left a

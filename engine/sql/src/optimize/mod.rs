@@ -6,9 +6,12 @@
 
 mod columns;
 mod estimate;
+mod graph;
 mod join;
 mod prune;
 mod push;
+mod search;
+mod sides;
 
 pub(crate) use columns::{all, conjuncts, only, remap, shift_columns, substitute};
 pub(crate) use push::{filter, key};

@@ -2,7 +2,7 @@
 //! down what its inputs can decide and keeps the rest above itself.
 
 use super::columns::{all, columns, conjuncts, only, shift_columns, substitute};
-use super::join;
+use super::{join, sides};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Catalog, JoinKind, Plan};
 use nacre_types::Value;
@@ -241,7 +241,7 @@ fn outer(
     let left = Box::new(push(left, to_left, catalog));
     let right = Box::new(push(right, to_right, catalog));
     let residual = if residual.is_empty() { None } else { Some(all(residual)) };
-    filter(Plan::Join { left, right, kind, keys, residual }, above)
+    filter(sides::choose(Plan::Join { left, right, kind, keys, residual }, catalog), above)
 }
 
 /// `left = right` as a pair of keys, if each side of the equation reads one side of the join.

@@ -115,9 +115,9 @@ fn queries() {
         "select t.id, u.c from t left join u on t.id = u.id and u.a > 5 and t.b < 3 where t.a = 2",
         "
         Project [id, c]
-          LeftJoin on id = id if b < 3
-            Scan t [id, a, b] where a = 2
+          RightJoin on id = id if b < 3
             Scan u [id, a, c] where a > 5
+            Scan t [id, a, b] where a = 2
         ",
     );
     check(
@@ -283,17 +283,17 @@ fn tpch() {
         Project [n_name, sum(l_extendedprice * (1.00 - l_discount)) as revenue]
           Sort [sum(l_extendedprice * (1.00 - l_discount)) desc]
             Aggregate by [n_name] compute [sum(l_extendedprice * (1.00 - l_discount))]
-              InnerJoin on l_suppkey = s_suppkey and c_nationkey = s_nationkey
+              InnerJoin on s_suppkey = l_suppkey and s_nationkey = c_nationkey
+                Scan supplier [s_suppkey, s_nationkey]
                 InnerJoin on l_orderkey = o_orderkey
                   Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount]
-                  InnerJoin on c_custkey = o_custkey
-                    Scan customer [c_custkey, c_nationkey]
+                  InnerJoin on o_custkey = c_custkey
                     Scan orders [o_orderkey, o_custkey, o_orderdate] where o_orderdate >= DATE '1994-01-01' and o_orderdate < DATE '1995-01-01'
-                InnerJoin on s_nationkey = n_nationkey
-                  Scan supplier [s_suppkey, s_nationkey]
-                  InnerJoin on n_regionkey = r_regionkey
-                    Scan nation [n_nationkey, n_name, n_regionkey]
-                    Scan region [r_regionkey, r_name] where r_name = 'ASIA'
+                    InnerJoin on c_nationkey = n_nationkey
+                      Scan customer [c_custkey, c_nationkey]
+                      InnerJoin on n_regionkey = r_regionkey
+                        Scan nation [n_nationkey, n_name, n_regionkey]
+                        Scan region [r_regionkey, r_name] where r_name = 'ASIA'
         ",
     );
     check(
@@ -311,17 +311,17 @@ fn tpch() {
           Sort [supp_nation, cust_nation, l_year]
             Aggregate by [supp_nation, cust_nation, l_year] compute [sum(volume)]
               Project [n_name as supp_nation, n_name as cust_nation, year(l_shipdate) as l_year, l_extendedprice * (1.00 - l_discount) as volume]
-                InnerJoin on o_custkey = c_custkey if n_name = 'FRANCE' and n_name = 'GERMANY' or n_name = 'GERMANY' and n_name = 'FRANCE'
-                  InnerJoin on o_orderkey = l_orderkey
-                    Scan orders [o_orderkey, o_custkey]
-                    InnerJoin on l_suppkey = s_suppkey
-                      Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-01-01' and l_shipdate <= DATE '1996-12-31'
-                      InnerJoin on s_nationkey = n_nationkey
-                        Scan supplier [s_suppkey, s_nationkey]
-                        Scan nation [n_nationkey, n_name] where (n_name = 'FRANCE' or n_name = 'GERMANY')
-                  InnerJoin on c_nationkey = n_nationkey
-                    Scan customer [c_custkey, c_nationkey]
-                    Scan nation [n_nationkey, n_name] where (n_name = 'GERMANY' or n_name = 'FRANCE')
+                InnerJoin on s_suppkey = l_suppkey and s_nationkey = n_nationkey
+                  Scan supplier [s_suppkey, s_nationkey]
+                  InnerJoin on l_orderkey = o_orderkey
+                    Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-01-01' and l_shipdate <= DATE '1996-12-31'
+                    InnerJoin on o_custkey = c_custkey
+                      Scan orders [o_orderkey, o_custkey]
+                      InnerJoin on c_nationkey = n_nationkey
+                        Scan customer [c_custkey, c_nationkey]
+                        InnerJoin if n_name = 'FRANCE' and n_name = 'GERMANY' or n_name = 'GERMANY' and n_name = 'FRANCE'
+                          Scan nation [n_nationkey, n_name] where (n_name = 'FRANCE' or n_name = 'GERMANY')
+                          Scan nation [n_nationkey, n_name] where (n_name = 'GERMANY' or n_name = 'FRANCE')
         ",
     );
     check(
@@ -333,11 +333,11 @@ fn tpch() {
               Project [n_name as nation, year(o_orderdate) as o_year, l_extendedprice * (1.00 - l_discount) - ps_supplycost * l_quantity as amount]
                 InnerJoin on o_orderkey = l_orderkey
                   Scan orders [o_orderkey, o_orderdate]
-                  InnerJoin on ps_suppkey = l_suppkey and ps_partkey = l_partkey
-                    Scan partsupp [ps_partkey, ps_suppkey, ps_supplycost]
-                    InnerJoin on l_suppkey = s_suppkey
-                      InnerJoin on l_partkey = p_partkey
-                        Scan lineitem [l_orderkey, l_partkey, l_suppkey, l_quantity, l_extendedprice, l_discount]
+                  InnerJoin on l_suppkey = s_suppkey and l_partkey = ps_partkey
+                    Scan lineitem [l_orderkey, l_partkey, l_suppkey, l_quantity, l_extendedprice, l_discount]
+                    InnerJoin on ps_suppkey = s_suppkey
+                      InnerJoin on ps_partkey = p_partkey
+                        Scan partsupp [ps_partkey, ps_suppkey, ps_supplycost]
                         Scan part [p_partkey, p_name] where p_name like '%green%'
                       InnerJoin on s_nationkey = n_nationkey
                         Scan supplier [s_suppkey, s_nationkey]
@@ -351,9 +351,9 @@ fn tpch() {
           Sort [count(*) desc, c_count desc]
             Aggregate by [count(o_orderkey)] compute [count(*)]
               Aggregate by [c_custkey] compute [count(o_orderkey)]
-                LeftJoin on c_custkey = o_custkey
-                  Scan customer [c_custkey]
+                RightJoin on o_custkey = c_custkey
                   Scan orders [o_orderkey, o_custkey, o_comment] where o_comment not like '%special%requests%'
+                  Scan customer [c_custkey]
         ",
     );
     check(

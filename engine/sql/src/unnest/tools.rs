@@ -146,6 +146,7 @@ pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
         Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn, .. } => {
             unique_on(left, fixed)
         }
+        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => unique_on(right, fixed),
         Plan::Join { left, right, kind: JoinKind::Inner, .. } => {
             let width = left.fields().len();
             unique_on(left, fixed) && unique_on(right, &|at| fixed(at + width))

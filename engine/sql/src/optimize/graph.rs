@@ -1,0 +1,278 @@
+//! What the order of inner joins is chosen from: relations, which of their columns are equal, what else must hold,
+//! and how many rows any set of them yields.
+//!
+//! Columns that equations tie together are one class: joining two sets of relations equates one column of each
+//! side a class, and inside a side they are all equal already. So an order may use an equation that was never
+//! written, and none is checked twice.
+
+use super::columns::{columns, shift_columns};
+use super::estimate::{self, ColumnEstimate};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::plan::{Catalog, Plan};
+use nacre_types::DataType;
+
+/// A relation of the whole.
+pub(super) struct Relation {
+    /// Its first column in the whole.
+    pub start: usize,
+    pub width: usize,
+    /// Estimated rows, after its own conditions.
+    pub rows: f64,
+    /// And without them.
+    base_rows: f64,
+}
+
+/// A column of a class.
+struct Member {
+    column: usize,
+    relation: usize,
+    distinct: f64,
+}
+
+/// Columns that are equal to each other, at most one a relation.
+struct Class {
+    relations: u64,
+    members: Vec<Member>,
+}
+
+/// Another condition that needs more than one relation.
+pub(super) struct Condition {
+    pub expr: Expr,
+    pub relations: u64,
+    selectivity: f64,
+}
+
+/// Relations of which one's rows are unique on the columns that the other's are compared with: the product of the
+/// classes' selectivities is too small by this factor.
+struct Composite {
+    relations: u64,
+    factor: f64,
+}
+
+/// See the module.
+pub(super) struct Graph {
+    pub relations: Vec<Relation>,
+    classes: Vec<Class>,
+    pub conditions: Vec<Condition>,
+    composites: Vec<Composite>,
+}
+
+/// Equations between plain columns, as classes of columns of the whole.
+pub(super) fn classes(equations: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let mut classes: Vec<Vec<usize>> = Vec::new();
+    for (a, b) in equations {
+        let of = |column: &usize, classes: &[Vec<usize>]| classes.iter().position(|c| c.contains(column));
+        match (of(a, &classes), of(b, &classes)) {
+            (Some(i), Some(j)) if i == j => {}
+            (Some(i), Some(j)) => {
+                let mut other = classes.remove(i.max(j));
+                classes[i.min(j)].append(&mut other);
+            }
+            (Some(i), None) => classes[i].push(*b),
+            (None, Some(j)) => classes[j].push(*a),
+            (None, None) => classes.push(vec![*a, *b]),
+        }
+    }
+    classes
+}
+
+/// The columns of `column = column`, where equality is transitive.
+pub(super) fn equation(expr: &Expr) -> Option<(usize, usize)> {
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &expr.kind else { return None };
+    let (ExprKind::Column(a), ExprKind::Column(b)) = (&left.kind, &right.kind) else { return None };
+    let (l, r) = (left.data_type, right.data_type);
+    (l == r || (l.is_integer() && r.is_integer() && l != DataType::UInt64 && r != DataType::UInt64)).then_some((*a, *b))
+}
+
+impl Graph {
+    /// `starts` are the relations' first columns in the whole; `classes` are over the columns of the whole.
+    pub fn new(
+        plans: &[Plan],
+        starts: &[usize],
+        classes: Vec<Vec<usize>>,
+        conditions: Vec<(Expr, u64)>,
+        catalog: &dyn Catalog,
+    ) -> Graph {
+        let relation = |(plan, start): (&Plan, &usize)| {
+            let rows = estimate::rows(plan, catalog);
+            let width = plan.fields().len();
+            Relation { start: *start, width, rows, base_rows: estimate::base_rows(plan, catalog).max(rows) }
+        };
+        let relations: Vec<Relation> = plans.iter().zip(starts).map(relation).collect();
+        let mut list: Vec<Class> = Vec::with_capacity(classes.len());
+        for class in classes {
+            let mut new = Class { relations: 0, members: Vec::new() };
+            for column in class {
+                let Some(at) = relations.iter().position(|r| r.owns(column)) else { continue };
+                if new.relations & (1 << at) == 0 {
+                    new.relations |= 1 << at;
+                    let known = estimate::column(&plans[at], column - relations[at].start, catalog);
+                    let distinct = distinct(known, &relations[at]);
+                    new.members.push(Member { column, relation: at, distinct });
+                }
+            }
+            list.push(new);
+        }
+        let condition = |(expr, mask): (Expr, u64)| {
+            let stats = |column: usize| {
+                let at = relations.iter().position(|r| r.owns(column))?;
+                estimate::column(&plans[at], column - relations[at].start, catalog)
+            };
+            let selectivity = estimate::selectivity(&expr, &stats);
+            Condition { expr, relations: mask, selectivity }
+        };
+        let conditions = conditions.into_iter().map(condition).collect();
+        let composites = composites(plans, &relations, &list);
+        Graph { relations, classes: list, conditions, composites }
+    }
+
+    /// Estimated rows of a set of relations, joined.
+    pub fn rows(&self, set: u64) -> f64 {
+        let mut rows = 1.0;
+        for (at, relation) in self.relations.iter().enumerate() {
+            if set & (1 << at) != 0 {
+                rows *= relation.rows;
+            }
+        }
+        for class in &self.classes {
+            let inside = class.members.iter().filter(|m| set & (1 << m.relation) != 0);
+            let (mut product, mut least) = (1.0, f64::INFINITY);
+            for member in inside {
+                product *= member.distinct;
+                least = least.min(member.distinct);
+            }
+            if least.is_finite() {
+                rows /= product / least;
+            }
+        }
+        let within = |relations: u64| relations & !set == 0;
+        for condition in self.conditions.iter().filter(|c| within(c.relations)) {
+            rows *= condition.selectivity;
+        }
+        for composite in self.composites.iter().filter(|c| within(c.relations)) {
+            rows *= composite.factor;
+        }
+        rows.max(1.0)
+    }
+
+    /// Whether anything ties two sets together.
+    pub fn connected(&self, a: u64, b: u64) -> bool {
+        self.classes.iter().any(|c| c.relations & a != 0 && c.relations & b != 0)
+            || self
+                .conditions
+                .iter()
+                .any(|c| c.relations & !(a | b) == 0 && c.relations & a != 0 && c.relations & b != 0)
+    }
+
+    /// Whether some condition looks at more than two relations, so that products may be needed to get there.
+    pub fn has_wide_conditions(&self) -> bool {
+        self.conditions.iter().any(|c| c.relations.count_ones() > 2)
+    }
+
+    /// The columns of each side that a join of two sets equates.
+    pub fn keys(&self, left: u64, right: u64) -> Vec<(usize, usize)> {
+        let member = |class: &Class, set: u64| {
+            class.members.iter().find(|m| set & (1 << m.relation) != 0).map(|member| member.column)
+        };
+        self.classes.iter().filter_map(|class| member(class, left).zip(member(class, right))).collect()
+    }
+}
+
+impl Relation {
+    fn owns(&self, column: usize) -> bool {
+        column >= self.start && column < self.start + self.width
+    }
+}
+
+fn distinct(known: Option<ColumnEstimate>, relation: &Relation) -> f64 {
+    match known {
+        Some(known) if known.distinct > 0.0 => known.distinct.min(relation.base_rows).max(1.0),
+        _ => relation.base_rows.sqrt().max(1.0),
+    }
+}
+
+fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<Composite> {
+    let mut out = Vec::new();
+    for (a, plan) in plans.iter().enumerate() {
+        for b in (0..plans.len()).filter(|b| *b != a) {
+            let pair = 1 << a | 1 << b;
+            let shared: Vec<&Class> = classes.iter().filter(|c| c.relations & pair == pair).collect();
+            if shared.len() < 2 {
+                continue;
+            }
+            let of = |class: &Class, r: usize| {
+                class.members.iter().find(|m| m.relation == r).map(|m| (m.column, m.distinct))
+            };
+            let fixed = |at: usize| {
+                shared.iter().any(|c| of(c, a).is_some_and(|(column, _)| column - relations[a].start == at))
+            };
+            if !crate::unnest::unique_on(plan, &fixed) {
+                continue;
+            }
+            let both = |c: &&Class| of(c, a).map_or(1.0, |(_, d)| d).max(of(c, b).map_or(1.0, |(_, d)| d));
+            let product: f64 = shared.iter().map(both).product();
+            let factor = (product / relations[a].base_rows).max(1.0);
+            match out.iter_mut().find(|c: &&mut Composite| c.relations == pair) {
+                Some(known) => known.factor = known.factor.max(factor),
+                None => out.push(Composite { relations: pair, factor }),
+            }
+        }
+    }
+    out
+}
+
+/// What equations say about one relation alone: that two of its own columns are equal, and that a column equals
+/// the constant that another of its class does. `own` are the relations' conditions, over their own columns.
+pub(super) fn implied_by_classes(
+    classes: &[Vec<usize>],
+    starts: &[(usize, usize)],
+    types: &[DataType],
+    own: &mut [Vec<Expr>],
+) {
+    let owner = |column: usize| starts.iter().position(|(start, width)| column >= *start && column < start + width);
+    for class in classes {
+        let mut constants: Vec<Expr> = Vec::new();
+        for (at, (start, _)) in starts.iter().enumerate() {
+            for condition in &own[at] {
+                if let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind
+                    && let ExprKind::Column(column) = left.kind
+                    && class.contains(&(column + start))
+                    && matches!(right.kind, ExprKind::Literal(_) | ExprKind::Parameter(_))
+                    && !constants.contains(right)
+                {
+                    constants.push((**right).clone());
+                }
+            }
+        }
+        let mut first: Vec<Option<usize>> = vec![None; starts.len()];
+        for column in class {
+            let Some(at) = owner(*column) else { continue };
+            let equals = |to: Expr| {
+                let mut left = Expr::column(*column, types[*column]);
+                shift_columns(&mut left, -(starts[at].0 as isize));
+                let kind = ExprKind::Binary { op: BinaryOp::Equal, left: Box::new(left), right: Box::new(to) };
+                Expr { kind, data_type: DataType::Boolean }
+            };
+            for constant in &constants {
+                let condition = equals(constant.clone());
+                if constant.data_type == types[*column] && !own[at].contains(&condition) {
+                    own[at].push(condition);
+                }
+            }
+            match first[at] {
+                None => first[at] = Some(*column),
+                Some(other) => own[at].push(equals(Expr::column(other - starts[at].0, types[other]))),
+            }
+        }
+    }
+}
+
+/// Which relations an expression looks at.
+pub(super) fn relations_of(expr: &Expr, starts: &[(usize, usize)]) -> u64 {
+    let mut mask = 0u64;
+    columns(expr, &mut |at| {
+        let owner = starts.iter().position(|(start, width)| at >= *start && at < start + width);
+        mask |= owner.map_or(0, |r| 1 << r);
+    });
+    mask
+}
