@@ -6,7 +6,7 @@
 //! alone that it has together with the other, in the same round. Both sides are given the machine's whole width when
 //! alone, so on a machine where both use all cores alone the parts cannot add up to more than one.
 
-use crate::measure::{Folder, Outcome, Random, check, median, open};
+use crate::measure::{Folder, Outcome, Random, check, median, open, processor_time};
 use crate::options::Options;
 use nacre_native::block_on;
 use nacredb::{Batch, Database, OnDuplicate, Value, VectorBuilder};
@@ -29,16 +29,22 @@ pub fn run(options: &Options) -> Outcome<()> {
     let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     fill(&db, rows)?;
     println!("{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case");
-    println!("{:>5} {:>14} {:>14} {:>12} {:>12}", "round", "commits/s", "together", "scans/s", "together");
+    println!(
+        "{:>5} {:>10} {:>6} {:>10} {:>6} {:>10} {:>8} {:>6}",
+        "round", "commits/s", "cores", "scans/s", "cores", "commits/s", "scans/s", "cores"
+    );
     let next = AtomicI64::new(rows);
     let (mut writers, mut scanners) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        let (alone, _) = case(&db, rows, &next, WRITERS, 0, length)?;
-        let (_, scans_alone) = case(&db, rows, &next, 0, SCANNERS, length)?;
-        let (together, scans_together) = case(&db, rows, &next, WRITERS, SCANNERS, length)?;
-        println!("{round:>5} {alone:>14.0} {together:>14.0} {scans_alone:>12.1} {scans_together:>12.1}");
-        writers.push(together / alone);
-        scanners.push(scans_together / scans_alone);
+        let writing = case(&db, rows, &next, (WRITERS, 0), length)?;
+        let scanning = case(&db, rows, &next, (0, SCANNERS), length)?;
+        let both = case(&db, rows, &next, (WRITERS, SCANNERS), length)?;
+        println!(
+            "{round:>5} {:>10.0} {:>6.2} {:>10.1} {:>6.2} {:>10.0} {:>8.1} {:>6.2}",
+            writing.commits, writing.cores, scanning.scans, scanning.cores, both.commits, both.scans, both.cores
+        );
+        writers.push(both.commits / writing.commits);
+        scanners.push(both.scans / scanning.scans);
     }
     check(&db)?;
     println!("mixed: writers_keep={:.2} scans_keep={:.2}", median(&mut writers), median(&mut scanners));
@@ -67,18 +73,28 @@ fn fill(db: &Database, rows: i64) -> Outcome<()> {
     Ok(())
 }
 
-/// Commits and scans a second with so many clients of each kind.
+/// What happened in one case.
+struct Rates {
+    /// Commits a second.
+    commits: f64,
+    /// Scans a second.
+    scans: f64,
+    /// Processors this process kept busy, house-keeping included.
+    cores: f64,
+}
+
+/// Runs so many clients of each kind for some time, beginning with all rows in segments.
 fn case(
     db: &Database,
     rows: i64,
     next: &AtomicI64,
-    writers: u64,
-    scanners: u64,
+    (writers, scanners): (u64, u64),
     length: Duration,
-) -> Outcome<(f64, f64)> {
+) -> Outcome<Rates> {
+    block_on(db.session().execute("optimize table t flush", &[]))?;
     let (commits, scans) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let started = Instant::now();
+    let (started, worked) = (Instant::now(), processor_time()?);
     let (commits, scans, stop) = (&commits, &scans, &stop);
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -112,7 +128,11 @@ fn case(
         }
         std::thread::sleep(length);
         let elapsed = started.elapsed().as_secs_f64();
-        let rates = (commits.load(Ordering::Relaxed) as f64 / elapsed, scans.load(Ordering::Relaxed) as f64 / elapsed);
+        let rates = Rates {
+            commits: commits.load(Ordering::Relaxed) as f64 / elapsed,
+            scans: scans.load(Ordering::Relaxed) as f64 / elapsed,
+            cores: (processor_time()? - worked) / elapsed,
+        };
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
             thread.join().unwrap_or_else(|_| Err("a client ended early".into()))?;

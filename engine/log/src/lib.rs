@@ -34,7 +34,7 @@ use nacre_types::{Error, Result};
 use snapshot::Snapshots;
 use std::sync::{Arc, PoisonError};
 use sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use turns::Turns;
+use turns::{Lead, Turns};
 use writer::Writer;
 
 /// A byte position in the logical log. Positions that callers see are always the end of a record (or zero).
@@ -161,8 +161,8 @@ impl Log {
             return Ok(());
         }
         let durable = || self.durable();
-        let Some(_lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
-        self.write_out(&mut lock(&self.writer), true)?;
+        let Some(mut lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
+        self.write_out(&mut lock(&self.writer), Some(&mut lead))?;
         if self.durable() < lsn {
             return Err(Error::io(format!("log position {lsn} was never appended")));
         }
@@ -248,18 +248,22 @@ impl Log {
             (pending.position, pending.buffer.len())
         };
         if buffered >= WRITE_OUT_BYTES {
-            self.write_out(&mut lock(&self.writer), false)?;
+            self.write_out(&mut lock(&self.writer), None)?;
         }
         Ok(position)
     }
 
-    /// Hands what is pending to the file, and syncs if asked. Any failure poisons the log.
-    fn write_out(&self, writer: &mut Writer, sync: bool) -> Result<()> {
+    /// Hands what is pending to the file, and syncs for who leads. Any failure poisons the log.
+    fn write_out(&self, writer: &mut Writer, lead: Option<&mut Lead<'_>>) -> Result<()> {
         let mut buffer = {
             let mut pending = lock(&self.pending);
             pending.check()?;
             std::mem::replace(&mut pending.buffer, writer.take_spare())
         };
+        let sync = lead.is_some();
+        if let Some(lead) = lead {
+            lead.taken();
+        }
         let result = writer.write(self.store.as_ref(), &mut buffer, &self.durable, sync);
         writer.recycle(buffer);
         if let Err(error) = &result {

@@ -1,19 +1,20 @@
 //! Who syncs next, and who waits for it: the meeting place of group commit.
 //!
-//! At most one caller at a time *leads*: it writes and syncs what everybody appended so far. Callers that come
-//! meanwhile queue here with the position they need. When the leader is done, the first of those it did not serve is
-//! told to lead, before anybody else is woken: the next sync starts at once and covers all that was appended during
-//! this one. Only then those who were served are woken, each by a signal of its own, so that they do not stand in
-//! line for a lock that the next leader holds through its sync.
+//! At most one caller at a time *leads*: it takes what everybody appended so far, writes and syncs it. Callers that
+//! come meanwhile join the open *group*. When a leader takes, it closes the group: what those in it appended is part
+//! of what it takes, so that they are served together, and all woken by one signal, when its sync is done. Just
+//! before, one of the group that was opened since is told to lead: the next sync starts at once and covers all that
+//! was appended during this one.
 //!
-//! Invariants: leading ends by dropping [`Lead`], also by a panic, and never leaves somebody queued without a leader.
-//! Knows nothing of files; whether a position is durable is the caller's to look at.
+//! Invariants: leading ends by dropping [`Lead`], also by a panic, and never leaves somebody in the open group
+//! without a leader. Who is woken and neither served nor told to lead (a sync failed, or it joined between a
+//! leader's taking and its closing of the group) begins anew. Knows nothing of files.
 
 use crate::sync::{Condvar, Mutex};
 use crate::{Lsn, lock};
 use std::sync::{Arc, PoisonError};
 
-/// The queue.
+/// The meeting place.
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<Queue>);
 
@@ -21,36 +22,38 @@ pub(crate) struct Turns(Mutex<Queue>);
 struct Queue {
     /// Whether somebody leads, or was told to.
     led: bool,
-    /// In order of arrival.
-    waiting: Vec<(Lsn, Arc<Waiter>)>,
+    /// The open group.
+    open: Arc<Group>,
+    /// How many joined it.
+    joined: usize,
 }
 
-/// One caller that waits, and what it is told.
+/// Callers that wait for the same signal.
 #[derive(Default)]
-struct Waiter {
-    told: Mutex<Option<Told>>,
+struct Group {
+    told: Mutex<Told>,
     bell: Condvar,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// What you need is durable.
-    Served,
-    /// Sync yourself.
-    Lead,
+#[derive(Default)]
+struct Told {
+    /// One of the group is to lead.
+    lead: bool,
+    /// The leader that closed this group is done.
+    done: bool,
 }
 
-impl Waiter {
-    fn tell(&self, what: Told) {
-        *lock(&self.told) = Some(what);
-        self.bell.notify_one();
-    }
-
-    fn wait(&self) -> Told {
+impl Group {
+    /// Waits; whether the caller is the one to lead.
+    fn wait(&self) -> bool {
         let mut told = lock(&self.told);
         loop {
-            if let Some(told) = *told {
-                return told;
+            if told.lead {
+                told.lead = false;
+                return true;
+            }
+            if told.done {
+                return false;
             }
             told = self.bell.wait(told).unwrap_or_else(PoisonError::into_inner);
         }
@@ -60,57 +63,70 @@ impl Waiter {
 impl Turns {
     /// Waits until either `lsn` is durable, answered with `None`, or it is the caller's turn to make it so.
     /// `durable` answers how far the log is durable; what a leader did shows in it before the leader ends.
-    pub(crate) fn wait<'t>(&'t self, lsn: Lsn, durable: &'t dyn Fn() -> Lsn) -> Option<Lead<'t>> {
-        let waiter = {
-            let mut queue = lock(&self.0);
-            // Looked at under the lock: a leader that ended before has shown its work, a later one will see us.
+    pub(crate) fn wait(&self, lsn: Lsn, durable: &dyn Fn() -> Lsn) -> Option<Lead<'_>> {
+        loop {
+            let group = {
+                let mut queue = lock(&self.0);
+                // Looked at under the lock: a leader that ended before has shown its work, a later one will see us.
+                if durable() >= lsn {
+                    return None;
+                }
+                if !queue.led {
+                    queue.led = true;
+                    return Some(Lead { turns: self, closed: None });
+                }
+                queue.joined += 1;
+                queue.open.clone()
+            };
+            if group.wait() {
+                return Some(Lead { turns: self, closed: None });
+            }
             if durable() >= lsn {
                 return None;
             }
-            if !queue.led {
-                queue.led = true;
-                return Some(Lead { turns: self, durable });
-            }
-            let waiter = Arc::new(Waiter::default());
-            queue.waiting.push((lsn, waiter.clone()));
-            waiter
-        };
-        // Made only by who leads: dropping one ends the lead.
-        (waiter.wait() == Told::Lead).then(|| Lead { turns: self, durable })
+        }
     }
 }
 
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]
 impl Turns {
-    /// How many callers wait.
+    /// How many callers are in the open group.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.0).waiting.len()
+        lock(&self.0).joined
     }
 }
 
 /// The right to sync, for as long as it lives.
 pub(crate) struct Lead<'t> {
     turns: &'t Turns,
-    durable: &'t dyn Fn() -> Lsn,
+    closed: Option<Arc<Group>>,
+}
+
+impl Lead<'_> {
+    /// Closes the open group. Called once what is appended has been taken: the group waits for its sync.
+    pub(crate) fn taken(&mut self) {
+        let mut queue = lock(&self.turns.0);
+        queue.joined = 0;
+        self.closed = Some(std::mem::take(&mut queue.open));
+    }
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        let (next, served) = {
+        let next = {
             let mut queue = lock(&self.turns.0);
-            let durable = (self.durable)();
-            let (served, rest): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut queue.waiting).into_iter().partition(|(lsn, _)| *lsn <= durable);
-            queue.waiting = rest;
-            queue.led = !queue.waiting.is_empty();
-            let next = queue.led.then(|| queue.waiting.remove(0).1);
-            (next, served)
+            queue.led = queue.joined > 0;
+            queue.led.then(|| queue.open.clone())
         };
         if let Some(next) = next {
-            next.tell(Told::Lead);
+            lock(&next.told).lead = true;
+            next.bell.notify_one();
         }
-        served.iter().for_each(|(_, waiter)| waiter.tell(Told::Served));
+        if let Some(closed) = self.closed.take() {
+            lock(&closed.told).done = true;
+            closed.bell.notify_all();
+        }
     }
 }
 
@@ -133,20 +149,21 @@ mod tests {
                 thread::yield_now();
             }
         };
-        let first = turns.wait(1, &durable_now);
-        assert!(first.is_some());
+        let mut first = turns.wait(1, &durable_now).unwrap();
         thread::scope(|scope| {
             let served = scope.spawn(|| turns.wait(2, &durable_now).is_none());
             waiting(1);
+            first.taken();
             let (leads, told) = mpsc::channel();
             let (end, ended) = mpsc::channel::<()>();
             let (line, now) = (&turns, &durable_now);
             scope.spawn(move || {
-                let lead = line.wait(3, now);
+                let mut lead = line.wait(3, now);
+                lead.iter_mut().for_each(Lead::taken);
                 leads.send(lead.is_some()).unwrap();
                 ended.into_iter().next();
             });
-            waiting(2);
+            waiting(1);
             durable.store(2, Ordering::SeqCst);
             drop(first);
             assert!(served.join().unwrap(), "what it needs is durable");
@@ -158,5 +175,30 @@ mod tests {
             end.send(()).unwrap();
             assert!(late.join().unwrap(), "and then it is the late one's turn");
         });
+    }
+
+    /// A leader that fails before it takes anything leaves the lead to the group that waits; the last of them leaves
+    /// it to whoever comes.
+    #[test]
+    fn a_lead_without_success_passes_on() {
+        let turns = Turns::default();
+        let nothing = || 0;
+        let first = turns.wait(1, &nothing);
+        thread::scope(|scope| {
+            let others: Vec<_> = (2..5)
+                .map(|lsn| {
+                    scope.spawn({
+                        let turns = &turns;
+                        move || turns.wait(lsn, &nothing).is_some()
+                    })
+                })
+                .collect();
+            while turns.waiting() != 3 {
+                thread::yield_now();
+            }
+            drop(first);
+            assert!(others.into_iter().all(|other| other.join().unwrap()));
+        });
+        assert!(turns.wait(9, &nothing).is_some());
     }
 }
