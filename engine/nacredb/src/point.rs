@@ -4,7 +4,10 @@
 //! Recognition is conservative: what is not obviously a point statement takes the general way, and so does an
 //! execution whose key value the column could not hold. Both ways answer the same.
 
-use nacre_exec::cast_value;
+use crate::session::Session;
+use crate::statement::Settings;
+use nacre_column::{Batch, Vector};
+use nacre_exec::{cast_value, evaluate};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::{Plan, Statement};
 use nacre_table::{Store, Table, Transaction};
@@ -20,7 +23,7 @@ pub(crate) struct Point {
 enum Action {
     Select { key: Vec<Slot>, projection: Vec<usize> },
     Insert { row: Vec<Slot> },
-    Update { key: Vec<Slot>, assignments: Vec<(usize, Slot)> },
+    Update { key: Vec<Slot>, assignments: Vec<(usize, Assigned)> },
     Delete { key: Vec<Slot> },
 }
 
@@ -29,6 +32,16 @@ enum Slot {
     Parameter(usize),
     Literal(Value),
     Cast(Box<Expr>, Box<Slot>),
+}
+
+/// What a column is set to.
+enum Assigned {
+    Slot(Slot),
+    /// An expression over columns of the row: those listed, in that order.
+    Computed {
+        expr: Expr,
+        columns: Vec<usize>,
+    },
 }
 
 /// What a point statement did.
@@ -49,13 +62,13 @@ impl Point {
             Statement::Insert { table, source } => (table, Action::Insert { row: single_row(source)? }),
             Statement::Delete { table, input } => (table, Action::Delete { key: scanned(input)?.2 }),
             Statement::Update { table, input, assignments } => {
-                let key = scanned(input)?.2;
+                let (_, projection, key) = scanned(input)?;
                 let rekeys =
                     |position: &usize| table.primary_key.as_ref().is_some_and(|k| k.columns.contains(position));
                 if assignments.iter().any(|(position, _)| rekeys(position)) {
                     return None;
                 }
-                let assignments = assignments.iter().map(|(at, expr)| Some((*at, slot(expr)?)));
+                let assignments = assignments.iter().map(|(at, expr)| Some((*at, assigned(expr, projection)?)));
                 (table, Action::Update { key, assignments: assignments.collect::<Option<_>>()? })
             }
             _ => return None,
@@ -79,37 +92,48 @@ impl Point {
         }
     }
 
+    /// Reads inside a transaction. `None` when this is no read, or this execution needs the general way.
+    pub fn read(&self, transaction: &Transaction, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
+        let Action::Select { key, projection } = &self.action else { return Ok(None) };
+        if !self.table.serves(transaction.snapshot()) {
+            return Ok(None);
+        }
+        match self.key(key, parameters)? {
+            Key::Some(key) => transaction.get(&self.table, &key, projection).map(Some),
+            Key::Null => Ok(Some(None)),
+            Key::Odd => Ok(None),
+        }
+    }
+
     /// Runs inside a transaction.
-    pub fn run(&self, transaction: &mut Transaction, parameters: &[Value]) -> Result<Outcome> {
-        let table = &self.table;
+    pub fn run(&self, transaction: &mut Transaction, settings: &Settings<'_>) -> Result<Outcome> {
+        let (table, parameters) = (&self.table, settings.parameters);
         if !table.serves(transaction.snapshot()) {
             return Ok(Outcome::General);
         }
         let key = match &self.action {
-            Action::Select { key, .. } | Action::Update { key, .. } | Action::Delete { key } => {
-                match self.key(key, parameters)? {
-                    Key::Some(key) => key,
-                    Key::Odd => return Ok(Outcome::General),
-                    Key::Null if self.reads() => return Ok(Outcome::Row(None)),
-                    Key::Null => return Ok(Outcome::Written(0)),
-                }
+            Action::Select { .. } => {
+                return Ok(self.read(transaction, parameters)?.map_or(Outcome::General, Outcome::Row));
             }
+            Action::Update { key, .. } | Action::Delete { key } => match self.key(key, parameters)? {
+                Key::Some(key) => key,
+                Key::Odd => return Ok(Outcome::General),
+                Key::Null => return Ok(Outcome::Written(0)),
+            },
             Action::Insert { row } => {
                 let row: Vec<Value> = row.iter().map(|slot| slot.value(parameters)).collect::<Result<_>>()?;
                 transaction.insert_row(table, &row)?;
                 return Ok(Outcome::Written(1));
             }
         };
-        if let Action::Select { projection, .. } = &self.action {
-            return transaction.get(table, &key, projection).map(Outcome::Row);
-        }
-        let Some((locator, mut row)) = transaction.locate(table, &key)? else { return Ok(Outcome::Written(0)) };
+        let Some((locator, row)) = transaction.locate(table, &key)? else { return Ok(Outcome::Written(0)) };
         match &self.action {
             Action::Update { assignments, .. } => {
-                for (position, slot) in assignments {
-                    row[*position] = slot.value(parameters)?;
+                let mut changed = row.clone();
+                for (position, assigned) in assignments {
+                    changed[*position] = assigned.value(table.schema(), &row, transaction, settings)?;
                 }
-                transaction.update_row(table, &locator, &row)?;
+                transaction.update_row(table, &locator, &changed)?;
             }
             _ => {
                 transaction.delete(table, &[locator])?;
@@ -152,6 +176,53 @@ impl Slot {
             Slot::Cast(expr, inner) => cast_value(&inner.value(parameters)?, expr.data_type),
         }
     }
+}
+
+impl Assigned {
+    /// The value for a row of the table, which is given as it was.
+    fn value(
+        &self,
+        schema: &TableSchema,
+        row: &[Value],
+        transaction: &Transaction,
+        settings: &Settings<'_>,
+    ) -> Result<Value> {
+        let (expr, columns) = match self {
+            Assigned::Slot(slot) => return slot.value(settings.parameters),
+            Assigned::Computed { expr, columns } => (expr, columns),
+        };
+        let vector = |at: &usize| Arc::new(Vector::from_values(schema.columns[*at].data_type, [&row[*at]]));
+        let batch = Batch::new(columns.iter().map(vector).collect(), 1);
+        Ok(evaluate(expr, &batch, &Session::context(transaction, settings))?.value(0))
+    }
+}
+
+fn assigned(expr: &Expr, projection: &[usize]) -> Option<Assigned> {
+    if let Some(slot) = slot(expr) {
+        return Some(Assigned::Slot(slot));
+    }
+    let (mut expr, mut columns) = (expr.clone(), Vec::new());
+    gather_columns(&mut expr, projection, &mut columns)?;
+    Some(Assigned::Computed { expr, columns })
+}
+
+/// Lists the columns of the table that an expression over a scan reads, and makes it read them by their place in the
+/// list. `None` when it needs more than a row.
+fn gather_columns(expr: &mut Expr, projection: &[usize], columns: &mut Vec<usize>) -> Option<()> {
+    match &mut expr.kind {
+        ExprKind::Column(at) => {
+            let position = *projection.get(*at)?;
+            *at = columns.iter().position(|known| *known == position).unwrap_or_else(|| {
+                columns.push(position);
+                columns.len() - 1
+            });
+        }
+        ExprKind::Subquery(_) | ExprKind::Outer { .. } => return None,
+        _ => {}
+    }
+    let mut complete = Some(());
+    expr.for_each_child_mut(&mut |child| complete = complete.and(gather_columns(child, projection, columns)));
+    complete
 }
 
 fn slot(expr: &Expr) -> Option<Slot> {

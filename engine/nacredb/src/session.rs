@@ -318,10 +318,7 @@ impl Session {
         let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else { return Ok(None) };
         match &mut self.transaction {
             None => point.read_newest(&self.db.0.store, parameters),
-            Some(transaction) => match point.run(transaction, parameters)? {
-                Outcome::Row(row) => Ok(Some(row)),
-                _ => Ok(None),
-            },
+            Some(transaction) => point.read(transaction, parameters),
         }
     }
 
@@ -479,13 +476,6 @@ impl Session {
         parameters: &[Value],
         direct: bool,
     ) -> Result<QueryResult> {
-        if let Some(point) = work.point {
-            match point.run(transaction, parameters)? {
-                Outcome::Row(row) => return Ok(one_row(work.statement, row)),
-                Outcome::Written(rows) => return Ok(statement::written(rows)),
-                Outcome::General => {}
-            }
-        }
         let statistics = Statistics::default();
         let cancel = self.cancel.clone();
         let cancelled = move || cancel.load(Ordering::Relaxed);
@@ -499,6 +489,13 @@ impl Session {
             direct,
             profile: None,
         };
+        if let Some(point) = work.point {
+            match point.run(transaction, &settings)? {
+                Outcome::Row(row) => return Ok(one_row(work.statement, row)),
+                Outcome::Written(rows) => return Ok(statement::written(rows)),
+                Outcome::General => {}
+            }
+        }
         let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics {
             rows_read: statistics.rows_read.get(),

@@ -103,6 +103,35 @@ fn writes_by_key() {
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
+/// What an assignment computes, it computes from the row as it was, wherever the row lies.
+#[test]
+fn assignments_compute_from_the_row() {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, x int, y decimal(10,2), s varchar(8))").unwrap();
+    run(&mut session, "insert into t values (1, 1, 0.50, 'a'), (2, null, 1.00, 'b')").unwrap();
+    for flushed in [false, true] {
+        if flushed {
+            run(&mut session, "optimize table t flush").unwrap();
+        }
+        let statement = "update t set y = y + x, x = case when s like 'a%' then y else -x end, s = s || ? where id = ?";
+        let update = session.prepare(statement).unwrap();
+        for id in 1..=3 {
+            let done = block_on(session.run(&update, &[text("!"), int(id)])).unwrap();
+            assert_eq!(done.rows_affected, u64::from(id < 3));
+        }
+    }
+    assert_eq!(rows(&mut session, "select * from t order by id").unwrap(), ["1|2|2.50|a!!", "2|NULL|NULL|b!!"]);
+    let failing = session.prepare("update t set x = x + 2147483647 where id = ?").unwrap();
+    assert_eq!(block_on(session.run(&failing, &[int(1)])).unwrap_err().sqlstate(), "22003");
+    let longer = session.prepare("update t set s = s || 'too long' where id = ?").unwrap();
+    let short = block_on(session.run(&longer, &[int(1)])).unwrap_err();
+    let general = run(&mut session, "update t set s = s || 'too long' where id = 1 and x = 2").unwrap_err();
+    assert_eq!((short.kind(), short.sqlstate()), (general.kind(), general.sqlstate()));
+    assert_eq!(rows(&mut session, "select x, s from t where id = 1").unwrap(), ["2|a!!"]);
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}
+
 /// A row is there in every committed state, so no read may miss it, whatever is collected meanwhile.
 #[test]
 fn a_read_without_a_snapshot_never_misses_a_row() {
