@@ -6,6 +6,7 @@
 
 use crate::bounds::extremes;
 use crate::column::ColumnSpec;
+use crate::filter;
 use crate::footer::{self, ALIGNMENT, ColumnEntry, DictionaryEntry, MAGIC};
 use crate::index_order::{self, IndexOrder};
 use crate::key_order::order_of;
@@ -138,11 +139,14 @@ impl SegmentBuilder {
             let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             added.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
+            let filter = filter::build(&sorted, self.rows);
             for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
                 let column = &self.columns[*at];
                 let spec = ColumnSpec { id: *id, ..column.spec.clone() };
                 added.push(Column { spec, blocks, raw_bytes: column.raw_bytes });
             }
+            let spec = ColumnSpec { id: index.filter, data_type: DataType::UInt16, nullable: false };
+            added.push(Column { spec, blocks: filter, raw_bytes: self.rows as u64 * 8 });
         }
         if self.indexes_only {
             self.columns.clear();

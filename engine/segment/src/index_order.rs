@@ -20,6 +20,8 @@ pub struct IndexOrder {
     pub rows: u32,
     /// Ids of the sorted columns, as many as `columns`.
     pub keys: Vec<u32>,
+    /// Id of the filter column.
+    pub filter: u32,
 }
 
 /// Row numbers in the order of some columns, and those columns in that order, in blocks.

@@ -76,6 +76,11 @@ impl Segment {
         }
     }
 
+    /// Whether the bounds of the first key column tell that a key is not there.
+    pub fn is_outside(&self, key_columns: &[usize], key: &[Value]) -> bool {
+        self.outside(key_columns, key).is_some()
+    }
+
     /// On which side of all keys this one is, if the bounds of the first key column tell.
     fn outside(&self, key_columns: &[usize], key: &[Value]) -> Option<Ordering> {
         let (column, key) = (*key_columns.first()?, key.first()?);

@@ -8,6 +8,7 @@ mod bounds;
 mod builder;
 mod cache;
 mod column;
+mod filter;
 mod footer;
 mod index_order;
 mod key_order;

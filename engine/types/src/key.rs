@@ -8,8 +8,17 @@
 use crate::bytes::Reader;
 use crate::{DataType, Error, PhysicalType, Result, Value, limits};
 
-/// Appends one value. The value must be of the type (see [`crate::Column::check`]).
+/// Appends one value. The value must be of the type (see [`crate::Column::check`]). Keys have a limit.
 pub fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
+    append(out, data_type, value)?;
+    if out.len() > limits::MAX_KEY_BYTES {
+        return Err(Error::limit(format!("key longer than {} bytes", limits::MAX_KEY_BYTES)));
+    }
+    Ok(())
+}
+
+/// The same without a limit: for keys that are stored nowhere.
+pub fn append(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
     if value.is_null() {
         out.push(0);
         return Ok(());
@@ -25,9 +34,6 @@ pub fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<(
         (PhysicalType::Bytes, Value::Text(v) | Value::Json(v)) => put_escaped(out, v.as_bytes()),
         (PhysicalType::Bytes, Value::Binary(v)) => put_escaped(out, v),
         (_, v) => return Err(mismatch(data_type, v)),
-    }
-    if out.len() > limits::MAX_KEY_BYTES {
-        return Err(Error::limit(format!("key longer than {} bytes", limits::MAX_KEY_BYTES)));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::segments::SegmentState;
 use crate::table::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Row, Visible};
-use nacre_types::hash::Set;
+use nacre_types::hash::{Set, hash_bytes};
 use nacre_types::{Result, Timestamp, key, limits};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -96,6 +96,13 @@ fn check_part(
                 report(findings, format!("{}: place {} is out of order", place(), start + at));
             }
             previous = Some((key, row));
+            let is_left_out = key::parts(key, &index.types).any(|part| part.first() == Some(&0));
+            if let Some(filter) = part.filter
+                && !is_left_out
+                && !part.file.may_have(filter, hash_bytes(key))?
+            {
+                report(findings, format!("{}: the filter leaves out row {row}", place()));
+            }
         }
     }
     Ok(())

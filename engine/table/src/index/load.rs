@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::table::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Node};
+use nacre_types::hash::hash_bytes;
 use nacre_types::{Error, ErrorKind, Result, Value, key, limits};
 use std::sync::Arc;
 
@@ -120,7 +121,7 @@ fn check_pair(table: &Table, index: &Index, old: &SegmentState, new: &SegmentSta
             Some(known) => known.binary_search(&key).is_ok(),
             None => {
                 let range = KeyRange::equal(key::decode(&key, &index.types)?);
-                rows_of(table, index, old, &range)?.iter().any(|row| !old.is_deleted(*row))
+                rows_of(table, index, old, &range, Some(hash_bytes(&key)))?.iter().any(|row| !old.is_deleted(*row))
             }
         };
         if is_there {
@@ -138,7 +139,7 @@ pub(crate) fn check_memory(table: &Table, files: &[SegmentState]) -> Result<()> 
             }
             let range = KeyRange::equal(key::decode(key, &index.types)?);
             for file in files {
-                let (start, end) = positions(&*part_of(index, file)?, &range)?;
+                let (start, end) = positions(&*part_of(index, file)?, &range, Some(hash_bytes(key)))?;
                 if start < end {
                     return Ok(true);
                 }

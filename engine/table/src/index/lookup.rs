@@ -12,6 +12,7 @@ use crate::table::Table;
 use crate::view::{RowLocator, TableView};
 use nacre_column::Batch;
 use nacre_rowstore::Row;
+use nacre_types::hash::hash_bytes;
 use nacre_types::{IndexId, Result, Value, key, limits};
 use roaring::RoaringBitmap;
 use std::ops::Bound;
@@ -38,6 +39,12 @@ impl KeyRange {
     /// The whole index, nulls first.
     pub fn all() -> KeyRange {
         KeyRange::equal(Vec::new())
+    }
+
+    /// The hash of the one key that it is, if it is one without nulls.
+    pub(crate) fn hash(&self, index: &Index) -> Result<Option<u64>> {
+        let is_one = self.prefix.len() == index.types.len() && !self.prefix.iter().any(Value::is_null);
+        if is_one { index.encode(&self.prefix).map(|bytes| Some(hash_bytes(&bytes))) } else { Ok(None) }
     }
 
     fn is_bounded(&self) -> bool {
@@ -258,10 +265,11 @@ impl TableView {
             memory: self.probe_memory(index, range)?,
             table: table.clone(),
         };
+        let hash = range.hash(index)?;
         for (at, view) in self.segments.iter().enumerate() {
             let (source, ascends) = match view.state.part(index.schema.id) {
                 Some(part) => {
-                    let (start, end) = positions(&part, range)?;
+                    let (start, end) = positions(&part, range, hash)?;
                     (Source::Part { part, start, end }, range.prefix.len() == index.types.len())
                 }
                 None => {
@@ -281,18 +289,30 @@ impl TableView {
 }
 
 /// Rows of a segment whose keys are in a range, in index key order, deleted ones too.
-pub(crate) fn rows_of(table: &Table, index: &Index, state: &SegmentState, range: &KeyRange) -> Result<Vec<u32>> {
+/// `hash` is the range's.
+pub(crate) fn rows_of(
+    table: &Table,
+    index: &Index,
+    state: &SegmentState,
+    range: &KeyRange,
+    hash: Option<u64>,
+) -> Result<Vec<u32>> {
     match state.part(index.schema.id) {
         Some(part) => {
-            let (start, end) = positions(&part, range)?;
+            let (start, end) = positions(&part, range, hash)?;
             part.rows(start, end - start)
         }
         None => scan(table, index, state, range),
     }
 }
 
-/// Positions of a range of keys in a part.
-pub(crate) fn positions(part: &Part, range: &KeyRange) -> Result<(usize, usize)> {
+/// Positions of a range of keys, with its hash, in a part.
+pub(crate) fn positions(part: &Part, range: &KeyRange, hash: Option<u64>) -> Result<(usize, usize)> {
+    if let Some(hash) = hash
+        && !part.may_have(&range.prefix, hash)?
+    {
+        return Ok((0, 0));
+    }
     let (begin, after_all) = range.begin();
     let mut start = part.lower(&begin)?;
     if after_all {
@@ -351,9 +371,9 @@ fn block_may_have(
         return Ok(true);
     }
     let mut low = Vec::new();
-    key::encode(&mut low, column.data_type, &zone.min)?;
+    key::append(&mut low, column.data_type, &zone.min)?;
     let mut high = Vec::new();
-    key::encode(&mut high, column.data_type, &zone.max)?;
+    key::append(&mut high, column.data_type, &zone.max)?;
     let below = successor(high).is_some_and(|above| above[..] <= *from);
     Ok(!below && to.is_none_or(|to| low[..] < *to))
 }

@@ -72,7 +72,7 @@ impl Index {
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (value, data_type) in values.iter().zip(&self.types) {
-            key::encode(&mut out, *data_type, value)?;
+            key::append(&mut out, *data_type, value)?;
         }
         Ok(out)
     }
@@ -87,7 +87,7 @@ impl Index {
                     out.push(1);
                     key::put_i64(&mut out, table.layout().i64(row, *column));
                 }
-                _ => key::encode(&mut out, *data_type, &table.layout().value(row, *column))?,
+                _ => key::append(&mut out, *data_type, &table.layout().value(row, *column))?,
             }
         }
         Ok(out)
@@ -127,7 +127,7 @@ impl Index {
                         bytes.push(1);
                         key::put_i64(&mut bytes, values[row]);
                     }
-                    _ => key::encode(&mut bytes, *data_type, &vector.value(row))?,
+                    _ => key::append(&mut bytes, *data_type, &vector.value(row))?,
                 }
             }
             keys.push(bytes);

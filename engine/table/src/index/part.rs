@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 /// Ids of columns from here on, up to those reserved at the top, belong to parts of indexes.
 const FIRST: u32 = 1 << 31;
-/// Ids that an index has: the row numbers', then those of its columns.
+/// Ids that an index has: the row numbers', then those of its columns, last that of the filter.
 const IDS: u32 = 32;
+const FILTER: u32 = IDS - 1;
 /// Above are other reserved ids.
 const END: u32 = u32::MAX - 63;
 
@@ -30,6 +31,8 @@ pub(crate) struct Part {
     pub keys: Vec<usize>,
     /// Position of the row numbers.
     pub rows: usize,
+    /// Position of the filter.
+    pub filter: Option<usize>,
 }
 
 /// The parts that are in a file.
@@ -41,7 +44,8 @@ pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
         }
         let (index, place) = ((column.id - FIRST) / IDS, (column.id - FIRST) % IDS);
         match parts.last_mut() {
-            _ if place == 0 => parts.push(Part { index, file: file.clone(), keys: Vec::new(), rows: at }),
+            _ if place == 0 => parts.push(Part { index, file: file.clone(), keys: Vec::new(), rows: at, filter: None }),
+            Some(part) if part.index == index && place == FILTER => part.filter = Some(at),
             Some(part) if part.index == index && part.keys.len() + 1 == place as usize => part.keys.push(at),
             // Of a later version: not understood, so not there.
             _ => {}
@@ -58,6 +62,7 @@ impl Index {
             columns: self.columns.clone(),
             rows,
             keys: (1..=self.columns.len() as u32).map(|n| rows + n).collect(),
+            filter: rows + FILTER,
         }
     }
 }
@@ -69,12 +74,24 @@ impl Part {
         let fits = self.keys.len() == index.types.len()
             && self.keys.iter().zip(&index.types).all(|(at, t)| columns[*at].data_type.physical() == t.physical())
             && columns[self.rows].data_type == DataType::UInt32
+            && self.filter.is_none_or(|at| columns[at].data_type == DataType::UInt16)
             && self.file.rows() == rows;
         if fits {
             return Ok(());
         }
         let name = &index.schema.name;
         Err(Error::corrupt(format!("segment {}: this is not a part of index {name}", self.file.name())))
+    }
+
+    /// Whether a key, without nulls, may be there, by its range and its filter. `hash` is of the encoded key.
+    pub fn may_have(&self, values: &[Value], hash: u64) -> Result<bool> {
+        if self.file.is_outside(&self.keys, values) {
+            return Ok(false);
+        }
+        match self.filter {
+            Some(filter) => self.file.may_have(filter, hash),
+            None => Ok(true),
+        }
     }
 
     /// The number of the row at a position in index order.

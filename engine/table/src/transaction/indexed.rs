@@ -12,6 +12,7 @@ use crate::segments::SegmentState;
 use crate::table::Table;
 use crate::view::RowLocator;
 use nacre_rowstore::{Change, LockError, Node, Owner, Row, Visible};
+use nacre_types::hash::hash_bytes;
 use nacre_types::{Error, ErrorKind, IndexId, Result, Value, key};
 use std::sync::Arc;
 
@@ -125,6 +126,7 @@ impl Transaction {
             }
         }
         let range = KeyRange::equal(values.to_vec());
+        let hash = Some(hash_bytes(index_key));
         loop {
             let list = partition.segments();
             let mut left_out = false;
@@ -133,7 +135,7 @@ impl Transaction {
                     left_out = true;
                     continue;
                 }
-                for row in rows_of(table, index, state, &range)? {
+                for row in rows_of(table, index, state, &range, hash)? {
                     self.meet_in_segment(table, index, partition, state, row, index_key, own)?;
                 }
             }
@@ -235,6 +237,7 @@ impl Transaction {
     ) -> Result<Option<(RowLocator, Vec<Value>)>> {
         let at = self.guard.at();
         let range = KeyRange::equal(values.to_vec());
+        let hash = Some(hash_bytes(index_key));
         let end = successor(index_key.to_vec());
         for partition in table.partitions() {
             let number = partition.number();
@@ -257,7 +260,7 @@ impl Transaction {
             }
             for state in partition.segments().iter().rev().filter(|state| state.exists_at(at)) {
                 let id = state.segment.id();
-                for row in rows_of(table, index, state, &range)? {
+                for row in rows_of(table, index, state, &range, hash)? {
                     if state.is_deleted_at(row, at) || self.is_hidden(table, (id, row)) {
                         continue;
                     }

@@ -370,7 +370,7 @@ impl Drop for Context {
 fn seeds() -> std::ops::Range<u64> {
     let read = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
     let first = read("NACRE_FIRST_SEED").unwrap_or(0);
-    first..first + read("NACRE_SEEDS").unwrap_or(24)
+    first..first + read("NACRE_SEEDS").unwrap_or(12)
 }
 
 #[test]
