@@ -32,7 +32,16 @@ const run = (command, list, options = {}) =>
   spawnSync(command, list, { cwd: path.join(root, 'tests/fuzz'), stdio: 'inherit', ...options });
 
 if (!fs.existsSync(path.join(tools, 'bin', 'cargo-fuzz'))) {
-  const installed = run('cargo', ['install', '-q', 'cargo-fuzz', '--version', CARGO_FUZZ, '--locked', '--root', tools]);
+  const installed = run('cargo', [
+    'install',
+    '-q',
+    'cargo-fuzz',
+    '--version',
+    CARGO_FUZZ,
+    '--locked',
+    '--root',
+    tools,
+  ]);
   if (installed.status !== 0) {
     process.exit(1);
   }

@@ -150,7 +150,9 @@ async function sqllogictest() {
 async function rust() {
   await step('cargo test', () => cargoTest([]));
   await step('model checks', () => cargoTest(MODELS));
-  await step('planted bugs', () => cargoTest(['-p', 'nacre-sim', '--features', 'plant', '--test', 'planted']));
+  await step('planted bugs', () =>
+    cargoTest(['-p', 'nacre-sim', '--features', 'plant', '--test', 'planted']),
+  );
   await step('sqllogictest', sqllogictest);
 }
 

@@ -14,7 +14,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType as ArrowType, Field as ArrowField, Schema, SchemaRef, TimeUnit};
 use nacre_column::{Batch, Bitmap, Values, Vector, VectorBuilder};
 use nacre_sql::Field;
-use nacre_types::{DataType, Error, Interval, Result, TableSchema};
+use nacre_types::{DataType, Error, Interval, Result, TableSchema, Value};
 use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -224,6 +224,9 @@ pub fn batch_from_arrow(batch: &RecordBatch, table: &TableSchema) -> Result<Batc
 /// An Arrow array as a vector of a data type.
 pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector> {
     use arrow_array::cast::AsArray;
+    if *array.data_type() == ArrowType::Null {
+        return Ok(Vector::constant(data_type, &Value::Null, array.len()));
+    }
     let validity = array.logical_nulls().map(|nulls| {
         let mut bitmap = Bitmap::filled(nulls.len(), true);
         (0..nulls.len()).filter(|row| nulls.is_null(*row)).for_each(|row| bitmap.set(row, false));

@@ -20,7 +20,7 @@ use nacre_column::{Batch, Vector};
 use nacre_log::Lsn;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, Timestamp, Value, limits};
+use nacre_types::{Error, Result, Timestamp, Value, limits};
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -247,6 +247,11 @@ impl Merge {
                 source.at += 1;
             }
             let exhausted = source.at == source.keys.len();
+            if !exhausted && self.picks.len() < room && bound.as_deref() == source.key() {
+                let (table, partition) = (&self.table.schema().name, self.partition);
+                let what = format!("table {table}, partition {partition}: two segments hold the same key");
+                return Err(Error::corrupt(what));
+            }
             if exhausted || self.picks.len() == room {
                 // Picks refer to the sources' current blocks, so they go before a block is replaced.
                 push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);

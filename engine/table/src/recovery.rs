@@ -10,7 +10,7 @@ use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_part
 use crate::table::Table;
 use nacre_host::Host;
 use nacre_log::Log;
-use nacre_rowstore::{Change, Version};
+use nacre_rowstore::{Change, Node, Version};
 use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::Map;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
@@ -234,7 +234,7 @@ impl Replay {
         for operation in operations {
             match operation {
                 Operation::Put { place, key, row } => self.partition(place)?.put(&key, commit, row)?,
-                Operation::Delete { place, key } => self.partition(place)?.remove(&key, commit),
+                Operation::Delete { place, key } => self.partition(place)?.remove(&key, commit)?,
                 Operation::Move { place, segment, row, key, data } => {
                     let mut replayed = self.partition(place)?;
                     replayed.segment(segment)?.insert(row);
@@ -242,6 +242,9 @@ impl Replay {
                 }
                 Operation::Flush { place, upto, segments, except } => {
                     self.see_segments(&segments);
+                    if upto >= commit {
+                        return Err(Error::corrupt(format!("log: commit {commit} flushes rows up to commit {upto}")));
+                    }
                     self.partition(place)?.flush(commit, upto, segments, &except);
                 }
                 Operation::AddSegments { place, segments } => {
@@ -308,6 +311,14 @@ impl Replay {
     }
 }
 
+/// Refuses the same key twice in one record: a move and a write cannot share a commit.
+fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
+    match node.newest() {
+        Some(newest) if newest.commit >= commit => Err(Error::corrupt("log: a key is written twice in one commit")),
+        _ => Ok(()),
+    }
+}
+
 impl ReplayedPartition<'_> {
     fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
         let name = &self.table.schema().name;
@@ -330,20 +341,19 @@ impl ReplayedPartition<'_> {
             self.partition.saw_row_number(*number as u64);
         }
         let node = self.partition.rowstore.get_or_insert(key);
-        if node.newest().is_some_and(|v| v.commit >= commit) {
-            // The same key twice in one record: a move and a write cannot share a commit.
-            return Err(Error::corrupt("log: a key is written twice in one commit"));
-        }
+        is_later(&node, commit)?;
         node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
         self.partition.rowstore.collect(&node, commit);
         Ok(())
     }
 
-    fn remove(&mut self, key: &[u8], commit: Timestamp) {
+    fn remove(&mut self, key: &[u8], commit: Timestamp) -> Result<()> {
         if let Some(node) = self.partition.rowstore.get(key) {
+            is_later(&node, commit)?;
             node.push_version(Version { commit, content: commit, change: Change::Delete });
             self.partition.rowstore.collect(&node, commit);
         }
+        Ok(())
     }
 
     fn flush(&mut self, commit: Timestamp, upto: Timestamp, segments: Vec<NewSegment>, except: &[Vec<u8>]) {

@@ -26,7 +26,8 @@ pub fn run(input: &[u8]) {
     subject.check();
 }
 
-fn allowed(error: &nacredb::Error) {
+/// Errors that a file may lead to; without columns there is no table.
+pub fn allowed(error: &nacredb::Error) {
     let kinds =
         [ErrorKind::Corrupt, ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::Type, ErrorKind::AlreadyExists];
     let kinds = [&kinds[..], &[ErrorKind::Syntax, ErrorKind::NotFound, ErrorKind::Constraint]].concat();

@@ -6,8 +6,12 @@
 use nacre_fuzz::{TARGETS, Target, generated, target};
 use std::path::Path;
 
-/// Generated cases of each target.
-const CASES: u64 = 150;
+/// Generated cases of each target: the first 150, or those that `NACRE_FUZZ_CASES=FROM..TO` names.
+fn cases() -> std::ops::Range<u64> {
+    let wish = std::env::var("NACRE_FUZZ_CASES").unwrap_or_default();
+    let (from, to) = wish.split_once("..").unwrap_or(("0", "150"));
+    from.parse().unwrap()..to.parse().unwrap()
+}
 
 fn run(name: &str) {
     let target: &Target = target(name).expect("there is such a target");
@@ -18,7 +22,7 @@ fn run(name: &str) {
         println!("{}", path.display());
         (target.run)(&std::fs::read(&path).unwrap());
     }
-    for seed in 0..CASES {
+    for seed in cases() {
         println!("generated case {seed}");
         (target.run)(&generated(seed, target.max_bytes));
     }

@@ -297,6 +297,8 @@ impl Binder<'_> {
             return Ok(Expr::literal(value, t));
         }
         let (expr, result) = match t {
+            // Nothing but nulls.
+            DataType::Null => return Ok(expr),
             DataType::UInt64 => (
                 cast(expr, DataType::Decimal { precision: 20, scale: 0 })?,
                 DataType::Decimal { precision: 20, scale: 0 },
