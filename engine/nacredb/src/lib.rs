@@ -19,6 +19,7 @@ mod session;
 mod statement;
 mod upsert;
 mod wait;
+mod write;
 
 pub use appender::Appender;
 pub use database::{Budget, Database, Options};

@@ -7,18 +7,13 @@ use crate::database::Database;
 use crate::profile;
 use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
-use crate::upsert;
+use crate::write;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Profile, Statistics, Step, Threads, build, build_locating, evaluate};
-use nacre_sql::{Expr, Field, Plan, Statement, explain};
-use nacre_table::{OnDuplicate, RowLocator, Store, Table, Transaction};
+use nacre_exec::{Context, Profile, Statistics, Step, Threads, build, build_locating};
+use nacre_sql::{Field, Plan, Statement, explain};
+use nacre_table::{RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
 use std::sync::Arc;
-
-/// Rows of one statement that are moved out of segments in one commit, about.
-const MOVED_TOGETHER: usize = 1 << 16;
-/// An `INSERT` of its own transaction that has so many rows writes segments, not the rowstore.
-const DIRECT_ROWS: usize = 1 << 16;
 
 /// What a statement is run with, beside its transaction.
 #[derive(Clone, Copy)]
@@ -40,6 +35,7 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
     match statement {
         Statement::Query(plan) | Statement::Lock { output: plan, .. } => plan.fields(),
         Statement::Explain(_) => vec![explain_field()],
+        Statement::Returning { fields, .. } => fields.clone(),
         Statement::Profile(_) => profile::fields(),
         _ => Vec::new(),
     }
@@ -47,11 +43,18 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Delete, Insert, Lock, Profile, Update, Upsert};
-    if let Profile(inner) = statement {
-        return writes(inner);
+    use Statement::{Change, Delete, Insert, Lock, Profile, Returning, Update, Upsert};
+    match statement {
+        Profile(inner) => writes(inner),
+        Insert { .. }
+        | Upsert { .. }
+        | Update { .. }
+        | Delete { .. }
+        | Change { .. }
+        | Returning { .. }
+        | Lock { .. } => true,
+        _ => false,
     }
-    matches!(statement, Insert { .. } | Upsert { .. } | Update { .. } | Delete { .. } | Lock { .. })
 }
 
 /// How messages call a statement.
@@ -92,22 +95,17 @@ pub(crate) fn run(
             // Whoever holds the rows' locks sees them newest: the snapshot has just been found to be that.
             query(output, &Session::context(transaction, settings))
         }
-        Statement::Insert { table, source } => insert(transaction, table, source, settings),
-        Statement::Upsert { table, source, on_duplicate } => {
-            let batches = collect(source, &Session::context(transaction, settings))?;
-            let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
-            upsert::run(transaction, table, &batches, on_duplicate, settings).map(written)
-        }
-        Statement::Update { table, input, assignments } => update(transaction, table, input, assignments, settings),
-        Statement::Delete { table, input } => {
-            let found = locate(input, &Session::context(transaction, settings))?;
-            let target = transaction.table_of(table)?;
-            lock_together(transaction, &target, &found)?;
-            let mut affected = 0;
-            for (_, locators) in &found {
-                affected += transaction.delete(&target, locators)?;
-            }
-            Ok(written(affected))
+        Statement::Insert { .. }
+        | Statement::Upsert { .. }
+        | Statement::Update { .. }
+        | Statement::Delete { .. }
+        | Statement::Change { .. } => write::run(transaction, statement, settings, None).map(written),
+        Statement::Returning { statement, exprs, fields } => {
+            let mut rows = Vec::new();
+            let rows_affected = write::run(transaction, statement, settings, Some(&mut rows))?;
+            let batches = write::project(&rows, exprs, &Session::context(transaction, settings))?;
+            let columns = fields.clone();
+            Ok(QueryResult { columns, batches, rows_affected, ..QueryResult::new(ResultKind::Query) })
         }
         Statement::Profile(inner) => profile::run(transaction, inner, settings),
         Statement::Explain(inner) => {
@@ -131,48 +129,8 @@ pub(crate) fn written(rows_affected: u64) -> QueryResult {
     QueryResult { rows_affected, ..QueryResult::new(ResultKind::Write) }
 }
 
-/// Few rows go into the rowstore, under locks; many go straight into segments, which is a bulk load with its rules.
-fn insert(
-    transaction: &mut Transaction,
-    table: &Arc<TableSchema>,
-    source: &Plan,
-    settings: &Settings<'_>,
-) -> Result<QueryResult> {
-    let target = transaction.table_of(table)?;
-    let context = Session::context(transaction, settings);
-    let mut operator = build(source, &context)?;
-    let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
-    let mut load = None;
-    loop {
-        let batch = match operator.next(&context)? {
-            Step::Batch(batch) => in_table_types(&batch.compact(), table),
-            Step::Done => break,
-            _ => return Err(Error::unsupported("waiting for remote bytes")),
-        };
-        rows += batch.rows;
-        bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
-        batches.push(batch);
-        if settings.direct && rows >= DIRECT_ROWS {
-            let begin = || transaction.store().bulk_load(&target, OnDuplicate::Error);
-            let load = load.get_or_insert_with(begin);
-            batches.drain(..).try_for_each(|batch| load.append(&batch))?;
-            bytes = 0;
-        }
-        check_memory(bytes, &context)?;
-    }
-    drop(operator);
-    if let Some(load) = load {
-        return load.finish().map(written);
-    }
-    let mut affected = 0;
-    for batch in &batches {
-        affected += transaction.insert(&target, batch)?;
-    }
-    Ok(written(affected))
-}
-
 /// All rows of a plan.
-fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
+pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
     let mut operator = build(plan, context)?;
     let mut batches = Vec::new();
     let mut bytes = 0usize;
@@ -190,7 +148,7 @@ fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
     }
 }
 
-fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
+pub(crate) fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
     if bytes > context.memory_limit {
         return Err(Error::limit(format!(
             "the result needs more than the memory limit of {} bytes",
@@ -202,7 +160,7 @@ fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
 }
 
 /// All rows of a target table that a plan yields, and where they are.
-fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocator>)>> {
+pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocator>)>> {
     let mut operator = build_locating(plan, context)?;
     let mut found = Vec::new();
     let mut bytes = 0usize;
@@ -212,79 +170,6 @@ fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocat
         found.push((batch, locators));
     }
     Ok(found)
-}
-
-/// Vectors under the table's own column types: a text column's limit, say, is not part of an expression's type.
-fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
-    let columns = batch.columns.iter().zip(&table.columns);
-    let columns = columns
-        .map(|(vector, column)| {
-            let same = vector.data_type() == column.data_type;
-            let fits = vector.data_type().physical() == column.data_type.physical();
-            if same || !fits { vector.clone() } else { Arc::new((**vector).clone().with_type(column.data_type)) }
-        })
-        .collect();
-    Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
-}
-
-/// Locks the rows of several batches at once, so that those in segments are moved in few commits.
-fn lock_together(
-    transaction: &mut Transaction,
-    table: &Arc<Table>,
-    batches: &[(Batch, Vec<RowLocator>)],
-) -> Result<()> {
-    if batches.len() < 2 {
-        return Ok(());
-    }
-    let mut together: Vec<RowLocator> = Vec::new();
-    for (at, (_, locators)) in batches.iter().enumerate() {
-        together.extend_from_slice(locators);
-        if together.len() >= MOVED_TOGETHER || at + 1 == batches.len() {
-            transaction.lock(table, &together)?;
-            together.clear();
-        }
-    }
-    Ok(())
-}
-
-fn update(
-    transaction: &mut Transaction,
-    table: &Arc<TableSchema>,
-    input: &Plan,
-    assignments: &[(usize, Expr)],
-    settings: &Settings<'_>,
-) -> Result<QueryResult> {
-    let context = Session::context(transaction, settings);
-    let mut changes = Vec::new();
-    for (batch, locators) in locate(input, &context)? {
-        let mut columns = batch.columns.clone();
-        for (position, expr) in assignments {
-            columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
-        }
-        let rows = batch.rows;
-        changes.push((in_table_types(&Batch::new(columns, rows), table), locators));
-    }
-    let target = transaction.table_of(table)?;
-    lock_together(transaction, &target, &changes)?;
-    let rekeys = table
-        .primary_key
-        .as_ref()
-        .is_some_and(|key| assignments.iter().any(|(position, _)| key.columns.contains(position)));
-    let mut affected = 0;
-    if rekeys {
-        // Every old key goes before the first new one comes, so that `set id = id + 1` works.
-        for (_, locators) in &changes {
-            transaction.delete(&target, locators)?;
-        }
-        for (rows, _) in &changes {
-            affected += transaction.insert(&target, rows)?;
-        }
-    } else {
-        for (rows, locators) in &changes {
-            affected += transaction.update(&target, locators, rows)?;
-        }
-    }
-    Ok(written(affected))
 }
 
 /// The newest version of a table, if it is the one a statement was bound to; else `conflict`.

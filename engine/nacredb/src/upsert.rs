@@ -18,6 +18,19 @@ const CHUNK_ROWS: usize = 2_048;
 
 type Row = Vec<Value>;
 
+/// Rows as they were written, if somebody wants them.
+struct Written<'a> {
+    rows: Option<&'a mut Vec<Row>>,
+}
+
+impl Written<'_> {
+    fn add(&mut self, row: impl FnOnce() -> Row) {
+        if let Some(rows) = &mut self.rows {
+            rows.push(row());
+        }
+    }
+}
+
 /// A row to insert, and the one that has its key.
 struct Proposed {
     new: Row,
@@ -31,20 +44,25 @@ pub(crate) fn run(
     batches: &[Batch],
     on_duplicate: &OnDuplicateKey,
     settings: &Settings<'_>,
+    returned: Option<&mut Vec<Row>>,
 ) -> Result<u64> {
+    let mut written = Written { rows: returned };
     let table = transaction.table_of(schema)?;
     let mut affected = 0;
     let Some(key_columns) = schema.primary_key.as_ref().map(|key| key.columns.as_slice()) else {
         // Nothing can be taken.
         for batch in batches {
             affected += transaction.insert(&table, batch)?;
+            for row in 0..batch.rows {
+                written.add(|| batch.columns.iter().map(|c| c.value(row)).collect());
+            }
         }
         return Ok(affected);
     };
     let mut chunk: Vec<Proposed> = Vec::new();
     let mut keys: Set<Vec<u8>> = Set::default();
     let mut write = |transaction: &mut Transaction, chunk: &mut Vec<Proposed>| -> Result<()> {
-        affected += write_chunk(transaction, &table, chunk, on_duplicate, settings)?;
+        affected += write_chunk(transaction, &table, chunk, on_duplicate, settings, &mut written)?;
         chunk.clear();
         Ok(())
     };
@@ -79,6 +97,7 @@ fn write_chunk(
     chunk: &mut Vec<Proposed>,
     on_duplicate: &OnDuplicateKey,
     settings: &Settings<'_>,
+    written: &mut Written<'_>,
 ) -> Result<u64> {
     let mut affected = 0;
     let mut taken: Vec<(RowLocator, Row, Row)> = Vec::new();
@@ -86,6 +105,7 @@ fn write_chunk(
         match proposed.old {
             None => {
                 transaction.insert_absent(table, &proposed.new)?;
+                written.add(|| proposed.new);
                 affected += 1;
             }
             Some((locator, old)) => taken.push((locator, old, proposed.new)),
@@ -99,11 +119,12 @@ fn write_chunk(
         OnDuplicateKey::Replace => {
             for (locator, _, new) in &taken {
                 transaction.update_row(table, locator, new)?;
+                written.add(|| new.clone());
             }
             Ok(affected + taken.len() as u64)
         }
         OnDuplicateKey::Update { assignments, filter } => {
-            Ok(affected + update(transaction, table, &taken, assignments, filter.as_ref(), settings)?)
+            Ok(affected + update(transaction, table, &taken, assignments, filter.as_ref(), settings, written)?)
         }
     }
 }
@@ -116,6 +137,7 @@ fn update(
     assignments: &[(usize, Expr)],
     filter: Option<&Expr>,
     settings: &Settings<'_>,
+    written: &mut Written<'_>,
 ) -> Result<u64> {
     let schema = table.schema().clone();
     let mut chosen: Vec<usize> = (0..taken.len()).collect();
@@ -140,6 +162,7 @@ fn update(
         for (at, vector) in &values {
             row[*at] = vector.value(position);
         }
+        written.add(|| row.clone());
         if rekeys {
             // All old keys go before any new one comes.
             schema.check_row(&row)?;

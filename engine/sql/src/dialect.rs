@@ -2,7 +2,7 @@
 //! Only lexical and grammatical choices live here; what a statement means is the binder's business.
 
 use sqlparser::ast::{
-    BinaryOperator, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    BinaryOperator, Delete, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement, UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
@@ -72,6 +72,12 @@ impl Dialect for NacreDialect {
     fn supports_constraint_keyword_without_name(&self) -> bool {
         true
     }
+    fn supports_update_order_by(&self) -> bool {
+        true
+    }
+    fn supports_insert_set(&self) -> bool {
+        true
+    }
     fn supports_order_by_all(&self) -> bool {
         false
     }
@@ -102,6 +108,14 @@ impl Dialect for NacreDialect {
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
         if parser.parse_keyword(Keyword::OPTIMIZE) {
             return Some(optimize_table(parser));
+        }
+        if let Some(table) = deleted_from(parser) {
+            let token = parser.next_token();
+            parser.next_token();
+            return Some(parser.parse_delete(token).map(|statement| match statement {
+                Statement::Delete(delete) => Statement::Delete(Delete { tables: vec![table], ..delete }),
+                other => other,
+            }));
         }
         let profiles = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("profile"));
         profiles.then(|| profile(parser))
@@ -153,6 +167,19 @@ fn profile(parser: &mut Parser) -> Result<Statement, ParserError> {
         format: None,
         options: None,
     })
+}
+
+/// The table of MySQL's `DELETE t FROM t JOIN u …`, if that is what comes.
+fn deleted_from(parser: &Parser) -> Option<ObjectName> {
+    let [delete, table, from] = parser.peek_tokens_ref();
+    match (&delete.token, &table.token, &from.token) {
+        (Token::Word(delete), Token::Word(table), Token::Word(from))
+            if delete.keyword == Keyword::DELETE && table.keyword != Keyword::FROM && from.keyword == Keyword::FROM =>
+        {
+            Some(ObjectName(vec![ObjectNamePart::Identifier(Ident::new(table.value.clone()))]))
+        }
+        _ => None,
+    }
 }
 
 fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {

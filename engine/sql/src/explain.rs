@@ -64,6 +64,18 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             lines.push(format!("Delete {}", table.name));
             plan_lines(input, 1, &mut lines);
         }
+        Statement::Change { table, target, matches, columns, .. } => {
+            lines.push(match columns {
+                Some(columns) => {
+                    let names = columns.iter().map(|at| table.columns[*at].name.clone());
+                    format!("Update {} set {} of matches", table.name, joined(names))
+                }
+                None => format!("Delete {} of matches", table.name),
+            });
+            plan_lines(target, 1, &mut lines);
+            plan_lines(matches, 1, &mut lines);
+        }
+        Statement::Returning { statement, .. } => return explain_nodes(statement),
         Statement::Lock { table, input, output } => {
             lines.push(format!("Lock {}", table.name));
             plan_lines(input, 1, &mut lines);

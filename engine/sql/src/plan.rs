@@ -438,6 +438,30 @@ pub enum Statement {
         /// Rows to delete.
         input: Plan,
     },
+    /// `UPDATE` or `DELETE` that looks beyond the row it changes.
+    Change {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Its rows that may change: scans it (all columns in table order) under conditions of its own.
+        target: Plan,
+        /// Of the `Given` in `matches`: the rows of `target`, each followed by its number, from zero.
+        rows: u32,
+        /// A row's number, new values of `columns`, then what `RETURNING` sees beside the row. A row that comes
+        /// several times is changed once, as it came first.
+        matches: Plan,
+        /// Columns that get new values; none: the rows are deleted.
+        columns: Option<Vec<usize>>,
+    },
+    /// A statement that writes, and what it answers of each row: expressions over the row as it was written, or
+    /// deleted, and what `Change` has beside it.
+    Returning {
+        /// `Insert`, `Upsert`, `Update`, `Delete` or `Change`.
+        statement: Box<Statement>,
+        /// Over the row.
+        exprs: Vec<Expr>,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
     /// `SELECT … FOR UPDATE`: locks every row of `input`, then returns the rows of `output`.
     Lock {
         /// Table whose rows are locked.
@@ -555,20 +579,14 @@ impl Statement {
         match self {
             Statement::Query(plan)
             | Statement::Insert { source: plan, .. }
+            | Statement::Upsert { source: plan, .. }
             | Statement::CreateTableAs { source: plan, .. }
             | Statement::Update { input: plan, .. }
             | Statement::Delete { input: plan, .. } => vec![plan],
             Statement::Lock { input, output, .. } => vec![input, output],
+            Statement::Change { target, matches, .. } => vec![target, matches],
+            Statement::Returning { statement, .. } => statement.plans_mut(),
             Statement::Explain(inner) | Statement::Profile(inner) => inner.plans_mut(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Expressions over the rows of its one plan.
-    pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
-        match self {
-            Statement::Update { assignments, .. } => assignments.iter_mut().map(|(_, e)| e).collect(),
-            Statement::Explain(inner) | Statement::Profile(inner) => inner.exprs_mut(),
             _ => Vec::new(),
         }
     }

@@ -42,8 +42,6 @@ impl<'a> Binder<'a> {
         let feature = match &insert.on {
             Some(_) if insert.or.is_some() || insert.replace_into || insert.ignore => Some("this form of INSERT"),
             None if insert.insert_alias.is_some() => Some("this form of INSERT"),
-            _ if insert.returning.is_some() => Some("RETURNING"),
-            _ if !insert.assignments.is_empty() => Some("INSERT … SET"),
             _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
             _ => None,
         };
@@ -66,6 +64,12 @@ impl<'a> Binder<'a> {
         if insert.columns.is_empty() {
             targets = (0..table.columns.len()).collect();
         }
+        if !insert.assignments.is_empty() {
+            let (targets, values) = super::change::set_as_values(&table, &insert.assignments)?;
+            let row = self.inserted_row(&table, &targets, values)?;
+            let source = Plan::Values { fields: table_fields(&table), rows: vec![row] };
+            return self.written(insert, table, source);
+        }
         let Some(source) = &insert.source else {
             // DEFAULT VALUES
             let rows = vec![table.columns.iter().map(default_of).collect()];
@@ -84,35 +88,39 @@ impl<'a> Binder<'a> {
     }
 
     fn insert_values(&mut self, table: &TableSchema, targets: &[usize], values: &'a ast::Values) -> Result<Plan> {
-        let scope = Scope::default();
-        let mut env = Env::new(&scope, "VALUES");
-        let in_order = targets.iter().copied().eq(0..table.columns.len());
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
-            let row = &row.content;
-            if row.len() != targets.len() {
-                let at = row.first().and_then(place);
-                return Err(count_error(targets.len(), row.len()).at(at));
-            }
-            let mut out: Vec<Expr> =
-                if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
-            for (ast, target) in row.iter().zip(targets) {
-                let column = &table.columns[*target];
-                let expr = if is_default(ast) {
-                    default_of(column)
-                } else {
-                    let expr = self.expr(ast, &mut env)?;
-                    self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(ast)))?
-                };
-                if in_order {
-                    out.push(expr);
-                } else if let Some(slot) = out.get_mut(*target) {
-                    *slot = expr;
-                }
-            }
-            rows.push(out);
+            rows.push(self.inserted_row(table, targets, row.content.iter().collect())?);
         }
         Ok(Plan::Values { fields: table_fields(table), rows })
+    }
+
+    /// One row of values for some columns, in table order.
+    fn inserted_row(&mut self, table: &TableSchema, targets: &[usize], row: Vec<&'a ast::Expr>) -> Result<Vec<Expr>> {
+        let scope = Scope::default();
+        let mut env = Env::new(&scope, "VALUES");
+        if row.len() != targets.len() {
+            let at = row.first().and_then(|e| place(e));
+            return Err(count_error(targets.len(), row.len()).at(at));
+        }
+        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        let mut out: Vec<Expr> =
+            if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
+        for (ast, target) in row.into_iter().zip(targets) {
+            let column = &table.columns[*target];
+            let expr = if is_default(ast) {
+                default_of(column)
+            } else {
+                let expr = self.expr(ast, &mut env)?;
+                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(ast)))?
+            };
+            if in_order {
+                out.push(expr);
+            } else if let Some(slot) = out.get_mut(*target) {
+                *slot = expr;
+            }
+        }
+        Ok(out)
     }
 
     fn insert_query(&mut self, table: &TableSchema, targets: &[usize], query: &'a ast::Query) -> Result<Plan> {
@@ -129,27 +137,6 @@ impl<'a> Binder<'a> {
         Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
     }
 
-    pub(crate) fn update(&mut self, update: &'a ast::Update) -> Result<Statement> {
-        let feature = if update.from.is_some() || !update.table.joins.is_empty() {
-            "UPDATE of a join"
-        } else if update.returning.is_some() {
-            "RETURNING"
-        } else if update.or.is_some() {
-            "UPDATE OR …"
-        } else if !update.order_by.is_empty() || update.limit.is_some() {
-            "UPDATE with ORDER BY or LIMIT"
-        } else {
-            ""
-        };
-        if !feature.is_empty() {
-            return Err(unsupported(feature));
-        }
-        let (table, scope, input) = self.target(&update.table.relation)?;
-        let input = self.filtered(input, &scope, update.selection.as_ref())?;
-        let assignments = self.assignments(&table, &scope, &update.assignments)?;
-        Ok(Statement::Update { table, input, assignments })
-    }
-
     /// `SET` lists.
     pub(super) fn assignments(
         &mut self,
@@ -158,47 +145,20 @@ impl<'a> Binder<'a> {
         list: &'a [ast::Assignment],
     ) -> Result<Vec<(usize, Expr)>> {
         let mut assignments: Vec<(usize, Expr)> = Vec::new();
-        for assignment in list {
-            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return Err(unsupported("assignment to a row of columns"));
-            };
-            let (at, _) = column_position(table, name)?;
+        for (at, value) in super::change::single_assignments(table, list)? {
             let column = &table.columns[at];
-            let expr = if is_default(&assignment.value) {
+            let expr = if is_default(value) {
                 default_of(column)
             } else {
                 let mut env = Env::new(scope, "SET");
-                let expr = self.expr(&assignment.value, &mut env)?;
-                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(&assignment.value)))?
+                let expr = self.expr(value, &mut env)?;
+                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(value)))?
             };
             // Of several assignments to a column the last one counts.
             assignments.retain(|(known, _)| *known != at);
             assignments.push((at, expr));
         }
         Ok(assignments)
-    }
-
-    pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
-        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
-        let feature = if delete.using.is_some() || !delete.tables.is_empty() || from.len() > 1 {
-            "DELETE of a join"
-        } else if delete.returning.is_some() {
-            "RETURNING"
-        } else if !delete.order_by.is_empty() || delete.limit.is_some() {
-            "DELETE with ORDER BY or LIMIT"
-        } else {
-            ""
-        };
-        if !feature.is_empty() {
-            return Err(unsupported(feature));
-        }
-        let [from] = from.as_slice() else { return Err(Error::syntax("DELETE needs a table")) };
-        if !from.joins.is_empty() {
-            return Err(unsupported("DELETE of a join"));
-        }
-        let (table, scope, input) = self.target(&from.relation)?;
-        let input = self.filtered(input, &scope, delete.selection.as_ref())?;
-        Ok(Statement::Delete { table, input })
     }
 
     /// The table whose rows a statement writes or locks, all its columns in order.

@@ -17,7 +17,16 @@ pub(crate) struct Lateral {
 impl<'a> Binder<'a> {
     /// The whole clause; nothing at all is one row without columns.
     pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
-        let mut all: Option<(Plan, Scope)> = None;
+        let all = self.beside(None, tables)?;
+        Ok(all.unwrap_or_else(|| (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())))
+    }
+
+    /// Tables beside those there are.
+    pub(crate) fn beside(
+        &mut self,
+        mut all: Option<(Plan, Scope)>,
+        tables: &'a [ast::TableWithJoins],
+    ) -> Result<Option<(Plan, Scope)>> {
         for table in tables {
             all = Some(match all {
                 None => self.table_with_joins(table)?,
@@ -31,12 +40,17 @@ impl<'a> Binder<'a> {
                 }
             });
         }
-        Ok(all.unwrap_or_else(|| (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())))
+        Ok(all)
     }
 
     pub(crate) fn table_with_joins(&mut self, table: &'a ast::TableWithJoins) -> Result<(Plan, Scope)> {
-        let mut left = self.nested(|b| b.factor(&table.relation))?;
-        for join in &table.joins {
+        let left = self.nested(|b| b.factor(&table.relation))?;
+        self.joined(left, &table.joins)
+    }
+
+    /// A table with what is joined to it.
+    pub(crate) fn joined(&mut self, mut left: (Plan, Scope), joins: &'a [ast::Join]) -> Result<(Plan, Scope)> {
+        for join in joins {
             let right = self.nested(|b| b.factor_beside(&join.relation, &left.1))?;
             let (kind, constraint) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),

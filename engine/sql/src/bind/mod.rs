@@ -7,6 +7,7 @@
 mod aggregate;
 mod alter;
 mod builtin;
+mod change;
 mod ddl;
 mod dml;
 mod expr;
@@ -154,6 +155,7 @@ impl<'a> Binder<'a> {
         use ast::Statement as S;
         match statement {
             S::Query(query) if !query.locks.is_empty() => self.locking_query(query),
+            S::Query(query) if is_write(&query.body) => self.write_with(query),
             S::Query(query) => Ok(Statement::Query(self.query(query)?)),
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
@@ -190,6 +192,8 @@ impl<'a> Binder<'a> {
                     | Statement::Insert { .. }
                     | Statement::Upsert { .. }
                     | Statement::Update { .. }
+                    | Statement::Change { .. }
+                    | Statement::Returning { .. }
                     | Statement::Delete { .. } => Ok(Statement::Profile(inner)),
                     _ => Err(unsupported("PROFILE of a statement that neither reads nor writes rows")),
                 }
@@ -208,6 +212,21 @@ impl<'a> Binder<'a> {
             S::ShowVariable { variable } => self.show_words(variable),
             _ => Err(unsupported(statement_name(statement))),
         }
+    }
+
+    /// `WITH … INSERT`, `UPDATE` or `DELETE`.
+    fn write_with(&mut self, query: &'a ast::Query) -> Result<Statement> {
+        use ast::SetExpr::{Delete, Insert, Update};
+        let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref() else {
+            return Err(unsupported("a data-modifying statement as a query"));
+        };
+        let outer = self.ctes.len();
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let statement = self.nested(|b| b.statement(statement));
+        self.ctes.truncate(outer);
+        statement
     }
 
     /// A number not used before in this statement.
@@ -276,6 +295,10 @@ impl<'a> Binder<'a> {
             _ => expr,
         }
     }
+}
+
+fn is_write(body: &ast::SetExpr) -> bool {
+    matches!(body, ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_))
 }
 
 /// The last part of a table's name, and where it is.

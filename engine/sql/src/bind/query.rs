@@ -214,7 +214,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A literal or parameter that counts rows; `NULL` and `ALL` are no limit.
-    fn row_count(&mut self, ast: &'a ast::Expr, what: &str) -> Result<Option<Expr>> {
+    pub(crate) fn row_count(&mut self, ast: &'a ast::Expr, what: &str) -> Result<Option<Expr>> {
         if matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("all")) {
             return Ok(None);
         }

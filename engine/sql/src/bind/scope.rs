@@ -4,6 +4,9 @@ use crate::expr::Expr;
 use crate::plan::Field;
 use nacre_types::{DataType, Error, Result};
 
+/// The name of a column that nobody can name: the number of a row that a statement changes.
+pub(crate) const ROW_NUMBER: &str = "\0row";
+
 /// A column that can be named.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
@@ -80,7 +83,9 @@ impl Scope {
     }
 
     pub fn is_hidden(&self, at: usize) -> bool {
-        self.qualified_from.is_some_and(|from| at >= from) || self.merged.iter().any(|m| m.hidden.contains(&at))
+        self.columns.get(at).is_some_and(|c| c.name == ROW_NUMBER)
+            || self.qualified_from.is_some_and(|from| at >= from)
+            || self.merged.iter().any(|m| m.hidden.contains(&at))
     }
 
     /// The error for a name that means nothing here.

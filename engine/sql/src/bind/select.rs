@@ -16,9 +16,9 @@ use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
 
 /// An output column under construction.
-struct Output {
-    name: String,
-    expr: Expr,
+pub(super) struct Output {
+    pub name: String,
+    pub expr: Expr,
 }
 
 impl<'a> Binder<'a> {
@@ -43,7 +43,7 @@ impl<'a> Binder<'a> {
         let mut env = Env::new(&scope, "SELECT");
         env.aggregates = Some(Vec::new());
         env.windows = Some(Vec::new());
-        let mut outputs = self.outputs(select, &mut env)?;
+        let mut outputs = self.outputs(&select.projection, &mut env)?;
         let width = outputs.len();
         let aliases: Vec<(String, Expr)> = outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
         let groups = self.groups(select, &scope, &aliases)?;
@@ -142,9 +142,10 @@ impl<'a> Binder<'a> {
         Ok(plan)
     }
 
-    fn outputs(&mut self, select: &'a ast::Select, env: &mut Env<'_>) -> Result<Vec<Output>> {
+    /// A list of output columns.
+    pub(super) fn outputs(&mut self, items: &'a [SelectItem], env: &mut Env<'_>) -> Result<Vec<Output>> {
         let mut outputs = Vec::new();
-        for item in &select.projection {
+        for item in items {
             match item {
                 SelectItem::UnnamedExpr(ast) => {
                     let expr = self.typed(ast, env)?;

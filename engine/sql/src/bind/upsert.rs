@@ -19,6 +19,12 @@ impl<'a> Binder<'a> {
         table: Arc<TableSchema>,
         source: Plan,
     ) -> Result<Statement> {
+        let schema = table.clone();
+        let statement = self.insertion(insert, table, source)?;
+        self.with_returning(statement, insert.returning.as_ref(), &schema)
+    }
+
+    fn insertion(&mut self, insert: &'a ast::Insert, table: Arc<TableSchema>, source: Plan) -> Result<Statement> {
         let on_duplicate = match (&insert.on, &insert.or) {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
                 let new_row = match &insert.insert_alias {
@@ -72,6 +78,9 @@ impl<'a> Binder<'a> {
                 Some(self.condition(bound, "WHERE").map_err(|e| e.at(place(ast)))?)
             }
         };
+        if assignments.iter().map(|(_, e)| e).chain(&filter).any(crate::unnest::has_subquery) {
+            return Err(unsupported("a subquery in what becomes of a duplicate"));
+        }
         Ok(OnDuplicateKey::Update { assignments, filter })
     }
 }

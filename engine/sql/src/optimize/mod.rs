@@ -42,6 +42,13 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
             let input = push::push(input, Vec::new(), catalog);
             Statement::Lock { table, input, output: query(output, catalog) }
         }
+        Statement::Change { table, target, rows, matches, columns } => {
+            let target = push::push(target, Vec::new(), catalog);
+            Statement::Change { table, target, rows, matches: query(matches, catalog), columns }
+        }
+        Statement::Returning { statement, exprs, fields } => {
+            Statement::Returning { statement: Box::new(optimize(*statement, catalog)), exprs, fields }
+        }
         Statement::Explain(inner) => Statement::Explain(Box::new(optimize(*inner, catalog))),
         Statement::Profile(inner) => Statement::Profile(Box::new(optimize(*inner, catalog))),
         other => other,

@@ -107,7 +107,6 @@ fn messages() {
         "42P10 not_found: ON CONFLICT names no unique key of table u (line 1, column 47)",
     );
     fails("insert or fail into u values (1, 2, 'c')", "0A000 unsupported: INSERT OR FAIL is not supported");
-    fails("insert into u values (1, 2, 'c') returning id", "0A000 unsupported: RETURNING is not supported");
     fails(
         "select * from t where id in (select id, a from u)",
         "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 23)",

@@ -22,8 +22,8 @@ use crate::plan::{Field, JoinKind, Plan, Statement};
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
-pub(crate) use tools::unique_on;
-use tools::{columns_of, first_columns, has_subquery, one_empty_row};
+use tools::{columns_of, first_columns, one_empty_row};
+pub(crate) use tools::{has_subquery, unique_on};
 
 /// Removes the subqueries of a statement. `numbers` are those used so far.
 pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {
@@ -33,11 +33,6 @@ pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<State
     for plan in statement.plans_mut() {
         let old = std::mem::replace(plan, one_empty_row());
         *plan = unnester.plan(old)?;
-    }
-    if let Statement::Update { input, assignments, .. } = &mut statement {
-        for (_, expr) in assignments {
-            unnester.extract(input, expr)?;
-        }
     }
     Ok(statement)
 }

@@ -12,9 +12,6 @@ pub(super) fn inline(statement: &mut Statement) {
     for plan in statement.plans_mut() {
         count(plan, &mut uses);
     }
-    for expr in statement.exprs_mut() {
-        count_in(expr, &mut uses);
-    }
     if uses.is_empty() {
         return;
     }
@@ -22,9 +19,6 @@ pub(super) fn inline(statement: &mut Statement) {
     for plan in statement.plans_mut() {
         let old = std::mem::replace(plan, super::one_empty_row());
         *plan = inliner.plan(old);
-    }
-    for expr in statement.exprs_mut() {
-        inliner.expr(expr);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::{DataType, Value};
 
 /// Whether an expression has a subquery in it.
-pub(super) fn has_subquery(expr: &Expr) -> bool {
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
     if matches!(expr.kind, ExprKind::Subquery(_)) {
         return true;
     }
