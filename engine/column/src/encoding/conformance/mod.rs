@@ -431,4 +431,12 @@ fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
         let plan = ColumnPlan::choose(&blocks);
         assert_eq!(encode_block(&plan, 0, &blocks[0].0, None).encoding, wanted);
     }
+    // Chunks would be a third smaller here, but a row of few bytes is not worth a chunk.
+    let mut column = BytesColumn::default();
+    (0..4096).for_each(|row| column.push(format!("a row of the usual length, number {row}, from the load").as_bytes()));
+    let blocks = vec![(Values::Bytes(column), None)];
+    let input = Input { values: &blocks[0].0, validity: None, start: 0, len: 4096 };
+    let size = |encoding| encode(encoding, input, None).unwrap().len();
+    assert!(size(Encoding::Lz4) * 5 < size(Encoding::Fsst) * 4);
+    assert_eq!(encode_block(&ColumnPlan::choose(&blocks), 0, &blocks[0].0, None).encoding, Encoding::Fsst);
 }
