@@ -6,6 +6,7 @@ use nacre_column::Batch;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A number that several threads add to.
 #[derive(Debug, Default)]
@@ -41,6 +42,9 @@ pub struct Statistics {
     pub point_reads: Counter,
     /// Segments and rowstores read for a scan in key order.
     pub runs: Counter,
+    /// Ranges of keys looked up in indexes.
+    pub index_probes: Counter,
+    indexes: Mutex<Vec<String>>,
 }
 
 impl Statistics {
@@ -49,10 +53,23 @@ impl Statistics {
         for (to, from) in self.counters().into_iter().zip(other.counters()) {
             count(to.1, from.1.get() as usize);
         }
+        other.indexes().into_iter().for_each(|name| self.note_index(name));
+    }
+
+    /// Names of the indexes that were used.
+    pub fn indexes(&self) -> Vec<String> {
+        self.indexes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_index(&self, name: String) {
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !indexes.contains(&name) {
+            indexes.push(name);
+        }
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 10] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 11] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -64,6 +81,7 @@ impl Statistics {
             ("blocks_skipped", &self.blocks_skipped),
             ("point_reads", &self.point_reads),
             ("runs", &self.runs),
+            ("index_probes", &self.index_probes),
         ]
     }
 }

@@ -63,6 +63,10 @@ fn cells(node: &Measured) -> Vec<Value> {
         return Vec::new();
     }
     let mut access = String::new();
+    for name in node.statistics.indexes() {
+        access += if access.is_empty() { "index=" } else { "," };
+        access += &name;
+    }
     for (name, counter) in node.statistics.counters() {
         if counter.get() > 0 {
             let space = if access.is_empty() { "" } else { " " };

@@ -1,5 +1,6 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
+use crate::access::{access_text, index_access};
 use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
 };
@@ -166,6 +167,10 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             for (at, filter) in filters.iter().enumerate() {
                 line += if at == 0 { " where " } else { " and " };
                 line += &operand(filter, 3, &name, false);
+            }
+            if let Some(access) = index_access(table, projection, filters) {
+                line += " using ";
+                line += &access_text(table, &access);
             }
         }
         Plan::Values { fields, rows } => {

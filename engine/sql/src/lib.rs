@@ -3,6 +3,7 @@
 //! [`parse`] turns text into statements, [`bind`] a statement into a typed, optimised [`Statement`],
 //! [`explain`] a bound statement into stable lines. Nothing here evaluates rows or reads data.
 
+mod access;
 mod bind;
 mod builtin;
 mod catalog;
@@ -18,6 +19,7 @@ mod tests;
 mod unnest;
 mod window;
 
+pub use access::{IndexAccess, IndexKeys, index_access};
 pub use builtin::Builtin;
 pub use explain::{explain, explain_nodes};
 pub use expr::{

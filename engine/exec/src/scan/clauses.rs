@@ -65,7 +65,7 @@ fn comparison(op: BinaryOp) -> Option<Comparison> {
 }
 
 /// Whether a constant means to a column of this type what the number or text stored for it says.
-fn same_family(data_type: DataType, value: &Value) -> bool {
+pub(super) fn same_family(data_type: DataType, value: &Value) -> bool {
     match (data_type, value) {
         (_, Value::Null) => true,
         (DataType::Decimal { scale, .. }, Value::Decimal { scale: other, .. }) => scale == *other,

@@ -2,6 +2,7 @@
 //! filters fix the whole primary key.
 
 mod clauses;
+mod index;
 mod ordered;
 mod point;
 mod prune;
@@ -9,7 +10,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::context::{Context, LocatingOperator, Operator, Statistics, Step, count};
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use nacre_column::Batch;
@@ -38,7 +39,7 @@ pub(crate) fn build(
             if let Some(key) = point_key(schema, projection, filters, context) {
                 return Ok(Box::new(PointRead::new(table, key, projection, filters)));
             }
-            Source::new(schema, view(&table, projection, filters, context), projection, filters, false, context)
+            source(schema, view(&table, projection, filters, context), projection, filters, false, context)?
         }
     };
     if let Some(readers) = readers {
@@ -75,6 +76,11 @@ pub(crate) fn morsels(
         return Ok(None);
     }
     let view_once = view(&table, projection, filters, context);
+    // What indexes find is too little to share.
+    let trial = Context { statistics: &Statistics::default(), ..*context };
+    if index::find(schema, &view_once, projection, filters, &trial)?.is_some() {
+        return Ok(None);
+    }
     let source = Source::new(schema, view_once.share(), projection, filters, false, context);
     Ok(Some(source.morsels(view_once, context.threads.morsel_rows, context)))
 }
@@ -91,7 +97,24 @@ pub(crate) fn build_locating(
         return Ok(Box::new(LocatingPoint(PointRead::new(table, key, projection, filters))));
     }
     let view = view(&table, projection, filters, context);
-    Ok(Box::new(LocatingScan(Source::new(schema, view, projection, filters, true, context))))
+    Ok(Box::new(LocatingScan(source(schema, view, projection, filters, true, context)?)))
+}
+
+/// The rows of a view that pass the filters: those that indexes find, or all.
+fn source(
+    schema: &Arc<TableSchema>,
+    view: TableView,
+    projection: &[usize],
+    filters: &[Expr],
+    locators: bool,
+    context: &Context<'_>,
+) -> Result<Source> {
+    let found = index::find(schema, &view, projection, filters, context)?;
+    let source = Source::new(schema, view, projection, filters, locators, context);
+    Ok(match found {
+        Some(found) => source.only(found),
+        None => source,
+    })
 }
 
 /// What has to be looked at of a table: one partition only when the filters fix the shard key.

@@ -64,6 +64,10 @@ pub(super) fn build(
         return Ok(None);
     }
     let view = super::view(&table, projection, filters, context);
+    let trial = Context { statistics: &Statistics::default(), ..*context };
+    if super::index::find(schema, &view, projection, filters, &trial)?.is_some() {
+        return Ok(None);
+    }
     let chooser = Source::new(schema, view.share(), projection, filters, false, context);
     let few = limit.is_some_and(|rows| rows <= FEW_ROWS);
     // Most statements without a limit should not have their blocks chosen twice.

@@ -2,6 +2,8 @@
 //! tests on encoded columns, then the other filters on the columns they need; the columns left only for
 //! rows that survived; then the rowstore.
 
+mod found;
+
 use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
 use crate::context::{Context, count};
@@ -58,6 +60,9 @@ pub(super) struct Source {
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
     memory: Option<MemoryScan>,
+    /// Rows that indexes found, in segments not read yet, the last first, and in memory.
+    found: Vec<(SegmentView, Vec<u32>)>,
+    found_memory: std::vec::IntoIter<(Batch, Vec<RowLocator>)>,
     /// Rows looked at next, at most: grows to `VECTOR_ROWS`.
     vector_rows: usize,
     /// Blocks and vectors come last first, rows inside a vector do not.
@@ -117,6 +122,8 @@ impl Source {
             memory: None,
             segments: Vec::new().into_iter(),
             current: None,
+            found: Vec::new(),
+            found_memory: Vec::new().into_iter(),
             vector_rows: limits::VECTOR_ROWS,
             turned: false,
         }
@@ -230,7 +237,10 @@ impl Source {
                     count(&context.statistics.segments_read, 1);
                 }
                 Some(view) => self.current = self.open(view, context),
-                None => return self.next_memory(context),
+                None => match self.next_found(context)? {
+                    None => return self.next_memory(context),
+                    found => return Ok(found),
+                },
             }
         }
     }
@@ -338,7 +348,7 @@ impl Source {
                     *slot = Some(self.decode(view, column, start, len, context)?);
                 }
             }
-            passed = self.filter(&columns, rows, context)?;
+            passed = self.filter(&self.clauses.rest, &columns, rows, context)?;
             rows = rows.narrowed(&passed);
             if passed.is_empty() {
                 return Ok(None);
@@ -381,7 +391,7 @@ impl Source {
                     });
                 }
             }
-            let passed = self.filter(&taken, Rows::all(rows.len()), context)?;
+            let passed = self.filter(&self.clauses.rest, &taken, Rows::all(rows.len()), context)?;
             if passed.is_empty() {
                 return Ok(None);
             }
@@ -500,12 +510,18 @@ impl Source {
         if wanted.len() > 1 { view.segment.load(&wanted) } else { Ok(()) }
     }
 
-    fn filter(&self, columns: &[Option<Arc<Vector>>], rows: Rows<'_>, context: &Context<'_>) -> Result<Selection> {
+    fn filter(
+        &self,
+        filters: &[Expr],
+        columns: &[Option<Arc<Vector>>],
+        rows: Rows<'_>,
+        context: &Context<'_>,
+    ) -> Result<Selection> {
         // Columns no filter looks at are stood in for, so that positions hold.
         let stand_in = Arc::new(Vector::constant(nacre_types::DataType::Null, &Value::Null, rows.len));
         let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
         let batch = Batch { columns, rows: rows.len, selection: None };
-        expr::filter_rows(&self.clauses.rest, &batch, rows, context)
+        expr::filter_rows(filters, &batch, rows, context)
     }
 
     fn data_type(&self, column: usize) -> nacre_types::DataType {
@@ -553,8 +569,11 @@ impl Source {
     fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         loop {
             context.check_cancelled()?;
-            let Some(memory) = &mut self.memory else { return Ok(None) };
-            let Some((mut batch, locators)) = memory.next(self.vector_rows)? else { return Ok(None) };
+            let next = match &mut self.memory {
+                Some(memory) => memory.next(self.vector_rows)?,
+                None => self.found_memory.next(),
+            };
+            let Some((mut batch, locators)) = next else { return Ok(None) };
             self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
             count(&context.statistics.rows_read, batch.rows);
             count(&context.statistics.memory_rows, batch.rows);

@@ -253,6 +253,12 @@ impl RowCursor<'_> {
 }
 
 impl TableView {
+    /// Rows of segments that have no part of an index yet, which are read as a whole for each look.
+    pub fn unindexed_rows(&self, index: IndexId) -> u64 {
+        let unindexed = self.segments.iter().filter(|view| view.state.part(index).is_none());
+        unindexed.map(|view| view.segment.rows() as u64).sum()
+    }
+
     /// Looks a range of keys up in an index of this view's table. `not_found` when this version of the table does not
     /// have the index.
     pub fn probe_index(&self, index: IndexId, range: &KeyRange) -> Result<IndexProbe> {

@@ -1,0 +1,191 @@
+//! Which indexes the filters of a scan can be answered with: parts of the filters that say what the first columns of
+//! an index are. Whether it is worth it is found out when it is known how many rows they find.
+
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_types::{DataType, TableSchema};
+
+/// Rows that indexes find. They may be more than pass the filters, never fewer.
+#[derive(Clone, Debug)]
+pub enum IndexAccess<'a> {
+    /// Keys of one index.
+    Keys(IndexKeys<'a>),
+    /// Rows that all of these find.
+    All(Vec<IndexAccess<'a>>),
+    /// Rows that one of these finds.
+    Any(Vec<IndexAccess<'a>>),
+}
+
+/// All keys that begin with one of the values of each column, and whose next column is between bounds.
+#[derive(Clone, Debug)]
+pub struct IndexKeys<'a> {
+    /// Position in the table's indexes.
+    pub index: usize,
+    /// For each of the first columns what it may equal; no expression stands for null.
+    pub equal: Vec<Vec<Option<&'a Expr>>>,
+    /// Lower bound of the next column, and whether it is included.
+    pub low: Option<(&'a Expr, bool)>,
+    /// Upper bound of the next column, and whether it is included.
+    pub high: Option<(&'a Expr, bool)>,
+}
+
+/// What is known of a column.
+#[derive(Default)]
+struct Column<'a> {
+    equal: Option<Vec<Option<&'a Expr>>>,
+    low: Option<(&'a Expr, bool)>,
+    high: Option<(&'a Expr, bool)>,
+}
+
+/// How indexes of a table find what passes these filters over a scan's output; none when they do not help, or when the
+/// whole primary key is given.
+pub fn index_access<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+    if table.indexes.is_empty() {
+        return None;
+    }
+    let access = of_conjuncts(table, projection, filters)?;
+    let known = |column: &usize| {
+        let one = |filter: &&Expr| {
+            compared(filter).is_some_and(|(at, op, _)| op == BinaryOp::Equal && projection.get(at) == Some(column))
+        };
+        flattened(filters).iter().any(one)
+    };
+    let by_key = table.primary_key.as_ref().is_some_and(|key| key.columns.iter().all(known));
+    (!by_key).then_some(access)
+}
+
+/// Names of the indexes, as `EXPLAIN` shows them.
+pub(crate) fn access_text(table: &TableSchema, access: &IndexAccess<'_>) -> String {
+    let (list, word) = match access {
+        IndexAccess::Keys(keys) => return table.indexes[keys.index].name.clone(),
+        IndexAccess::All(list) => (list, " and "),
+        IndexAccess::Any(list) => (list, " or "),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for access in list {
+        let text = access_text(table, access);
+        let text = if matches!(access, IndexAccess::Keys(_)) { text } else { format!("({text})") };
+        if !names.contains(&text) {
+            names.push(text);
+        }
+    }
+    names.join(word)
+}
+
+fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+    let conjuncts = flattened(filters);
+    let mut columns: Vec<Column<'a>> = table.columns.iter().map(|_| Column::default()).collect();
+    let mut found: Vec<IndexAccess<'a>> = Vec::new();
+    for filter in conjuncts {
+        if let ExprKind::Or(branches) = &filter.kind {
+            let branch = |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
+            found.extend(branches.iter().map(branch).collect::<Option<_>>().map(IndexAccess::Any));
+            continue;
+        }
+        let Some((at, known)) = known_of_column(filter) else { continue };
+        let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at)) else { continue };
+        // Of several lists the shortest says most.
+        let shorter = |a: &Vec<_>, b: &Option<Vec<_>>| b.as_ref().is_none_or(|b| a.len() < b.len());
+        if let Some(equal) = known.equal.filter(|equal| shorter(equal, &column.equal)) {
+            column.equal = Some(equal);
+        }
+        column.low = column.low.or(known.low);
+        column.high = column.high.or(known.high);
+    }
+    let mut keys: Vec<(IndexKeys<'a>, Vec<usize>)> = Vec::new();
+    for (index, schema) in table.indexes.iter().enumerate() {
+        let mut of_index = IndexKeys { index, equal: Vec::new(), low: None, high: None };
+        let mut used = Vec::new();
+        for position in table.index_positions(schema).unwrap_or_default() {
+            let column = &columns[position];
+            if let Some(equal) = &column.equal {
+                of_index.equal.push(equal.clone());
+                used.push(position);
+                continue;
+            }
+            (of_index.low, of_index.high) = (column.low, column.high);
+            if column.low.is_some() || column.high.is_some() {
+                used.push(position);
+            }
+            break;
+        }
+        // What says no more than another index is left out.
+        let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| used.iter().all(|column| other.1.contains(column));
+        if used.is_empty() || keys.iter().any(says_less) {
+            continue;
+        }
+        keys.retain(|other| !other.1.iter().all(|column| used.contains(column)));
+        keys.push((of_index, used));
+    }
+    found.extend(keys.into_iter().map(|(keys, _)| IndexAccess::Keys(keys)));
+    match found.len() {
+        0 | 1 => found.pop(),
+        _ => Some(IndexAccess::All(found)),
+    }
+}
+
+fn flattened(filters: &[Expr]) -> Vec<&Expr> {
+    let mut out = Vec::new();
+    let mut todo: Vec<&Expr> = filters.iter().rev().collect();
+    while let Some(filter) = todo.pop() {
+        match &filter.kind {
+            ExprKind::And(list) => todo.extend(list.iter().rev()),
+            _ => out.push(filter),
+        }
+    }
+    out
+}
+
+/// What a filter says of one column.
+fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
+    match &filter.kind {
+        ExprKind::IsNull { arg, negated: false } => {
+            let ExprKind::Column(at) = arg.kind else { return None };
+            Some((at, Column { equal: Some(vec![None]), ..Column::default() }))
+        }
+        ExprKind::InList { arg, list, negated: false } => {
+            let ExprKind::Column(at) = arg.kind else { return None };
+            let equal = list.iter().all(is_constant).then(|| list.iter().map(Some).collect())?;
+            Some((at, Column { equal: Some(equal), ..Column::default() }))
+        }
+        _ => {
+            let (at, op, value) = compared(filter)?;
+            let column = match op {
+                BinaryOp::Equal => Column { equal: Some(vec![Some(value)]), ..Column::default() },
+                BinaryOp::Greater => Column { low: Some((value, false)), ..Column::default() },
+                BinaryOp::GreaterOrEqual => Column { low: Some((value, true)), ..Column::default() },
+                BinaryOp::Less => Column { high: Some((value, false)), ..Column::default() },
+                BinaryOp::LessOrEqual => Column { high: Some((value, true)), ..Column::default() },
+                _ => return None,
+            };
+            Some((at, column))
+        }
+    }
+}
+
+/// `column op constant`, turned round when it is written the other way.
+fn compared(filter: &Expr) -> Option<(usize, BinaryOp, &Expr)> {
+    let ExprKind::Binary { op, left, right } = &filter.kind else { return None };
+    if left.data_type == DataType::Interval {
+        return None;
+    }
+    let turned = match op {
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+        other => *other,
+    };
+    match (&left.kind, &right.kind) {
+        (ExprKind::Column(at), _) if is_constant(right) => Some((*at, *op, right)),
+        (_, ExprKind::Column(at)) if is_constant(left) => Some((*at, turned, left)),
+        _ => None,
+    }
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(_) | ExprKind::Parameter(_) => true,
+        ExprKind::Cast(inner) | ExprKind::Negate(inner) => is_constant(inner),
+        _ => false,
+    }
+}
