@@ -168,12 +168,17 @@ fn update(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
     changes: &[(Batch, Vec<RowLocator>)],
-    mut columns: impl Iterator<Item = usize>,
+    columns: impl Iterator<Item = usize>,
 ) -> Result<u64> {
     let target = transaction.table_of(table)?;
     lock_together(transaction, &target, changes)?;
     let key = table.primary_key.as_ref();
-    let rekeys = columns.any(|position| key.is_some_and(|key| key.columns.contains(&position)));
+    let columns: Vec<usize> = columns.collect();
+    let rekeys = key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
+    // The same goes for unique values; inside one batch storage sees to it.
+    let is_written = |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
+    let repeats = table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_written));
+    let rekeys = rekeys || (repeats && changes.len() > 1);
     let mut affected = 0;
     if rekeys {
         // Every old key goes before the first new one comes, so that `set id = id + 1` works.

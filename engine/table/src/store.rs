@@ -325,10 +325,13 @@ impl Store {
 
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
-        self.tables().iter().any(|t| t.wanting_flush(self.options.flush_bytes).is_some())
-            || self.tables().iter().flat_map(|t| t.partitions()).any(|p| p.may_merge().load(Ordering::Relaxed))
+        let wants = |table: &Arc<Table>| {
+            table.wanting_flush(self.options.flush_bytes).is_some()
+                || table.partitions().iter().any(|p| p.may_merge().load(Ordering::Relaxed))
+                || Store::may_build(table)
+        };
+        self.tables().iter().any(wants)
             || self.merging.load(Ordering::Relaxed)
-            || self.tables().iter().any(|t| Store::may_build(t))
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
     }
