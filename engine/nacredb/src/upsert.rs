@@ -1,4 +1,4 @@
-//! Inserts that say what becomes of a row whose primary key is taken.
+//! Inserts that say what becomes of a row one of whose unique keys is taken.
 //!
 //! Rows go in chunks without a repeated key: what a chunk meets is looked up first, new values are computed for all of
 //! its updates at once, then it is written. A later row of the same statement meets what an earlier one left.
@@ -10,7 +10,7 @@ use nacre_exec::evaluate;
 use nacre_sql::{Expr, OnDuplicateKey};
 use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::hash::Set;
-use nacre_types::{DataType, Error, Result, TableSchema, Value, key};
+use nacre_types::{DataType, Error, ErrorKind, IndexId, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
 /// Rows looked up before they are written, at most.
@@ -31,25 +31,73 @@ impl Written<'_> {
     }
 }
 
-/// A row to insert, and the one that has its key.
+/// A row to insert, and those that have one of its keys.
 struct Proposed {
     new: Row,
-    old: Option<(RowLocator, Row)>,
+    olds: Vec<(RowLocator, Row)>,
 }
 
-/// Writes the rows, given in table order and types, and answers how many were inserted or changed.
+/// A unique key that counts.
+struct UniqueKey {
+    /// Of an index; the primary key's is none.
+    index: Option<IndexId>,
+    columns: Vec<usize>,
+}
+
+impl UniqueKey {
+    fn values(&self, row: &[Value]) -> Row {
+        self.columns.iter().map(|at| row[*at].clone()).collect()
+    }
+
+    /// The row that has this key.
+    fn locate(
+        &self,
+        transaction: &Transaction,
+        table: &Arc<Table>,
+        key: &[Value],
+    ) -> Result<Option<(RowLocator, Row)>> {
+        match self.index {
+            None => transaction.locate(table, key),
+            Some(index) => transaction.locate_unique(table, index, key),
+        }
+    }
+}
+
+/// The keys of a schema that these are.
+fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey> {
+    let columns = |index: &Option<IndexId>| match index {
+        None => schema.primary_key.as_ref().map(|key| key.columns.clone()),
+        Some(id) => schema.index_by_id(*id).and_then(|index| schema.index_positions(index)),
+    };
+    keys.iter().filter_map(|index| Some(UniqueKey { index: *index, columns: columns(index)? })).collect()
+}
+
+/// Whether new values of the row may be those of another key.
+fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
+    let OnDuplicateKey::Update { assignments, .. } = on_duplicate else { return false };
+    let is_key = |at: usize| {
+        let unique = schema.indexes.iter().filter(|index| index.unique);
+        schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at))
+            || unique.flat_map(|index| &index.columns).any(|id| *id == schema.columns[at].id)
+    };
+    assignments.iter().any(|(at, _)| is_key(*at))
+}
+
+/// Writes the rows, given in table order and types, and answers how many were inserted or changed. Of the keys those
+/// that count are given.
 pub(crate) fn run(
     transaction: &mut Transaction,
     schema: &Arc<TableSchema>,
     batches: &[Batch],
-    on_duplicate: &OnDuplicateKey,
+    (keys, on_duplicate): (&[Option<IndexId>], &OnDuplicateKey),
     settings: &Settings<'_>,
     returned: Option<&mut Vec<Row>>,
 ) -> Result<u64> {
     let mut written = Written { rows: returned };
     let table = transaction.table_of(schema)?;
     let mut affected = 0;
-    let Some(key_columns) = schema.primary_key.as_ref().map(|key| key.columns.as_slice()) else {
+    let unique = unique_keys(schema, keys);
+    if unique.is_empty() {
         // Nothing can be taken.
         for batch in batches {
             affected += transaction.insert(&table, batch)?;
@@ -58,42 +106,97 @@ pub(crate) fn run(
             }
         }
         return Ok(affected);
-    };
+    }
+    let chunk_rows = if may_rekey(schema, on_duplicate) { 1 } else { CHUNK_ROWS };
     let mut chunk: Vec<Proposed> = Vec::new();
-    let mut keys: Set<Vec<u8>> = Set::default();
-    let mut write = |transaction: &mut Transaction, chunk: &mut Vec<Proposed>| -> Result<()> {
-        affected += write_chunk(transaction, &table, chunk, on_duplicate, settings, &mut written)?;
-        chunk.clear();
-        Ok(())
-    };
+    // Keys of the rows to come and places of those they meet: nothing may be in a chunk twice.
+    let mut seen: Set<Vec<u8>> = Set::default();
     for batch in batches {
         for row in 0..batch.rows {
             let new: Row = batch.columns.iter().map(|c| c.value(row)).collect();
             schema.check_row(&new)?;
-            let key: Row = key_columns.iter().map(|at| new[*at].clone()).collect();
-            let mut encoded = Vec::new();
-            for (value, at) in key.iter().zip(key_columns) {
-                key::encode(&mut encoded, schema.columns[*at].data_type, value)?;
-            }
-            if chunk.len() == CHUNK_ROWS || keys.contains(&encoded) {
-                write(transaction, &mut chunk)?;
-                keys.clear();
-                if (settings.cancelled)() {
-                    return Err(Error::new(nacre_types::ErrorKind::Cancelled, "the statement was cancelled"));
+            let mut own = encoded_keys(schema, &unique, &new)?;
+            let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
+            let olds = loop {
+                if full {
+                    affected +=
+                        write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?;
+                    seen.clear();
+                    if (settings.cancelled)() {
+                        return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
+                    }
                 }
-            }
-            keys.insert(encoded);
-            let old = transaction.locate(&table, &key)?;
-            chunk.push(Proposed { new, old });
+                let olds = met(transaction, &table, &unique, &new)?;
+                let places: Vec<Vec<u8>> = olds.iter().map(|(locator, _)| place(locator)).collect();
+                full = places.iter().any(|place| seen.contains(place));
+                if !full {
+                    own.extend(places);
+                    break olds;
+                }
+            };
+            seen.extend(own);
+            chunk.push(Proposed { new, olds });
         }
     }
-    write(transaction, &mut chunk)?;
-    Ok(affected)
+    Ok(affected + write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?)
+}
+
+/// The unique keys of a row; not those with a null, which are like no other.
+fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Result<Vec<Vec<u8>>> {
+    let mut keys = Vec::with_capacity(unique.len());
+    for (number, key) in unique.iter().enumerate() {
+        if key.columns.iter().any(|at| row[*at].is_null()) {
+            continue;
+        }
+        let mut encoded = vec![0, number as u8];
+        for at in &key.columns {
+            key::append(&mut encoded, schema.columns[*at].data_type, &row[*at])?;
+        }
+        keys.push(encoded);
+    }
+    Ok(keys)
+}
+
+/// The rows that have one of a new row's keys, each once, in the order of the keys.
+fn met(
+    transaction: &Transaction,
+    table: &Arc<Table>,
+    unique: &[UniqueKey],
+    new: &[Value],
+) -> Result<Vec<(RowLocator, Row)>> {
+    let mut olds: Vec<(RowLocator, Row)> = Vec::new();
+    for key in unique {
+        if let Some((locator, old)) = key.locate(transaction, table, &key.values(new))?
+            && olds.iter().all(|(known, _)| *known != locator)
+        {
+            olds.push((locator, old));
+        }
+    }
+    Ok(olds)
+}
+
+/// A row's place as bytes that no key is.
+fn place(locator: &RowLocator) -> Vec<u8> {
+    let mut out = vec![1];
+    match locator {
+        RowLocator::Memory { partition, key } => {
+            out.extend_from_slice(&partition.to_le_bytes());
+            out.extend_from_slice(key);
+        }
+        RowLocator::Segment { partition, segment, row } => {
+            out[0] = 2;
+            out.extend_from_slice(&partition.to_le_bytes());
+            out.extend_from_slice(&segment.to_le_bytes());
+            out.extend_from_slice(&row.to_le_bytes());
+        }
+    }
+    out
 }
 
 fn write_chunk(
     transaction: &mut Transaction,
     table: &Arc<Table>,
+    unique: &[UniqueKey],
     chunk: &mut Vec<Proposed>,
     on_duplicate: &OnDuplicateKey,
     settings: &Settings<'_>,
@@ -101,32 +204,54 @@ fn write_chunk(
 ) -> Result<u64> {
     let mut affected = 0;
     let mut taken: Vec<(RowLocator, Row, Row)> = Vec::new();
-    for proposed in chunk.drain(..) {
-        match proposed.old {
+    for Proposed { new, olds } in chunk.drain(..) {
+        if matches!(on_duplicate, OnDuplicateKey::Replace) && !olds.is_empty() {
+            replace(transaction, table, &olds, &new)?;
+            written.add(|| new);
+            affected += 1;
+            continue;
+        }
+        // The first key that is taken says which row is meant.
+        match olds.into_iter().next() {
+            Some((locator, old)) => taken.push((locator, old, new)),
             None => {
-                transaction.insert_absent(table, &proposed.new)?;
-                written.add(|| proposed.new);
+                insert(transaction, table, unique, &new)?;
+                written.add(|| new);
                 affected += 1;
             }
-            Some((locator, old)) => taken.push((locator, old, proposed.new)),
         }
-    }
-    if taken.is_empty() {
-        return Ok(affected);
     }
     match on_duplicate {
-        OnDuplicateKey::Ignore => Ok(affected),
-        OnDuplicateKey::Replace => {
-            for (locator, _, new) in &taken {
-                transaction.update_row(table, locator, new)?;
-                written.add(|| new.clone());
-            }
-            Ok(affected + taken.len() as u64)
-        }
-        OnDuplicateKey::Update { assignments, filter } => {
+        OnDuplicateKey::Update { assignments, filter } if !taken.is_empty() => {
             Ok(affected + update(transaction, table, &taken, assignments, filter.as_ref(), settings, written)?)
         }
+        _ => Ok(affected),
     }
+}
+
+/// Inserts a row of which the keys that count are free. Any other that is taken is the usual error.
+fn insert(transaction: &mut Transaction, table: &Arc<Table>, unique: &[UniqueKey], new: &Row) -> Result<()> {
+    let done = transaction.insert_absent(table, new);
+    let counts = unique.iter().any(|key| key.index.is_none());
+    match (&done, table.schema().primary_key.as_ref().filter(|_| !counts)) {
+        (Err(error), Some(key)) if error.kind() == ErrorKind::Conflict => {
+            let key: Row = key.columns.iter().map(|at| new[*at].clone()).collect();
+            if transaction.locate(table, &key)?.is_some() { transaction.insert_row(table, new) } else { done }
+        }
+        _ => done,
+    }
+}
+
+/// The new row takes the place of all that it meets.
+fn replace(transaction: &mut Transaction, table: &Arc<Table>, olds: &[(RowLocator, Row)], new: &Row) -> Result<()> {
+    if let ([(locator, old)], Some(key)) = (olds, table.schema().primary_key.as_ref())
+        && key.columns.iter().all(|at| old[*at] == new[*at])
+    {
+        return transaction.update_row(table, locator, new);
+    }
+    let locators: Vec<RowLocator> = olds.iter().map(|(locator, _)| locator.clone()).collect();
+    transaction.delete(table, &locators)?;
+    transaction.insert_absent(table, new)
 }
 
 /// Changes the rows that were there.

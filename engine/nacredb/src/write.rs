@@ -27,12 +27,12 @@ pub(crate) fn run(
 ) -> Result<u64> {
     match statement {
         Statement::Insert { table, source } => insert(transaction, table, source, settings, returned),
-        Statement::Upsert { table, source, on_duplicate } => {
+        Statement::Upsert { table, source, keys, on_duplicate } => {
             let batches = collect(source, &Session::context(transaction, settings))?;
             let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
             let mut rows = Vec::new();
             let wanted = returned.is_some().then_some(&mut rows);
-            let affected = upsert::run(transaction, table, &batches, on_duplicate, settings, wanted)?;
+            let affected = upsert::run(transaction, table, &batches, (keys, on_duplicate), settings, wanted)?;
             if let Some(returned) = returned {
                 returned.extend(in_batches(table, &rows));
             }

@@ -44,7 +44,7 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             lines.push(format!("Insert {}", table.name));
             plan_lines(source, 1, &mut lines);
         }
-        Statement::Upsert { table, source, on_duplicate } => {
+        Statement::Upsert { table, source, on_duplicate, .. } => {
             lines.push(upsert_line(table, on_duplicate));
             plan_lines(source, 1, &mut lines);
         }

@@ -2,7 +2,7 @@
 //! plan alone ([`Plan::schema`]).
 
 use crate::expr::{Aggregate, Expr};
-use nacre_types::{DataType, IndexSchema, TableSchema, ViewSchema};
+use nacre_types::{DataType, IndexId, IndexSchema, TableSchema, ViewSchema};
 use std::sync::Arc;
 
 pub use crate::catalog::{Catalog, ColumnStatistics};
@@ -510,7 +510,9 @@ pub enum Statement {
         table: Arc<TableSchema>,
         /// Rows to insert.
         source: Plan,
-        /// What to do when the key is taken.
+        /// Unique keys that count: the primary key, which is `None`, and indexes. Another that is taken is an error.
+        keys: Vec<Option<IndexId>>,
+        /// What to do when one of them is taken.
         on_duplicate: OnDuplicateKey,
     },
     /// `DROP TABLE`.

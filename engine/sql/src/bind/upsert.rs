@@ -1,10 +1,10 @@
-//! What an insert does with a row whose primary key is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
+//! What an insert does with a row one of whose unique keys is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
 
 use super::dml::{column_position, table_fields};
 use super::scope::Scope;
 use super::{Binder, Env, place, position, unsupported};
 use crate::plan::{OnDuplicateKey, Plan, Statement};
-use nacre_types::{Error, Result, TableSchema};
+use nacre_types::{Error, IndexId, Result, TableSchema};
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ impl<'a> Binder<'a> {
     }
 
     fn insertion(&mut self, insert: &'a ast::Insert, table: Arc<TableSchema>, source: Plan) -> Result<Statement> {
+        let mut keys = unique_keys(&table).map(|(key, _)| key).collect();
         let on_duplicate = match (&insert.on, &insert.or) {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
                 let new_row = match &insert.insert_alias {
@@ -37,7 +38,9 @@ impl<'a> Binder<'a> {
                 self.update_of_duplicate(&table, &new_row, list, None)?
             }
             (Some(OnInsert::OnConflict(clause)), _) => {
-                check_target(&table, clause.conflict_target.as_ref())?;
+                if let Some(target) = &clause.conflict_target {
+                    keys = vec![key_of_target(&table, target)?];
+                }
                 match &clause.action {
                     OnConflictAction::DoNothing => OnDuplicateKey::Ignore,
                     OnConflictAction::DoUpdate(update) => {
@@ -55,7 +58,7 @@ impl<'a> Binder<'a> {
             (None, None) if insert.replace_into => OnDuplicateKey::Replace,
             (None, None) => return Ok(Statement::Insert { table, source }),
         };
-        Ok(Statement::Upsert { table, source, on_duplicate })
+        Ok(Statement::Upsert { table, source, keys, on_duplicate })
     }
 
     fn update_of_duplicate(
@@ -85,28 +88,37 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// The columns or the constraint after `ON CONFLICT` must be the primary key.
-fn check_target(table: &TableSchema, target: Option<&ConflictTarget>) -> Result<()> {
-    let key = table.primary_key.as_ref();
+/// The primary key, then the unique indexes, with their columns.
+fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Vec<usize>)> {
+    let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
+    let unique = table.indexes.iter().filter(|index| index.unique);
+    primary.chain(unique.map(|index| (Some(index.id), table.index_positions(index).unwrap_or_default())))
+}
+
+/// The key that the columns or the constraint after `ON CONFLICT` name.
+fn key_of_target(table: &TableSchema, target: &ConflictTarget) -> Result<Option<IndexId>> {
     let at = match target {
-        None => return Ok(()),
-        Some(ConflictTarget::OnConstraint(name)) => {
+        ConflictTarget::OnConstraint(name) => {
             let (name, at) = super::table_name(name)?;
-            if key.is_some_and(|key| key.name.eq_ignore_ascii_case(&name)) {
-                return Ok(());
+            if table.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(&name)) {
+                return Ok(None);
+            }
+            if let Some(index) = table.index_by_name(&name).filter(|index| index.unique) {
+                return Ok(Some(index.id));
             }
             at
         }
-        Some(ConflictTarget::Columns(columns)) => {
+        ConflictTarget::Columns(columns) => {
             let mut wanted = Vec::with_capacity(columns.len());
             for ident in columns {
                 wanted.push(column_position(table, &ast::ObjectName::from(vec![ident.clone()]))?.0);
             }
             wanted.sort_unstable();
-            let mut key = key.map(|key| key.columns.clone()).unwrap_or_default();
-            key.sort_unstable();
-            if wanted == key {
-                return Ok(());
+            for (key, mut columns) in unique_keys(table) {
+                columns.sort_unstable();
+                if columns == wanted {
+                    return Ok(key);
+                }
             }
             columns.first().and_then(|ident| position(ident.span.start))
         }

@@ -25,8 +25,8 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
     match statement {
         Statement::Query(plan) => Statement::Query(query(plan, catalog)),
         Statement::Insert { table, source } => Statement::Insert { table, source: query(source, catalog) },
-        Statement::Upsert { table, source, on_duplicate } => {
-            Statement::Upsert { table, source: query(source, catalog), on_duplicate }
+        Statement::Upsert { table, source, keys, on_duplicate } => {
+            Statement::Upsert { table, source: query(source, catalog), keys, on_duplicate }
         }
         Statement::CreateTableAs { schema, if_not_exists, source } => {
             Statement::CreateTableAs { schema, if_not_exists, source: query(source, catalog) }
