@@ -93,9 +93,14 @@ impl Index {
         Ok(out)
     }
 
-    /// Whether a row of any version of the table, up to this one, has this index key.
+    /// Whether a row of any version of the table, up to this one, has this index key. `conflict` when the table was
+    /// altered since and the row is newer.
     pub fn has_key(&self, table: &Table, row: &Row, index_key: &[u8]) -> Result<bool> {
-        Ok(self.key_of(table, &table.upgrade(row.clone())?)? == index_key)
+        match table.upgrade(row.clone()) {
+            Ok(row) => Ok(self.key_of(table, &row)? == index_key),
+            Err(_) if !table.is_newest() => Err(table.superseded()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether a row may have the same values as another: it is not unique, or one of them is null.
