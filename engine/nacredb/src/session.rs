@@ -134,7 +134,7 @@ fn outside(what: &str) -> Error {
 
 fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<usize> {
     let found = savepoints.iter().rposition(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| Error::not_found(format!("savepoint {name} does not exist")).with_sqlstate("3B001"))
+    found.ok_or_else(|| Error::not_found(format!("no savepoint `{name}`")).with_sqlstate("3B001"))
 }
 
 impl Session {

@@ -208,7 +208,7 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
         Statement::DropView { names, if_exists } => {
             let missing = names.iter().find(|name| store.view(name).is_none());
             if let (Some(name), false) = (missing, *if_exists) {
-                let error = Error::not_found(format!("view {name} does not exist")).with_sqlstate("42P01");
+                let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
                 let is_table = store.table(name).is_some();
                 return Err(if is_table { error.with_hint("it is a table: DROP TABLE") } else { error });
             }
@@ -225,7 +225,7 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 match store.table(name) {
                     Some(table) => tables.push(table),
                     None if *if_exists => {}
-                    None => return Err(Error::not_found(format!("table {name}")).with_sqlstate("42P01")),
+                    None => return Err(Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")),
                 }
             }
             for table in &tables {

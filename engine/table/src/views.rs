@@ -43,7 +43,7 @@ impl Store {
         record::drop_view(&mut payload, name);
         self.commit_ddl(payload, |catalog, _| match catalog.views.remove(&name.to_ascii_lowercase()) {
             Some(_) => Ok(()),
-            None => Err(Error::not_found(format!("view {name} does not exist")).with_sqlstate("42P01")),
+            None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
         })
     }
 }

@@ -186,6 +186,12 @@ impl Error {
         self
     }
 
+    /// Goes on with the sentence, after a semicolon.
+    pub fn and(mut self, more: impl fmt::Display) -> Error {
+        self.0.message = format!("{}; {more}", self.0.message);
+        self
+    }
+
     /// Names the table a constraint belongs to.
     pub fn with_table(mut self, table: impl Into<String>) -> Error {
         self.0.table = Some(table.into());

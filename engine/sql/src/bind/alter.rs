@@ -4,7 +4,7 @@
 //! written before.
 
 use super::index::{Wanted, drop_index};
-use super::{Binder, position, table_name, unsupported, with_suggestion};
+use super::{Binder, position, table_name, unsupported};
 use crate::plan::Statement;
 use nacre_types::{Error, Position, Result, TableSchema, limits};
 use sqlparser::ast::{self, AlterTableOperation as Operation};
@@ -120,11 +120,9 @@ impl<'a> Binder<'a> {
 }
 
 fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
-    schema.column_index(&name.value).ok_or_else(|| {
-        let message = format!("column {} of table {} does not exist", name.value, schema.name);
-        let error = Error::not_found(message).with_sqlstate("42703").at(position(name.span.start));
-        with_suggestion(error, &name.value, schema.columns.iter().map(|c| c.name.as_str()))
-    })
+    schema
+        .column_index(&name.value)
+        .ok_or_else(|| super::scope::no_column(schema, &name.value).at(position(name.span.start)))
 }
 
 fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> Result<()> {

@@ -177,9 +177,7 @@ impl<'a> Binder<'a> {
                 return Err(unsupported("a descending key column").at(at));
             }
             let Some(place) = schema.column_index(&ident.value) else {
-                let error = Error::not_found(format!("column {} of the PRIMARY KEY does not exist", ident.value));
-                let names = schema.columns.iter().map(|c| c.name.as_str());
-                return Err(super::with_suggestion(error.with_sqlstate("42703").at(at), &ident.value, names));
+                return Err(super::scope::no_column(schema, &ident.value).at(at));
             };
             if columns.contains(&place) {
                 let error = Error::already_exists(format!("column {} is in the PRIMARY KEY twice", ident.value));

@@ -1,6 +1,6 @@
 //! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
 
-use super::scope::{Scope, with_suggestion};
+use super::scope::{Scope, no_column};
 use super::{Binder, Env, place, position, unsupported};
 use crate::expr::Expr;
 use crate::plan::{Field, Plan, Statement};
@@ -29,11 +29,7 @@ pub(super) fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Re
     let at = position(ident.span.start);
     match table.column_index(&ident.value) {
         Some(column) => Ok((column, at)),
-        None => {
-            let message = format!("column {} of table {} does not exist", ident.value, table.name);
-            let error = Error::not_found(message).with_sqlstate("42703").at(at);
-            Err(with_suggestion(error, &ident.value, table.columns.iter().map(|c| c.name.as_str())))
-        }
+        None => Err(no_column(table, &ident.value).at(at)),
     }
 }
 

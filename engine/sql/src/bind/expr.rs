@@ -64,7 +64,9 @@ impl<'a> Binder<'a> {
         if let Some(expr) = self.outer_column(table, &ident.value, at)? {
             return Ok(expr);
         }
-        Err(self.unknown_column(env, table, &ident.value).at(at))
+        let error = self.unknown_column(env, table, &ident.value).at(at);
+        let is_text = table.is_none() && ident.quote_style == Some('"') && !error.message().contains("did you mean");
+        Err(if is_text { error.and("text is written in 'single quotes'") } else { error })
     }
 
     fn compound(&mut self, parts: &[ast::Ident], env: &mut Env<'_>) -> Result<Expr> {

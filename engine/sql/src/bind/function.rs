@@ -219,7 +219,7 @@ impl<'a> Binder<'a> {
             if super::builtin::is_json(&name) {
                 return Err(unsupported(&format!("function {written}")).at(at));
             }
-            let error = Error::not_found(format!("function {written} does not exist")).with_sqlstate("42883").at(at);
+            let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883").at(at);
             return Err(with_suggestion(error, &written, names().chain(super::aggregate::names())));
         };
         let count = bound.len();

@@ -69,7 +69,7 @@ impl Binder<'_> {
     /// The rows of a table of `information_schema`.
     pub(super) fn information_schema(&mut self, name: &str) -> Result<Plan> {
         let Some((known, columns)) = TABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
-            let message = format!("table information_schema.{name} does not exist");
+            let message = format!("no table `{name}` in `information_schema`");
             let error = Error::not_found(message).with_sqlstate("42P01");
             return Err(with_suggestion(error, name, TABLES.iter().map(|(known, _)| *known)));
         };

@@ -2,7 +2,7 @@
 //!
 //! The parser reads `SHARD KEY (a)` as a column `SHARD` of a type `KEY(a)`.
 
-use super::{position, unsupported, with_suggestion};
+use super::{position, unsupported};
 use nacre_types::{DataType, Error, KeyColumns, Position, Result, ShardKey, TableSchema};
 use sqlparser::ast;
 
@@ -54,9 +54,7 @@ impl StorageKey<'_> {
         for written in self.columns {
             let name = &unquoted(written);
             let Some(place) = schema.column_index(name) else {
-                let error = Error::not_found(format!("column {name} of the {key} does not exist"));
-                let names = schema.columns.iter().map(|c| c.name.as_str());
-                return Err(with_suggestion(error.with_sqlstate("42703").at(self.at), name, names));
+                return Err(super::scope::no_column(schema, name).at(self.at));
             };
             if positions.contains(&place) {
                 let error = Error::already_exists(format!("column {name} is in the {key} twice"));

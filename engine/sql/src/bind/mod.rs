@@ -162,6 +162,9 @@ impl<'a> Binder<'a> {
             S::Delete(delete) => self.delete(delete),
             S::CreateTable(create) => self.create_table(create),
             S::Drop { object_type: ast::ObjectType::Table, if_exists, names, temporary: false, .. } => {
+                if !if_exists {
+                    names.iter().try_for_each(|name| self.table(name).map(|_| ()))?;
+                }
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
                 Ok(Statement::DropTable { names: names.into_iter().map(|n| n.0).collect(), if_exists: *if_exists })
             }
@@ -253,7 +256,7 @@ impl<'a> Binder<'a> {
             if self.catalog.view(&name).is_some() {
                 return Error::unsupported(format!("{name} is a view, not a table")).with_sqlstate("42809").at(place);
             }
-            let error = Error::not_found(format!("table {name} does not exist")).with_sqlstate("42P01").at(place);
+            let error = Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01").at(place);
             let names = self.catalog.table_names();
             with_suggestion(error, &name, names.iter().map(String::as_str))
         })

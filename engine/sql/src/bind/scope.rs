@@ -94,18 +94,35 @@ impl Scope {
             && !self.has_table(table)
         {
             let tables = self.columns.iter().map(|c| c.table.as_str());
-            let error = Error::not_found(format!("table {table} is not in FROM")).with_sqlstate("42P01");
+            let error = Error::not_found(format!("no table `{table}` in FROM")).with_sqlstate("42P01");
             return with_suggestion(error, table, tables);
         }
         let in_table = |c: &&ScopeColumn| table.is_none_or(|t| c.table.eq_ignore_ascii_case(t));
         let names = self.columns.iter().filter(in_table).map(|c| c.name.as_str());
-        let message = match table {
-            Some(table) => format!("column {table}.{name} does not exist"),
-            None => format!("column {name} does not exist"),
-        };
+        // Where it was looked for, if that is short to say.
+        let mut tables: Vec<&str> = Vec::new();
+        for column in self.columns.iter().filter(in_table) {
+            if !column.table.is_empty() && !tables.contains(&column.table.as_str()) {
+                tables.push(&column.table);
+            }
+        }
+        let mut message = format!("no column `{name}`");
+        for (at, table) in tables.iter().enumerate().filter(|_| tables.len() <= 3) {
+            message += if at == 0 { " in `" } else { " or `" };
+            message += table;
+            message.push('`');
+        }
         let error = Error::not_found(message).with_sqlstate("42703");
         with_suggestion(error, name, names.chain(aliases.iter().map(|a| a.0.as_str())))
     }
+}
+
+/// The error for a column that a table does not have.
+#[cold]
+pub(crate) fn no_column(table: &nacre_types::TableSchema, name: &str) -> Error {
+    let owner = if table.name.is_empty() { String::new() } else { format!(" in `{}`", table.name) };
+    let error = Error::not_found(format!("no column `{name}`{owner}")).with_sqlstate("42703");
+    with_suggestion(error, name, table.columns.iter().map(|c| c.name.as_str()))
 }
 
 /// Adds "did you mean" when a candidate is close.
@@ -119,7 +136,7 @@ pub(crate) fn with_suggestion<'n>(error: Error, name: &str, candidates: impl Ite
         }
     }
     match best {
-        Some((_, candidate)) => error.with_hint(format!("did you mean {candidate}?")),
+        Some((_, candidate)) => error.and(format!("did you mean `{candidate}`?")),
         None => error,
     }
 }

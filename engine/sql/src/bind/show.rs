@@ -82,7 +82,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn show_create_view(&mut self, name: &ast::ObjectName) -> Result<Statement> {
         let (name, at) = table_name(name)?;
         let Some(view) = self.catalog.view(&name) else {
-            let error = Error::not_found(format!("view {name} does not exist")).with_sqlstate("42P01").at(at);
+            let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01").at(at);
             return Err(with_suggestion(error, &name, self.sorted_views().iter().map(String::as_str)));
         };
         let row = vec![text(&view.name), text(&view.statement)];

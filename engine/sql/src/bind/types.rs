@@ -59,7 +59,7 @@ fn unknown_type(ast: &Ast) -> Error {
     if known {
         return Error::unsupported(format!("type {name} is not supported"));
     }
-    Error::not_found(format!("type {name} does not exist"))
+    Error::not_found(format!("no type `{name}`"))
 }
 
 fn length(n: u64) -> Result<u32> {

@@ -83,7 +83,7 @@ impl<'a> Binder<'a> {
             Some(ast::NamedWindowDefinition(_, ast::NamedWindowExpr::WindowSpec(spec))) => Ok(spec),
             Some(_) => Err(unsupported("a window named after another")),
             None => {
-                let error = Error::not_found(format!("window {} does not exist", ident.value));
+                let error = Error::not_found(format!("no window `{}`", ident.value));
                 Err(error.with_sqlstate("42704").at(position(ident.span.start)))
             }
         }
