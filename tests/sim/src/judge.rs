@@ -2,7 +2,7 @@
 //! own changes; it may change a row only if nobody else has since the snapshot.
 
 use crate::model::{Model, RowId, State, Table, Writes};
-use crate::op::{Op, Row, Where};
+use crate::op::{Op, Row, Upsert, Where};
 use nacredb::{ErrorKind, OnDuplicate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
         Op::Select { table, rows } | Op::Audit { table, rows } | Op::ForUpdate { table, rows } => (*table, rows),
         Op::Add { table, rows, .. } | Op::Text { table, rows, .. } => (*table, rows),
         Op::Rekey { table, rows, .. } | Op::Delete { table, rows } => (*table, rows),
-        Op::Insert { table, .. } => (*table, &Where::All),
+        Op::Insert { table, .. } | Op::Upsert { table, .. } | Op::Copy { table, .. } => (*table, &Where::All),
         _ => return Verdict::done(),
     };
     let Some(table) = sight.view.table(&sight.model.latest, name) else {
@@ -104,8 +104,53 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
             insert(&table, rows, sight, &mut verdict);
             verdict
         }
+        Op::Upsert { rows, how, .. } => upsert(&table, rows, *how, sight),
+        Op::Copy { from, rows, by, .. } => {
+            let Some(source) = sight.view.table(&sight.model.latest, from) else {
+                return Verdict::fails(&[ErrorKind::NotFound]);
+            };
+            let picked = source.rows.values().filter(|row| rows.holds(row));
+            let copies: Vec<Row> = picked.map(|row| Row { k: row.k + by, ..row.clone() }).collect();
+            let mut verdict = Verdict::answer(Answer::Affected(copies.len() as u64));
+            insert(&table, &copies, sight, &mut verdict);
+            if verdict.answer.is_none() {
+                // Which of several rows fails first depends on the order of the scan.
+                verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
+            }
+            verdict
+        }
         _ => Verdict::done(),
     }
+}
+
+/// Rows of a keyed table one after the other; a later one meets what an earlier one left.
+fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -> Verdict {
+    let mut verdict = Verdict::answer(Answer::Affected(0));
+    let mut affected = 0;
+    for row in rows {
+        let id = (table.id, row.k);
+        let old = match verdict.writes.get(&id) {
+            Some(written) => written.clone(),
+            None => table.rows.get(&row.k).cloned(),
+        };
+        let skips = matches!(how, Upsert::Ignore | Upsert::Nothing);
+        if skips && old.is_some() {
+            // What is only looked at is looked at in the snapshot.
+            continue;
+        }
+        if sight.model.changed_since(id, sight.snapshot) {
+            return Verdict::fails(&[ErrorKind::Constraint, ErrorKind::Conflict]);
+        }
+        let new = match (old, how) {
+            (Some(old), Upsert::Update | Upsert::Duplicate) => Row { v: old.v + row.v, ..old },
+            _ => row.clone(),
+        };
+        affected += 1;
+        verdict.writes.insert(id, Some(new));
+        verdict.locks.insert(id);
+    }
+    verdict.answer = Some(Answer::Affected(affected));
+    verdict
 }
 
 fn printed(found: &BTreeMap<i64, Row>) -> Answer {

@@ -65,6 +65,21 @@ impl Where {
     }
 }
 
+/// What becomes of a row whose key is taken, in all spellings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upsert {
+    /// `REPLACE INTO`.
+    Replace,
+    /// `INSERT IGNORE INTO`.
+    Ignore,
+    /// `ON CONFLICT DO NOTHING`.
+    Nothing,
+    /// `ON CONFLICT … DO UPDATE`: adds the numbers.
+    Update,
+    /// `ON DUPLICATE KEY UPDATE`: the same.
+    Duplicate,
+}
+
 /// One thing that a session does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -88,6 +103,10 @@ pub enum Op {
     ForUpdate { table: &'static str, rows: Where },
     /// New rows.
     Insert { table: &'static str, rows: Vec<Row> },
+    /// New rows, or changes of those that have their keys.
+    Upsert { table: &'static str, rows: Vec<Row>, how: Upsert },
+    /// Copies of rows of a table, under other keys.
+    Copy { table: &'static str, from: &'static str, rows: Where, by: i64 },
     /// Adds to the numbers of some rows.
     Add { table: &'static str, rows: Where, add: i64 },
     /// Sets the text of some rows.
@@ -98,8 +117,8 @@ pub enum Op {
     Delete { table: &'static str, rows: Where },
     /// Rows straight into segments.
     Bulk { table: &'static str, policy: OnDuplicate, batches: Vec<Vec<Row>> },
-    /// `CREATE TABLE`, with a primary key or without.
-    Create { table: &'static str, keyed: bool, if_missing: bool },
+    /// `CREATE TABLE`, with a primary key or without, and other keys, which change no answer.
+    Create { table: &'static str, keyed: bool, keys: &'static str, if_missing: bool },
     /// `DROP TABLE`.
     Drop { table: &'static str },
     /// `OPTIMIZE TABLE`.
@@ -131,10 +150,17 @@ fn text_sql(text: &Option<String>) -> String {
     text.as_ref().map_or("null".into(), |t| format!("'{t}'"))
 }
 
+fn rows_sql(rows: &[Row]) -> String {
+    let rows: Vec<String> = rows.iter().map(|r| format!("({}, {}, {})", r.k, r.v, text_sql(&r.s))).collect();
+    rows.join(", ")
+}
+
 impl Op {
     /// Whether it would change rows.
     pub fn changes_rows(&self) -> bool {
-        matches!(self, Op::Insert { .. } | Op::Add { .. } | Op::Text { .. } | Op::Rekey { .. } | Op::Delete { .. })
+        use Op::{Add, Copy, Delete, Insert, Rekey, Text, Upsert};
+        let inserts = matches!(self, Insert { .. } | Upsert { .. } | Copy { .. });
+        inserts || matches!(self, Add { .. } | Text { .. } | Rekey { .. } | Delete { .. })
     }
 
     /// Whether it locks rows.
@@ -176,19 +202,28 @@ impl Op {
             Op::Select { table, rows } => format!("select k, v, s from {table}{}", rows.sql()),
             Op::Audit { table, rows } => format!("select count(*), sum(v) from {table}{}", rows.sql()),
             Op::ForUpdate { table, rows } => format!("select k, v, s from {table}{} for update", rows.sql()),
-            Op::Insert { table, rows } => {
-                let rows: Vec<String> =
-                    rows.iter().map(|r| format!("({}, {}, {})", r.k, r.v, text_sql(&r.s))).collect();
-                format!("insert into {table} (k, v, s) values {}", rows.join(", "))
+            Op::Insert { table, rows } => format!("insert into {table} (k, v, s) values {}", rows_sql(rows)),
+            Op::Upsert { table, rows, how } => {
+                let (word, rest) = match how {
+                    Upsert::Replace => ("replace", String::new()),
+                    Upsert::Ignore => ("insert ignore", String::new()),
+                    Upsert::Nothing => ("insert", " on conflict do nothing".into()),
+                    Upsert::Update => ("insert", format!(" on conflict (k) do update set v = {table}.v + excluded.v")),
+                    Upsert::Duplicate => ("insert", " on duplicate key update v = v + values(v)".into()),
+                };
+                format!("{word} into {table} (k, v, s) values {}{rest}", rows_sql(rows))
+            }
+            Op::Copy { table, from, rows, by } => {
+                format!("insert into {table} (k, v, s) select k + {by}, v, s from {from}{}", rows.sql())
             }
             Op::Add { table, rows, add } => format!("update {table} set v = v + {add}{}", rows.sql()),
             Op::Text { table, rows, text } => format!("update {table} set s = {}{}", text_sql(text), rows.sql()),
             Op::Rekey { table, rows, by } => format!("update {table} set k = k + {by}{}", rows.sql()),
             Op::Delete { table, rows } => format!("delete from {table}{}", rows.sql()),
-            Op::Create { table, keyed, if_missing } => {
+            Op::Create { table, keyed, keys, if_missing } => {
                 let missing = if *if_missing { "if not exists " } else { "" };
                 let key = if *keyed { " primary key" } else { "" };
-                format!("create table {missing}{table} (k bigint not null{key}, v bigint, s text)")
+                format!("create table {missing}{table} (k bigint not null{key}, v bigint, s text{keys})")
             }
             Op::Drop { table } => format!("drop table {table}"),
             Op::Optimize { table, full } => format!("optimize table {table} {}", if *full { "full" } else { "flush" }),

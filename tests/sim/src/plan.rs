@@ -2,7 +2,7 @@
 //! that a failing one can be made smaller.
 
 use crate::disk::{Call, Class, Fault, FaultKind};
-use crate::op::{Op, Row, Where};
+use crate::op::{Op, Row, Upsert, Where};
 use crate::random::Random;
 use nacredb::{Durability, OnDuplicate, Options};
 
@@ -63,6 +63,14 @@ pub struct Plan {
 pub const TABLES: [(&str, bool); 4] = [("bank", true), ("a", true), ("b", true), ("heap", false)];
 /// Tables that come and go.
 const PASSING: [&str; 2] = ["x", "y"];
+
+/// Keys of a table beside its primary key: they change where rows are, and no answer.
+pub fn keys(random: &mut Random, keyed: bool) -> &'static str {
+    const KEYED: [&str; 7] =
+        ["", "", "", ", shard key (k)", ", sort key (v)", ", sort key (s, k)", ", shard key (k), sort key (v)"];
+    const HEAP: [&str; 5] = ["", "", ", sort key (v)", ", shard key ()", ", shard key (s), sort key (k)"];
+    if keyed { random.pick::<&'static str>(&KEYED) } else { random.pick::<&'static str>(&HEAP) }
+}
 
 struct Maker {
     random: Random,
@@ -239,8 +247,9 @@ impl Maker {
         for _ in 0..1 + self.random.below(3) {
             let k = self.random.between(0, 2);
             let rows = Where::Key(k);
-            ops.push(match self.random.below(6) {
+            ops.push(match self.random.below(8) {
                 0 => Op::Insert { table, rows: vec![self.row(k)] },
+                6 | 7 => Op::Upsert { table, rows: vec![self.row(k)], how: self.how() },
                 1 => Op::Delete { table, rows },
                 2 => Op::ForUpdate { table, rows },
                 3 => Op::Select { table, rows },
@@ -257,7 +266,10 @@ impl Maker {
         let table = *self.random.pick(&PASSING);
         let rows = self.rows();
         ops.push(match self.random.below(7) {
-            0 | 1 => Op::Create { table, keyed: self.random.percent(70), if_missing: self.random.percent(50) },
+            0 | 1 => {
+                let (keyed, if_missing) = (self.random.percent(70), self.random.percent(50));
+                Op::Create { table, keyed, keys: keys(&mut self.random, keyed), if_missing }
+            }
             2 => Op::Drop { table },
             3 => Op::Insert { table, rows: self.new_rows() },
             4 => Op::Select { table, rows: Where::All },
@@ -329,7 +341,9 @@ impl Maker {
     fn statement(&mut self) -> Op {
         let table = if self.random.percent(5) { *self.random.pick(&PASSING) } else { self.table() };
         let rows = self.rows();
-        match self.random.below(20) {
+        match self.random.below(24) {
+            20 | 21 => Op::Upsert { table: self.random.pick(&["a", "a", "b"]), rows: self.new_rows(), how: self.how() },
+            22 => Op::Copy { table, from: self.table(), rows, by: *self.random.pick(&[1_000, 5_000, -3_000, 1]) },
             0..=5 => Op::Insert { table, rows: self.new_rows() },
             6..=8 => Op::Add { table, rows, add: self.random.between(-9, 9) },
             9 => Op::Text { table, rows, text: self.text() },
@@ -339,6 +353,11 @@ impl Maker {
             16 => Op::Audit { table, rows },
             _ => Op::Select { table, rows },
         }
+    }
+
+    fn how(&mut self) -> Upsert {
+        use Upsert::{Duplicate, Ignore, Nothing, Replace, Update};
+        *self.random.pick(&[Replace, Ignore, Nothing, Update, Duplicate])
     }
 
     /// Not the bank: its sum is its own.

@@ -5,7 +5,7 @@ use crate::disk::{Disk, Ended};
 use crate::hook;
 use crate::model::State;
 use crate::op::{Op, Row};
-use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, TABLES};
+use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, TABLES, keys};
 use crate::random::Random;
 use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
@@ -169,7 +169,11 @@ impl Run<'_> {
         let missing: Vec<Op> = {
             let world = self.world.borrow();
             let there = &world.model.latest.tables;
-            let create = |(table, keyed): &(&'static str, bool)| Op::Create { table, keyed: *keyed, if_missing: true };
+            let seed = self.plan.seed;
+            let create = |(table, keyed): &(&'static str, bool)| {
+                let keys = keys(&mut Random::new(seed, table), *keyed);
+                Op::Create { table, keyed: *keyed, keys, if_missing: true }
+            };
             let mut ops: Vec<Op> = TABLES.iter().filter(|(t, _)| !there.contains_key(t)).map(create).collect();
             if there.get("bank").is_none_or(|bank| bank.rows.is_empty()) {
                 let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None }).collect();

@@ -491,6 +491,7 @@ fn table_of(op: &Op) -> Option<&'static str> {
         Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
         Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
         Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
+        Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
         Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
         _ => None,
     }
