@@ -72,6 +72,9 @@ pub fn keys(random: &mut Random, keyed: bool) -> &'static str {
     if keyed { random.pick::<&'static str>(&KEYED) } else { random.pick::<&'static str>(&HEAP) }
 }
 
+/// Tables whose rows are inserted or changed: they have a primary key.
+const UPSERTED: [&str; 3] = ["a", "a", "b"];
+
 struct Maker {
     random: Random,
     keys: i64,
@@ -342,7 +345,11 @@ impl Maker {
         let table = if self.random.percent(5) { *self.random.pick(&PASSING) } else { self.table() };
         let rows = self.rows();
         match self.random.below(24) {
-            20 | 21 => Op::Upsert { table: self.random.pick(&["a", "a", "b"]), rows: self.new_rows(), how: self.how() },
+            20 | 21 => Op::Upsert {
+                table: self.random.pick::<&'static str>(&UPSERTED),
+                rows: self.new_rows(),
+                how: self.how(),
+            },
             22 => Op::Copy { table, from: self.table(), rows, by: *self.random.pick(&[1_000, 5_000, -3_000, 1]) },
             0..=5 => Op::Insert { table, rows: self.new_rows() },
             6..=8 => Op::Add { table, rows, add: self.random.between(-9, 9) },

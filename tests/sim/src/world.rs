@@ -389,16 +389,18 @@ impl World {
         let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
         let mine = self.sessions[session].txn.is_some();
         let commits = is_commit(op) && !(mine && op.changes_rows());
+        // A log that finds no room for zeroes ahead of its records goes on; then something else has failed.
+        let of_log = ended || error.message().contains("log");
         if commits && !nothing && (log_failures > 0 || ended) && kind == ErrorKind::Io && verdict.answer.is_some() {
             self.model.doubt(&effect);
-            self.model.poisoned = true;
+            self.model.poisoned |= of_log;
             return Next::Failed;
         }
         // The catalog is changed before the log refuses.
         if let (Op::Create { table, .. } | Op::Drop { table }, ErrorKind::Io) = (op, kind) {
             self.model.blurred.insert(table);
         }
-        if log_failures > 0 && !ended && kind == ErrorKind::Io {
+        if log_failures > 0 && of_log && !ended && kind == ErrorKind::Io {
             self.model.poisoned = true;
         }
         let known = verdict.errors.contains(&kind);

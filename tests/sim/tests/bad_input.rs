@@ -15,7 +15,7 @@ fn rows(from: i64, to: i64) -> Vec<Row> {
 fn workload() -> Vec<Op> {
     let table = "a";
     vec![
-        Op::Create { table: "x", keyed: true, if_missing: false },
+        Op::Create { table: "x", keyed: true, keys: "", if_missing: false },
         Op::Insert { table, rows: rows(0, 12) },
         Op::Insert { table: "heap", rows: rows(0, 5) },
         Op::Optimize { table, full: false },
