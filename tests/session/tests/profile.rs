@@ -102,6 +102,9 @@ fn what_is_written_is_written() {
     );
     profile(session, "profile delete from t where id = -1");
     assert_eq!(rows(session, "select count(*) from t where id = -1").unwrap(), ["0"]);
+    let lines = profile(session, "profile update t set a = -2 where id < 3 returning id");
+    assert!(lines.iter().any(|line| line.contains("Scan t") && line.contains(" | 3 | ")), "{lines:?}");
+    assert_eq!(rows(session, "select count(*) from t where a = -2").unwrap(), ["3"]);
     // In a transaction it is part of it.
     run(session, "begin").unwrap();
     profile(session, "profile delete from t");
