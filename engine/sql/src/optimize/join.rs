@@ -70,7 +70,7 @@ fn assemble(tree: &Tree, plans: &mut [Option<Plan>], graph: &Graph, types: &[Dat
     let (left, right) = match tree {
         Tree::Relation(at) => {
             let relation = &graph.relations[*at];
-            let plan = plans[*at].take().unwrap_or(Plan::Values { fields: Vec::new(), rows: Vec::new() });
+            let plan = plans[*at].take().unwrap_or_else(nothing);
             return (plan, (relation.start..relation.start + relation.width).collect());
         }
         Tree::Join(left, right) => (left, right),
@@ -173,4 +173,9 @@ fn over_inner_join(plan: &Plan) -> bool {
         Plan::Filter { input, .. } => over_inner_join(input),
         other => matches!(other, Plan::Join { kind: JoinKind::Inner, .. }),
     }
+}
+
+/// No rows and no columns: what stands in the place of a plan that was taken.
+pub(super) fn nothing() -> Plan {
+    Plan::Values { fields: Vec::new(), rows: Vec::new() }
 }

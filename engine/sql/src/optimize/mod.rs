@@ -7,6 +7,7 @@
 mod columns;
 mod estimate;
 mod graph;
+mod groups;
 mod join;
 mod prune;
 mod push;
@@ -57,7 +58,9 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
 
 fn query(mut plan: Plan, catalog: &dyn Catalog) -> Plan {
     shared(&mut plan, &mut Map::default(), catalog);
-    prune::prune_root(push::push(plan, Vec::new(), catalog))
+    let mut plan = push::push(plan, Vec::new(), catalog);
+    groups::reduce(&mut plan);
+    prune::prune_root(plan)
 }
 
 /// Optimises what is computed once, once; for everything else it is a leaf.
@@ -71,7 +74,8 @@ fn shared(plan: &mut Plan, done: &mut Map<u32, Arc<Plan>>, catalog: &dyn Catalog
     }
     let mut inner = (**input).clone();
     shared(&mut inner, done, catalog);
-    let inner = push::push(inner, Vec::new(), catalog);
+    let mut inner = push::push(inner, Vec::new(), catalog);
+    groups::reduce(&mut inner);
     *input = Arc::new(prune::prune_root(inner));
     done.insert(*id, input.clone());
 }
