@@ -19,6 +19,7 @@ use std::rc::Rc;
 
 /// The operator tree of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    context.memory.share_among(plan, 0);
     build_wanted(plan, &Wanted::default(), context)
 }
 
@@ -76,7 +77,7 @@ impl Builder {
             && !depends(input)
         {
             if !self.shared.contains_key(id) {
-                let buffer = Buffer::new(self.build(input, &Wanted::default(), context)?);
+                let buffer = Buffer::new(self.build(input, &Wanted::default(), context)?, types_of(input));
                 self.shared.insert(*id, buffer);
             }
             return Ok(());
@@ -115,8 +116,9 @@ impl Builder {
             }
             Plan::Aggregate { input, groups, aggregates, .. } => {
                 let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
+                let types = types_of(input);
                 let input = self.build_for(input, readers, below, context)?;
-                Box::new(HashAggregate::new(input, groups.clone(), aggregates.clone())?)
+                Box::new(HashAggregate::new(input, types, groups.clone(), aggregates.clone())?)
             }
             Plan::Join { left, right, kind, keys, residual } => {
                 let spec = join_spec(left, right, *kind, keys, residual);
@@ -184,7 +186,7 @@ impl Builder {
                 let buffer = match self.shared.get(id) {
                     Some(known) => known.clone(),
                     None => {
-                        let new = Buffer::new(self.build(input, none, context)?);
+                        let new = Buffer::new(self.build(input, none, context)?, types_of(input));
                         self.shared.insert(*id, new.clone());
                         new
                     }
@@ -283,7 +285,7 @@ impl LocatingOperator for Nothing {
 }
 
 /// Types of a plan's output columns.
-fn types_of(plan: &Plan) -> Vec<DataType> {
+pub(crate) fn types_of(plan: &Plan) -> Vec<DataType> {
     match plan {
         Plan::Scan { table, projection, .. } => {
             projection.iter().filter_map(|at| table.columns.get(*at)).map(|c| c.data_type).collect()

@@ -1,5 +1,6 @@
 //! What every operator is given while it runs, and the protocol operators speak.
 
+use crate::memory::Memory;
 use crate::parallel::{Builds, Morsel};
 use crate::profile::Profile;
 use nacre_column::Batch;
@@ -44,6 +45,8 @@ pub struct Statistics {
     pub runs: Counter,
     /// Ranges of keys looked up in indexes.
     pub index_probes: Counter,
+    /// Bytes of rows written to temporary files, because memory could not hold them.
+    pub bytes_spilled: Counter,
     indexes: Mutex<Vec<String>>,
 }
 
@@ -69,7 +72,7 @@ impl Statistics {
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 11] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 12] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -82,6 +85,7 @@ impl Statistics {
             ("point_reads", &self.point_reads),
             ("runs", &self.runs),
             ("index_probes", &self.index_probes),
+            ("bytes_spilled", &self.bytes_spilled),
         ]
     }
 }
@@ -100,8 +104,8 @@ pub struct Context<'a> {
     pub parameters: &'a [Value],
     /// Counters of this statement.
     pub statistics: &'a Statistics,
-    /// Bytes one operator may hold.
-    pub memory_limit: usize,
+    /// What its operators may hold.
+    pub memory: &'a Memory,
     /// The statement's `now()`, microseconds since 1970-01-01.
     pub now_us: i64,
     /// Whether the caller has cancelled the statement.
@@ -155,13 +159,14 @@ impl<'a> Context<'a> {
         transaction: &'a Transaction,
         parameters: &'a [Value],
         statistics: &'a Statistics,
+        memory: &'a Memory,
         cancelled: &'a (dyn Fn() -> bool + Sync),
     ) -> Context<'a> {
         Context {
             transaction,
             parameters,
             statistics,
-            memory_limit: usize::MAX,
+            memory,
             now_us: 0,
             cancelled,
             threads: Threads::ONE,
@@ -177,16 +182,6 @@ impl Context<'_> {
     /// Fails when the statement was cancelled; called once a batch.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         if (self.cancelled)() { Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")) } else { Ok(()) }
-    }
-
-    /// Fails when `operator` holds more than the limit.
-    pub(crate) fn check_memory(&self, operator: &str, bytes: usize) -> Result<()> {
-        if bytes <= self.memory_limit {
-            return Ok(());
-        }
-        Err(Error::limit(format!("{operator} needs more than the memory limit of {} bytes", self.memory_limit))
-            .with_sqlstate("53200")
-            .with_hint("raise the memory limit or read fewer rows"))
     }
 }
 

@@ -11,10 +11,12 @@ pub mod expr;
 mod group;
 mod intern;
 mod join_filter;
+mod memory;
 mod operator;
 mod parallel;
 mod profile;
 mod scan;
+mod spill;
 
 mod store;
 #[cfg(test)]
@@ -23,4 +25,5 @@ mod testing;
 pub use build::{build, build_locating};
 pub use context::{Context, Given, LocatingOperator, Operator, Statistics, Step, Threads};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
+pub use memory::{Held, Memory};
 pub use profile::{Measured, Profile};

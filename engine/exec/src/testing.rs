@@ -2,9 +2,10 @@
 //! expressions and batches, and a seeded generator.
 
 use crate::context::{Context, Operator, Statistics, Step};
+use crate::memory::Memory;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Clock, Entropy, Host, Parallelism};
+use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
 use nacre_table::{Store, StoreOptions, Transaction};
 use nacre_types::{DataType, Result, Value};
@@ -48,6 +49,7 @@ pub(crate) struct Fixture {
     pub transaction: Transaction,
     pub parameters: Vec<Value>,
     pub statistics: Statistics,
+    pub memory: Memory,
     pub memory_limit: usize,
 }
 
@@ -58,18 +60,29 @@ impl Fixture {
 
     /// With threads of its own.
     pub fn on(parallelism: Arc<dyn Parallelism>) -> Fixture {
+        Fixture::with(Arc::new(MemoryStore::new()), parallelism)
+    }
+
+    /// With files of its own, too.
+    pub fn with(files: Arc<dyn LocalStore>, parallelism: Arc<dyn Parallelism>) -> Fixture {
         let fixed = Arc::new(Fixed(AtomicU64::new(1)));
-        let files = Arc::new(MemoryStore::new());
         let host = Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism };
         let options = StoreOptions { segment_rows: 10_000, flush_bytes: usize::MAX, ..StoreOptions::default() };
         let store = Store::open(host, options).unwrap();
         let transaction = store.begin().unwrap();
-        Fixture { store, transaction, parameters: Vec::new(), statistics: Statistics::default(), memory_limit: 1 << 30 }
+        Fixture {
+            store,
+            transaction,
+            parameters: Vec::new(),
+            statistics: Statistics::default(),
+            memory: Memory::new(0),
+            memory_limit: 1 << 30,
+        }
     }
 
     pub fn context(&self) -> Context<'_> {
-        let mut context = Context::new(&self.transaction, &self.parameters, &self.statistics, &|| false);
-        context.memory_limit = self.memory_limit;
+        let mut context = Context::new(&self.transaction, &self.parameters, &self.statistics, &self.memory, &|| false);
+        self.memory.set_limit(self.memory_limit);
         context.now_us = 1_000_000;
         context
     }

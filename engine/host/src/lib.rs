@@ -54,6 +54,10 @@ pub trait LocalStore: Send + Sync {
     /// Removes a file; readers that hold it open may fail afterwards. Removing a missing file is `not_found`.
     /// The removal may be undone by a crash.
     fn remove(&self, name: &str) -> Result<()>;
+    /// Whether files take up the memory they would be written to spare: then nothing is put into temporary ones.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
     /// Lets the host open handles ahead of need. Called between statements; must be quick when there is
     /// nothing to do.
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {

@@ -25,6 +25,10 @@ impl MemoryStore {
 }
 
 impl LocalStore for MemoryStore {
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
     fn list(&self) -> Result<Vec<String>> {
         Ok(self.files().keys().cloned().collect())
     }

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Options {
     /// When a commit is acknowledged.
     pub durability: Durability,
-    /// Bytes one operator of one statement may hold in memory.
+    /// Bytes that the operators of one statement may hold in memory together. What they cannot hold goes into a
+    /// temporary file, or ends the statement with `limit`.
     pub memory_limit: usize,
     /// Bytes of segment blocks kept in memory.
     pub cache_bytes: usize,

@@ -34,6 +34,8 @@ pub struct StatementStatistics {
     pub blocks_skipped: u64,
     /// Rows found by primary key instead of scanning.
     pub point_reads: u64,
+    /// Bytes of rows written to temporary files, because the memory limit did not let them be held.
+    pub bytes_spilled: u64,
     /// Microseconds from text to result.
     pub elapsed_us: u64,
 }

@@ -11,7 +11,7 @@ use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Statistics, Threads, cast_value};
+use nacre_exec::{Context, Memory, Statistics, Threads, cast_value};
 use nacre_sql::{Bound, Field, Parsed, Plan, SessionOption, Statement};
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Timestamp, Value};
@@ -30,6 +30,7 @@ pub struct Session {
     savepoints: Vec<(String, Savepoint)>,
     cancel: Arc<AtomicBool>,
     threads: Threads,
+    memory_limit: usize,
 }
 
 /// A statement parsed and bound once. Cheap to clone.
@@ -141,7 +142,8 @@ impl Session {
     pub(crate) fn new(db: Database) -> Session {
         let threads = db.threads();
         let cancel = Arc::new(AtomicBool::new(false));
-        Session { db, transaction: None, savepoints: Vec::new(), cancel, threads }
+        let memory_limit = db.0.options.memory_limit;
+        Session { db, transaction: None, savepoints: Vec::new(), cancel, threads, memory_limit }
     }
 
     /// The database.
@@ -157,6 +159,11 @@ impl Session {
     /// How many threads may work on one statement of this session; 0 for as many as the host has.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads.count = self.db.threads_of(threads);
+    }
+
+    /// Bytes that the operators of one statement of this session may hold together; none for the database's option.
+    pub fn set_memory_limit(&mut self, bytes: Option<usize>) {
+        self.memory_limit = bytes.unwrap_or(self.db.0.options.memory_limit);
     }
 
     /// Set this to end the running statement with `cancelled`; it is reset when the next one starts.
@@ -356,6 +363,10 @@ impl Session {
                 self.set_threads(*count as usize);
                 Ok(QueryResult::new(ResultKind::Control))
             }
+            Statement::Set(SessionOption::MemoryLimit(bytes)) => {
+                self.set_memory_limit(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)));
+                Ok(QueryResult::new(ResultKind::Control))
+            }
             Statement::CreateTableAs { schema, if_not_exists, source } => {
                 self.create_table_as(schema, *if_not_exists, source, &parameters).await
             }
@@ -482,7 +493,7 @@ impl Session {
         let settings = statement::Settings {
             parameters,
             statistics: &statistics,
-            memory_limit: self.db.0.options.memory_limit,
+            memory: &Memory::new(self.memory_limit),
             now_us: self.db.0.host.clock.wall_us(),
             cancelled: &cancelled,
             threads: self.threads,
@@ -505,6 +516,7 @@ impl Session {
             blocks_read: statistics.blocks_read.get(),
             blocks_skipped: statistics.blocks_skipped.get(),
             point_reads: statistics.point_reads.get(),
+            bytes_spilled: statistics.bytes_spilled.get(),
             elapsed_us: 0,
         };
         Ok(result)
@@ -575,8 +587,8 @@ impl Session {
 
     /// The context of a statement, for the parts of this crate that run plans.
     pub(crate) fn context<'a>(transaction: &'a Transaction, settings: &statement::Settings<'a>) -> Context<'a> {
-        let mut context = Context::new(transaction, settings.parameters, settings.statistics, settings.cancelled);
-        context.memory_limit = settings.memory_limit;
+        let mut context =
+            Context::new(transaction, settings.parameters, settings.statistics, settings.memory, settings.cancelled);
         context.now_us = settings.now_us;
         context.threads = settings.threads;
         context.profile = settings.profile;

@@ -9,7 +9,7 @@ use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
 use crate::write;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Profile, Statistics, Step, Threads, build, build_locating};
+use nacre_exec::{Context, Held, Memory, Profile, Statistics, Step, Threads, build, build_locating};
 use nacre_sql::{Field, Plan, Statement, explain};
 use nacre_table::{RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(crate) struct Settings<'a> {
     pub parameters: &'a [Value],
     pub statistics: &'a Statistics,
-    pub memory_limit: usize,
+    pub memory: &'a Memory,
     pub now_us: i64,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     pub threads: Threads,
@@ -131,15 +131,16 @@ pub(crate) fn written(rows_affected: u64) -> QueryResult {
 
 /// All rows of a plan.
 pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
+    context.memory.share_among(plan, 1);
     let mut operator = build(plan, context)?;
     let mut batches = Vec::new();
-    let mut bytes = 0usize;
+    let (mut bytes, mut held) = (0usize, Held::default());
     loop {
         match operator.next(context)? {
             Step::Batch(batch) => {
                 let batch = batch.compact();
                 bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
-                check_memory(bytes, context)?;
+                context.hold(&mut held, "the result", bytes)?;
                 batches.push(batch);
             }
             Step::Done => return Ok(batches),
@@ -148,25 +149,14 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
     }
 }
 
-pub(crate) fn check_memory(bytes: usize, context: &Context<'_>) -> Result<()> {
-    if bytes > context.memory_limit {
-        return Err(Error::limit(format!(
-            "the result needs more than the memory limit of {} bytes",
-            context.memory_limit
-        ))
-        .with_sqlstate("53200"));
-    }
-    Ok(())
-}
-
 /// All rows of a target table that a plan yields, and where they are.
 pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocator>)>> {
     let mut operator = build_locating(plan, context)?;
     let mut found = Vec::new();
-    let mut bytes = 0usize;
+    let (mut bytes, mut held) = (0usize, Held::default());
     while let Some((batch, locators)) = operator.next(context)? {
         bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>() + locators.len() * 24;
-        check_memory(bytes, context)?;
+        context.hold(&mut held, "the statement's rows", bytes)?;
         found.push((batch, locators));
     }
     Ok(found)

@@ -1,10 +1,10 @@
 //! Statements that write rows: what they read is collected before the first write.
 
 use crate::session::Session;
-use crate::statement::{Settings, check_memory, collect, locate};
+use crate::statement::{Settings, collect, locate};
 use crate::upsert;
 use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Given, Step, build, evaluate};
+use nacre_exec::{Context, Given, Held, Step, build, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement};
 use nacre_table::{OnDuplicate, RowLocator, Table, Transaction};
 use nacre_types::{DataType, Error, Result, TableSchema, Value};
@@ -89,6 +89,7 @@ fn insert(
     let context = Session::context(transaction, settings);
     let mut operator = build(source, &context)?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
+    let mut held = Held::default();
     let mut load = None;
     loop {
         let batch = match operator.next(&context)? {
@@ -105,7 +106,7 @@ fn insert(
             batches.drain(..).try_for_each(|batch| load.append(&batch))?;
             bytes = 0;
         }
-        check_memory(bytes, &context)?;
+        context.hold(&mut held, "the statement's rows", bytes)?;
     }
     drop(operator);
     if let Some(load) = load {
@@ -224,7 +225,8 @@ fn matches_of(
         columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
         batches.push(Batch::new(columns, batch.rows));
     }
-    check_memory(bytes, context)?;
+    let mut held = Held::default();
+    context.hold(&mut held, "the statement's rows", bytes)?;
     let given = Given { id, batches: &batches, others: None };
     let mut inner = *context;
     inner.given = Some(&given);

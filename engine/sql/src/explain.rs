@@ -107,6 +107,8 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
         Statement::Release(name) => lines.push(format!("Release {name}")),
         Statement::Set(SessionOption::Threads(0)) => lines.push("Set threads to the default".into()),
         Statement::Set(SessionOption::Threads(count)) => lines.push(format!("Set threads to {count}")),
+        Statement::Set(SessionOption::MemoryLimit(None)) => lines.push("Set memory_limit to the default".into()),
+        Statement::Set(SessionOption::MemoryLimit(Some(bytes))) => lines.push(format!("Set memory_limit to {bytes}")),
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
         }

@@ -63,6 +63,8 @@ impl JoinKind {
 pub enum SessionOption {
     /// How many threads may work on one statement; 0 for the default.
     Threads(u32),
+    /// Bytes that one statement may hold in memory; the default when not there.
+    MemoryLimit(Option<u64>),
 }
 
 /// One sort key.

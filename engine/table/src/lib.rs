@@ -34,6 +34,7 @@ mod snapshot;
 mod statistics;
 mod store;
 mod table;
+mod temporary;
 mod transaction;
 mod view;
 mod views;
@@ -48,6 +49,7 @@ pub use segments::SegmentState;
 pub use statistics::ColumnSummary;
 pub use store::{Durability, Store, StoreOptions};
 pub use table::Table;
+pub use temporary::TemporaryFile;
 pub use transaction::{Savepoint, Transaction};
 pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 

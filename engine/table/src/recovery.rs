@@ -51,6 +51,7 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     if has("seg-") && !has("log-") && !has("snap-") {
         return Err(Error::corrupt("there are segments, but neither a log nor a snapshot that names them"));
     }
+    crate::temporary::remove_left_over(&*host.store, &names)?;
     let replay = RefCell::new(Replay { next_segment: 1, next_table: 1, ..Replay::default() });
     let log = Log::open(
         host.store.clone(),

@@ -92,6 +92,7 @@ pub struct Store {
     next_segment: AtomicU64,
     next_table: AtomicU64,
     next_owner: AtomicU64,
+    pub(crate) next_temporary: AtomicU64,
     last_sync_ns: AtomicU64,
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
@@ -166,6 +167,7 @@ impl Store {
             next_segment: AtomicU64::new(next.segment),
             next_table: AtomicU64::new(next.table as u64),
             next_owner: AtomicU64::new(1),
+            next_temporary: AtomicU64::new(1),
             last_sync_ns: AtomicU64::new(0),
             garbage: Mutex::default(),
             gone_parts: Mutex::default(),

@@ -1,14 +1,24 @@
 //! `GROUP BY` and aggregates: group ids from a [`Grouper`], states from [`super::accumulate`].
+//!
+//! Once no further group can be held, those that are known stay, and take in their rows as before. Rows of others are
+//! put aside in partitions (`spill`), each of which is grouped by itself afterwards, in the same way. So the rows of a
+//! group are always taken in in the order they came.
 
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
-use crate::group::Grouper;
+use crate::group::{Grouper, Seen};
+use crate::memory::Held;
+use crate::spill::{Partition, Partitions, SpillScan};
+use crate::store::NO_ROW;
 use nacre_column::{Batch, Values, Vector};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
+
+/// What states of known groups may grow by, or a quarter of all, before it counts.
+const GROWTH_BYTES: usize = 64 << 10;
 
 struct State {
     spec: Aggregate,
@@ -33,15 +43,83 @@ pub(crate) struct Aggregation {
 /// Hash aggregation. Without group keys it answers exactly one row.
 pub(crate) struct HashAggregate {
     input: Box<dyn Operator>,
+    types: Vec<DataType>,
+    spec: (Vec<Expr>, Vec<Aggregate>),
     aggregation: Aggregation,
+    held: Held,
     consumed: bool,
     emitted: usize,
+    /// How often the rows were put aside before.
+    level: u32,
+    /// Rows of groups that are not held.
+    aside: Option<Partitions>,
+    /// What the groups took when the first rows were put aside.
+    frozen_bytes: usize,
+    seen: Seen,
+    rest: Vec<Partition>,
+    /// One of the rest, being grouped.
+    current: Option<Box<HashAggregate>>,
 }
 
 impl HashAggregate {
-    pub fn new(input: Box<dyn Operator>, groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<HashAggregate> {
-        let aggregation = Aggregation::new(groups, aggregates)?;
-        Ok(HashAggregate { input, aggregation, consumed: false, emitted: 0 })
+    /// Over an input of rows of these types.
+    pub fn new(
+        input: Box<dyn Operator>,
+        types: Vec<DataType>,
+        groups: Vec<Expr>,
+        aggregates: Vec<Aggregate>,
+    ) -> Result<HashAggregate> {
+        Ok(HashAggregate {
+            input,
+            types,
+            aggregation: Aggregation::new(groups.clone(), aggregates.clone())?,
+            spec: (groups, aggregates),
+            held: Held::default(),
+            consumed: false,
+            emitted: 0,
+            level: 0,
+            aside: None,
+            frozen_bytes: 0,
+            seen: Seen::default(),
+            rest: Vec::new(),
+            current: None,
+        })
+    }
+
+    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        if let Some(aside) = &mut self.aside {
+            let (keys, unknown) = self.aggregation.consume_known(batch, &mut self.seen, context)?;
+            aside.add(&keys, batch, Rows::all(batch.rows).narrowed(&unknown), context)?;
+            // The states of known groups may grow all the same.
+            let bytes = self.aggregation.memory_bytes();
+            let grown = bytes > self.frozen_bytes + GROWTH_BYTES.max(self.frozen_bytes / 4);
+            return if grown { context.hold(&mut self.held, "aggregate", bytes) } else { Ok(()) };
+        }
+        self.aggregation.consume(batch, context)?;
+        if !self.held.hold(self.aggregation.memory_bytes(), context) {
+            if self.spec.0.is_empty() {
+                return Err(context.over_limit("aggregate"));
+            }
+            let file = context.spill_file("aggregate")?;
+            self.aside = Some(Partitions::new(&file, &self.types, self.level, context));
+            self.frozen_bytes = self.aggregation.memory_bytes();
+        }
+        Ok(())
+    }
+
+    /// The next partition that was put aside, as an aggregation of its own.
+    fn next_partition(&mut self) -> Result<bool> {
+        while let Some(partition) = self.rest.pop() {
+            if partition.rows.rows() > 0 {
+                let rows = Box::new(SpillScan::new(Arc::new(partition.rows)));
+                let (groups, aggregates) = self.spec.clone();
+                let mut inner = HashAggregate::new(rows, self.types.clone(), groups, aggregates)?;
+                inner.level = self.level + 1;
+                self.current = Some(Box::new(inner));
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -86,15 +164,48 @@ impl Aggregation {
         Ok(())
     }
 
+    fn keys(&self, batch: &Batch, context: &Context<'_>) -> Result<Vec<Arc<Vector>>> {
+        self.groups.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect()
+    }
+
     /// Takes in a batch.
     pub fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-        let keys = self.groups.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect::<Result<Vec<_>>>()?;
+        let keys = self.keys(batch, context)?;
         let mut ids = Vec::new();
+        if !self.groups.is_empty() {
+            self.grouper.assign(&keys, rows, &mut ids)?;
+        }
+        self.accumulate(batch, rows, ids, context)
+    }
+
+    /// Takes in the rows of groups that are known. Answers the keys, and which rows are of other groups.
+    pub fn consume_known(
+        &mut self,
+        batch: &Batch,
+        seen: &mut Seen,
+        context: &Context<'_>,
+    ) -> Result<(Vec<Arc<Vector>>, Vec<u32>)> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let keys = self.keys(batch, context)?;
+        let mut ids = Vec::new();
+        self.grouper.lookup(&keys, rows, seen, &mut ids)?;
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        for (row, id) in rows.iter().zip(&ids) {
+            if *id == NO_ROW { unknown.push(row as u32) } else { known.push(row as u32) }
+        }
+        ids.retain(|id| *id != NO_ROW);
+        if !known.is_empty() {
+            self.accumulate(batch, rows.narrowed(&known), ids, context)?;
+        }
+        Ok((keys, unknown))
+    }
+
+    /// Takes in these rows, which are of these groups.
+    fn accumulate(&mut self, batch: &Batch, rows: Rows<'_>, mut ids: Vec<u32>, context: &Context<'_>) -> Result<()> {
         let groups = if self.groups.is_empty() {
             Groups::One
         } else {
-            self.grouper.assign(&keys, rows, &mut ids)?;
             if let Some(selection) = rows.selection {
                 let mut by_row = vec![0; rows.len];
                 selection.iter().zip(&ids).for_each(|(row, id)| by_row[*row as usize] = *id);
@@ -107,7 +218,7 @@ impl Aggregation {
             state.accumulator.resize(count);
             update(state, batch, rows, groups, context)?;
         }
-        context.check_memory("aggregate", self.memory_bytes())
+        Ok(())
     }
 
     /// The results of the groups from `from` on, at most a vector of them; `None` at the end.
@@ -199,13 +310,32 @@ impl Operator for HashAggregate {
         if !self.consumed {
             while let Some(batch) = pull!(self.input, context) {
                 context.check_cancelled()?;
-                self.aggregation.consume(&batch, context)?;
+                self.consume(&batch, context)?;
             }
             self.consumed = true;
+            if let Some(aside) = self.aside.take() {
+                self.rest = aside.finish(context)?;
+            }
         }
         context.check_cancelled()?;
-        let Some(batch) = self.aggregation.emit(self.emitted)? else { return Ok(Step::Done) };
-        self.emitted += batch.rows;
-        Ok(Step::Batch(batch))
+        loop {
+            if let Some(current) = &mut self.current {
+                if let Some(batch) = pull!(current, context) {
+                    return Ok(Step::Batch(batch));
+                }
+                self.current = None;
+            } else if let Some(batch) = self.aggregation.emit(self.emitted)? {
+                self.emitted += batch.rows;
+                return Ok(Step::Batch(batch));
+            } else if !self.rest.is_empty() {
+                // The rest needs the memory.
+                self.held.release();
+                self.aggregation = Aggregation::new(self.spec.0.clone(), self.spec.1.clone())?;
+                self.emitted = 0;
+            }
+            if self.current.is_none() && !self.next_partition()? {
+                return Ok(Step::Done);
+            }
+        }
     }
 }

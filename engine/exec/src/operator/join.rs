@@ -4,19 +4,23 @@
 //! The collected side is not changed by being probed, so that several threads may share it, each with an operator
 //! of its own (`parallel`); only marks are set there, which rows found a partner. Null keys never match. The residual is part of the join: a row whose pairs it refuses is unmatched.
 
+use super::join_keys::{evaluate_all, key_type, without_nulls};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
 use crate::group::{Grouper, Seen};
 use crate::join_filter::Filters;
+use crate::memory::Held;
+use crate::spill::{Nulls, SpilledJoin};
 use crate::store::{NO_ROW, RowStore};
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;
-use nacre_types::{DataType, PhysicalType, Result, Value, limits};
+use nacre_types::{DataType, Result, Value, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a join is made from.
+#[derive(Clone)]
 pub(crate) struct JoinSpec {
     pub kind: JoinKind,
     pub keys: Vec<(Expr, Expr)>,
@@ -34,9 +38,9 @@ pub(crate) struct Build {
     /// Rows of group `g`: `members[starts[g]..starts[g + 1]]`.
     starts: Vec<u32>,
     members: Vec<u32>,
-    /// Whether there was any row, and any with a null in its key.
-    any_row: bool,
-    any_null: bool,
+    /// What there was, rows that were not collected included.
+    pub nulls: Nulls,
+    held: Held,
     /// Whether rows come out by themselves in the end, and then which of them found a partner.
     keeps: bool,
     marks: Vec<AtomicBool>,
@@ -87,15 +91,14 @@ pub(crate) struct HashJoin {
     left_done: bool,
     /// Right and full joins: next row to ask whether it was left alone.
     unmatched_at: usize,
-}
-
-/// The type keys of both sides are grouped as; narrow packing needs the exact type.
-fn key_type(left: DataType, right: DataType) -> DataType {
-    if left == right || left.physical() != PhysicalType::I64 { right } else { DataType::Int64 }
+    /// When this joins partitions of a join that spilled: how often they were cut.
+    level: u32,
+    spilled: Option<Box<SpilledJoin>>,
 }
 
 impl Build {
-    fn new(spec: &JoinSpec) -> Build {
+    /// Nothing collected.
+    pub fn new(spec: &JoinSpec) -> Build {
         let types: Vec<_> = spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
         Build {
             rows: RowStore::new(&spec.right_types),
@@ -103,8 +106,8 @@ impl Build {
             group_of: Vec::new(),
             starts: Vec::new(),
             members: Vec::new(),
-            any_row: false,
-            any_null: false,
+            nulls: Nulls::default(),
+            held: Held::default(),
             keeps: keeps_right(spec.kind),
             marks: Vec::new(),
         }
@@ -118,24 +121,27 @@ impl Build {
         self.marks[row as usize].store(true, Ordering::Relaxed);
     }
 
-    /// Collects all of an input.
+    /// Collects all of an input; `limit` when that cannot be held.
     pub fn collected(mut right: Box<dyn Operator>, spec: &JoinSpec, context: &Context<'_>) -> Result<Arc<Build>> {
         let mut build = Build::new(spec);
         let keys: Vec<Expr> = spec.keys.iter().map(|(_, key)| key.clone()).collect();
         while let Step::Batch(batch) = right.next(context)? {
             context.check_cancelled()?;
-            build.collect(&batch, &keys, keeps_right(spec.kind), context)?;
+            if !build.collect(&batch, &keys, keeps_right(spec.kind), context)? {
+                return Err(context.over_limit("join"));
+            }
         }
         build.finish();
         Ok(Arc::new(build))
     }
 
-    fn collect(&mut self, batch: &Batch, keys: &[Expr], keeps_right: bool, context: &Context<'_>) -> Result<()> {
+    /// Takes in a batch; false when all of it together is more than can be held.
+    pub fn collect(&mut self, batch: &Batch, keys: &[Expr], keeps_right: bool, context: &Context<'_>) -> Result<bool> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);
-        self.any_row |= !rows.is_empty();
-        self.any_null |= usable.as_ref().is_some_and(|usable| usable.len() < rows.count());
+        self.nulls.any_row |= !rows.is_empty();
+        self.nulls.any_null |= usable.as_ref().is_some_and(|usable| usable.len() < rows.count());
         let mut groups = Vec::new();
         match usable {
             None => {
@@ -161,7 +167,7 @@ impl Build {
             }
         }
         let held = self.rows.memory_bytes() + self.grouper.memory_bytes() + self.group_of.len() * 8;
-        context.check_memory("join", held)
+        Ok(self.held.hold(held, context))
     }
 
     /// Fills the filters of the keys.
@@ -173,7 +179,16 @@ impl Build {
         }
     }
 
-    fn finish(&mut self) {
+    /// Gives all rows away.
+    pub fn drain(&mut self, spec: &JoinSpec, to: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+        let Build { rows, nulls, .. } = std::mem::replace(self, Build::new(spec));
+        self.nulls = nulls;
+        let order: Vec<u32> = (0..rows.rows() as u32).collect();
+        order.chunks(limits::VECTOR_ROWS).try_for_each(|rows_of| to(Batch::new(rows.take(rows_of), rows_of.len())))
+    }
+
+    /// All rows are there.
+    pub fn finish(&mut self) {
         let groups = self.grouper.groups();
         let mut starts = vec![0u32; groups + 1];
         for group in self.group_of.iter().filter(|g| **g != NO_ROW) {
@@ -204,7 +219,7 @@ fn has_no_rows(build: &Build, kind: JoinKind) -> bool {
     needs_partner && build.members.is_empty()
 }
 
-fn keeps_right(kind: JoinKind) -> bool {
+pub(crate) fn keeps_right(kind: JoinKind) -> bool {
     matches!(kind, JoinKind::Right | JoinKind::Full | JoinKind::RightSemi | JoinKind::RightAnti)
 }
 
@@ -239,6 +254,8 @@ impl HashJoin {
             probe: None,
             left_done,
             unmatched_at: 0,
+            level: 0,
+            spilled: None,
         }
     }
 
@@ -246,6 +263,55 @@ impl HashJoin {
     pub fn filling(mut self, filters: Filters) -> HashJoin {
         self.filters = filters;
         self
+    }
+
+    /// Over what was collected before, if nobody else looks at it.
+    pub fn over(left: Box<dyn Operator>, build: Arc<Build>, spec: JoinSpec) -> HashJoin {
+        HashJoin { shares: false, ..HashJoin::probing(left, build, spec) }
+    }
+
+    /// Of partitions that were cut so often, out of a right side that had this.
+    pub fn of_partition(mut self, level: u32, nulls: Nulls) -> HashJoin {
+        if let Some(build) = Arc::get_mut(&mut self.build) {
+            build.nulls = nulls;
+        }
+        HashJoin { level, ..self }
+    }
+
+    /// Collects the right side, in partitions once it does not fit. A step to be passed on is answered.
+    fn collect_right(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
+        let Some(mut right) = self.right.take() else { return Ok(None) };
+        loop {
+            let batch = match right.next(context)? {
+                Step::Batch(batch) => batch,
+                Step::Done => break,
+                #[allow(unreachable_patterns)]
+                other => {
+                    self.right = Some(right);
+                    return Ok(Some(other));
+                }
+            };
+            context.check_cancelled()?;
+            if let Some(spilled) = &mut self.spilled {
+                spilled.add_right(&batch, context)?;
+                continue;
+            }
+            let Some(build) = Arc::get_mut(&mut self.build) else { continue };
+            if !build.collect(&batch, &self.right_keys, keeps_right(self.spec.kind), context)? {
+                let spec = whole_spec(&self.spec, &self.left_keys, &self.right_keys, &self.residual);
+                self.spilled = Some(Box::new(SpilledJoin::begin(spec, self.level, build, context)?));
+            }
+        }
+        if let Some(spilled) = &mut self.spilled {
+            // Filters that are not filled let everything pass.
+            return spilled.finish_right(context).map(|()| None);
+        }
+        if let Some(build) = Arc::get_mut(&mut self.build) {
+            build.finish();
+        }
+        self.build.fill(&self.filters);
+        self.left_done = has_no_rows(&self.build, self.spec.kind);
+        Ok(None)
     }
 
     fn keeps_right(&self) -> bool {
@@ -275,12 +341,12 @@ impl HashJoin {
         let nullable = self.spec.kind == JoinKind::MarkIn && self.residual.is_none();
         if self.spec.kind == JoinKind::MarkIn {
             // Comparing with a null among others says nothing, comparing with nothing says no.
-            unknown = vec![nullable && self.build.any_null; rows.count()];
+            unknown = vec![nullable && self.build.nulls.any_null; rows.count()];
         }
         match without_nulls(&keys, rows) {
             None => self.build.grouper.lookup(&keys, rows, &mut self.seen, &mut groups)?,
             Some(usable) => {
-                if nullable && self.build.any_row {
+                if nullable && self.build.nulls.any_row {
                     let mut with_key = usable.iter().peekable();
                     for (unknown, row) in unknown.iter_mut().zip(rows.iter()) {
                         *unknown |= with_key.next_if(|usable| **usable as usize == row).is_none();
@@ -468,24 +534,20 @@ impl HashJoin {
     }
 }
 
+/// What a join was made from.
+fn whole_spec(spec: &JoinSpec, left: &[Expr], right: &[Expr], residual: &Option<[Expr; 1]>) -> JoinSpec {
+    JoinSpec {
+        keys: left.iter().cloned().zip(right.iter().cloned()).collect(),
+        residual: residual.as_ref().map(|[e]| e.clone()),
+        ..spec.clone()
+    }
+}
+
 #[cold]
 fn more_than_one() -> nacre_types::Error {
     nacre_types::Error::type_error("a subquery used as a value has more than one row")
         .with_sqlstate("21000")
         .with_hint("add LIMIT 1 or an aggregate")
-}
-
-fn evaluate_all(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Vec<Arc<Vector>>> {
-    exprs.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect()
-}
-
-/// The rows where no key is null; `None` when that is all of them.
-fn without_nulls(keys: &[Arc<Vector>], rows: Rows<'_>) -> Option<Vec<u32>> {
-    let nullable: Vec<_> = keys.iter().filter_map(|k| k.validity()).collect();
-    if nullable.is_empty() {
-        return None;
-    }
-    Some(rows.iter().filter(|row| nullable.iter().all(|v| v.get(*row))).map(|row| row as u32).collect())
 }
 
 fn nulls(types: &[DataType], len: usize) -> Vec<Arc<Vector>> {
@@ -494,20 +556,11 @@ fn nulls(types: &[DataType], len: usize) -> Vec<Arc<Vector>> {
 
 impl Operator for HashJoin {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        if let Some(right) = &mut self.right {
-            while let Some(batch) = pull!(right, context) {
-                context.check_cancelled()?;
-                let keeps_right = keeps_right(self.spec.kind);
-                if let Some(build) = Arc::get_mut(&mut self.build) {
-                    build.collect(&batch, &self.right_keys, keeps_right, context)?;
-                }
-            }
-            self.right = None;
-            if let Some(build) = Arc::get_mut(&mut self.build) {
-                build.finish();
-            }
-            self.build.fill(&self.filters);
-            self.left_done = has_no_rows(&self.build, self.spec.kind);
+        if let Some(step) = self.collect_right(context)? {
+            return Ok(step);
+        }
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.next(&mut *self.left, context);
         }
         loop {
             let Some(mut probe) = self.probe.take() else {

@@ -4,6 +4,7 @@ use super::limit::rows;
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
 use crate::group::Grouper;
+use crate::memory::Held;
 use nacre_sql::expr::Expr;
 use nacre_types::Result;
 
@@ -16,12 +17,14 @@ pub(crate) struct LimitBy {
     grouper: Grouper,
     /// Rows seen of each group.
     seen: Vec<u64>,
+    held: Held,
 }
 
 impl LimitBy {
     pub fn new(input: Box<dyn Operator>, keys: Vec<Expr>, offset: Option<Expr>, limit: Option<Expr>) -> LimitBy {
         let types: Vec<_> = keys.iter().map(|k| k.data_type).collect();
-        LimitBy { input, keys, offset, limit, grouper: Grouper::new(&types), seen: Vec::new() }
+        let grouper = Grouper::new(&types);
+        LimitBy { input, keys, offset, limit, grouper, seen: Vec::new(), held: Held::default() }
     }
 }
 
@@ -45,7 +48,7 @@ impl Operator for LimitBy {
                 }
                 *seen += 1;
             }
-            context.check_memory("limit", self.grouper.memory_bytes() + self.seen.len() * 8)?;
+            context.hold(&mut self.held, "limit", self.grouper.memory_bytes() + self.seen.len() * 8)?;
             if !passed.is_empty() {
                 batch.selection = Some(passed);
                 return Ok(Step::Batch(super::settle(batch)));

@@ -7,6 +7,7 @@ use crate::build::Builder;
 use crate::context::{Context, Given, Operator, Step, pull};
 use crate::expr::Rows;
 use crate::group::Grouper;
+use crate::memory::Held;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result};
@@ -24,6 +25,7 @@ pub(crate) struct Recursive {
     /// Rows of this round.
     now: Vec<Batch>,
     bytes: (usize, usize),
+    held: Held,
     /// Every row there was, when duplicates do not count.
     seen: Option<Grouper>,
 }
@@ -38,7 +40,17 @@ impl Recursive {
         distinct: bool,
     ) -> Recursive {
         let seen = distinct.then(|| Grouper::new(types));
-        Recursive { id, current: Some(base), step, builder, before: Vec::new(), now: Vec::new(), bytes: (0, 0), seen }
+        Recursive {
+            id,
+            current: Some(base),
+            step,
+            builder,
+            before: Vec::new(),
+            now: Vec::new(),
+            bytes: (0, 0),
+            held: Held::default(),
+            seen,
+        }
     }
 
     /// The rows that were not there before.
@@ -70,7 +82,7 @@ impl Operator for Recursive {
                 let Some(batch) = self.fresh(batch)? else { continue };
                 self.bytes.1 += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
-                context.check_memory("WITH RECURSIVE", self.bytes.0 + self.bytes.1 + seen)?;
+                context.hold(&mut self.held, "WITH RECURSIVE", self.bytes.0 + self.bytes.1 + seen)?;
                 self.now.push(batch.clone());
                 return Ok(Step::Batch(batch));
             }

@@ -2,9 +2,13 @@
 
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::Rows;
-use crate::group::Grouper;
+use crate::group::{Grouper, Seen};
+use crate::memory::Held;
+use crate::spill::{Partition, Partitions, SpillScan};
+use crate::store::NO_ROW;
 use nacre_column::Batch;
 use nacre_types::{DataType, Result};
+use std::sync::Arc;
 
 /// Rows of all inputs, one input after the other.
 pub(crate) struct Union {
@@ -34,9 +38,13 @@ impl Operator for Union {
 
 /// `INTERSECT` and `EXCEPT`. Rows of the right side are counted first; each row of the left side then passes or
 /// not as it comes, and uses up a count where duplicates matter.
+///
+/// Once no further row can be held, those that are known stay, and all rows of both sides that equal none of them are
+/// put aside in partitions (`spill`), which are compared by themselves afterwards.
 pub(crate) struct SetOperation {
     left: Box<dyn Operator>,
     right: Box<dyn Operator>,
+    types: Vec<DataType>,
     grouper: Grouper,
     /// Rows of the right side in each group; without `all` a passed or used up group has none.
     counts: Vec<u32>,
@@ -45,6 +53,15 @@ pub(crate) struct SetOperation {
     except: bool,
     all: bool,
     counted: bool,
+    held: Held,
+    /// How often the rows were put aside before.
+    level: u32,
+    /// Left and right rows that are not held.
+    aside: Option<(Partitions, Partitions)>,
+    seen: Seen,
+    rest: Vec<(Partition, Partition)>,
+    current: Option<Box<SetOperation>>,
+    left_done: bool,
 }
 
 impl SetOperation {
@@ -55,8 +72,24 @@ impl SetOperation {
         except: bool,
         all: bool,
     ) -> SetOperation {
-        let grouper = Grouper::new(types);
-        SetOperation { left, right, grouper, counts: Vec::new(), open: Vec::new(), except, all, counted: false }
+        SetOperation {
+            left,
+            right,
+            types: types.to_vec(),
+            grouper: Grouper::new(types),
+            counts: Vec::new(),
+            open: Vec::new(),
+            except,
+            all,
+            counted: false,
+            held: Held::default(),
+            level: 0,
+            aside: None,
+            seen: Seen::default(),
+            rest: Vec::new(),
+            current: None,
+            left_done: false,
+        }
     }
 
     fn passes(&mut self, group: usize) -> bool {
@@ -68,35 +101,88 @@ impl SetOperation {
         let first = std::mem::replace(&mut self.open[group], false);
         first && (self.counts[group] > 0) != self.except
     }
+
+    /// The groups of a batch's rows, and which rows these are: those that are held.
+    fn groups(&mut self, batch: &Batch, is_left: bool, context: &Context<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
+        context.check_cancelled()?;
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let mut ids = Vec::new();
+        if let Some((lefts, rights)) = &mut self.aside {
+            self.grouper.lookup(&batch.columns, rows, &mut self.seen, &mut ids)?;
+            let (mut known, mut unknown) = (Vec::new(), Vec::new());
+            for (row, id) in rows.iter().zip(&ids) {
+                if *id == NO_ROW { unknown.push(row as u32) } else { known.push(row as u32) }
+            }
+            ids.retain(|id| *id != NO_ROW);
+            let aside = if is_left { lefts } else { rights };
+            aside.add(&batch.columns, batch, rows.narrowed(&unknown), context)?;
+            return Ok((ids, known));
+        }
+        self.grouper.assign(&batch.columns, rows, &mut ids)?;
+        self.counts.resize(self.grouper.groups(), 0);
+        self.open.resize(self.grouper.groups(), true);
+        if !self.held.hold(self.grouper.memory_bytes() + self.counts.len() * 5, context) {
+            let file = context.spill_file("set operation")?;
+            let partitions = || Partitions::new(&file, &self.types, self.level, context);
+            self.aside = Some((partitions(), partitions()));
+        }
+        Ok((ids, rows.to_selection()))
+    }
+
+    /// The next partitions that were put aside, as an operation of their own.
+    fn next_partition(&mut self) -> bool {
+        // They need the memory.
+        self.held.release();
+        self.grouper = Grouper::new(&self.types);
+        while let Some((left, right)) = self.rest.pop() {
+            if left.rows.rows() > 0 {
+                let scan = |partition: Partition| Box::new(SpillScan::new(Arc::new(partition.rows)));
+                let mut inner = SetOperation::new(scan(left), scan(right), &self.types, self.except, self.all);
+                inner.level = self.level + 1;
+                self.current = Some(Box::new(inner));
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl Operator for SetOperation {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let mut ids = Vec::new();
-        if !self.counted {
-            while let Some(batch) = pull!(self.right, context) {
-                context.check_cancelled()?;
-                let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-                self.grouper.assign(&batch.columns, rows, &mut ids)?;
-                self.counts.resize(self.grouper.groups(), 0);
-                ids.iter().for_each(|id| self.counts[*id as usize] = self.counts[*id as usize].saturating_add(1));
-                context.check_memory("set operation", self.grouper.memory_bytes() + self.counts.len() * 5)?;
-            }
-            self.counted = true;
+        while !self.counted {
+            let Some(batch) = pull!(self.right, context) else {
+                self.counted = true;
+                break;
+            };
+            let (ids, _) = self.groups(&batch, false, context)?;
+            ids.iter().for_each(|id| self.counts[*id as usize] = self.counts[*id as usize].saturating_add(1));
         }
-        while let Some(batch) = pull!(self.left, context) {
-            context.check_cancelled()?;
-            let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-            self.grouper.assign(&batch.columns, rows, &mut ids)?;
-            self.counts.resize(self.grouper.groups(), 0);
-            self.open.resize(self.grouper.groups(), true);
+        while !self.left_done {
+            let Some(batch) = pull!(self.left, context) else {
+                self.left_done = true;
+                if let Some((lefts, rights)) = self.aside.take() {
+                    self.rest = lefts.finish(context)?.into_iter().zip(rights.finish(context)?).collect();
+                }
+                break;
+            };
+            let (ids, rows) = self.groups(&batch, true, context)?;
             let passed: Vec<u32> =
-                rows.iter().zip(&ids).filter(|(_, id)| self.passes(**id as usize)).map(|(row, _)| row as u32).collect();
-            context.check_memory("set operation", self.grouper.memory_bytes() + self.counts.len() * 5)?;
+                rows.iter().zip(&ids).filter(|(_, id)| self.passes(**id as usize)).map(|(row, _)| *row).collect();
             if !passed.is_empty() {
                 return Ok(Step::Batch(super::settle(Batch { selection: Some(passed), ..batch })));
             }
         }
-        Ok(Step::Done)
+        loop {
+            context.check_cancelled()?;
+            if let Some(current) = &mut self.current {
+                if let Some(batch) = pull!(current, context) {
+                    return Ok(Step::Batch(batch));
+                }
+                self.current = None;
+            }
+            if !self.next_partition() {
+                return Ok(Step::Done);
+            }
+        }
     }
 }

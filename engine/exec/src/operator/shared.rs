@@ -1,8 +1,11 @@
-//! Rows that several places of a plan read: computed when the first of them asks, kept until the last is done.
+//! Rows that several places of a plan read: computed when the first of them asks, kept until the last is done. Those
+//! that cannot be held are in the statement's temporary file.
 
 use crate::context::{Context, Operator, Step};
+use crate::memory::Held;
+use crate::spill::SpilledRows;
 use nacre_column::Batch;
-use nacre_types::Result;
+use nacre_types::{DataType, Result};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -10,14 +13,19 @@ use std::rc::Rc;
 pub(crate) struct Buffer {
     /// Where they come from; none once all are there.
     input: Option<Box<dyn Operator>>,
+    types: Vec<DataType>,
     batches: Vec<Batch>,
     bytes: usize,
+    held: Held,
+    /// What comes after the batches.
+    spilled: Option<SpilledRows>,
 }
 
 impl Buffer {
     /// Of rows that nobody has asked for.
-    pub fn new(input: Box<dyn Operator>) -> Rc<RefCell<Buffer>> {
-        Rc::new(RefCell::new(Buffer { input: Some(input), batches: Vec::new(), bytes: 0 }))
+    pub fn new(input: Box<dyn Operator>, types: Vec<DataType>) -> Rc<RefCell<Buffer>> {
+        let (batches, held) = (Vec::new(), Held::default());
+        Rc::new(RefCell::new(Buffer { input: Some(input), types, batches, bytes: 0, held, spilled: None }))
     }
 
     /// Takes in all rows. A step that is neither rows nor their end is answered, to be passed on.
@@ -27,9 +35,18 @@ impl Buffer {
             match input.next(context)? {
                 Step::Batch(batch) => {
                     let batch = batch.compact();
+                    if let Some(spilled) = &mut self.spilled {
+                        spilled.push(&batch, context)?;
+                        continue;
+                    }
                     self.bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
-                    context.check_memory("WITH", self.bytes)?;
-                    self.batches.push(batch);
+                    if self.held.hold(self.bytes, context) {
+                        self.batches.push(batch);
+                    } else {
+                        let mut spilled = SpilledRows::new(context.spill_file("WITH")?, self.types[..].into());
+                        spilled.push(&batch, context)?;
+                        self.spilled = Some(spilled);
+                    }
                 }
                 Step::Done => self.input = None,
                 #[allow(unreachable_patterns)]
@@ -59,8 +76,12 @@ impl Operator for SharedScan {
         if let Some(step) = buffer.fill(context)? {
             return Ok(step);
         }
-        let Some(batch) = buffer.batches.get(self.at) else { return Ok(Step::Done) };
+        let at = self.at;
         self.at += 1;
-        Ok(Step::Batch(batch.clone()))
+        let batch = match (buffer.batches.get(at), &buffer.spilled) {
+            (None, Some(spilled)) => spilled.read(at - buffer.batches.len())?,
+            (held, _) => held.cloned(),
+        };
+        Ok(batch.map_or(Step::Done, Step::Batch))
     }
 }

@@ -1,9 +1,12 @@
 //! `ORDER BY`. Collects all rows, sorts their keys, gives the rows out in that order. With a limit it
-//! keeps little more than so many rows and drops what cannot be among them as it comes in.
+//! keeps little more than so many rows and drops what cannot be among them as it comes in. What cannot be held is
+//! written as sorted runs (`spill/runs`).
 
 use super::sort_key::SortKeys;
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
+use crate::memory::Held;
+use crate::spill::{Merge, Runs};
 use crate::store::RowStore;
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
@@ -15,6 +18,7 @@ const SLACK_ROWS: usize = 4096;
 /// Stable sort, or the first rows of one.
 pub(crate) struct Sort {
     input: Box<dyn Operator>,
+    types: Vec<DataType>,
     keys: Vec<SortKey>,
     limit: usize,
     rows: RowStore,
@@ -23,13 +27,30 @@ pub(crate) struct Sort {
     bound: Option<u32>,
     order: Option<Vec<u32>>,
     emitted: usize,
+    held: Held,
+    /// What could not be held, until all is there; then its merge.
+    runs: Option<Runs>,
+    merge: Option<Merge>,
 }
 
 impl Sort {
     pub fn new(input: Box<dyn Operator>, types: &[DataType], keys: Vec<SortKey>, limit: Option<u64>) -> Sort {
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let encoded = SortKeys::new(&keys);
-        Sort { input, keys, limit, rows: RowStore::new(types), encoded, bound: None, order: None, emitted: 0 }
+        Sort {
+            input,
+            types: types.to_vec(),
+            keys,
+            limit,
+            rows: RowStore::new(types),
+            encoded,
+            bound: None,
+            order: None,
+            emitted: 0,
+            held: Held::default(),
+            runs: None,
+            merge: None,
+        }
     }
 
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
@@ -57,7 +78,25 @@ impl Sort {
         if self.limit < usize::MAX / 4 && self.rows.rows() >= self.limit * 2 + SLACK_ROWS {
             self.prune();
         }
-        context.check_memory("sort", self.rows.memory_bytes() + self.encoded.memory_bytes() + self.rows.rows() * 24)
+        let bytes = self.rows.memory_bytes() + self.encoded.memory_bytes() + self.rows.rows() * 24;
+        if self.held.hold(bytes, context) { Ok(()) } else { self.spill(context) }
+    }
+
+    /// Writes what is there as a sorted run.
+    fn spill(&mut self, context: &Context<'_>) -> Result<()> {
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            None => {
+                let file = context.spill_file("sort")?;
+                self.runs.insert(Runs::new(file, &self.types, &self.keys, self.limit))
+            }
+        };
+        runs.add(&self.rows, &self.encoded, context)?;
+        self.rows = RowStore::new(&self.types);
+        self.encoded = SortKeys::new(&self.keys);
+        self.bound = None;
+        self.held.release();
+        Ok(())
     }
 
     /// Drops all but the first `limit` rows.
@@ -83,9 +122,17 @@ impl Operator for Sort {
                     context.check_cancelled()?;
                     self.consume(&batch, context)?;
                 }
+                if self.runs.is_some() {
+                    self.spill(context)?;
+                }
+                self.merge = self.runs.take().map(|runs| runs.merge(context)).transpose()?;
                 self.encoded.order(self.limit)
             }
         };
+        if let Some(merge) = &mut self.merge {
+            self.order = Some(order);
+            return Ok(merge.next(limits::VECTOR_ROWS, context)?.map_or(Step::Done, Step::Batch));
+        }
         let to = (self.emitted + limits::VECTOR_ROWS).min(order.len());
         let batch = Batch::new(self.rows.take(&order[self.emitted..to]), to - self.emitted);
         self.emitted = to;

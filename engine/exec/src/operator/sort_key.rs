@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Encoded keys of rows, in the order the rows came.
-pub(super) enum SortKeys {
+pub(crate) enum SortKeys {
     /// Right-aligned in 128 bits.
     Fixed(Vec<u128>),
     /// `offsets[i]..offsets[i + 1]`, and the first 16 bytes again, for most comparisons.
@@ -98,6 +98,19 @@ impl SortKeys {
             SortKeys::Bytes { data, offsets, prefixes } => prefixes[a]
                 .cmp(&prefixes[b])
                 .then_with(|| data[offsets[a]..offsets[a + 1]].cmp(&data[offsets[b]..offsets[b + 1]])),
+        }
+    }
+
+    /// Compares a row with one of other keys for the same columns.
+    pub fn compare_with(&self, a: usize, other: &SortKeys, b: usize) -> Ordering {
+        match (self, other) {
+            (SortKeys::Fixed(own), SortKeys::Fixed(theirs)) => own[a].cmp(&theirs[b]),
+            (
+                SortKeys::Bytes { data, offsets, .. },
+                SortKeys::Bytes { data: their_data, offsets: their_offsets, .. },
+            ) => data[offsets[a]..offsets[a + 1]].cmp(&their_data[their_offsets[b]..their_offsets[b + 1]]),
+            // Both are made for the same columns.
+            _ => Ordering::Equal,
         }
     }
 

@@ -139,7 +139,7 @@ fn aggregates_agree_with_a_model() {
             let input = rows(&mut random, &types, n, domain);
             let groups = keys.iter().enumerate().map(|(i, t)| col(i, *t)).collect();
             let source = given(&mut random, &types, &input);
-            let mut operator = super::HashAggregate::new(source, groups, aggregates(keys.len())).unwrap();
+            let mut operator = super::HashAggregate::new(source, types, groups, aggregates(keys.len())).unwrap();
             let found = sorted(run(&mut operator, &fixture.context()).unwrap());
 
             let by_key = sorted(input);
@@ -166,7 +166,7 @@ fn aggregate_filters_come_before_their_arguments() {
     let mut spec = aggregate(AggregateFunction::Sum, Some(inverse), false, decimal(38, 0));
     spec.filter = Some(compare(BinaryOp::NotEqual, col(0, I64), lit(int(0), I64)));
     let source = Box::new(Given(vec![source].into_iter()));
-    let mut operator = super::HashAggregate::new(source, Vec::new(), vec![spec]).unwrap();
+    let mut operator = super::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
     assert_eq!(run(&mut operator, &fixture.context()).unwrap(), [[dec(7, 0)]]);
 }
 
@@ -176,7 +176,10 @@ fn sums_do_not_wrap() {
     let sum = |data_type, values: Vec<Value>| {
         let spec = aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
         let source = Box::new(Given(vec![batch(&[(data_type, values)])].into_iter()));
-        run(&mut super::HashAggregate::new(source, Vec::new(), vec![spec]).unwrap(), &fixture.context())
+        run(
+            &mut super::HashAggregate::new(source, vec![data_type], Vec::new(), vec![spec]).unwrap(),
+            &fixture.context(),
+        )
     };
     assert_eq!(sum(I64, vec![int(i64::MIN), int(i64::MIN), int(-1)]).unwrap(), [[dec(2 * i64::MIN as i128 - 1, 0)]]);
     let most = 10i128.pow(38) - 1;

@@ -1,12 +1,17 @@
 //! Window functions. Collects and sorts all rows by partition and order, then computes each call partition by
 //! partition. A frame that only grows is accumulated as it grows; any other is accumulated anew for every row it
 //! differs on.
+//!
+//! Rows that cannot be held are sorted in the temporary file (`spill/runs`); then whole partitions are held at a time,
+//! as they come.
 
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
 use super::sort_key::SortKeys;
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows, compare_values};
+use crate::memory::Held;
+use crate::spill::{Merge, Runs};
 use crate::store::RowStore;
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
@@ -14,6 +19,9 @@ use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Error, Result, Value, limits};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Rows merged at a time: partitions are held whole, so a batch should not be much of what can be held.
+const MERGED_ROWS: usize = limits::VECTOR_ROWS / 8;
 
 /// See the module.
 pub(crate) struct Window {
@@ -27,6 +35,14 @@ pub(crate) struct Window {
     keys: SortKeys,
     result: Option<Batch>,
     emitted: usize,
+    types: Vec<DataType>,
+    held: Held,
+    consumed: bool,
+    /// What could not be held, until all is there; then its merge.
+    runs: Option<Runs>,
+    merge: Option<Merge>,
+    /// Merged rows of a partition that was not computed yet.
+    ahead: Option<Batch>,
 }
 
 impl Window {
@@ -50,18 +66,89 @@ impl Window {
             rows: RowStore::new(types),
             result: None,
             emitted: 0,
+            types: types.to_vec(),
+            held: Held::default(),
+            consumed: false,
+            runs: None,
+            merge: None,
+            ahead: None,
         }
     }
 
-    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+    /// Takes in a batch; false when all of it together is more than can be held.
+    fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-        let all: Vec<SortKey> = self.partition.iter().chain(&self.order).cloned().collect();
+        let all = self.all_keys();
         let vectors = all.iter().map(|k| expr::evaluate_shared(&k.expr, batch, context)).collect::<Result<Vec<_>>>()?;
         self.partitions.append(&self.partition, &vectors[..self.partition.len()], rows);
         self.keys.append(&all, &vectors, rows);
         self.rows.append(batch, rows)?;
         let bytes = self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
-        context.check_memory("window", bytes + self.rows.rows() * 48)
+        Ok(self.held.hold(bytes + self.rows.rows() * 48, context))
+    }
+
+    fn all_keys(&self) -> Vec<SortKey> {
+        self.partition.iter().chain(&self.order).cloned().collect()
+    }
+
+    fn clear(&mut self) {
+        self.rows = RowStore::new(&self.types);
+        self.partitions = SortKeys::new(&self.partition);
+        self.keys = SortKeys::new(&self.all_keys());
+        self.held.release();
+    }
+
+    /// Writes what is there as a sorted run.
+    fn spill(&mut self, context: &Context<'_>) -> Result<()> {
+        if self.runs.is_none() {
+            let file = context.spill_file("window")?;
+            self.runs = Some(Runs::new(file, &self.types, &self.all_keys(), usize::MAX));
+        }
+        if let Some(runs) = &mut self.runs {
+            runs.add(&self.rows, &self.keys, context)?;
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Takes in merged rows up to the end of a partition; false when there are none.
+    fn take_partitions(&mut self, context: &Context<'_>) -> Result<bool> {
+        self.clear();
+        let Some(mut merge) = self.merge.take() else { return Ok(false) };
+        let taken = self.take_from(&mut merge, context);
+        self.merge = Some(merge);
+        taken
+    }
+
+    fn take_from(&mut self, merge: &mut Merge, context: &Context<'_>) -> Result<bool> {
+        let mut next = self.ahead.take();
+        loop {
+            context.check_cancelled()?;
+            let batch = match next.take() {
+                Some(batch) => batch,
+                None => match merge.next(MERGED_ROWS, context)? {
+                    Some(batch) => batch,
+                    None => return Ok(self.rows.rows() > 0),
+                },
+            };
+            // Where the batch's last partition begins.
+            let vectors = self.partition.iter().map(|k| expr::evaluate_shared(&k.expr, &batch, context));
+            let mut own = SortKeys::new(&self.partition);
+            own.append(&self.partition, &vectors.collect::<Result<Vec<_>>>()?, Rows::all(batch.rows));
+            let last = (1..batch.rows).rev().find(|row| !own.same(*row as u32 - 1, *row as u32)).unwrap_or(0);
+            let known = self.partitions.len();
+            let begins = last > 0 || (known > 0 && self.partitions.compare_with(known - 1, &own, 0).is_ne());
+            let rows = |from: usize, to: usize| -> Vec<u32> { (from as u32..to as u32).collect() };
+            let cut = |rows: Vec<u32>| Batch { selection: Some(rows), ..batch.clone() };
+            let taken = if begins { cut(rows(0, last)) } else { batch.clone() };
+            if taken.selected() > 0 && !self.consume(&taken, context)? {
+                return Err(context.over_limit("window"));
+            }
+            if begins {
+                self.ahead = Some(cut(rows(last, batch.rows)).compact());
+                return Ok(true);
+            }
+        }
     }
 
     fn compute(&mut self, context: &Context<'_>) -> Result<Batch> {
@@ -94,26 +181,41 @@ impl Window {
 
 impl Operator for Window {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let batch = match &self.result {
-            Some(batch) => batch,
-            None => {
-                while let Some(batch) = pull!(self.input, context) {
-                    context.check_cancelled()?;
-                    self.consume(&batch, context)?;
+        while !self.consumed {
+            let Some(batch) = pull!(self.input, context) else {
+                self.consumed = true;
+                if self.runs.is_some() {
+                    self.spill(context)?;
                 }
-                let computed = self.compute(context)?;
-                self.result.insert(computed)
+                self.merge = self.runs.take().map(|runs| runs.merge(context)).transpose()?;
+                if self.merge.is_none() {
+                    self.result = Some(self.compute(context)?);
+                }
+                break;
+            };
+            context.check_cancelled()?;
+            if !self.consume(&batch, context)? {
+                self.spill(context)?;
             }
-        };
-        context.check_cancelled()?;
-        let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(batch.rows));
-        if from == to {
-            return Ok(Step::Done);
         }
-        let rows: Vec<u32> = (from as u32..to as u32).collect();
-        let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
-        self.emitted = to;
-        Ok(Step::Batch(Batch::new(columns, to - from)))
+        loop {
+            context.check_cancelled()?;
+            if let Some(batch) = &self.result {
+                let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(batch.rows));
+                if from < to {
+                    let rows: Vec<u32> = (from as u32..to as u32).collect();
+                    let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
+                    self.emitted = to;
+                    return Ok(Step::Batch(Batch::new(columns, to - from)));
+                }
+            }
+            self.result = None;
+            if !self.take_partitions(context)? {
+                return Ok(Step::Done);
+            }
+            self.result = Some(self.compute(context)?);
+            self.emitted = 0;
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 //! joined at the end.
 
 use super::{Builds, Morsel, for_each_morsel};
-use crate::build::build_for;
+use crate::build::{build_for, types_of};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
+use crate::memory::Held;
 use crate::operator::{Aggregation, HashAggregate};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
@@ -24,14 +25,15 @@ pub(super) struct ParallelAggregate {
 
 /// Where results come from once there are some.
 enum Source {
-    Joined(Aggregation),
+    Joined(Box<(Aggregation, Held)>),
     /// On one thread, because what several would hold is too much.
-    Alone(HashAggregate),
+    Alone(Box<HashAggregate>),
 }
 
 /// What one thread has accumulated.
 struct Partial {
     aggregation: Aggregation,
+    held: Held,
     /// Which morsels it took and how many groups it knew after each: the groups a morsel brought.
     seen: Vec<(usize, usize)>,
 }
@@ -46,18 +48,20 @@ impl ParallelAggregate {
         ParallelAggregate { input, morsels, spec, wanted, result: None, emitted: 0 }
     }
 
-    fn run(&self, context: &Context<'_>) -> Result<Aggregation> {
+    fn run(&self, context: &Context<'_>) -> Result<(Aggregation, Held)> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
         let builds = Builds::collect(plan, wanted, context)?;
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
-        let start = || Ok(Partial { aggregation: empty()?, seen: Vec::new() });
+        let threads = context.threads.count.min(self.morsels.len());
+        let start = || Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() });
         let partials = for_each_morsel(&self.morsels, context, &start, &|partial, at, context| {
             let mut input = build_for(plan, readers(spec), wanted, context)?;
             while let Step::Batch(batch) = input.next(context)? {
                 context.check_cancelled()?;
                 partial.aggregation.consume(&batch, context)?;
+                context.hold(&mut partial.held, "aggregate", partial.aggregation.memory_bytes())?;
             }
             partial.seen.push((at, partial.aggregation.groups()));
             Ok(())
@@ -73,7 +77,7 @@ fn readers(spec: &(Vec<Expr>, Vec<Aggregate>)) -> impl Iterator<Item = &Expr> {
 
 /// Joins the partial results. A thread took its morsels in order, so the groups each morsel brought, morsel by
 /// morsel, are the groups in the order one thread would have met them.
-fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<Aggregation> {
+fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<(Aggregation, Held)> {
     let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
     for (worker, partial) in partials.iter().enumerate() {
         let mut from = 0;
@@ -85,15 +89,15 @@ fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Re
         }
     }
     runs.sort_unstable();
-    let mut joined = empty;
+    let (mut joined, mut held) = (empty, Held::default());
     for (_, worker, from, to) in runs {
         context.check_cancelled()?;
         if let Some(partial) = partials.get(worker) {
             joined.absorb(&partial.aggregation, from, to)?;
         }
-        context.check_memory("aggregate", joined.memory_bytes())?;
+        context.hold(&mut held, "aggregate", joined.memory_bytes())?;
     }
-    Ok(joined)
+    Ok((joined, held))
 }
 
 impl Operator for ParallelAggregate {
@@ -102,12 +106,18 @@ impl Operator for ParallelAggregate {
             Some(result) => result,
             None => {
                 let source = match self.run(context) {
-                    Ok(joined) => Source::Joined(joined),
+                    Ok(joined) => Source::Joined(Box::new(joined)),
                     // Threads share the memory, and each may hold every group.
                     Err(error) if error.kind() == ErrorKind::Limit => {
                         let alone = Context { threads: Threads::ONE, ..*context };
                         let input = build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
-                        Source::Alone(HashAggregate::new(input, self.spec.0.clone(), self.spec.1.clone())?)
+                        let types = types_of(&self.input);
+                        Source::Alone(Box::new(HashAggregate::new(
+                            input,
+                            types,
+                            self.spec.0.clone(),
+                            self.spec.1.clone(),
+                        )?))
                     }
                     Err(error) => return Err(error),
                 };
@@ -118,7 +128,8 @@ impl Operator for ParallelAggregate {
         context.check_cancelled()?;
         match result {
             Source::Alone(operator) => operator.next(context),
-            Source::Joined(joined) => {
+            Source::Joined(result) => {
+                let (joined, _) = &mut **result;
                 let Some(batch) = joined.emit(self.emitted)? else { return Ok(Step::Done) };
                 self.emitted += batch.rows;
                 Ok(Step::Batch(batch))

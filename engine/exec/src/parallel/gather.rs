@@ -2,8 +2,9 @@
 
 use super::{Builds, Morsel, for_each_morsel, keeps_build};
 use crate::build::{build_wanted, join_spec};
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
+use crate::memory::Held;
 use crate::operator::HashJoin;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
@@ -21,30 +22,45 @@ pub(super) struct Gather {
     wanted: Wanted,
     builds: Option<Builds>,
     ready: VecDeque<Batch>,
+    /// What is ready.
+    held: Vec<Held>,
     /// A morsel gives more than can be held: from there on they are read one by one, without holding anything.
     alone: bool,
+    /// The collected side of a join cannot be held, so that it has to be joined in parts: one thread runs the plan.
+    whole: Option<Box<dyn Operator>>,
     current: Option<Box<dyn Operator>>,
     rest: Option<HashJoin>,
 }
 
 impl Gather {
     pub fn new(plan: Arc<Plan>, morsels: Vec<Morsel>, wanted: Wanted) -> Gather {
-        let (morsels, ready) = (morsels.into(), VecDeque::new());
-        Gather { plan, morsels, wanted, builds: None, ready, alone: false, current: None, rest: None }
+        Gather {
+            plan,
+            morsels: morsels.into(),
+            wanted,
+            builds: None,
+            ready: VecDeque::new(),
+            held: Vec::new(),
+            alone: false,
+            whole: None,
+            current: None,
+            rest: None,
+        }
     }
 
     /// Works on the next morsels. False when what they give cannot be held; then they are still to be read.
     fn run_round(&mut self, context: &Context<'_>) -> Result<bool> {
         let size = (context.threads.count * ROUND_MORSELS).clamp(1, self.morsels.len());
         let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
-        let start = || Ok((Vec::new(), 0));
+        let threads = context.threads.count.min(size);
+        let start = || Ok((Vec::new(), 0, Held::by_one_of(threads)));
         let morsels = &self.morsels.make_contiguous()[..size];
-        let done = for_each_morsel(morsels, context, &start, &|(out, held), at, context| {
+        let done = for_each_morsel(morsels, context, &start, &|(out, bytes, held), at, context| {
             let mut operator = build_wanted(plan, wanted, context)?;
             while let Step::Batch(batch) = operator.next(context)? {
-                *held += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
-                // Half of the memory is left to those who take the rows.
-                if *held > context.memory_limit / 2 {
+                *bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                // What is for whoever asks first is left to those who take the rows.
+                if !held.hold_little(*bytes, context) {
                     return Err(Error::limit(TOO_MUCH));
                 }
                 out.push((at, batch));
@@ -55,7 +71,11 @@ impl Gather {
             Err(error) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => return Ok(false),
             done => done?,
         };
-        let mut batches: Vec<(usize, Batch)> = done.into_iter().flat_map(|(out, _)| out).collect();
+        let mut batches: Vec<(usize, Batch)> = Vec::new();
+        for (out, _, held) in done {
+            batches.extend(out);
+            self.held.push(held);
+        }
         // Stable: those of one morsel stay in their order.
         batches.sort_by_key(|(at, _)| *at);
         self.ready = batches.into_iter().map(|(_, batch)| batch).collect();
@@ -96,14 +116,26 @@ const TOO_MUCH: &str = "the rows of some morsels cannot be held";
 
 impl Operator for Gather {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        if let Some(whole) = &mut self.whole {
+            return whole.next(context);
+        }
         if self.builds.is_none() {
-            self.builds = Some(Builds::collect(&self.plan, &self.wanted, context)?);
+            match Builds::collect(&self.plan, &self.wanted, context) {
+                Ok(builds) => self.builds = Some(builds),
+                Err(error) if error.kind() == ErrorKind::Limit => {
+                    let alone = Context { threads: Threads::ONE, ..*context };
+                    let whole = build_wanted(&self.plan, &self.wanted, &alone)?;
+                    return self.whole.insert(whole).next(context);
+                }
+                Err(error) => return Err(error),
+            }
         }
         loop {
             context.check_cancelled()?;
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Step::Batch(batch));
             }
+            self.held.clear();
             let builds = self.builds.take();
             let inner = Context { builds: builds.as_ref(), ..*context };
             let step = if self.alone {

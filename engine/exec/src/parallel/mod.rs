@@ -14,7 +14,7 @@
 mod aggregate;
 mod gather;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::build::{build_wanted, join_spec};
 use crate::context::{Context, Operator, Threads};
@@ -160,7 +160,6 @@ fn for_each_morsel<W: Send>(
     work: &(dyn Fn(&mut W, usize, &Context<'_>) -> Result<()> + Sync),
 ) -> Result<Vec<W>> {
     let workers = context.threads.count.min(morsels.len());
-    let memory_limit = context.memory_limit / workers.max(1);
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let ended = Mutex::new(Ended { states: Vec::new(), error: None });
@@ -180,7 +179,7 @@ fn for_each_morsel<W: Send>(
         while !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(morsel) = morsels.get(at) else { break };
-            let context = Context { threads: Threads::ONE, morsel: Some(morsel), memory_limit, ..*context };
+            let context = Context { threads: Threads::ONE, morsel: Some(morsel), ..*context };
             if let Err(error) = work(&mut own, at, &context) {
                 return fail(at, error);
             }

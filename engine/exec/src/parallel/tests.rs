@@ -4,7 +4,8 @@
 use crate::testing::*;
 use crate::{Operator, Step, Threads, build};
 use nacre_column::{Batch, Vector};
-use nacre_host::Parallelism;
+use nacre_host::memory::MemoryStore;
+use nacre_host::{LocalStore, Parallelism};
 use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::{Field, JoinKind, Plan};
 use nacre_table::Table;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A thread for each task.
-struct Spawned;
+pub(crate) struct Spawned;
 
 impl Parallelism for Spawned {
     fn width(&self) -> usize {
@@ -65,7 +66,12 @@ fn row(id: i64) -> Vec<Value> {
 
 /// 30,000 rows in several segments and 700 in the rowstore.
 fn fixture(shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
-    let mut fixture = Fixture::on(Arc::new(Spawned));
+    fixture_in(Arc::new(MemoryStore::new()), shard_key)
+}
+
+/// The same in these files.
+pub(crate) fn fixture_in(files: Arc<dyn LocalStore>, shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
+    let mut fixture = Fixture::with(files, Arc::new(Spawned));
     let table = fixture.store.create_table(schema(shard_key)).unwrap();
     let insert = |fixture: &Fixture, ids: std::ops::Range<i64>| {
         let rows: Vec<_> = ids.map(row).collect();
@@ -83,15 +89,15 @@ fn fixture(shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
     (fixture, table)
 }
 
-fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
+pub(crate) fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
     Plan::Scan { table: table.schema().clone(), projection: (0..6).collect(), filters }
 }
 
-fn column(at: usize) -> Expr {
+pub(crate) fn column(at: usize) -> Expr {
     col(at, schema(None).columns[at].data_type)
 }
 
-fn rows_with(fixture: &Fixture, plan: &Plan, threads: usize) -> nacre_types::Result<Vec<Vec<Value>>> {
+pub(crate) fn rows_with(fixture: &Fixture, plan: &Plan, threads: usize) -> nacre_types::Result<Vec<Vec<Value>>> {
     let mut context = fixture.context();
     context.threads = Threads { count: threads, morsel_rows: 4096 };
     let mut operator: Box<dyn Operator> = build(plan, &context)?;
@@ -106,7 +112,11 @@ fn same(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
     alone
 }
 
-fn aggregate(input: Plan, groups: &[usize], functions: &[(AggregateFunction, Option<usize>, DataType)]) -> Plan {
+pub(crate) fn aggregate(
+    input: Plan,
+    groups: &[usize],
+    functions: &[(AggregateFunction, Option<usize>, DataType)],
+) -> Plan {
     let aggregates = functions
         .iter()
         .map(|(function, arg, data_type)| Aggregate {
@@ -230,7 +240,7 @@ fn all_threads_are_cancelled() {
     }
 }
 
-fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Expr)>, residual: Option<Expr>) -> Plan {
+pub(crate) fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Expr)>, residual: Option<Expr>) -> Plan {
     Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }
 }
 

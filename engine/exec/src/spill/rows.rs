@@ -1,0 +1,90 @@
+//! Lists of rows in a spill file, written once, read from front to back any number of times.
+
+use super::codec;
+use super::file::{Range, SpillFile};
+use crate::context::{Context, Operator, Step};
+use crate::store::RowStore;
+use nacre_column::Batch;
+use nacre_types::{DataType, Result, limits};
+use std::sync::Arc;
+
+/// Rows of certain types. Their place in the file is freed with them.
+pub(crate) struct SpilledRows {
+    file: Arc<SpillFile>,
+    types: Arc<[DataType]>,
+    chunks: Vec<Range>,
+    rows: u64,
+}
+
+impl SpilledRows {
+    /// No rows.
+    pub fn new(file: Arc<SpillFile>, types: Arc<[DataType]>) -> SpilledRows {
+        SpilledRows { file, types, chunks: Vec::new(), rows: 0 }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Number of batches they are read in.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Appends a batch.
+    pub fn push(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        debug_assert!(batch.selection.is_none() && batch.rows <= limits::VECTOR_ROWS);
+        let bytes = codec::encode(&batch.columns, batch.rows);
+        context.count_spilled(bytes.len());
+        self.chunks.push(self.file.write(&bytes)?);
+        self.rows += batch.rows as u64;
+        Ok(())
+    }
+
+    /// Appends rows of a store, in this order.
+    pub fn push_rows(
+        &mut self,
+        rows: &RowStore,
+        order: &[u32],
+        batch_rows: usize,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        for positions in order.chunks(batch_rows.clamp(1, limits::VECTOR_ROWS)) {
+            self.push(&Batch::new(rows.take(positions), positions.len()), context)?;
+        }
+        Ok(())
+    }
+
+    /// Batch `at`; `None` past the last.
+    pub fn read(&self, at: usize) -> Result<Option<Batch>> {
+        let Some(range) = self.chunks.get(at) else { return Ok(None) };
+        codec::decode(&self.file.read(range)?, &self.types).map(Some)
+    }
+}
+
+impl Drop for SpilledRows {
+    fn drop(&mut self) {
+        self.chunks.iter().for_each(|range| self.file.free(range));
+    }
+}
+
+/// The rows as an operator.
+pub(crate) struct SpillScan {
+    rows: Arc<SpilledRows>,
+    at: usize,
+}
+
+impl SpillScan {
+    pub fn new(rows: Arc<SpilledRows>) -> SpillScan {
+        SpillScan { rows, at: 0 }
+    }
+}
+
+impl Operator for SpillScan {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        context.check_cancelled()?;
+        self.at += 1;
+        Ok(self.rows.read(self.at - 1)?.map_or(Step::Done, Step::Batch))
+    }
+}

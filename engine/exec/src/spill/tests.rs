@@ -1,0 +1,293 @@
+//! Statements with hardly any memory against the same with plenty, on one thread and several; what becomes of the
+//! temporary file; errors while spilling.
+
+use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, scan};
+use crate::testing::*;
+use crate::{Step, build};
+use nacre_host::memory::MemoryStore;
+use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
+use nacre_sql::expr::{AggregateFunction, BinaryOp};
+use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, WindowFunction};
+use nacre_table::Table;
+use nacre_types::{DataType, ErrorKind, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const I64: DataType = DataType::Int64;
+
+/// Files that count as a disk, of which so many bytes are left for temporary ones.
+struct Disk {
+    files: MemoryStore,
+    room: Arc<AtomicUsize>,
+}
+
+struct Limited(Arc<dyn LocalFile>, Arc<AtomicUsize>);
+
+impl LocalFile for Limited {
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        self.0.read(ranges)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let room = self.1.load(Ordering::Relaxed);
+        self.1.store(room.checked_sub(bytes.len()).ok_or_else(|| Error::io("no space left"))?, Ordering::Relaxed);
+        self.0.write(offset, bytes)
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.0.truncate(len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+}
+
+impl LocalStore for Disk {
+    fn list(&self) -> Result<Vec<String>> {
+        self.files.list()
+    }
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        self.files.open(name)
+    }
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        let file = self.files.create(name)?;
+        Ok(if name.starts_with("tmp-") { Arc::new(Limited(file, self.room.clone())) } else { file })
+    }
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.remove(name)
+    }
+}
+
+type Place = (Fixture, Arc<Table>, Arc<Disk>);
+
+fn on_disk(room: usize) -> Place {
+    let disk = Arc::new(Disk { files: MemoryStore::new(), room: Arc::new(AtomicUsize::new(room)) });
+    let (fixture, table) = fixture_in(disk.clone(), None);
+    (fixture, table, disk)
+}
+
+fn temporary(disk: &Disk) -> usize {
+    disk.list().unwrap().iter().filter(|name| name.starts_with("tmp-")).count()
+}
+
+fn sorted(rows: Vec<Vec<Value>>) -> Vec<String> {
+    let mut rows: Vec<String> = rows.into_iter().map(|row| format!("{row:?}")).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The same rows with little memory, and that it was too little to hold them.
+fn same_spilled(plan: &Plan, in_order: bool) {
+    let (mut fixture, _, disk) = FIXTURE.with(|fixture| fixture.borrow_mut().take().unwrap());
+    let expected = rows_with(&fixture, plan, 1).unwrap();
+    assert_eq!(fixture.statistics.bytes_spilled.get(), 0);
+    for (threads, limit) in [(1, 160_000), (4, 160_000), (1, 400_000)] {
+        fixture.memory_limit = limit;
+        fixture.memory = crate::Memory::new(limit);
+        let found = rows_with(&fixture, plan, threads).unwrap();
+        if in_order {
+            assert!(found == expected, "{threads} threads, {limit} bytes: {plan:?}");
+        } else {
+            assert!(sorted(found) == sorted(expected.clone()), "{threads} threads, {limit} bytes: {plan:?}");
+        }
+        assert!(limit > 160_000 || fixture.statistics.bytes_spilled.get() > 0, "{plan:?}");
+        fixture.memory = crate::Memory::new(1 << 30);
+        assert_eq!(temporary(&disk), 0);
+    }
+    fixture.statistics = crate::Statistics::default();
+    fixture.memory_limit = 1 << 30;
+    FIXTURE.with(|place| *place.borrow_mut() = Some((fixture, TABLE.with(|t| t.borrow().clone().unwrap()), disk)));
+}
+
+thread_local! {
+    static FIXTURE: std::cell::RefCell<Option<Place>> = const { std::cell::RefCell::new(None) };
+    static TABLE: std::cell::RefCell<Option<Arc<Table>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// The table that the plans of a test read.
+fn begin() -> Arc<Table> {
+    let (fixture, table, disk) = on_disk(usize::MAX);
+    TABLE.with(|place| *place.borrow_mut() = Some(table.clone()));
+    FIXTURE.with(|place| *place.borrow_mut() = Some((fixture, table.clone(), disk)));
+    table
+}
+
+fn below(table: &Table, id: i64) -> Plan {
+    scan(table, vec![compare(BinaryOp::Less, column(0), lit(int(id), I64))])
+}
+
+fn all(table: &Table) -> Plan {
+    scan(table, Vec::new())
+}
+
+#[test]
+fn groups() {
+    use AggregateFunction::{CountStar, Max, Min, Sum};
+    let table = begin();
+    let functions = [
+        (CountStar, None, I64),
+        (Sum, Some(3), DataType::Float64),
+        (Min, Some(1), DataType::TEXT),
+        (Max, Some(4), decimal(30, 2)),
+    ];
+    for keys in [&[0][..], &[2, 1], &[4], &[1, 3, 4]] {
+        same_spilled(&aggregate(all(&table), keys, &functions), false);
+    }
+    same_spilled(&aggregate(all(&table), &[0, 1, 2, 3, 4, 5], &[]), false);
+}
+
+#[test]
+fn joins() {
+    use JoinKind::{Anti, Full, Inner, Left, Mark, MarkIn, Right, RightAnti, RightSemi, Semi};
+    let table = begin();
+    let keys = |at: usize| vec![(column(at), column(at))];
+    for kind in [Inner, Left, Right, Full, Semi, Anti, RightSemi, RightAnti, Mark, MarkIn] {
+        same_spilled(&join(all(&table), below(&table, 9_000), kind, keys(0), None), false);
+        let first_id = if matches!(kind, RightSemi | RightAnti) { 6 } else { 0 };
+        let less = compare(BinaryOp::Less, col(first_id, I64), lit(int(20_000), I64));
+        same_spilled(&join(below(&table, 25_000), all(&table), kind, keys(2), Some(less)), false);
+    }
+    // With nulls, and two keys.
+    let two = vec![(column(4), column(4)), (column(0), column(0))];
+    for kind in [Inner, Full, Anti, MarkIn] {
+        same_spilled(&join(below(&table, 20_000), all(&table), kind, two.clone(), None), false);
+    }
+}
+
+/// All rows of one key, or no key at all: cutting does not help.
+#[test]
+fn one_large_key() {
+    use JoinKind::{Inner, Left, RightSemi};
+    let table = begin();
+    let few = below(&table, 20);
+    for kind in [Inner, RightSemi] {
+        let by_flag = vec![(column(5), column(5))];
+        same_spilled(&join(few.clone(), below(&table, 9_000), kind, by_flag, None), false);
+        same_spilled(&join(few.clone(), below(&table, 5_000), kind, Vec::new(), None), false);
+    }
+    let (mut fixture, table, disk) = on_disk(usize::MAX);
+    fixture.memory_limit = 160_000;
+    let plan = join(few, below(&table, 9_000), Left, vec![(column(5), column(5))], None);
+    let error = rows_with(&fixture, &plan, 1).unwrap_err();
+    assert_eq!((error.kind(), error.message().starts_with("join")), (ErrorKind::Limit, true), "{error}");
+    fixture.memory = crate::Memory::new(0);
+    assert_eq!(temporary(&disk), 0);
+}
+
+#[test]
+fn sorts_are_stable() {
+    let table = begin();
+    let key = |at: usize, descending| SortKey { expr: column(at), descending, nulls_first: at > 3 };
+    for keys in [vec![key(1, true)], vec![key(5, false), key(2, true)], vec![key(4, true), key(1, false)]] {
+        for limit in [None, Some(9_000)] {
+            same_spilled(&Plan::Sort { input: Box::new(all(&table)), keys: keys.clone(), limit }, true);
+        }
+    }
+}
+
+#[test]
+fn windows() {
+    let table = begin();
+    let field = || Field { name: String::new(), data_type: I64, nullable: true };
+    let call = |function| WindowCall { function, args: Vec::new(), frame: Default::default(), data_type: I64 };
+    let order = vec![SortKey { expr: column(0), descending: true, nulls_first: false }];
+    for partition in [vec![column(2)], vec![column(0)], vec![column(2), column(5)]] {
+        let plan = Plan::Window {
+            input: Box::new(all(&table)),
+            partition,
+            order: order.clone(),
+            calls: vec![call(WindowFunction::RowNumber), call(WindowFunction::Rank)],
+            fields: all(&table).fields().into_iter().chain([field(), field()]).collect(),
+        };
+        same_spilled(&plan, true);
+    }
+}
+
+#[test]
+fn sets() {
+    let table = begin();
+    let some = |from: i64| scan(&table, vec![compare(BinaryOp::Less, lit(int(from), I64), column(0))]);
+    let twice = |plan: Plan| Plan::Union { fields: plan.fields(), inputs: vec![plan.clone(), plan] };
+    for except in [false, true] {
+        for every in [false, true] {
+            let plan = Plan::SetOperation {
+                left: Box::new(twice(all(&table))),
+                right: Box::new(some(9_000)),
+                except,
+                all: every,
+                fields: all(&table).fields(),
+            };
+            same_spilled(&plan, false);
+        }
+    }
+}
+
+#[test]
+fn shared_rows() {
+    let table = begin();
+    let shared = Plan::Shared { id: 1, input: Arc::new(all(&table)) };
+    let both = join(shared.clone(), shared, JoinKind::Inner, vec![(column(0), column(0))], None);
+    same_spilled(&both, false);
+}
+
+fn by_price(table: &Table) -> Plan {
+    let keys = vec![SortKey { expr: column(2), descending: false, nulls_first: false }];
+    Plan::Sort { input: Box::new(all(table)), keys, limit: None }
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_its_kind_and_leaves_nothing() {
+    for room in [0, 100_000, 400_000] {
+        let (mut fixture, table, disk) = on_disk(room);
+        fixture.memory_limit = 160_000;
+        let grouped = aggregate(all(&table), &[0], &[]);
+        let joined = join(all(&table), all(&table), JoinKind::Inner, vec![(column(0), column(0))], None);
+        for plan in [by_price(&table), grouped, joined] {
+            disk.room.store(room, Ordering::Relaxed);
+            let error = rows_with(&fixture, &plan, 1).unwrap_err();
+            assert_eq!((error.kind(), error.message().contains("spilling")), (ErrorKind::Io, true), "{error}");
+            fixture.memory = crate::Memory::new(0);
+            assert_eq!(temporary(&disk), 0);
+        }
+    }
+}
+
+#[test]
+fn cancelling_leaves_nothing() {
+    let (mut fixture, table, disk) = on_disk(usize::MAX);
+    fixture.memory_limit = 160_000;
+    {
+        let looks = AtomicUsize::new(0);
+        let cancelled = || looks.fetch_add(1, Ordering::Relaxed) >= 40;
+        let mut context = fixture.context();
+        context.cancelled = &cancelled;
+        let mut operator = build(&by_price(&table), &context).unwrap();
+        let error = loop {
+            match operator.next(&context) {
+                Ok(Step::Batch(_)) => {}
+                Ok(Step::Done) => panic!("not cancelled"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert_eq!(temporary(&disk), 1);
+    }
+    fixture.memory = crate::Memory::new(0);
+    assert_eq!(temporary(&disk), 0);
+}
+
+/// In memory there is nothing to spill to.
+#[test]
+fn without_a_disk_the_operator_is_named() {
+    let (mut fixture, table) = fixture_in(Arc::new(MemoryStore::new()), None);
+    fixture.memory_limit = 160_000;
+    let distinct = aggregate(all(&table), &[0], &[]);
+    let joined = join(all(&table), all(&table), JoinKind::Left, vec![(column(0), column(0))], None);
+    for (name, plan) in [("sort", by_price(&table)), ("aggregate", distinct), ("join", joined)] {
+        for threads in [1, 4] {
+            let error = rows_with(&fixture, &plan, threads).unwrap_err();
+            assert_eq!((error.kind(), error.message().starts_with(name)), (ErrorKind::Limit, true), "{error}");
+        }
+    }
+}
