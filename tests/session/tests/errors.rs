@@ -56,9 +56,9 @@ fn errors_say_where_and_suggest() {
     run(&mut s, "create table customer (id int primary key, name text)").unwrap();
     let error = run(&mut s, "select id,\n  nmae from customer").unwrap_err();
     assert_eq!(error.position().map(|p| (p.line, p.column)), Some((2, 3)), "{error}");
-    assert!(error.hint().is_some_and(|h| h.contains("name")), "{error}");
+    assert_eq!(error.message(), "no column `nmae` in `customer`; did you mean `name`?");
     let error = run(&mut s, "select * from custmer").unwrap_err();
-    assert!(error.hint().is_some_and(|h| h.contains("customer")), "{error}");
+    assert!(error.message().ends_with("did you mean `customer`?"), "{error}");
     let error = run(&mut s, "insert into customer values (1, 'a'), (1, 'b')").unwrap_err();
     assert_eq!((error.table(), error.sqlstate()), (Some("customer"), "23505"), "{error}");
     assert!(error.message().contains('1'), "{error}");

@@ -45,6 +45,9 @@ struct Arguments {
     /// Run each query so many times and show the best time
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
+    /// Write the tables into this folder, as NAME.sql and NAME.tbl, and run no query
+    #[arg(long, value_name = "FOLDER")]
+    write: Option<PathBuf>,
     /// Show the plan of each query
     #[arg(long)]
     explain: bool,
@@ -75,6 +78,11 @@ fn run(args: &Arguments) -> Result<bool> {
     let mut session = database.session();
     if block_on(session.execute("select 1 from lineitem limit 0", &[])).is_err() {
         generate(&mut session, args.scale)?;
+    }
+    if let Some(folder) = &args.write {
+        write_tables(&mut session, folder, args.scale)?;
+        block_on(database.close())?;
+        return Ok(true);
     }
     let (mut right, mut asked, mut total) = (0, 0, Duration::ZERO);
     for query in (1..=QUERIES).filter(|q| args.query.is_empty() || args.query.contains(q)) {
@@ -117,6 +125,21 @@ fn generate(session: &mut Session, scale: f64) -> Result<()> {
             appender.append(&produced.batch)?;
         }
         block_on(appender.finish())?;
+    }
+    Ok(())
+}
+
+/// For whoever loads them elsewhere: `|` between values, which never have one inside, a line a row.
+fn write_tables(session: &mut Session, folder: &Path, scale: f64) -> Result<()> {
+    let save = |name: String, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|e| Error::io(format!("{}: {e}", path.display())))
+    };
+    for table in tables::all(scale) {
+        save(format!("{}.sql", table.name), table.ddl)?;
+        let rows = text(&block_on(session.execute(&format!("select * from {}", table.name), &[]))?).rows;
+        let lines: Vec<String> = rows.iter().map(|row| row.join("|") + "\n").collect();
+        save(format!("{}.tbl", table.name), &lines.concat())?;
     }
     Ok(())
 }
