@@ -25,6 +25,7 @@ pub use entries::{Entries, Entry};
 pub use lock::{LockError, Owner, Waiting};
 pub use node::{Change, Node, Version, Visible};
 
+use crate::reclaim::pin;
 use crossbeam_skiplist::SkipMap;
 use nacre_types::Timestamp;
 use std::ops::Bound;
@@ -107,12 +108,27 @@ impl Rowstore {
     /// Up to `limit` nodes with keys after `after` (from the start when `None`), in key order.
     /// Scanning in such runs keeps no position pinned while the caller works.
     pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
+        self.visit_after(after, limit, |node| out.push(node.clone()));
+    }
+
+    /// The same without counting references, which several scanners of the same rows would take from each other:
+    /// what the caller does with a node must be short. Answers the last key when there may be more.
+    pub fn visit_after(&self, after: Option<&[u8]>, limit: usize, mut visit: impl FnMut(&Arc<Node>)) -> Option<Key> {
+        // What lies below pins too, which costs little inside this one.
+        let _pin = pin();
         let from = match after {
             Some(key) => Bound::Excluded(key),
             None => Bound::Unbounded,
         };
-        let range = self.nodes.range::<[u8], _>((from, Bound::Unbounded));
-        out.extend(range.take(limit).map(|entry| entry.value().clone()));
+        let (mut count, mut last) = (0, None);
+        for entry in self.nodes.range::<[u8], _>((from, Bound::Unbounded)).take(limit) {
+            visit(entry.value());
+            count += 1;
+            if count == limit {
+                last = Some(entry.key().clone());
+            }
+        }
+        last
     }
 
     /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node when nothing is left of it

@@ -160,30 +160,29 @@ pub struct MemoryScan {
 impl MemoryScan {
     /// The next rows, at most `max_rows`; `None` at the end. A run may be shorter, but is never empty.
     pub fn next(&mut self, max_rows: usize) -> Result<Option<(Batch, Vec<RowLocator>)>> {
-        let mut nodes: Vec<Arc<Node>> = Vec::new();
         let mut found: Vec<Row> = Vec::new();
         let mut locators = Vec::new();
+        let at = self.guard.at() + u64::from(plant::is(Bug::DirtyRead));
         while found.len() < max_rows
             && let Some(partition) = self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
         {
-            nodes.clear();
-            let wanted = max_rows - found.len();
-            partition.rowstore.range_after(self.after.as_deref(), wanted, &mut nodes);
-            for node in &nodes {
-                let at = self.guard.at() + u64::from(plant::is(Bug::DirtyRead));
+            let mut failed = None;
+            let last = partition.rowstore.visit_after(self.after.as_deref(), max_rows - found.len(), |node| {
                 if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
-                    found.push(self.table.upgrade(row)?);
+                    match self.table.upgrade(row) {
+                        Ok(row) => found.push(row),
+                        Err(error) => failed = Some(error),
+                    }
                     if self.locators {
                         locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });
                     }
                 }
-            }
-            if nodes.len() < wanted {
+            });
+            failed.map_or(Ok(()), Err)?;
+            if last.is_none() {
                 self.partitions.start += 1;
-                self.after = None;
-            } else if let Some(last) = nodes.last() {
-                self.after = Some(last.key().clone());
             }
+            self.after = last;
         }
         if found.is_empty() {
             return Ok(None);
