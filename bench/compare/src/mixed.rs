@@ -26,10 +26,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rounds: usize = options.get("rounds", 7)?;
     let length = Duration::from_secs_f64(options.get("seconds", 2.0)?);
     let folder = Folder::new("mixed")?;
-    let db = open(
-        &folder.join("nacre"),
-        nacredb::Options { flush_bytes: options.get::<usize>("queries", 32)? << 20, ..nacredb::Options::default() },
-    )?;
+    let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     fill(&db, rows)?;
     println!("{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case");
     println!(
