@@ -168,16 +168,9 @@ fn compared(filter: &Expr) -> Option<(usize, BinaryOp, &Expr)> {
     if left.data_type == DataType::Interval {
         return None;
     }
-    let turned = match op {
-        BinaryOp::Less => BinaryOp::Greater,
-        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-        BinaryOp::Greater => BinaryOp::Less,
-        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-        other => *other,
-    };
     match (&left.kind, &right.kind) {
         (ExprKind::Column(at), _) if is_constant(right) => Some((*at, *op, right)),
-        (_, ExprKind::Column(at)) if is_constant(left) => Some((*at, turned, left)),
+        (_, ExprKind::Column(at)) if is_constant(left) => Some((*at, op.turned(), left)),
         _ => None,
     }
 }

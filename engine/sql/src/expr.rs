@@ -166,6 +166,17 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// The comparison that says the same with its sides exchanged; other operators are left as they are.
+    pub fn turned(self) -> BinaryOp {
+        match self {
+            BinaryOp::Less => BinaryOp::Greater,
+            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+            BinaryOp::Greater => BinaryOp::Less,
+            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+            other => other,
+        }
+    }
+
     /// Comparison operators, whose result is boolean.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;

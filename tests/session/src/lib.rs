@@ -74,3 +74,16 @@ impl Drop for Folder {
         std::fs::remove_dir_all(&self.0).ok();
     }
 }
+
+/// Random numbers from a seed that is not zero (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    /// One below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % n
+    }
+}

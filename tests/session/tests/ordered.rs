@@ -3,20 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{rows, run, run_with};
+use nacre_session_tests::{Random, rows, run, run_with};
 use nacredb::{Database, Options, Session, Value};
-
-/// Xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % n
-    }
-}
 
 fn database() -> Database {
     block_on(Database::open(memory_host(), Options { partitions: 3, ..Options::default() })).unwrap()

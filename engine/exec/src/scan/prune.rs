@@ -80,16 +80,7 @@ pub(super) fn comparison(expr: &Expr, context: &Context<'_>) -> Option<(usize, B
     }
     match (&left.kind, &right.kind) {
         (ExprKind::Column(column), _) => Some((*column, *op, constant(right, context)?)),
-        (_, ExprKind::Column(column)) => {
-            let turned = match op {
-                BinaryOp::Less => BinaryOp::Greater,
-                BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-                BinaryOp::Greater => BinaryOp::Less,
-                BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-                other => *other,
-            };
-            Some((*column, turned, constant(left, context)?))
-        }
+        (_, ExprKind::Column(column)) => Some((*column, op.turned(), constant(left, context)?)),
         _ => None,
     }
 }

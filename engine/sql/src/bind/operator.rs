@@ -192,16 +192,9 @@ impl Binder<'_> {
             return Ok(boolean(holds(op, order)));
         }
         // `literal op expression` reads as `expression op literal` downstream.
-        let swapped = match op {
-            BinaryOp::Less => BinaryOp::Greater,
-            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-            BinaryOp::Greater => BinaryOp::Less,
-            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-            other => other,
-        };
         let constant = |e: &Expr| matches!(e.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
         let (op, left, right) =
-            if constant(&left) && !constant(&right) { (swapped, right, left) } else { (op, left, right) };
+            if constant(&left) && !constant(&right) { (op.turned(), right, left) } else { (op, left, right) };
         Ok(binary(op, left, right, DataType::Boolean))
     }
 

@@ -204,16 +204,7 @@ fn comparison(expr: &Expr) -> Option<(usize, BinaryOp, Option<f64>)> {
     };
     match (&left.kind, &right.kind) {
         (ExprKind::Column(at), _) => Some((*at, *op, constant(right)?)),
-        (_, ExprKind::Column(at)) => {
-            let turned = match op {
-                BinaryOp::Less => BinaryOp::Greater,
-                BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-                BinaryOp::Greater => BinaryOp::Less,
-                BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-                other => *other,
-            };
-            Some((*at, turned, constant(left)?))
-        }
+        (_, ExprKind::Column(at)) => Some((*at, op.turned(), constant(left)?)),
         _ => None,
     }
 }
