@@ -4,6 +4,12 @@
 //! by itself when it meets a conflict. Inside a transaction a failed statement is undone, and the
 //! transaction stays open.
 
+mod parameters;
+mod prepared;
+mod transaction;
+
+pub use prepared::Prepared;
+
 use crate::catalog::StoreCatalog;
 use crate::database::Database;
 use crate::point::{Outcome, Point};
@@ -11,13 +17,13 @@ use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Memory, Statistics, Threads, cast_value};
-use nacre_sql::{Bound, Field, Parsed, Plan, SessionOption, Statement};
+use nacre_exec::{Context, Memory, Statistics, Threads};
+use nacre_sql::{Bound, Parsed, Plan, SessionOption, Statement};
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Timestamp, Value};
-use std::borrow::Cow;
+use parameters::{cast_parameters, given_type, named_parameters};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Autocommit statements that meet conflicts are run again so many times.
 const CONFLICT_RETRIES: usize = 32;
@@ -33,83 +39,11 @@ pub struct Session {
     memory_limit: usize,
 }
 
-/// A statement parsed and bound once. Cheap to clone.
-#[derive(Clone)]
-pub struct Prepared(Arc<PreparedInner>);
-
-struct PreparedInner {
-    parsed: Parsed,
-    /// Whether it was a point read when it was prepared. Values of other types may make it something else.
-    point_read: bool,
-    binding: Mutex<Arc<Binding>>,
-}
-
-/// A statement bound for parameters of certain types under a certain catalog.
-struct Binding {
-    bound: Bound,
-    columns: Vec<Field>,
-    given: Vec<DataType>,
-    catalog_version: u64,
-    /// The catalog was seen as it was at this timestamp.
-    at: Timestamp,
-    /// Set when the statement is a point statement.
-    point: Option<Point>,
-}
-
 /// What to run: a bound statement, and the short way when there is one.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     statement: &'a Statement,
     point: Option<&'a Point>,
-}
-
-impl Prepared {
-    fn binding(&self) -> Arc<Binding> {
-        self.0.binding.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Columns of its result; empty when it is not a query.
-    pub fn columns(&self) -> Vec<Field> {
-        self.binding().columns.clone()
-    }
-
-    /// Types of its parameters, as far as they follow from the statement.
-    pub fn parameters(&self) -> Vec<DataType> {
-        self.binding().bound.parameters.clone()
-    }
-
-    /// Names of its parameters: `None` for `?` and `$n`.
-    pub fn parameter_names(&self) -> Vec<Option<String>> {
-        self.0.parsed.parameter_names().to_vec()
-    }
-}
-
-/// Type a given value is bound as: integers all alike, so that small and large values share a binding.
-fn given_type(value: &Value) -> DataType {
-    match value {
-        Value::Int(_) => DataType::Int64,
-        other => other.natural_type(),
-    }
-}
-
-/// Checks the number of parameters and gives each the type it was bound as.
-fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
-    if parameters.len() != bound.parameters.len() {
-        return Err(Error::type_error(format!(
-            "the statement has {} parameters, {} were given",
-            bound.parameters.len(),
-            parameters.len()
-        ))
-        .with_sqlstate("07001"));
-    }
-    let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
-        cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
-    };
-    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| given_type(v) == *t);
-    if same {
-        return Ok(Cow::Borrowed(parameters));
-    }
-    parameters.iter().zip(&bound.parameters).enumerate().map(cast).collect::<Result<Vec<_>>>().map(Cow::Owned)
 }
 
 /// A point read's result in the common form.
@@ -123,19 +57,6 @@ fn one_row(statement: &Statement, row: Option<Vec<Value>>) -> QueryResult {
     }
     result.statistics.point_reads = 1;
     result
-}
-
-fn not_a_point_read() -> Error {
-    Error::unsupported("get on a statement that is not a read of one row by its primary key")
-}
-
-fn outside(what: &str) -> Error {
-    Error::unsupported(format!("{what} outside a transaction")).with_sqlstate("25P01").with_hint("BEGIN first")
-}
-
-fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<usize> {
-    let found = savepoints.iter().rposition(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| Error::not_found(format!("no savepoint `{name}`")).with_sqlstate("3B001"))
 }
 
 impl Session {
@@ -191,19 +112,7 @@ impl Session {
         let started = self.now_ns();
         let mut last = QueryResult::new(ResultKind::Control);
         for parsed in &nacre_sql::parse(sql)? {
-            let values = parsed
-                .parameter_names()
-                .iter()
-                .map(|name| {
-                    let Some(name) = name else {
-                        return Err(Error::type_error("named parameters were given, but the statement has `?`"));
-                    };
-                    match parameters.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)) {
-                        Some((_, value)) => Ok(value.clone()),
-                        None => Err(Error::type_error(format!("parameter :{name} was not given"))),
-                    }
-                })
-                .collect::<Result<Vec<_>>>()?;
+            let values = named_parameters(parsed, parameters)?;
             last = self.execute_parsed(parsed, &values).await?;
         }
         last.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
@@ -237,116 +146,6 @@ impl Session {
     /// Whether a statement failed because a table changed after it was bound.
     fn should_bind_again(&self, error: &Error, bound_at: Timestamp, attempts: usize) -> bool {
         error.kind() == ErrorKind::Conflict && attempts > 0 && self.db.0.store.last_ddl() > bound_at
-    }
-
-    fn bind_prepared(&self, parsed: &Parsed, given: Vec<DataType>) -> Result<Arc<Binding>> {
-        let catalog_version = self.db.catalog_version();
-        let (bound, at) = self.bind(parsed, &given)?;
-        let columns = statement::columns(&bound.statement);
-        let point = Point::recognise(&bound.statement, &self.db.0.store, at);
-        Ok(Arc::new(Binding { bound, columns, given, catalog_version, at, point }))
-    }
-
-    /// Parses and binds one statement for repeated use.
-    pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let mut statements = nacre_sql::parse(sql)?;
-        let parsed = match (statements.pop(), statements.is_empty()) {
-            (Some(parsed), true) => parsed,
-            _ => return Err(Error::syntax("prepare takes exactly one statement")),
-        };
-        let binding = self.bind_prepared(&parsed, Vec::new())?;
-        let point_read = binding.point.as_ref().is_some_and(Point::reads);
-        Ok(Prepared(Arc::new(PreparedInner { parsed, point_read, binding: Mutex::new(binding) })))
-    }
-
-    /// Runs a prepared statement.
-    pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
-        let started = self.now_ns();
-        let mut attempts = self.attempts();
-        let mut binding = self.current_binding(prepared, parameters)?;
-        let mut result = loop {
-            match self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
-                other => break other?,
-            }
-            binding = self.new_binding(prepared, parameters)?;
-        };
-        result.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
-        Ok(result)
-    }
-
-    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key.
-    /// The shortest way to a row: no batch is made and nothing waits.
-    ///
-    /// Errors: `unsupported` for any other statement; those take [`Session::run`].
-    pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
-        let mut binding = self.current_binding(prepared, parameters)?;
-        let mut attempts = self.attempts();
-        loop {
-            let cast = cast_parameters(&binding.bound, parameters)?;
-            let found = match self.point_read(&binding, &cast) {
-                Ok(None) if prepared.0.point_read => self.general_read(&binding.bound.statement, &cast).map(Some),
-                other => other,
-            };
-            match found {
-                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
-                other => return other?.ok_or_else(not_a_point_read),
-            }
-            binding = self.new_binding(prepared, parameters)?;
-        }
-    }
-
-    /// A point read whose key is nothing that its column could hold, the general way. Readers wait for nobody.
-    fn general_read(&mut self, statement: &Statement, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
-        let mut open = self.transaction.take();
-        let mut own = if open.is_none() { Some(self.db.0.store.begin()?) } else { None };
-        let work = Work { statement, point: None };
-        let result = match open.as_mut().or(own.as_mut()) {
-            Some(transaction) => self.run_once(transaction, work, parameters, false),
-            None => return Ok(None),
-        };
-        self.transaction = open;
-        let result = result?;
-        match result.rows() {
-            0 => Ok(None),
-            1 => Ok(Some(result.row(0))),
-            // The table is another one by now.
-            _ => Err(not_a_point_read()),
-        }
-    }
-
-    /// Whether [`Session::get`] can run it.
-    pub fn is_point_read(prepared: &Prepared) -> bool {
-        prepared.binding().point.as_ref().is_some_and(Point::reads)
-    }
-
-    /// A point read in the open transaction, or of what is committed now. `None` when it is not one.
-    fn point_read(&mut self, binding: &Binding, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
-        let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else { return Ok(None) };
-        match &mut self.transaction {
-            None => point.read_newest(&self.db.0.store, parameters),
-            Some(transaction) => point.read(transaction, parameters),
-        }
-    }
-
-    /// The statement bound for such parameters under the catalog that this session sees.
-    fn current_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
-        let binding = prepared.binding();
-        let last_ddl = self.db.0.store.last_ddl();
-        let sees = self.transaction.as_ref().map_or_else(|| self.db.0.store.visible(), Transaction::snapshot);
-        // No change of the catalog lies between what the binding saw and what is seen now.
-        let fits = (last_ddl <= binding.at.min(sees) || binding.at == sees)
-            && binding.catalog_version == self.db.catalog_version()
-            && binding.given.len() == parameters.len()
-            && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
-        if fits { Ok(binding) } else { self.new_binding(prepared, parameters) }
-    }
-
-    fn new_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
-        let given = parameters.iter().map(given_type).collect();
-        let binding = self.bind_prepared(&prepared.0.parsed, given)?;
-        *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
-        Ok(binding)
     }
 
     async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {
@@ -520,57 +319,6 @@ impl Session {
             elapsed_us: 0,
         };
         Ok(result)
-    }
-
-    fn begin(&mut self) -> Result<QueryResult> {
-        if self.transaction.is_some() {
-            return Err(Error::unsupported("BEGIN inside a transaction").with_sqlstate("25001"));
-        }
-        self.transaction = Some(self.db.0.store.begin()?);
-        Ok(QueryResult::new(ResultKind::Control))
-    }
-
-    async fn commit(&mut self) -> Result<QueryResult> {
-        self.savepoints.clear();
-        if let Some(transaction) = self.transaction.take() {
-            self.db.0.host.store.prepare().await?;
-            transaction.commit()?;
-            self.housekeeping();
-        }
-        Ok(QueryResult::new(ResultKind::Control))
-    }
-
-    fn rollback(&mut self) -> Result<QueryResult> {
-        self.savepoints.clear();
-        if let Some(transaction) = self.transaction.take() {
-            transaction.rollback();
-        }
-        Ok(QueryResult::new(ResultKind::Control))
-    }
-
-    fn savepoint(&mut self, name: &str) -> Result<QueryResult> {
-        let transaction = self.transaction.as_ref().ok_or_else(|| outside("SAVEPOINT"))?;
-        self.savepoints.push((name.to_string(), transaction.savepoint()));
-        Ok(QueryResult::new(ResultKind::Control))
-    }
-
-    /// The savepoint itself stays, those after it are gone.
-    fn rollback_to(&mut self, name: &str) -> Result<QueryResult> {
-        let transaction = self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
-        let at = newest_savepoint(&self.savepoints, name)?;
-        self.savepoints.truncate(at + 1);
-        transaction.rollback_to(self.savepoints[at].1);
-        Ok(QueryResult::new(ResultKind::Control))
-    }
-
-    /// The savepoint and those after it are gone; the changes stay.
-    fn release(&mut self, name: &str) -> Result<QueryResult> {
-        if self.transaction.is_none() {
-            return Err(outside("RELEASE SAVEPOINT"));
-        }
-        let at = newest_savepoint(&self.savepoints, name)?;
-        self.savepoints.truncate(at);
-        Ok(QueryResult::new(ResultKind::Control))
     }
 
     /// Does what has become due. Its failure is not the statement's: that has committed. It shows at the next

@@ -1,0 +1,48 @@
+//! Values that are given to a statement: their types, and those of its parameters.
+
+use nacre_exec::cast_value;
+use nacre_sql::{Bound, Parsed};
+use nacre_types::{DataType, Error, Result, Value};
+use std::borrow::Cow;
+
+/// Type a given value is bound as: integers all alike, so that small and large values share a binding.
+pub(super) fn given_type(value: &Value) -> DataType {
+    match value {
+        Value::Int(_) => DataType::Int64,
+        other => other.natural_type(),
+    }
+}
+
+/// Checks the number of parameters and gives each the type it was bound as.
+pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
+    if parameters.len() != bound.parameters.len() {
+        return Err(Error::type_error(format!(
+            "the statement has {} parameters, {} were given",
+            bound.parameters.len(),
+            parameters.len()
+        ))
+        .with_sqlstate("07001"));
+    }
+    let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
+        cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
+    };
+    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| given_type(v) == *t);
+    if same {
+        return Ok(Cow::Borrowed(parameters));
+    }
+    parameters.iter().zip(&bound.parameters).enumerate().map(cast).collect::<Result<Vec<_>>>().map(Cow::Owned)
+}
+
+/// The values of a statement's named parameters, in its order.
+pub(super) fn named_parameters(parsed: &Parsed, given: &[(String, Value)]) -> Result<Vec<Value>> {
+    let value = |name: &Option<String>| {
+        let Some(name) = name else {
+            return Err(Error::type_error("named parameters were given, but the statement has `?`"));
+        };
+        match given.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)) {
+            Some((_, value)) => Ok(value.clone()),
+            None => Err(Error::type_error(format!("parameter :{name} was not given"))),
+        }
+    };
+    parsed.parameter_names().iter().map(value).collect()
+}
