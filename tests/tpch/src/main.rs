@@ -6,20 +6,16 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[path = "../../../bindings/server/src/tpch/tables.rs"]
-#[allow(dead_code, clippy::unwrap_used)]
-mod tables;
-
 use clap::Parser;
 use nacre_native::{ThreadPool, block_on};
-use nacredb::{Database, Error, OnDuplicate, Options, QueryResult, Result, Session, Value};
+use nacre_tpch::{QUERIES, generate, read};
+use nacredb::{Database, Error, Options, QueryResult, Result, Session, Value};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const QUERIES: u32 = 22;
 /// Queries that may have rows of equal sort keys.
 const WITH_TIES: [u32; 5] = [3, 5, 10, 11, 18];
 const RELATIVE: f64 = 1e-9;
@@ -80,7 +76,7 @@ fn run(args: &Arguments) -> Result<bool> {
         generate(&mut session, args.scale)?;
     }
     if let Some(folder) = &args.write {
-        write_tables(&mut session, folder, args.scale)?;
+        write_tables(&mut session, folder)?;
         block_on(database.close())?;
         return Ok(true);
     }
@@ -115,41 +111,23 @@ fn run(args: &Arguments) -> Result<bool> {
     Ok(right == asked)
 }
 
-fn generate(session: &mut Session, scale: f64) -> Result<()> {
-    for table in tables::all(scale) {
-        block_on(session.execute(table.ddl, &[]))?;
-        let mut appender = block_on(session.appender(table.name, OnDuplicate::Error))?;
-        let types: Vec<_> = appender.schema().types();
-        let mut batches = table.batches;
-        while let Some(produced) = batches.next_batch(&types) {
-            appender.append(&produced.batch)?;
-        }
-        block_on(appender.finish())?;
-    }
-    Ok(())
-}
-
 /// For whoever loads them elsewhere: `|` between values, which never have one inside, a line a row.
-fn write_tables(session: &mut Session, folder: &Path, scale: f64) -> Result<()> {
+fn write_tables(session: &mut Session, folder: &Path) -> Result<()> {
     let save = |name: String, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(|e| Error::io(format!("{}: {e}", path.display())))
     };
-    for table in tables::all(scale) {
-        save(format!("{}.sql", table.name), table.ddl)?;
-        let rows = text(&block_on(session.execute(&format!("select * from {}", table.name), &[]))?).rows;
+    for (name, ddl) in nacre_tpch::tables() {
+        save(format!("{name}.sql"), ddl)?;
+        let rows = text(&block_on(session.execute(&format!("select * from {name}"), &[]))?).rows;
         let lines: Vec<String> = rows.iter().map(|row| row.join("|") + "\n").collect();
-        save(format!("{}.tbl", table.name), &lines.concat())?;
+        save(format!("{name}.tbl"), &lines.concat())?;
     }
     Ok(())
 }
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| Error::not_found(format!("{}: {e}", path.display())))
 }
 
 fn timed(session: &mut Session, sql: &str, repeat: u32) -> Result<(Rows, Duration)> {

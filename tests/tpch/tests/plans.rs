@@ -5,37 +5,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../../bindings/server/src/tpch/tables.rs"]
-#[allow(dead_code)]
-mod tables;
-
 use nacre_native::{block_on, memory_host};
-use nacredb::{Database, OnDuplicate, Options, Session};
+use nacredb::{Database, Options};
 use std::path::Path;
-
-fn load(session: &mut Session) {
-    for table in tables::all(0.01) {
-        block_on(session.execute(table.ddl, &[])).unwrap();
-        let mut appender = block_on(session.appender(table.name, OnDuplicate::Error)).unwrap();
-        let types: Vec<_> = appender.schema().types();
-        let mut batches = table.batches;
-        while let Some(produced) = batches.next_batch(&types) {
-            appender.append(&produced.batch).unwrap();
-        }
-        block_on(appender.finish()).unwrap();
-        block_on(session.execute(&format!("optimize table {} full", table.name), &[])).unwrap();
-    }
-}
 
 #[test]
 fn plans_are_the_committed_ones() {
     let database = block_on(Database::open(memory_host(), Options::default())).unwrap();
     let mut session = database.session();
-    load(&mut session);
+    nacre_tpch::generate_small(&mut session).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut changed = Vec::new();
-    for query in 1..=22 {
-        let sql = std::fs::read_to_string(folder.join(format!("queries/q{query:02}.sql"))).unwrap();
+    for (query, sql) in nacre_tpch::queries().unwrap() {
         let result = block_on(session.execute(&format!("explain {sql}"), &[])).unwrap();
         let lines: Vec<String> = result.to_rows().iter().map(|row| row[0].to_string()).collect();
         let plan = lines.join("\n") + "\n";
