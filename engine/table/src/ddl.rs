@@ -133,6 +133,7 @@ impl Store {
             let files = state.take_parts(|index| table.index(index).is_err());
             gone.extend(files.into_iter().map(|file| (commit, file)));
         }
+        table.partitions().iter().for_each(|partition| partition.update_segments(|_| {}));
     }
 
     /// The newest version of a table; `not_found` when it was dropped.

@@ -4,6 +4,7 @@
 //! that threads which write to different ones meet in the log only. Schema, keys and what a commit changed
 //! are the table's affair.
 
+use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_types::limits;
@@ -14,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Partition {
     number: u32,
     pub(crate) rowstore: Rowstore,
-    segments: RwLock<Arc<Vec<Arc<SegmentState>>>>,
+    segments: RwLock<Arc<SegmentList>>,
     /// Hidden row numbers of a partition are its own modulo the number of partitions, so that a number says
     /// where its row is. This counts them.
     next_row_number: AtomicU64,
@@ -76,14 +77,16 @@ impl Partition {
     }
 
     /// All segments that some snapshot may see.
-    pub fn segments(&self) -> Arc<Vec<Arc<SegmentState>>> {
+    pub fn segments(&self) -> Arc<SegmentList> {
         self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes the list of segments. Only under the commit lock, or while the table is being recovered.
     pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut segments));
+        let mut states = segments.to_vec();
+        change(&mut states);
+        *segments = Arc::new(SegmentList::new(states));
         self.consider_merging();
         self.consider_indexing();
     }

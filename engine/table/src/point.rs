@@ -35,7 +35,8 @@ pub(crate) fn find(
             Visible::Elsewhere => {}
         }
     }
-    for state in partition.segments().iter().rev().filter(|s| s.exists_at(at)) {
+    let list = partition.segments();
+    for state in list.of_key(table, encoded)?.newest_first().map(|place| &list[place]).filter(|s| s.exists_at(at)) {
         if let Some(row) = table.find_in_segment(state, key)?
             && !state.is_deleted_at(row, at)
             && !hidden(state.segment.id(), row)

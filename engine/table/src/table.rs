@@ -397,7 +397,7 @@ impl Table {
         loop {
             let list = partition.segments();
             let mut left_out = false;
-            for state in list.iter().rev() {
+            for state in list.of_key(self, &self.encode_key(key)?)?.newest_first().map(|place| &list[place]) {
                 if !state.is_current() {
                     left_out = true;
                 } else if let Some(row) = self.find_in_segment(state, key)?

@@ -2,6 +2,7 @@
 
 use crate::partition::Partition;
 use crate::rows;
+use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use crate::store::SnapshotGuard;
 use crate::table::Table;
@@ -48,12 +49,16 @@ pub struct SegmentView {
     /// whose rows have the column's default.
     pub columns: Vec<Option<usize>>,
     pub(crate) state: Arc<SegmentState>,
+    /// In its partition's list.
+    pub(crate) place: usize,
 }
 
 /// A table at a snapshot, with the changes of one transaction on top. Keeps the snapshot alive.
 pub struct TableView {
     /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
+    /// Of each partition that has some, the list that they are from.
+    pub(crate) lists: Vec<(u32, Arc<SegmentList>)>,
     /// Partitions whose rowstores are seen.
     partitions: Range<usize>,
     table: Arc<Table>,
@@ -69,7 +74,7 @@ impl TableView {
         hidden: impl Fn(u64) -> Option<RoaringBitmap>,
     ) -> TableView {
         let at = guard.at();
-        let view_of = |partition: u32, state: &Arc<SegmentState>| {
+        let view_of = |partition: u32, place: usize, state: &Arc<SegmentState>| {
             let mut deleted = state.deleted_at(at);
             if let Some(own) = hidden(state.segment.id()) {
                 let mut merged = deleted.map_or_else(RoaringBitmap::new, |d| (*d).clone());
@@ -77,15 +82,18 @@ impl TableView {
                 deleted = Some(Arc::new(merged));
             }
             let columns = table.segment_mapping(state);
-            SegmentView { partition, segment: state.segment.clone(), deleted, columns, state: state.clone() }
+            SegmentView { partition, segment: state.segment.clone(), deleted, columns, state: state.clone(), place }
         };
-        let mut segments = Vec::new();
+        let (mut segments, mut lists) = (Vec::new(), Vec::new());
         for partition in table.partitions() {
             let list = partition.segments();
-            segments.extend(list.iter().filter(|s| s.exists_at(at)).map(|s| view_of(partition.number(), s)));
+            let number = partition.number();
+            let seen = list.iter().enumerate().filter(|(_, state)| state.exists_at(at));
+            segments.extend(seen.map(|(place, state)| view_of(number, place, state)));
+            lists.push((number, list));
         }
         let partitions = 0..table.partitions().len();
-        TableView { segments, partitions, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
+        TableView { segments, lists, partitions, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
     }
 
     /// The table.
@@ -106,12 +114,14 @@ impl TableView {
     /// Leaves only one partition to be seen.
     pub fn only_partition(&mut self, number: u32) {
         self.segments.retain(|s| s.partition == number);
+        self.lists.retain(|(partition, _)| *partition == number);
         self.partitions = number as usize..number as usize + 1;
     }
 
     /// The same view again.
     pub fn share(&self) -> TableView {
-        TableView { segments: self.segments.clone(), partitions: self.partitions.clone(), ..self.empty() }
+        let (segments, lists) = (self.segments.clone(), self.lists.clone());
+        TableView { segments, lists, partitions: self.partitions.clone(), ..self.empty() }
     }
 
     /// For each rowstore that has rows a view of nothing else.
@@ -124,6 +134,7 @@ impl TableView {
     fn empty(&self) -> TableView {
         TableView {
             segments: Vec::new(),
+            lists: Vec::new(),
             partitions: 0..0,
             table: self.table.clone(),
             owner: self.owner.clone(),

@@ -181,6 +181,8 @@ impl Build {
         let lsn = store.log.append(&payload)?;
         state.last = commit;
         self.state.add_parts(&file);
+        // The list knows the parts that there were when it was made.
+        self.table.partition(self.partition).update_segments(|_| {});
         // Whether or not the sync succeeds, the log may name the file from here on.
         self.file = None;
         drop(state);

@@ -272,7 +272,8 @@ impl TableView {
             table: table.clone(),
         };
         let hash = range.hash(index)?;
-        for (at, view) in self.segments.iter().enumerate() {
+        for at in self.candidates(index, range, hash)? {
+            let view = &self.segments[at];
             let (source, ascends) = match view.state.part(index.schema.id) {
                 Some(part) => {
                     let (start, end) = positions(&part, range, hash)?;
@@ -284,13 +285,34 @@ impl TableView {
                 }
             };
             let run = IndexRun { segment: at, source, ascends, deleted: view.deleted.clone() };
-            if run.is_empty() {
-                probe.segments_skipped += 1;
-            } else {
+            if !run.is_empty() {
                 probe.runs.push(run);
             }
         }
+        probe.segments_skipped = self.segments.len() - probe.runs.len();
         Ok(probe)
+    }
+
+    /// Positions of the segments that may hold keys of a range, ascending.
+    fn candidates(&self, index: &Index, range: &KeyRange, hash: Option<u64>) -> Result<Vec<usize>> {
+        if hash.is_none() {
+            return Ok((0..self.segments.len()).collect());
+        }
+        let key = index.encode(&range.prefix)?;
+        let mut found = Vec::new();
+        for (partition, list) in &self.lists {
+            let start = self.segments.partition_point(|view| view.partition < *partition);
+            for place in list.of_index(index).candidates(&key)?.newest_first() {
+                // What this view does not see is not among its segments.
+                let after = &self.segments[start..];
+                let at = after.partition_point(|view| view.partition == *partition && view.place < place);
+                if after.get(at).is_some_and(|view| view.partition == *partition && view.place == place) {
+                    found.push(start + at);
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
     }
 }
 

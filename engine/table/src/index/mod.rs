@@ -15,6 +15,8 @@
 pub(crate) mod build;
 pub(crate) mod check;
 mod ddl;
+pub(crate) mod directory;
+mod intervals;
 pub(crate) mod load;
 mod lookup;
 mod memory;

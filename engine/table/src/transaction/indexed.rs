@@ -130,7 +130,7 @@ impl Transaction {
         loop {
             let list = partition.segments();
             let mut left_out = false;
-            for state in list.iter().rev() {
+            for state in list.of_index(index).candidates(index_key)?.newest_first().map(|place| &list[place]) {
                 if !state.is_current() {
                     left_out = true;
                     continue;
@@ -258,7 +258,9 @@ impl Transaction {
             if found.is_some() {
                 return Ok(found);
             }
-            for state in partition.segments().iter().rev().filter(|state| state.exists_at(at)) {
+            let list = partition.segments();
+            let candidates = list.of_index(index).candidates(index_key)?;
+            for state in candidates.newest_first().map(|place| &list[place]).filter(|state| state.exists_at(at)) {
                 let id = state.segment.id();
                 for row in rows_of(table, index, state, &range, hash)? {
                     if state.is_deleted_at(row, at) || self.is_hidden(table, (id, row)) {

@@ -1,0 +1,159 @@
+//! Which of many key ranges hold a key: an interval tree that lies flat in an array.
+//!
+//! Ranges are sorted by their lower end. The tree is implicit: the root of a part of the array is its middle, and each
+//! root knows the highest upper end below it. So a key that *h* of *n* ranges hold is answered in O(log *n* + *h* log
+//! *n*) looks, in practice near log *n* + 2 *h*, and a range takes 32 bytes.
+//!
+//! Ends are the bytes of encoded values ([`nacre_types::key`]), of which eight are kept, from the first on in which any
+//! two ends differ: what they have in common is kept once. Cutting bytes off keeps order, so nothing is missed; a key
+//! that only the bytes cut off would have ruled out is answered as held. It knows nothing of segments.
+
+/// Keys from `low` to `high`, both inclusive.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    low: u64,
+    high: u64,
+    /// Greatest `high` of the part of the array whose root this is.
+    reach: u64,
+    item: u32,
+}
+
+/// A set of ranges with numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Intervals {
+    /// What all ends begin with.
+    common: Vec<u8>,
+    ranges: Vec<Range>,
+}
+
+/// The bytes of a range: its least and its greatest key, and its number.
+pub(crate) type Bounds = (Vec<u8>, Vec<u8>, u32);
+
+impl Intervals {
+    pub fn new(bounds: &[Bounds]) -> Intervals {
+        let mut common: Option<&[u8]> = None;
+        for end in bounds.iter().flat_map(|(low, high, _)| [low, high]) {
+            let shared = common.map_or(end.len(), |c| c.iter().zip(end).take_while(|(a, b)| a == b).count());
+            common = Some(&end[..shared]);
+        }
+        let common = common.unwrap_or_default().to_vec();
+        let cut = |end: &[u8]| eight(&end[common.len()..]);
+        let range = |(low, high, item): &Bounds| Range { low: cut(low), high: cut(high), reach: 0, item: *item };
+        let mut ranges: Vec<Range> = bounds.iter().map(range).collect();
+        ranges.sort_unstable_by_key(|range| (range.low, range.item));
+        set_reach(&mut ranges);
+        Intervals { common, ranges }
+    }
+
+    /// Visits the numbers of the ranges that may hold a key, in no particular order.
+    pub fn stab(&self, key: &[u8], visit: &mut impl FnMut(u32)) {
+        let shared = self.common.len().min(key.len());
+        if key[..shared] == self.common {
+            stab(&self.ranges, eight(&key[shared..]), visit);
+        }
+    }
+
+    /// How many ranges hold the lower end of a range, on average: 1 when none overlap, their number when all do.
+    pub fn depth(&self) -> f64 {
+        let mut highs: Vec<u64> = self.ranges.iter().map(|range| range.high).collect();
+        highs.sort_unstable();
+        // Of the ranges that begin at or before a key, those that also ended before it are out.
+        let begun = |key: u64| self.ranges.partition_point(|range| range.low <= key);
+        let ended = |key: u64| highs.partition_point(|high| *high < key);
+        let sum: usize = self.ranges.iter().map(|range| begun(range.low) - ended(range.low)).sum();
+        sum as f64 / self.ranges.len().max(1) as f64
+    }
+}
+
+/// The first eight bytes as a number of the same order.
+fn eight(bytes: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let length = bytes.len().min(8);
+    first[..length].copy_from_slice(&bytes[..length]);
+    u64::from_be_bytes(first)
+}
+
+fn set_reach(ranges: &mut [Range]) -> u64 {
+    let middle = ranges.len() / 2;
+    let (left, rest) = ranges.split_at_mut(middle);
+    let Some((root, right)) = rest.split_first_mut() else { return 0 };
+    root.reach = root.high.max(set_reach(left)).max(set_reach(right));
+    root.reach
+}
+
+fn stab(mut ranges: &[Range], key: u64, visit: &mut impl FnMut(u32)) {
+    loop {
+        let middle = ranges.len() / 2;
+        let Some(root) = ranges.get(middle).filter(|root| root.reach >= key) else { return };
+        stab(&ranges[..middle], key, visit);
+        if root.low > key {
+            return;
+        }
+        if root.high >= key {
+            visit(root.item);
+        }
+        ranges = &ranges[middle + 1..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(intervals: &Intervals, key: &[u8]) -> Vec<u32> {
+        let mut found = Vec::new();
+        intervals.stab(key, &mut |item| found.push(item));
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn random_ranges_are_found_as_by_looking_at_all() {
+        let mut state = 7u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for round in 0..200 {
+            let span = [10, 300, 1 << 30][round % 3];
+            let bounds: Vec<Bounds> = (0..next(70) as u32)
+                .map(|item| {
+                    let (a, b) = (next(span), next(span));
+                    let bytes = |n: u64| [b"key:".as_slice(), &n.to_be_bytes()].concat();
+                    (bytes(a.min(b)), bytes(a.max(b)), item)
+                })
+                .collect();
+            let intervals = Intervals::new(&bounds);
+            for _ in 0..200 {
+                let key = [b"key:".as_slice(), &next(span + 2).to_be_bytes()].concat();
+                let inside = bounds.iter().filter(|(low, high, _)| *low <= key && key <= *high);
+                assert_eq!(found(&intervals, &key), inside.map(|(_, _, item)| *item).collect::<Vec<_>>());
+            }
+            let depth: usize = bounds.iter().map(|(low, _, _)| found(&intervals, low).len()).sum();
+            assert!((intervals.depth() - depth as f64 / bounds.len().max(1) as f64).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_never_missed() {
+        let bounds = [(b"abcdefghijklm1".to_vec(), b"abcdefghijklm4".to_vec(), 0), (b"a".to_vec(), b"ab".to_vec(), 1)];
+        let intervals = Intervals::new(&bounds);
+        assert_eq!(found(&intervals, b"abcdefghijklm3"), [0]);
+        // Eight bytes after the common one do not tell these apart.
+        assert_eq!(found(&intervals, b"abcdefghijklm5"), [0]);
+        assert_eq!(found(&intervals, b"aa"), [1]);
+        assert_eq!(found(&intervals, b"b"), []);
+        assert_eq!(found(&intervals, b""), []);
+        assert_eq!(found(&Intervals::default(), b"a"), []);
+    }
+
+    #[test]
+    fn few_looks_where_ranges_do_not_overlap() {
+        let bytes = |n: u64| n.to_be_bytes().to_vec();
+        let bounds: Vec<Bounds> = (0..1_000).map(|n| (bytes(n * 10), bytes(n * 10 + 8), n as u32)).collect();
+        let intervals = Intervals::new(&bounds);
+        assert_eq!(intervals.depth(), 1.0);
+        assert_eq!(found(&intervals, &bytes(5_005)), [500]);
+        assert_eq!(found(&intervals, &bytes(5_009)), []);
+    }
+}

@@ -1,0 +1,62 @@
+//! The segments of a partition as one change of them left them, with what is derived from all of them together.
+//!
+//! A list never changes: whoever has one looks at the same segments all the time. What finds the segments that may hold
+//! a key ([`Directory`]) is made for a list when it is first asked for, and goes with it. A list does not say which of
+//! its segments a snapshot sees.
+
+use crate::index::Index;
+use crate::index::directory::{Candidates, Directory};
+use crate::segments::SegmentState;
+use crate::table::Table;
+use nacre_types::{IndexId, Result};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Fewer segments than these are looked at one after the other.
+const FEW: usize = 4;
+
+/// Segments in the order in which they came.
+#[derive(Default)]
+pub struct SegmentList {
+    states: Vec<Arc<SegmentState>>,
+    primary: OnceLock<Directory>,
+    indexes: RwLock<Vec<(IndexId, Arc<Directory>)>>,
+}
+
+impl Deref for SegmentList {
+    type Target = [Arc<SegmentState>];
+
+    fn deref(&self) -> &[Arc<SegmentState>] {
+        &self.states
+    }
+}
+
+impl SegmentList {
+    /// A list of these.
+    pub(crate) fn new(states: Vec<Arc<SegmentState>>) -> SegmentList {
+        SegmentList { states, ..SegmentList::default() }
+    }
+
+    /// The segments that may hold the row of a key, which is encoded.
+    pub(crate) fn of_key(&self, table: &Table, key: &[u8]) -> Result<Candidates> {
+        if self.states.len() < FEW {
+            return Ok(Candidates::all(self.states.len()));
+        }
+        self.primary.get_or_init(|| Directory::of_primary_key(table, self)).candidates(key)
+    }
+
+    /// What finds the segments that may hold a key of an index.
+    pub(crate) fn of_index(&self, index: &Index) -> Arc<Directory> {
+        let id = index.schema.id;
+        let known = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, directory)) = known.iter().find(|(known, _)| *known == id) {
+            return directory.clone();
+        }
+        drop(known);
+        let made = Arc::new(Directory::of_index(index, self));
+        let mut known = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(known, _)| *known != id);
+        known.push((id, made.clone()));
+        made
+    }
+}
