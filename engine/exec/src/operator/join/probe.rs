@@ -1,0 +1,250 @@
+//! Left batches and their partners: pairs, what the residual leaves of them, and rows that stay alone.
+
+use super::super::join_keys::{evaluate_all, without_nulls};
+use super::{HashJoin, settle};
+use crate::context::Context;
+use crate::expr::{self, Rows};
+use crate::store::NO_ROW;
+use nacre_column::{Batch, Vector};
+use nacre_sql::plan::JoinKind;
+use nacre_types::{DataType, Result, Value, limits};
+use std::sync::Arc;
+
+/// A left batch on its way.
+pub(super) struct Probe {
+    batch: Batch,
+    /// Selected rows and their groups.
+    rows: Vec<u32>,
+    groups: Vec<u32>,
+    /// Next row, and how many members of its group are done.
+    at: usize,
+    done: usize,
+    /// Which of `rows` found a partner, where that is needed.
+    matched: Vec<bool>,
+    /// `MarkIn`: for which of `rows` a comparison was null.
+    unknown: Vec<bool>,
+}
+
+/// Pairs of rows that share a key.
+#[derive(Default)]
+struct Pairs {
+    /// Positions in the left batch.
+    left: Vec<u32>,
+    /// Positions in the build, or [`NO_ROW`].
+    right: Vec<u32>,
+    /// Positions in [`Probe::rows`].
+    ordinals: Vec<u32>,
+}
+
+impl HashJoin {
+    pub(super) fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let keys = evaluate_all(&self.left_keys, &batch, context)?;
+        let mut groups = Vec::new();
+        let mut unknown = Vec::new();
+        let nullable = self.spec.kind == JoinKind::MarkIn && self.residual.is_none();
+        if self.spec.kind == JoinKind::MarkIn {
+            // Comparing with a null among others says nothing, comparing with nothing says no.
+            unknown = vec![nullable && self.build.nulls.any_null; rows.count()];
+        }
+        match without_nulls(&keys, rows) {
+            None => self.build.grouper.lookup(&keys, rows, &mut self.seen, &mut groups)?,
+            Some(usable) => {
+                if nullable && self.build.nulls.any_row {
+                    let mut with_key = usable.iter().peekable();
+                    for (unknown, row) in unknown.iter_mut().zip(rows.iter()) {
+                        *unknown |= with_key.next_if(|usable| **usable as usize == row).is_none();
+                    }
+                }
+                let mut found = Vec::new();
+                self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut self.seen, &mut found)?;
+                let mut with_key = usable.iter().zip(&found).peekable();
+                for row in rows.iter() {
+                    let group = with_key.next_if(|(usable, _)| **usable as usize == row);
+                    groups.push(group.map_or(NO_ROW, |(_, group)| *group));
+                }
+            }
+        }
+        let selected = rows.to_selection();
+        let tracked = if self.residual.is_some() { selected.len() } else { 0 };
+        if self.judges_right() && self.residual.is_none() {
+            self.mark_groups(&groups);
+        }
+        Ok(Probe { rows: selected, groups, at: 0, done: 0, matched: vec![false; tracked], unknown, batch })
+    }
+
+    /// All rows of these groups have a partner.
+    fn mark_groups(&self, groups: &[u32]) {
+        let build = &self.build;
+        for group in groups.iter().filter(|g| **g != NO_ROW) {
+            let group = *group as usize;
+            let members = &build.members[build.starts[group] as usize..build.starts[group + 1] as usize];
+            // They all have one, or none has, or another thread is about to say so.
+            if members.first().is_some_and(|row| !build.is_marked(*row)) {
+                members.iter().for_each(|row| build.mark(*row));
+            }
+        }
+    }
+
+    /// The next pairs, at most a vector of them; none at the end of the left batch.
+    fn next_pairs(&self, probe: &mut Probe) -> Pairs {
+        let mut pairs = Pairs::default();
+        let alone_in_place = self.keeps_left() && self.residual.is_none();
+        while probe.at < probe.rows.len() && pairs.left.len() < limits::VECTOR_ROWS {
+            let (row, group) = (probe.rows[probe.at], probe.groups[probe.at]);
+            let members: &[u32] = if group == NO_ROW {
+                &[]
+            } else {
+                let group = group as usize;
+                &self.build.members[self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
+            };
+            let members = if members.is_empty() && alone_in_place { &[NO_ROW] } else { members };
+            let room = limits::VECTOR_ROWS - pairs.left.len();
+            let taken = &members[probe.done..(probe.done + room).min(members.len())];
+            if self.judges_right() {
+                // Who has a partner needs no other.
+                pairs.right.extend(taken.iter().filter(|row| !self.build.is_marked(**row)));
+                pairs.left.resize(pairs.right.len(), row);
+                pairs.ordinals.resize(pairs.right.len(), probe.at as u32);
+            } else {
+                pairs.left.extend(std::iter::repeat_n(row, taken.len()));
+                pairs.ordinals.extend(std::iter::repeat_n(probe.at as u32, taken.len()));
+                pairs.right.extend_from_slice(taken);
+            }
+            probe.done += taken.len();
+            if probe.done == members.len() {
+                probe.at += 1;
+                probe.done = 0;
+            }
+        }
+        pairs
+    }
+
+    fn pair_batch(&self, probe: &Probe, pairs: &Pairs) -> Batch {
+        let whole =
+            pairs.left.len() == probe.batch.rows && pairs.left.iter().enumerate().all(|(i, p)| i == *p as usize);
+        let mut columns: Vec<Arc<Vector>> = if whole {
+            probe.batch.columns.clone()
+        } else {
+            probe.batch.columns.iter().map(|c| Arc::new(c.take(&pairs.left))).collect()
+        };
+        columns.extend(self.build.rows.take(&pairs.right));
+        Batch { columns, rows: pairs.left.len(), selection: None }
+    }
+
+    /// What the next pairs of a left batch yield; `None` when there are no more.
+    pub(super) fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
+        loop {
+            context.check_cancelled()?;
+            let pairs = self.next_pairs(probe);
+            if pairs.left.is_empty() {
+                return Ok(None);
+            }
+            let mut batch = self.pair_batch(probe, &pairs);
+            if let Some(residual) = &self.residual {
+                let passed = if self.spec.kind == JoinKind::MarkIn {
+                    let (passed, unknown) = expr::truths(&residual[0], &batch, context)?;
+                    for at in unknown {
+                        probe.unknown[pairs.ordinals[at as usize] as usize] = true;
+                    }
+                    passed
+                } else {
+                    expr::filter(residual, &batch, context)?
+                };
+                for at in &passed {
+                    let matched = &mut probe.matched[pairs.ordinals[*at as usize] as usize];
+                    if self.spec.kind == JoinKind::Single && *matched {
+                        return Err(more_than_one());
+                    }
+                    *matched = true;
+                }
+                batch.selection = Some(passed);
+            } else if self.spec.kind == JoinKind::Single
+                && (probe.done > 0 || pairs.ordinals.windows(2).any(|pair| pair[0] == pair[1]))
+            {
+                return Err(more_than_one());
+            }
+            if self.keeps_right() {
+                for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
+                    if pairs.right[at] != NO_ROW {
+                        self.build.mark(pairs.right[at]);
+                    }
+                }
+            }
+            if !self.judges_left() && !self.judges_right() && batch.selected() > 0 {
+                return Ok(Some(settle(batch)));
+            }
+        }
+    }
+
+    /// Left rows without a partner, once all pairs of the batch went through the residual.
+    pub(super) fn left_alone(&self, probe: &Probe) -> Option<Batch> {
+        let alone: Vec<u32> =
+            probe.rows.iter().zip(&probe.matched).filter(|(_, matched)| !**matched).map(|(row, _)| *row).collect();
+        if alone.is_empty() {
+            return None;
+        }
+        let mut columns: Vec<_> = probe.batch.columns.iter().map(|c| Arc::new(c.take(&alone))).collect();
+        columns.extend(nulls(&self.spec.right_types, alone.len()));
+        Some(Batch::new(columns, alone.len()))
+    }
+
+    /// Semi, anti and mark joins: the left rows that are kept.
+    pub(super) fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
+        let wanted = self.spec.kind == JoinKind::Semi;
+        let has_partner = |at: usize| match self.residual {
+            Some(_) => probe.matched[at],
+            None => probe.groups[at] != NO_ROW,
+        };
+        if self.spec.kind.marks() {
+            let len = probe.batch.rows;
+            let (mut marks, mut validity) = (vec![false; len], nacre_column::Bitmap::filled(len, true));
+            let mut any_null = false;
+            for (at, row) in probe.rows.iter().enumerate() {
+                marks[*row as usize] = has_partner(at);
+                if !has_partner(at) && probe.unknown.get(at).copied().unwrap_or(false) {
+                    validity.set(*row as usize, false);
+                    any_null = true;
+                }
+            }
+            let marks = nacre_column::Values::Bool(marks);
+            probe.batch.columns.push(Arc::new(Vector::new(DataType::Boolean, marks, any_null.then_some(validity))));
+            return Some(probe.batch);
+        }
+        let kept: Vec<u32> =
+            (0..probe.rows.len()).filter(|at| has_partner(*at) == wanted).map(|at| probe.rows[at]).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        probe.batch.selection = Some(kept);
+        Some(settle(probe.batch))
+    }
+
+    pub(super) fn right_alone(&mut self) -> Option<Batch> {
+        let mut alone = Vec::new();
+        let wanted = self.spec.kind == JoinKind::RightSemi;
+        while self.unmatched_at < self.build.marks.len() && alone.len() < limits::VECTOR_ROWS {
+            if self.build.is_marked(self.unmatched_at as u32) == wanted {
+                alone.push(self.unmatched_at as u32);
+            }
+            self.unmatched_at += 1;
+        }
+        if alone.is_empty() {
+            return None;
+        }
+        let mut columns = if self.judges_right() { Vec::new() } else { nulls(&self.spec.left_types, alone.len()) };
+        columns.extend(self.build.rows.take(&alone));
+        Some(Batch::new(columns, alone.len()))
+    }
+}
+
+#[cold]
+fn more_than_one() -> nacre_types::Error {
+    nacre_types::Error::type_error("a subquery used as a value has more than one row")
+        .with_sqlstate("21000")
+        .with_hint("add LIMIT 1 or an aggregate")
+}
+
+fn nulls(types: &[DataType], len: usize) -> Vec<Arc<Vector>> {
+    types.iter().map(|t| Arc::new(Vector::constant(*t, &Value::Null, len))).collect()
+}
