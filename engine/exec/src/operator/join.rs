@@ -1,6 +1,9 @@
 //! Joins. The right input is collected and its keys become groups; each left row looks up its group and
 //! is paired with the rows there. Without keys every right row is in one group, which is the nested loop.
 //!
+//! Where left rows come out whether they have a partner or not, the right input is not asked for anything before a left
+//! row comes that may have one: what nobody gets to must not fail (`sql/unnest/lazy`).
+//!
 //! The collected side is not changed by being probed, so that several threads may share it, each with an operator
 //! of its own (`parallel`); only marks are set there, which rows found a partner (`build`). Null keys never match. The
 //! residual is part of the join: a row whose pairs it refuses is unmatched (`probe`).
@@ -10,13 +13,16 @@ mod probe;
 
 pub(crate) use build::{Build, JoinSpec, keeps_right};
 
+use super::join_keys::{evaluate_all, without_nulls};
 use super::settle;
 use crate::context::{Context, Operator, Step, pull};
+use crate::expr::Rows;
 use crate::group::Seen;
 use crate::join_filter::Filters;
 use crate::spill::{Nulls, SpilledJoin};
 use build::has_no_rows;
-use nacre_sql::expr::Expr;
+use nacre_column::Batch;
+use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::plan::JoinKind;
 use nacre_types::Result;
 use probe::Probe;
@@ -137,6 +143,28 @@ impl HashJoin {
         Ok(None)
     }
 
+    /// Whether the right side is collected when a left row asks for it, and not before.
+    fn waits(&self) -> bool {
+        use JoinKind::{Left, Mark, MarkIn, Single};
+        matches!(self.spec.kind, Left | Single | Mark | MarkIn)
+    }
+
+    /// Whether any of these left rows may have a partner. With a null key it has none, but for `IN` it depends on the
+    /// other side what that means, unless the key is compared with a constant: that says which rows get there at all.
+    fn asks(&self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
+        let (all, keys): (_, Vec<Expr>) = match self.spec.kind {
+            JoinKind::MarkIn => {
+                let pairs = self.left_keys.iter().zip(&self.right_keys);
+                let constant = pairs.filter(|(_, right)| matches!(right.kind, ExprKind::Literal(_)));
+                (false, constant.map(|(left, _)| left.clone()).collect())
+            }
+            _ => (true, Vec::new()),
+        };
+        let keys = evaluate_all(if all { &self.left_keys } else { &keys }, batch, context)?;
+        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        Ok(without_nulls(&keys, rows).is_none_or(|usable| !usable.is_empty()))
+    }
+
     fn keeps_right(&self) -> bool {
         keeps_right(self.spec.kind)
     }
@@ -168,7 +196,9 @@ fn whole_spec(spec: &JoinSpec, left: &[Expr], right: &[Expr], residual: &Option<
 
 impl Operator for HashJoin {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        if let Some(step) = self.collect_right(context)? {
+        if !self.waits()
+            && let Some(step) = self.collect_right(context)?
+        {
             return Ok(step);
         }
         if let Some(spilled) = &mut self.spilled {
@@ -180,6 +210,16 @@ impl Operator for HashJoin {
                     break;
                 }
                 match pull!(self.left, context) {
+                    Some(batch) if self.right.is_some() && self.asks(&batch, context)? => {
+                        let left = std::mem::replace(&mut self.left, super::Values::nothing());
+                        self.left = Box::new(Returned { batch: Some(batch), rest: left });
+                        if let Some(step) = self.collect_right(context)? {
+                            return Ok(step);
+                        }
+                        if let Some(spilled) = &mut self.spilled {
+                            return spilled.next(&mut *self.left, context);
+                        }
+                    }
                     Some(batch) => self.probe = Some(self.start_probe(batch, context)?),
                     None => self.left_done = true,
                 }
@@ -208,5 +248,20 @@ impl Operator for HashJoin {
             return Ok(Step::Done);
         }
         Ok(self.right_alone().map_or(Step::Done, Step::Batch))
+    }
+}
+
+/// A batch that was looked at and given back, before all others.
+struct Returned {
+    batch: Option<Batch>,
+    rest: Box<dyn Operator>,
+}
+
+impl Operator for Returned {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        match self.batch.take() {
+            Some(batch) => Ok(Step::Batch(batch)),
+            None => self.rest.next(context),
+        }
     }
 }

@@ -18,6 +18,11 @@ impl Values {
     pub fn new(types: Vec<DataType>, rows: Vec<Vec<Expr>>) -> Values {
         Values { types, rows, at: 0 }
     }
+
+    /// No rows.
+    pub fn nothing() -> Box<dyn Operator> {
+        Box::new(Values::new(Vec::new(), Vec::new()))
+    }
 }
 
 impl Operator for Values {

@@ -48,10 +48,16 @@ impl ParallelAggregate {
         ParallelAggregate { input, morsels, spec, wanted, result: None, emitted: 0 }
     }
 
-    fn run(&self, context: &Context<'_>) -> Result<(Aggregation, Held)> {
+    /// None when one thread has to do it.
+    fn run(&self, context: &Context<'_>) -> Result<Option<(Aggregation, Held)>> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
-        let builds = Builds::collect(plan, wanted, context)?;
+        let builds = match Builds::collect(plan, wanted, context) {
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            // One thread may not even ask for what failed.
+            Err(_) => return Ok(None),
+            Ok(builds) => builds,
+        };
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
         let threads = context.threads.count.min(self.morsels.len());
@@ -66,7 +72,7 @@ impl ParallelAggregate {
             partial.seen.push((at, partial.aggregation.groups()));
             Ok(())
         })?;
-        join(partials, empty()?, context)
+        join(partials, empty()?, context).map(Some)
     }
 }
 
@@ -106,9 +112,10 @@ impl Operator for ParallelAggregate {
             Some(result) => result,
             None => {
                 let source = match self.run(context) {
-                    Ok(joined) => Source::Joined(Box::new(joined)),
+                    Ok(Some(joined)) => Source::Joined(Box::new(joined)),
                     // Threads share the memory, and each may hold every group.
-                    Err(error) if error.kind() == ErrorKind::Limit => {
+                    Err(error) if error.kind() != ErrorKind::Limit => return Err(error),
+                    Ok(None) | Err(_) => {
                         let alone = Context { threads: Threads::ONE, ..*context };
                         let input = build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
                         let types = types_of(&self.input);
@@ -119,7 +126,6 @@ impl Operator for ParallelAggregate {
                             self.spec.1.clone(),
                         )?))
                     }
-                    Err(error) => return Err(error),
                 };
                 self.morsels.clear();
                 self.result.insert(source)

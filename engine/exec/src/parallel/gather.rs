@@ -122,7 +122,8 @@ impl Operator for Gather {
         if self.builds.is_none() {
             match Builds::collect(&self.plan, &self.wanted, context) {
                 Ok(builds) => self.builds = Some(builds),
-                Err(error) if error.kind() == ErrorKind::Limit => {
+                // One thread may not even ask for what failed.
+                Err(error) if error.kind() != ErrorKind::Cancelled => {
                     let alone = Context { threads: Threads::ONE, ..*context };
                     let whole = build_wanted(&self.plan, &self.wanted, &alone)?;
                     return self.whole.insert(whole).next(context);

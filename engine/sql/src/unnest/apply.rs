@@ -1,10 +1,11 @@
 //! The joins that subqueries become.
 
-use super::Unnester;
+use super::hoist::Hoisted;
 use super::tools::{
     columns_of, compare, correlated, exactly_one_row, is_null, null_of_null, or_else, replace_outer, same, unique_on,
     used_args,
 };
+use super::{Unnester, lazy};
 use crate::bind::nullable;
 use crate::expr::{Expr, ExprKind, Subquery, SubqueryKind};
 use crate::optimize::{all, filter, key, only, shift_columns};
@@ -23,11 +24,19 @@ pub(super) struct Dependent {
     /// Without a right row that fits, these are the outputs of the one row there is nevertheless: the right
     /// input was an aggregate without groups.
     pub missing: Option<Vec<Expr>>,
+    /// Further keys of the join.
+    pub keys: Vec<(Expr, Expr)>,
 }
 
 impl Unnester<'_> {
-    /// Frees the right side from the frame of the left row.
-    fn dependent(&mut self, left: Plan, right: Plan, frame: u32, args: &[Expr]) -> Result<Dependent> {
+    /// Frees the right side from the frame of the left row. Only rows that get there need partners ([`super::lazy`]).
+    fn dependent(
+        &mut self,
+        left: Plan,
+        right: Plan,
+        (frame, args): (u32, &[Expr]),
+        reached: &[Expr],
+    ) -> Result<Dependent> {
         let fields = left.fields();
         let width = fields.len();
         let shifted = |mut e: Expr| {
@@ -36,9 +45,16 @@ impl Unnester<'_> {
         };
         if !correlated(&right, frame) {
             let outputs = columns_of(&right.fields()).into_iter().map(shifted).collect();
-            return Ok(Dependent { left, right, conditions: Vec::new(), outputs, missing: None });
+            return Ok(Dependent { left, right, conditions: Vec::new(), outputs, missing: None, keys: Vec::new() });
         }
-        let hoisted = self.hoist(right, frame);
+        let original = (!reached.is_empty()).then(|| right.clone());
+        let mut hoisted = self.hoist(right, frame);
+        // What may fail is computed for nobody but those who ask.
+        if let Some(original) = original
+            && lazy::may_fail(&hoisted.plan)
+        {
+            hoisted = Hoisted::plain(original);
+        }
         let over_both = |e: Expr| {
             let mut e = shifted(e);
             replace_outer(&mut e, frame, &|index| args.get(index).cloned());
@@ -48,7 +64,7 @@ impl Unnester<'_> {
         let outputs = hoisted.outputs.into_iter().map(over_both).collect();
         let missing = hoisted.missing.map(|list| list.into_iter().map(over_both).collect());
         if !correlated(&hoisted.plan, frame) {
-            return Ok(Dependent { left, right: hoisted.plan, conditions, outputs, missing });
+            return Ok(Dependent { left, right: hoisted.plan, conditions, outputs, missing, keys: Vec::new() });
         }
         let mut used = Vec::new();
         used_args(&hoisted.plan, frame, &mut used);
@@ -60,7 +76,7 @@ impl Unnester<'_> {
             .collect();
         let left = Plan::Shared { id: self.number(), input: Arc::new(left) };
         let domain = Plan::Aggregate {
-            input: Box::new(left.clone()),
+            input: Box::new(lazy::arriving(left.clone(), reached)),
             groups: keys.clone(),
             aggregates: Vec::new(),
             fields: key_fields.clone(),
@@ -72,7 +88,7 @@ impl Unnester<'_> {
             let column = Expr::column(width + right_width + at, field.data_type);
             same(key, column, field.nullable, &mut conditions);
         }
-        Ok(Dependent { left, right, conditions, outputs, missing })
+        Ok(Dependent { left, right, conditions, outputs, missing, keys: Vec::new() })
     }
 
     /// Rows of the plan for which the subquery (`EXISTS` or a comparison) holds, or surely does not; more columns
@@ -83,13 +99,13 @@ impl Unnester<'_> {
         }
         sub.plan = self.plan(sub.plan)?;
         let fields = plan.fields();
-        let dependent = match self.existence(plan, &mut sub)? {
+        let dependent = match self.existence(plan, &mut sub, &[])? {
             Existence::Certain(plan) => return Ok(if negated { nothing(plan) } else { plan }),
             Existence::Value(plan, value) => {
                 let value = if negated { not(value) } else { value };
                 return Ok(filter(plan, vec![value]));
             }
-            Existence::Join(dependent) => dependent,
+            Existence::Join(dependent) => *dependent,
         };
         let comparisons = comparisons(&sub, &dependent);
         if negated && !two_valued(&comparisons, &dependent, &fields) {
@@ -102,42 +118,51 @@ impl Unnester<'_> {
     }
 
     /// The plan with more columns, and the truth value of `EXISTS` or a comparison over them.
-    pub(super) fn mark(&mut self, plan: Plan, mut sub: Subquery) -> Result<(Plan, Expr)> {
+    pub(super) fn mark(&mut self, plan: Plan, mut sub: Subquery, reached: &[Expr]) -> Result<(Plan, Expr)> {
         let fields = plan.fields();
-        let dependent = match self.existence(plan, &mut sub)? {
+        let mut dependent = match self.existence(plan, &mut sub, reached)? {
             Existence::Certain(plan) => return Ok((plan, truth(true))),
             Existence::Value(plan, value) => return Ok((plan, value)),
-            Existence::Join(dependent) => dependent,
+            Existence::Join(dependent) => *dependent,
         };
-        let comparisons = comparisons(&sub, &dependent);
+        let mut comparisons = comparisons(&sub, &dependent);
         let kind = if two_valued(&comparisons, &dependent, &fields) { JoinKind::Mark } else { JoinKind::MarkIn };
+        lazy::guard(&mut dependent, &mut comparisons, kind, reached);
         let plan = mark_join(dependent, comparisons, kind);
         Ok((plan, Expr::column(fields.len(), DataType::Boolean)))
     }
 
-    fn existence(&mut self, plan: Plan, sub: &mut Subquery) -> Result<Existence> {
+    fn existence(&mut self, plan: Plan, sub: &mut Subquery, reached: &[Expr]) -> Result<Existence> {
         let mut right = std::mem::replace(&mut sub.plan, super::one_empty_row());
         if sub.kind == SubqueryKind::Exists {
             right = rows_only(right);
         }
-        let dependent = self.dependent(plan, right, sub.frame, &sub.args)?;
+        let mut dependent = self.dependent(plan, right, (sub.frame, &sub.args), reached)?;
         if dependent.missing.is_none() {
-            return Ok(Existence::Join(dependent));
+            return Ok(Existence::Join(Box::new(dependent)));
         }
         if sub.kind == SubqueryKind::Exists {
             return Ok(Existence::Certain(dependent.left));
         }
         let SubqueryKind::Any(op) = sub.kind else { return Ok(Existence::Certain(dependent.left)) };
-        let (plan, values) = values(dependent, None, None);
+        lazy::guard(&mut dependent, &mut [], JoinKind::Left, reached);
+        let (plan, values) = values(dependent, None, None, reached);
         let pairs = sub.operands.iter().cloned().zip(values);
         Ok(Existence::Value(plan, all(pairs.map(|(l, r)| compare(op, l, r)).collect())))
     }
 
     /// The plan with more columns, and the columns of the subquery's one row over them: null if it has none.
-    pub(super) fn single(&mut self, plan: Plan, right: Plan, frame: u32, args: &[Expr]) -> Result<(Plan, Vec<Expr>)> {
-        let dependent = self.dependent(plan, right, frame, args)?;
+    pub(super) fn single(
+        &mut self,
+        plan: Plan,
+        right: Plan,
+        row: (u32, &[Expr]),
+        reached: &[Expr],
+    ) -> Result<(Plan, Vec<Expr>)> {
+        let mut dependent = self.dependent(plan, right, row, reached)?;
         let width = dependent.left.fields().len();
-        if dependent.conditions.is_empty() && exactly_one_row(&dependent.right) {
+        let is_one = dependent.conditions.is_empty() && exactly_one_row(&dependent.right);
+        if is_one && (reached.is_empty() || !lazy::may_fail(&dependent.right)) {
             let plan = super::cross(dependent.left, dependent.right);
             return Ok((plan, dependent.outputs));
         }
@@ -147,8 +172,10 @@ impl Unnester<'_> {
                 fixed.push(at);
             }
         }
-        let one = dependent.missing.is_some() || unique_on(&dependent.right, &|at| fixed.contains(&at));
-        Ok(values(dependent, None, (!one).then_some(JoinKind::Single)))
+        let one = is_one || dependent.missing.is_some() || unique_on(&dependent.right, &|at| fixed.contains(&at));
+        let kind = if one { JoinKind::Left } else { JoinKind::Single };
+        lazy::guard(&mut dependent, &mut [], kind, reached);
+        Ok(values(dependent, None, Some(kind), reached))
     }
 
     /// See [`super::lateral`].
@@ -163,7 +190,7 @@ impl Unnester<'_> {
         let mut fields = left.fields();
         let mut outputs = columns_of(&fields);
         let mut right_fields = right.fields();
-        let mut dependent = self.dependent(left, right, frame, &args)?;
+        let mut dependent = self.dependent(left, right, (frame, &args), &[])?;
         let over_outputs = |mut e: Expr, values: &[Expr]| {
             let by: Vec<Expr> = columns_of(&fields).iter().chain(values).cloned().collect();
             crate::optimize::substitute(&mut e, &by);
@@ -181,21 +208,21 @@ impl Unnester<'_> {
                 plan = Plan::Join { left, right, kind, keys: Vec::new(), residual };
             }
             JoinKind::Inner => {
-                let (input, values) = values(dependent, None, None);
+                let (input, values) = values(dependent, None, None, &[]);
                 let condition = condition.map(|c| over_outputs(c, &values));
                 outputs.extend(values);
                 plan = filter(input, condition.into_iter().collect());
             }
             JoinKind::Left if dependent.missing.is_none() => {
                 let condition = condition.map(|c| over_outputs(c, &dependent.outputs));
-                let (input, values) = values(dependent, condition, None);
+                let (input, values) = values(dependent, condition, None, &[]);
                 outputs.extend(values);
                 plan = input;
                 right_fields.iter_mut().for_each(|f| f.nullable = true);
             }
             JoinKind::Left => {
                 // There is always a row to ask the condition of.
-                let (input, values) = values(dependent, None, None);
+                let (input, values) = values(dependent, None, None, &[]);
                 let condition = condition.map(|c| over_outputs(c, &values));
                 outputs.extend(values.into_iter().map(|value| match &condition {
                     Some(condition) => {
@@ -222,7 +249,7 @@ enum Existence {
     /// There is one, and this is what it says.
     Value(Plan, Expr),
     /// A join decides.
-    Join(Dependent),
+    Join(Box<Dependent>),
 }
 
 fn truth(value: bool) -> Expr {
@@ -267,21 +294,21 @@ fn two_valued(comparisons: &[Expr], dependent: &Dependent, left: &[Field]) -> bo
 }
 
 fn mark_join(dependent: Dependent, mut comparisons: Vec<Expr>, kind: JoinKind) -> Plan {
-    let Dependent { left, right, mut conditions, .. } = dependent;
+    let Dependent { left, right, mut conditions, mut keys, .. } = dependent;
     let width = left.fields().len();
     let (left, right) = (Box::new(left), Box::new(right));
     if kind != JoinKind::MarkIn {
         conditions.append(&mut comparisons);
         let residual = (!conditions.is_empty()).then(|| all(conditions));
-        return Plan::Join { left, right, kind, keys: Vec::new(), residual };
+        return Plan::Join { left, right, kind, keys, residual };
     }
     if conditions.is_empty()
         && let [_] = comparisons.as_slice()
         && let Some(Ok(pair)) = comparisons.first().cloned().map(|c| key(c, width))
     {
-        return Plan::Join { left, right, kind, keys: vec![pair], residual: None };
+        keys.insert(0, pair);
+        return Plan::Join { left, right, kind, keys, residual: None };
     }
-    let mut keys = Vec::new();
     let mut residual = Vec::new();
     for condition in conditions {
         match key(condition, width) {
@@ -303,8 +330,15 @@ pub(super) fn is_true(expr: Expr) -> Expr {
 /// Every left row with the right row that fits, of which there is at most one unless this is for `LATERAL`; the
 /// outputs of a left row without a right one are those of the missing row, or null. `condition` is one more on
 /// the join, over both; not where a row is never missing. The join is a left join unless `kind` is given.
-fn values(dependent: Dependent, condition: Option<Expr>, kind: Option<JoinKind>) -> (Plan, Vec<Expr>) {
-    let Dependent { left, mut right, conditions, outputs, missing } = dependent;
+///
+/// Where only some rows get there, what may fail is not computed for a right row without a left one.
+fn values(
+    dependent: Dependent,
+    condition: Option<Expr>,
+    kind: Option<JoinKind>,
+    reached: &[Expr],
+) -> (Plan, Vec<Expr>) {
+    let Dependent { left, mut right, conditions, outputs, missing, keys } = dependent;
     let width = left.fields().len();
     let is_right = |at: usize| at >= width;
     let mut right_fields = right.fields();
@@ -318,7 +352,8 @@ fn values(dependent: Dependent, condition: Option<Expr>, kind: Option<JoinKind>)
         let absent = missing.as_ref().and_then(|m| m.get(at).cloned());
         let absent = absent.filter(|e| !null_of_null(e, &|_| false));
         // What only the right side decides is computed there, so that it is null without a right row.
-        if !matches!(output.kind, ExprKind::Column(_)) && only(&output, &is_right) {
+        let stays = !reached.is_empty() && lazy::expr_may_fail(&output);
+        if !stays && !matches!(output.kind, ExprKind::Column(_)) && only(&output, &is_right) {
             let mut expr = output.clone();
             shift_columns(&mut expr, -(width as isize));
             let is_null = |at: usize| right_fields.get(at).is_none_or(|f| f.nullable);
@@ -357,5 +392,5 @@ fn values(dependent: Dependent, condition: Option<Expr>, kind: Option<JoinKind>)
     let residual = (!on.is_empty()).then(|| all(on));
     let (left, right) = (Box::new(left), Box::new(right));
     let kind = kind.unwrap_or(JoinKind::Left);
-    (Plan::Join { left, right, kind, keys: Vec::new(), residual }, values)
+    (Plan::Join { left, right, kind, keys, residual }, values)
 }

@@ -18,7 +18,8 @@ pub(super) struct Hoisted {
 }
 
 impl Hoisted {
-    fn plain(plan: Plan) -> Hoisted {
+    /// Nothing was moved.
+    pub(super) fn plain(plan: Plan) -> Hoisted {
         Hoisted { outputs: columns_of(&plan.fields()), plan, conditions: Vec::new(), missing: None }
     }
 

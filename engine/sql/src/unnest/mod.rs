@@ -7,12 +7,13 @@
 //! arbitrary queries", BTW 2015. Subqueries are treated innermost first.
 //!
 //! Invariants: the columns a plan had stay where they were, new ones come after them; the pass keeps rows,
-//! nulls and the error of a scalar subquery with more than one row, but may evaluate what a lazy reading of
-//! the statement would not have.
+//! nulls and the error of a scalar subquery with more than one row, and rows that do not get to a subquery do
+//! not fail for it ([`lazy`]).
 
 mod apply;
 mod domain;
 mod hoist;
+mod lazy;
 mod shared;
 mod tools;
 
@@ -219,36 +220,15 @@ impl Unnester<'_> {
         Ok(filter(plan, vec![condition]))
     }
 
-    /// Replaces the subqueries of an expression over the plan's rows by columns added to the plan.
-    fn extract(&mut self, plan: &mut Plan, expr: &mut Expr) -> Result<()> {
-        if !has_subquery(expr) {
-            return Ok(());
-        }
-        let mut result = Ok(());
-        expr.for_each_child_mut(&mut |e| {
-            if result.is_ok() {
-                result = self.extract(plan, e);
-            }
-        });
-        result?;
-        if let ExprKind::Subquery(_) = &expr.kind
-            && let ExprKind::Subquery(sub) = std::mem::replace(&mut expr.kind, ExprKind::Literal(Value::Null))
-        {
-            let input = std::mem::replace(plan, one_empty_row());
-            (*plan, *expr) = self.value(input, *sub)?;
-        }
-        Ok(())
-    }
-
-    /// The plan with more columns, and the subquery's value over them.
-    fn value(&mut self, plan: Plan, mut sub: Subquery) -> Result<(Plan, Expr)> {
+    /// The plan with more columns, and the subquery's value over them, for rows that get there ([`lazy`]).
+    fn value(&mut self, plan: Plan, mut sub: Subquery, reached: &[Expr]) -> Result<(Plan, Expr)> {
         sub.plan = self.plan(sub.plan)?;
         match sub.kind {
             SubqueryKind::Scalar => {
-                let (plan, mut values) = self.single(plan, sub.plan, sub.frame, &sub.args)?;
+                let (plan, mut values) = self.single(plan, sub.plan, (sub.frame, &sub.args), reached)?;
                 Ok((plan, values.swap_remove(0)))
             }
-            _ => self.mark(plan, sub),
+            _ => self.mark(plan, sub, reached),
         }
     }
 

@@ -1,0 +1,211 @@
+//! Subqueries where only some rows ask for them: in the branches of a `CASE`, and behind the first arguments of `AND`,
+//! `OR` and `COALESCE`. A row that does not get there must not fail for what the subquery would have met.
+//!
+//! What a row must fulfil to get there is *reached*, a list of conditions over the plan's columns. Where a subquery may
+//! fail, the join it becomes has keys that are null for all other rows, so that they find no partner, and the executor
+//! does not collect the other side before a row with a key comes. What is computed for distinct arguments is computed
+//! for those of rows that get there. Where nothing can fail all this is left out.
+//!
+//! Not promised: that rows of the subquery's own tables which no row that gets there asks for raise no error.
+
+use super::Unnester;
+use super::apply::{Dependent, is_true};
+use super::tools::{compare, has_subquery, is_null, one_empty_row};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::optimize::{all, filter, key, shift_columns};
+use crate::plan::{JoinKind, Plan};
+use nacre_types::{DataType, Result, Value};
+
+impl Unnester<'_> {
+    /// Replaces the subqueries of an expression over the plan's rows by columns added to the plan.
+    pub(super) fn extract(&mut self, plan: &mut Plan, expr: &mut Expr) -> Result<()> {
+        self.extract_where(plan, expr, &[])
+    }
+
+    /// The same for an expression that only rows of which all this is true get to.
+    fn extract_where(&mut self, plan: &mut Plan, expr: &mut Expr, reached: &[Expr]) -> Result<()> {
+        if !has_subquery(expr) {
+            return Ok(());
+        }
+        let mut beyond = reached.to_vec();
+        match &mut expr.kind {
+            ExprKind::Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    self.extract_where(plan, condition, &beyond)?;
+                    beyond.push(is_true(condition.clone()));
+                    self.extract_where(plan, result, &beyond)?;
+                    beyond.pop();
+                    beyond.push(is_not(condition.clone(), true));
+                }
+                if let Some(otherwise) = otherwise {
+                    self.extract_where(plan, otherwise, &beyond)?;
+                }
+            }
+            ExprKind::And(list) => {
+                for part in list {
+                    self.extract_where(plan, part, &beyond)?;
+                    beyond.push(is_not(part.clone(), false));
+                }
+            }
+            ExprKind::Or(list) => {
+                for part in list {
+                    self.extract_where(plan, part, &beyond)?;
+                    beyond.push(is_not(part.clone(), true));
+                }
+            }
+            ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+                for arg in args {
+                    self.extract_where(plan, arg, &beyond)?;
+                    beyond.push(is_null(arg.clone(), false));
+                }
+            }
+            _ => {
+                let mut result = Ok(());
+                expr.for_each_child_mut(&mut |e| {
+                    if result.is_ok() {
+                        result = self.extract_where(plan, e, reached);
+                    }
+                });
+                result?;
+            }
+        }
+        if let ExprKind::Subquery(_) = &expr.kind
+            && let ExprKind::Subquery(sub) = std::mem::replace(&mut expr.kind, ExprKind::Literal(Value::Null))
+        {
+            let input = std::mem::replace(plan, one_empty_row());
+            (*plan, *expr) = self.value(input, *sub, reached)?;
+        }
+        Ok(())
+    }
+}
+
+/// `expr IS NOT TRUE`, or `IS NOT FALSE`.
+fn is_not(expr: Expr, value: bool) -> Expr {
+    Expr { kind: ExprKind::IsBoolean { arg: Box::new(expr), value, negated: true }, data_type: DataType::Boolean }
+}
+
+/// The expression, and null for rows that do not get there.
+fn when(reached: &[Expr], expr: Expr) -> Expr {
+    let data_type = expr.data_type;
+    Expr { kind: ExprKind::Case { branches: vec![(all(reached.to_vec()), expr)], otherwise: None }, data_type }
+}
+
+/// The rows that get there.
+pub(super) fn arriving(plan: Plan, reached: &[Expr]) -> Plan {
+    if reached.is_empty() {
+        return plan;
+    }
+    // In one piece: the first conditions may protect the others.
+    filter(plan, vec![arrival(reached).0])
+}
+
+/// A pair of keys that only rows that get there have in common with the right side.
+fn arrival(reached: &[Expr]) -> (Expr, Expr) {
+    let yes = || Expr::literal(Value::Boolean(true), DataType::Boolean);
+    (when(reached, yes()), yes())
+}
+
+/// Keeps rows that do not get there from what a join may fail for. `comparisons` are further conditions.
+pub(super) fn guard(dependent: &mut Dependent, comparisons: &mut [Expr], kind: JoinKind, reached: &[Expr]) {
+    if reached.is_empty() || !may_fail_as(dependent, comparisons, kind) {
+        return;
+    }
+    let width = dependent.left.fields().len();
+    let mut any_key = false;
+    for condition in dependent.conditions.iter_mut().chain(comparisons) {
+        let old = std::mem::replace(condition, Expr::literal(Value::Null, DataType::Boolean));
+        *condition = match key(old, width) {
+            Ok((left, mut right)) => {
+                any_key = true;
+                shift_columns(&mut right, width as isize);
+                compare(BinaryOp::Equal, when(reached, left), right)
+            }
+            Err(other) => when(reached, other),
+        };
+    }
+    // A null among the keys of `IN` may as well be its operand, so that it needs the other side.
+    if !any_key || kind == JoinKind::MarkIn {
+        dependent.keys.push(arrival(reached));
+    }
+}
+
+fn may_fail_as(dependent: &Dependent, comparisons: &[Expr], kind: JoinKind) -> bool {
+    kind == JoinKind::Single
+        || may_fail(&dependent.right)
+        || dependent.conditions.iter().chain(comparisons).any(expr_may_fail)
+}
+
+/// Whether a row of the plan may be an error.
+pub(super) fn may_fail(plan: &Plan) -> bool {
+    let mut found = match plan {
+        Plan::Join { kind: JoinKind::Single, .. } | Plan::Recursive { .. } | Plan::Window { .. } => true,
+        Plan::Aggregate { aggregates, .. } => aggregates.iter().any(aggregate_may_fail),
+        Plan::Limit { offset, limit, .. } | Plan::LimitBy { offset, limit, .. } => {
+            offset.iter().chain(limit).any(|e| !matches!(e.kind, ExprKind::Literal(_)))
+        }
+        _ => false,
+    };
+    plan.for_each_expr(&mut |e| found |= expr_may_fail(e));
+    if !found {
+        plan.for_each_input(&mut |input| found |= may_fail(input));
+    }
+    found
+}
+
+fn aggregate_may_fail(aggregate: &Aggregate) -> bool {
+    use AggregateFunction::{Avg, Count, CountStar, Max, Min, Sum};
+    match aggregate.function {
+        CountStar | Count | Min | Max => false,
+        // More rows than there can be, or more digits than money has.
+        Sum | Avg => aggregate.arg.as_ref().is_none_or(|arg| match arg.data_type {
+            DataType::Decimal { precision, .. } => precision > 28,
+            other => !other.is_integer(),
+        }),
+        _ => true,
+    }
+}
+
+/// Whether an expression may be an error, for what its columns hold.
+pub(super) fn expr_may_fail(expr: &Expr) -> bool {
+    use ScalarFunction as F;
+    let own = match &expr.kind {
+        ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
+        ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
+        ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
+        ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
+        ExprKind::Function { function, .. } => !matches!(
+            function,
+            F::Coalesce
+                | F::NullIf
+                | F::Greatest
+                | F::Least
+                | F::Length
+                | F::OctetLength
+                | F::Lower
+                | F::Upper
+                | F::Trim
+                | F::LeftTrim
+                | F::RightTrim
+                | F::Concat
+                | F::StartsWith
+                | F::Year
+                | F::Month
+                | F::Day
+        ),
+        _ => false,
+    };
+    let mut found = own;
+    expr.for_each_child(&mut |e| found |= expr_may_fail(e));
+    found
+}
+
+/// Whether every value of one type has a place in another.
+fn widens(from: DataType, to: DataType) -> bool {
+    let is_integer = |t: DataType| t.is_integer() && t != DataType::UInt64;
+    from == to
+        || from == DataType::Null
+        || (is_integer(from) && to == DataType::Int64)
+        || ((from.is_integer() || from == DataType::Float32) && to == DataType::Float64)
+        || (matches!(from, DataType::Text { .. }) && to == DataType::TEXT)
+        || (from == DataType::Date && to == DataType::Timestamp)
+}
