@@ -45,6 +45,8 @@ pub struct Statistics {
     pub runs: Counter,
     /// Ranges of keys looked up in indexes.
     pub index_probes: Counter,
+    /// Of these, keys of joins above the scan.
+    pub join_keys: Counter,
     /// Bytes of rows written to temporary files, because memory could not hold them.
     pub bytes_spilled: Counter,
     indexes: Mutex<Vec<String>>,
@@ -72,7 +74,7 @@ impl Statistics {
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 12] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 13] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -85,6 +87,7 @@ impl Statistics {
             ("point_reads", &self.point_reads),
             ("runs", &self.runs),
             ("index_probes", &self.index_probes),
+            ("join_keys", &self.join_keys),
             ("bytes_spilled", &self.bytes_spilled),
         ]
     }

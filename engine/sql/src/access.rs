@@ -18,8 +18,8 @@ pub enum IndexAccess<'a> {
 /// All keys that begin with one of the values of each column, and whose next column is between bounds.
 #[derive(Clone, Debug)]
 pub struct IndexKeys<'a> {
-    /// Position in the table's indexes.
-    pub index: usize,
+    /// Position in the table's indexes; none for the primary key.
+    pub index: Option<usize>,
     /// For each of the first columns what it may equal; no expression stands for null.
     pub equal: Vec<Vec<Option<&'a Expr>>>,
     /// Lower bound of the next column, and whether it is included.
@@ -39,7 +39,7 @@ struct Column<'a> {
 /// How indexes of a table find what passes these filters over a scan's output; none when they do not help, or when the
 /// whole primary key is given.
 pub fn index_access<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
-    if table.indexes.is_empty() {
+    if table.indexes.is_empty() && table.primary_key.is_none() {
         return None;
     }
     let access = of_conjuncts(table, projection, filters)?;
@@ -56,7 +56,7 @@ pub fn index_access<'a>(table: &TableSchema, projection: &[usize], filters: &'a 
 /// Names of the indexes, as `EXPLAIN` shows them.
 pub(crate) fn access_text(table: &TableSchema, access: &IndexAccess<'_>) -> String {
     let (list, word) = match access {
-        IndexAccess::Keys(keys) => return table.indexes[keys.index].name.clone(),
+        IndexAccess::Keys(keys) => return key_name(table, keys.index).to_string(),
         IndexAccess::All(list) => (list, " and "),
         IndexAccess::Any(list) => (list, " or "),
     };
@@ -69,6 +69,56 @@ pub(crate) fn access_text(table: &TableSchema, access: &IndexAccess<'_>) -> Stri
         }
     }
     names.join(word)
+}
+
+/// The name of an index, or of the primary key.
+pub fn key_name(table: &TableSchema, index: Option<usize>) -> &str {
+    match (index, &table.primary_key) {
+        (Some(at), _) => &table.indexes[at].name,
+        (None, Some(key)) => &key.name,
+        (None, None) => "",
+    }
+}
+
+/// The index (or the primary key: none) that finds the rows of a table by values which come from outside, for the
+/// columns for which `joined` holds, where a filter may give those for which `fixed` holds; and how many of its first
+/// columns are known then. Columns by their positions in the table.
+pub fn joined_key(
+    table: &TableSchema,
+    joined: &dyn Fn(usize) -> bool,
+    fixed: &dyn Fn(usize) -> bool,
+) -> Option<(Option<usize>, usize)> {
+    let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
+    let indexes = table.indexes.iter().enumerate();
+    let indexes = indexes.filter_map(|(at, index)| Some((Some(at), table.index_positions(index)?)));
+    let mut best: Option<((usize, bool), Option<usize>, usize)> = None;
+    for (index, columns) in primary.chain(indexes) {
+        let known = columns.iter().take_while(|at| joined(**at) || fixed(**at)).count();
+        let from_join = columns[..known].iter().filter(|at| joined(**at)).count();
+        let rank = (from_join, known == columns.len());
+        if from_join > 0 && best.as_ref().is_none_or(|(least, ..)| rank > *least) {
+            best = Some((rank, index, known));
+        }
+    }
+    best.map(|(_, index, known)| (index, known))
+}
+
+/// For each column of a table what filters say that it equals, if they do; no expression stands for null.
+pub fn fixed_columns<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+) -> Vec<Option<Vec<Option<&'a Expr>>>> {
+    let mut columns: Vec<Option<Vec<Option<&Expr>>>> = vec![None; table.columns.len()];
+    for filter in flattened(filters) {
+        if let Some((at, Column { equal: Some(equal), .. })) = known_of_column(filter)
+            && let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at))
+            && column.as_ref().is_none_or(|known| equal.len() < known.len())
+        {
+            *column = Some(equal);
+        }
+    }
+    columns
 }
 
 fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
@@ -92,8 +142,14 @@ fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Exp
         column.high = column.high.or(known.high);
     }
     let mut keys: Vec<(IndexKeys<'a>, Vec<usize>)> = Vec::new();
+    if let Some(key) = &table.primary_key
+        && let Some(equal) = key.columns.iter().map(|at| columns[*at].equal.clone()).collect::<Option<Vec<_>>>()
+    {
+        // Rows are near each other by the primary key: less than all of it, and ranges, are left to zone maps.
+        keys.push((IndexKeys { index: None, equal, low: None, high: None }, key.columns.clone()));
+    }
     for (index, schema) in table.indexes.iter().enumerate() {
-        let mut of_index = IndexKeys { index, equal: Vec::new(), low: None, high: None };
+        let mut of_index = IndexKeys { index: Some(index), equal: Vec::new(), low: None, high: None };
         let mut used = Vec::new();
         for position in table.index_positions(schema).unwrap_or_default() {
             let column = &columns[position];

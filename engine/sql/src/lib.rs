@@ -19,7 +19,7 @@ mod tests;
 mod unnest;
 mod window;
 
-pub use access::{IndexAccess, IndexKeys, index_access};
+pub use access::{IndexAccess, IndexKeys, fixed_columns, index_access, joined_key, key_name};
 pub use builtin::Builtin;
 pub use explain::{explain, explain_nodes};
 pub use expr::{

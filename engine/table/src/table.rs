@@ -295,7 +295,7 @@ impl Table {
     }
 
     /// In a segment that is not sorted by the key, the position of the column with the row numbers in key order.
-    fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
+    pub(crate) fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
         if self.sort_columns().is_none() {
             return Ok(None);
         }
@@ -359,7 +359,7 @@ impl Table {
         self.key_positions(&state.segment)
     }
 
-    fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
+    pub(crate) fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
         let find = |id: u32| {
             segment
                 .column_index(id)

@@ -1,5 +1,6 @@
 //! Run-time filters: what a join knows about its keys once its build side is collected, told to the scans of its
-//! probe side (after Bratbergsengen's and Graefe's "bit vector filtering").
+//! probe side (after Bratbergsengen's and Graefe's "bit vector filtering"). When the keys are few, they are told as they
+//! are too, so that a scan can look them up in an index instead (SIGMOD 2022 paper, 5.1: "join index filter").
 //!
 //! A [`KeyFilter`] is made together with the operators and empty at first; the join fills it before it asks its
 //! probe side for a row. It never holds back a row that has a partner, and lets others pass as it likes: the join
@@ -13,6 +14,7 @@ mod tests;
 pub(crate) use route::Wanted;
 
 use crate::expr::Rows;
+use crate::group::Grouper;
 use keys::Keys;
 use nacre_column::{Form, Values, Vector};
 use nacre_sql::expr::{Expr, ExprKind};
@@ -25,15 +27,36 @@ use std::sync::{Arc, OnceLock};
 /// Rows that are tested before it is asked whether testing is worth it.
 const TRIAL_ROWS: usize = 1 << 14;
 
+/// More keys of a join than these are not told one by one.
+const MAX_LOOKUPS: usize = 1 << 14;
+
 /// The values of one key of a join's build side, for all threads that scan its probe side.
 #[derive(Default)]
 pub(crate) struct KeyFilter {
     keys: OnceLock<Keys>,
     tested: AtomicUsize,
     passed: AtomicUsize,
+    /// The values can be looked for one by one: those of the join, and which of its keys this is about.
+    lookup: Option<(Arc<JoinKeys>, usize)>,
+}
+
+/// The different keys of a join's build side, if they are few: a vector for each of its columns, without nulls.
+#[derive(Default)]
+pub(crate) struct JoinKeys(OnceLock<Vec<Arc<Vector>>>);
+
+impl JoinKeys {
+    /// The vectors, once they are known.
+    pub fn get(&self) -> Option<&[Arc<Vector>]> {
+        self.0.get().map(Vec::as_slice)
+    }
 }
 
 impl KeyFilter {
+    /// The join's keys, if they may be looked up one by one, and which of their columns this is about.
+    pub fn lookup(&self) -> Option<(&Arc<JoinKeys>, usize)> {
+        self.lookup.as_ref().map(|(keys, at)| (keys, *at))
+    }
+
     /// Says what values there are. Only the first call counts.
     pub fn fill(&self, values: impl ExactSizeIterator<Item = i64> + Clone) {
         let _ = self.keys.set(Keys::of(values));
@@ -95,14 +118,40 @@ fn drops_left(kind: JoinKind) -> bool {
     matches!(kind, Inner | Semi | Right | RightSemi | RightAnti)
 }
 
+/// Tells all filters of a join what its keys are.
+pub(crate) fn fill(filters: &Filters, grouper: &Grouper) {
+    for (key, filter) in filters.iter().enumerate() {
+        let Some(filter) = filter else { continue };
+        if let Some(values) = grouper.integers(key) {
+            filter.fill(values);
+        }
+        if let Some((keys, _)) = &filter.lookup
+            && grouper.groups() <= MAX_LOOKUPS
+        {
+            keys.0.get_or_init(|| grouper.key_vectors(0, grouper.groups()));
+        }
+    }
+}
+
 /// A filter for each key of a join that its left side could use.
 pub(crate) fn filters_of(kind: JoinKind, keys: &[(Expr, Expr)]) -> Filters {
-    let useful = |(left, right): &(Expr, Expr)| {
-        drops_left(kind)
-            && matches!(left.kind, ExprKind::Column(_))
-            && [left, right].iter().all(|e| e.data_type.physical() == PhysicalType::I64)
-            && left.data_type != DataType::UInt64
-            && right.data_type != DataType::UInt64
+    let all: Arc<JoinKeys> = Arc::default();
+    let filter = |(at, (left, right)): (usize, &(Expr, Expr))| {
+        if !drops_left(kind) || !matches!(left.kind, ExprKind::Column(_)) {
+            return None;
+        }
+        let (l, r) = (left.data_type, right.data_type);
+        let is_integer = [l, r].iter().all(|t| t.physical() == PhysicalType::I64 && *t != DataType::UInt64);
+        // Equal values of these types are one and the same.
+        let is_exact = match (l, r) {
+            (DataType::Float32 | DataType::Float64 | DataType::Boolean | DataType::Interval | DataType::Json, _) => {
+                false
+            }
+            (DataType::Text { .. }, DataType::Text { .. }) | (DataType::Binary { .. }, DataType::Binary { .. }) => true,
+            _ => l == r || (l.is_integer() && r.is_integer() && is_integer),
+        };
+        let lookup = is_exact.then(|| (all.clone(), at));
+        (is_integer || is_exact).then(|| Arc::new(KeyFilter { lookup, ..KeyFilter::default() }))
     };
-    keys.iter().map(|key| useful(key).then(Arc::default)).collect()
+    keys.iter().enumerate().map(filter).collect()
 }

@@ -1,12 +1,13 @@
 //! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and what they have is
 //! joined at the end.
 
-use super::{Builds, Morsel, for_each_morsel};
+use super::{Builds, Morsel, for_each_morsel, look_up};
 use crate::build::{build_for, types_of};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Held;
 use crate::operator::{Aggregation, HashAggregate};
+use crate::scan::Cut;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
 use nacre_types::{ErrorKind, Result};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// See the module.
 pub(super) struct ParallelAggregate {
     input: Arc<Plan>,
-    morsels: Vec<Morsel>,
+    cut: Cut,
     spec: (Vec<Expr>, Vec<Aggregate>),
     /// Filters on the input.
     wanted: Wanted,
@@ -39,17 +40,12 @@ struct Partial {
 }
 
 impl ParallelAggregate {
-    pub fn new(
-        input: Arc<Plan>,
-        morsels: Vec<Morsel>,
-        spec: (Vec<Expr>, Vec<Aggregate>),
-        wanted: Wanted,
-    ) -> ParallelAggregate {
-        ParallelAggregate { input, morsels, spec, wanted, result: None, emitted: 0 }
+    pub fn new(input: Arc<Plan>, cut: Cut, spec: (Vec<Expr>, Vec<Aggregate>), wanted: Wanted) -> ParallelAggregate {
+        ParallelAggregate { input, cut, spec, wanted, result: None, emitted: 0 }
     }
 
     /// None when one thread has to do it.
-    fn run(&self, context: &Context<'_>) -> Result<Option<(Aggregation, Held)>> {
+    fn run(&mut self, context: &Context<'_>) -> Result<Option<(Aggregation, Held)>> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
         let builds = match Builds::collect(plan, wanted, context) {
@@ -58,11 +54,13 @@ impl ParallelAggregate {
             Err(_) => return Ok(None),
             Ok(builds) => builds,
         };
+        look_up(&mut self.cut, plan, &builds, context)?;
+        let morsels: &[Morsel] = &self.cut.morsels;
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
-        let threads = context.threads.count.min(self.morsels.len());
+        let threads = context.threads.count.min(morsels.len());
         let start = || Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() });
-        let partials = for_each_morsel(&self.morsels, context, &start, &|partial, at, context| {
+        let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
             let mut input = build_for(plan, readers(spec), wanted, context)?;
             while let Step::Batch(batch) = input.next(context)? {
                 context.check_cancelled()?;
@@ -127,7 +125,7 @@ impl Operator for ParallelAggregate {
                         )?))
                     }
                 };
-                self.morsels.clear();
+                self.cut.morsels.clear();
                 self.result.insert(source)
             }
         };

@@ -1,11 +1,12 @@
 //! The rows of a pipeline, made by several threads and given out in the order of one.
 
-use super::{Builds, Morsel, for_each_morsel, keeps_build};
+use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
 use crate::build::{build_wanted, join_spec};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Held;
 use crate::operator::HashJoin;
+use crate::scan::Cut;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{Error, ErrorKind, Result};
@@ -18,6 +19,8 @@ const ROUND_MORSELS: usize = 2;
 /// See the module. Works in rounds: what a round gives is held until it is given out.
 pub(super) struct Gather {
     plan: Arc<Plan>,
+    /// Until the joins have collected their sides.
+    cut: Option<Cut>,
     morsels: VecDeque<Morsel>,
     wanted: Wanted,
     builds: Option<Builds>,
@@ -33,10 +36,11 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub fn new(plan: Arc<Plan>, morsels: Vec<Morsel>, wanted: Wanted) -> Gather {
+    pub fn new(plan: Arc<Plan>, cut: Cut, wanted: Wanted) -> Gather {
         Gather {
             plan,
-            morsels: morsels.into(),
+            cut: Some(cut),
+            morsels: VecDeque::new(),
             wanted,
             builds: None,
             ready: VecDeque::new(),
@@ -121,7 +125,13 @@ impl Operator for Gather {
         }
         if self.builds.is_none() {
             match Builds::collect(&self.plan, &self.wanted, context) {
-                Ok(builds) => self.builds = Some(builds),
+                Ok(builds) => {
+                    if let Some(mut cut) = self.cut.take() {
+                        look_up(&mut cut, &self.plan, &builds, context)?;
+                        self.morsels = cut.morsels.into();
+                    }
+                    self.builds = Some(builds);
+                }
                 // One thread may not even ask for what failed.
                 Err(error) if error.kind() != ErrorKind::Cancelled => {
                     let alone = Context { threads: Threads::ONE, ..*context };

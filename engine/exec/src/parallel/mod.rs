@@ -20,10 +20,12 @@ use crate::build::{build_wanted, join_spec};
 use crate::context::{Context, Operator, Threads};
 use crate::join_filter::{Filters, Wanted, filters_of};
 use crate::operator::{Build, may_absorb};
+use crate::scan::Cut;
 use aggregate::ParallelAggregate;
 use gather::Gather;
+use nacre_column::Batch;
 use nacre_sql::plan::{JoinKind, Plan};
-use nacre_table::{SegmentView, TableView};
+use nacre_table::{RowLocator, SegmentView, TableView};
 use nacre_types::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,12 +36,20 @@ pub(crate) enum Morsel {
     Blocks { view: SegmentView, blocks: Vec<usize> },
     /// The rowstores of a view.
     Memory(TableView),
+    /// Rows of a segment that indexes found, ascending.
+    Rows { view: SegmentView, rows: Vec<u32> },
+    /// Rows in memory that they found.
+    Batches(Vec<(Batch, Vec<RowLocator>)>),
 }
 
 /// The collected right sides of the joins of a pipeline, by where the join is in memory: plans stay in place while
 /// they run.
 #[derive(Default)]
-pub(crate) struct Builds(Vec<(usize, Arc<Build>, Filters)>);
+pub(crate) struct Builds {
+    list: Vec<(usize, Arc<Build>, Filters)>,
+    /// What they want of the scan that the pipeline begins with.
+    at_scan: Wanted,
+}
 
 /// The operator of a plan that is worth several threads; `None` for all others.
 pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
@@ -48,10 +58,14 @@ pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Resu
     }
     match plan {
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
-            let Some(morsels) = morsels(input, context)? else { return Ok(None) };
+            let below = wanted.below(plan);
+            // What a join keeps for the end belongs to no morsel.
+            if scan_of(input).is_none() {
+                return Ok(None);
+            }
+            let Some(cut) = cut(input, &below, context)? else { return Ok(None) };
             let spec = (groups.clone(), aggregates.clone());
-            let operator = ParallelAggregate::new(own_copy(input, context), morsels, spec, wanted.below(plan));
-            Ok(Some(Box::new(operator)))
+            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), cut, spec, below))))
         }
         // Few rows are wanted: the other threads would read in vain.
         Plan::Limit { input, .. } if scan_of(input).is_some() => {
@@ -60,12 +74,8 @@ pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Resu
         }
         _ => {
             let copy = || own_copy(plan, context);
-            let gather = |morsels| Box::new(Gather::new(copy(), morsels, wanted.clone())) as Box<dyn Operator>;
-            let probed = match plan {
-                Plan::Join { left, kind, .. } if keeps_build(*kind) => left,
-                other => other,
-            };
-            Ok(morsels(probed, context)?.map(gather))
+            let gather = |cut| Box::new(Gather::new(copy(), cut, wanted.clone())) as Box<dyn Operator>;
+            Ok(cut(plan, wanted, context)?.map(gather))
         }
     }
 }
@@ -120,28 +130,53 @@ impl Builds {
                     let (to_left, to_right) = wanted.sides(*kind, keys, spec.left_types.len(), &own);
                     let collected = Build::collected(build_wanted(right, &to_right, context)?, &spec, context)?;
                     collected.fill(&own);
-                    builds.0.push((std::ptr::from_ref(at).addr(), collected, own));
+                    builds.list.push((std::ptr::from_ref(at).addr(), collected, own));
                     wanted = to_left;
                     left
                 }
-                _ => return Ok(builds),
+                _ => {
+                    builds.at_scan = wanted;
+                    return Ok(builds);
+                }
             };
         }
     }
 
     /// What was collected for a join of the plan, and the filters made of it.
     pub fn of(&self, join: &Plan) -> Option<(Arc<Build>, &Filters)> {
-        let known = self.0.iter().find(|(at, ..)| *at == std::ptr::from_ref(join).addr());
+        let known = self.list.iter().find(|(at, ..)| *at == std::ptr::from_ref(join).addr());
         known.map(|(_, build, own)| (build.clone(), own))
     }
 }
 
+/// The scan of a pipeline, whose last join may keep its right side for the end.
+fn probing_scan(plan: &Plan) -> Option<&Plan> {
+    match plan {
+        Plan::Join { left, kind, .. } if keeps_build(*kind) => scan_of(left),
+        other => scan_of(other),
+    }
+}
+
 /// The morsels of a pipeline, if that is what the plan is and they are enough for several threads.
-fn morsels(plan: &Plan, context: &Context<'_>) -> Result<Option<Vec<Morsel>>> {
-    let Some(scan @ Plan::Scan { table, projection, filters }) = scan_of(plan) else { return Ok(None) };
-    let morsels = crate::scan::morsels(table, projection, filters, &context.of_node(scan))?;
+fn cut(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Option<Cut>> {
+    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else { return Ok(None) };
+    let under_joins = !wanted.0.is_empty() || has_join(plan);
+    let cut = crate::scan::morsels(table, projection, filters, under_joins, &context.of_node(scan))?;
     let enough = if context.threads.morsel_rows == 1 { 1 } else { 2 };
-    Ok(morsels.filter(|m| m.len() >= enough))
+    Ok(cut.filter(|cut| cut.is_found || cut.morsels.len() >= enough))
+}
+
+/// Once the joins of a pipeline have collected their sides: what is left to be read.
+fn look_up(cut: &mut Cut, plan: &Plan, builds: &Builds, context: &Context<'_>) -> Result<()> {
+    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else { return Ok(()) };
+    cut.look_up(table, projection, filters, &builds.at_scan, &context.of_node(scan))
+}
+
+fn has_join(plan: &Plan) -> bool {
+    match plan {
+        Plan::Filter { input, .. } | Plan::Project { input, .. } => has_join(input),
+        other => matches!(other, Plan::Join { .. }),
+    }
 }
 
 /// What became of the threads.

@@ -10,9 +10,10 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use crate::context::{Context, LocatingOperator, Operator, Statistics, Step, count};
+use crate::context::{Context, LocatingOperator, Operator, Step, count};
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
+use index::Found;
 use nacre_column::Batch;
 use nacre_sql::KeyOrder;
 use nacre_sql::expr::Expr;
@@ -21,6 +22,9 @@ use nacre_types::{Result, TableSchema};
 use point::{LocatingPoint, PointRead, only_partition, point_key};
 use source::{Origin, Source};
 use std::sync::Arc;
+
+/// Rows picked one by one take as long as so many times more that are read together.
+const PICKED_ROWS: usize = 16;
 
 /// The operator of `Plan::Scan`. With `readers`, only the output columns that these expressions look at are
 /// filled; the others hold nulls. Rows that do not pass the `wanted` filters may be left out.
@@ -39,7 +43,14 @@ pub(crate) fn build(
             if let Some(key) = point_key(schema, projection, filters, context) {
                 return Ok(Box::new(PointRead::new(table, key, projection, filters)));
             }
-            source(schema, view(&table, projection, filters, context), projection, filters, false, context)?
+            let view = view(&table, projection, filters, context);
+            if index::may_help(schema, projection, filters, wanted) {
+                let mut source = Source::new(schema, view.share(), projection, filters, false, context);
+                source.look_up_later(view);
+                source
+            } else {
+                source(schema, view, projection, filters, false, context)?
+            }
         }
     };
     if let Some(readers) = readers {
@@ -63,26 +74,69 @@ pub(crate) fn build_ordered(
     ordered::build(schema, projection, filters, order, limit, context)
 }
 
-/// What a scan has to read, cut for several threads, in the scan's order. `None` when it is not worth it.
+/// What a scan has to read, cut for several threads.
+pub(crate) struct Cut {
+    /// In the scan's order.
+    pub morsels: Vec<Morsel>,
+    /// What indexes may be asked about when the joins above know their keys ([`Cut::look_up`]).
+    later: Option<TableView>,
+    /// Indexes have found the rows: they are worth it however few they are.
+    pub is_found: bool,
+}
+
+impl Cut {
+    fn found(found: Found, context: &Context<'_>) -> Cut {
+        // Rows that are picked one by one take longer than those beside each other.
+        let rows = context.threads.morsel_rows.div_ceil(PICKED_ROWS);
+        let mut morsels = found.morsels(rows);
+        if morsels.is_empty() {
+            morsels.push(Morsel::Batches(Vec::new()));
+        }
+        Cut { morsels, later: None, is_found: true }
+    }
+
+    /// Asks the indexes of the scan again, for which the joins above want these rows: what they find is to be read.
+    pub fn look_up(
+        &mut self,
+        schema: &TableSchema,
+        projection: &[usize],
+        filters: &[Expr],
+        wanted: &Wanted,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        if let Some(view) = self.later.take()
+            && let Some(found) = index::find(schema, &view, projection, filters, wanted, context)?
+        {
+            *self = Cut::found(found, context);
+        }
+        Ok(())
+    }
+}
+
+/// Cuts what a scan has to read. `None` when it is not worth it. `under_joins`: joins above will want only rows of their
+/// keys, so indexes are asked later.
 pub(crate) fn morsels(
     schema: &Arc<TableSchema>,
     projection: &[usize],
     filters: &[Expr],
+    under_joins: bool,
     context: &Context<'_>,
-) -> Result<Option<Vec<Morsel>>> {
+) -> Result<Option<Cut>> {
     let table = context.transaction.table_of(schema)?;
     // One row by its key, or nothing but a number of rows, which is known without reading them.
     if point_key(schema, projection, filters, context).is_some() || (projection.is_empty() && filters.is_empty()) {
         return Ok(None);
     }
     let view_once = view(&table, projection, filters, context);
-    // What indexes find is too little to share.
-    let trial = Context { statistics: &Statistics::default(), ..*context };
-    if index::find(schema, &view_once, projection, filters, &trial)?.is_some() {
-        return Ok(None);
+    let mut later = None;
+    if under_joins {
+        later = Some(view_once.share());
+    } else if let Some(found) = index::find(schema, &view_once, projection, filters, &Wanted::default(), context)? {
+        return Ok(Some(Cut::found(found, context)));
     }
     let source = Source::new(schema, view_once.share(), projection, filters, false, context);
-    Ok(Some(source.morsels(view_once, context.threads.morsel_rows, context)))
+    let morsels = source.morsels(view_once, context.threads.morsel_rows, context);
+    Ok(Some(Cut { morsels, later, is_found: false }))
 }
 
 /// Like [`build`], with a locator for each row.
@@ -109,12 +163,12 @@ fn source(
     locators: bool,
     context: &Context<'_>,
 ) -> Result<Source> {
-    let found = index::find(schema, &view, projection, filters, context)?;
-    let source = Source::new(schema, view, projection, filters, locators, context);
-    Ok(match found {
-        Some(found) => source.only(found),
-        None => source,
-    })
+    let found = index::find(schema, &view, projection, filters, &Wanted::default(), context)?;
+    let mut source = Source::new(schema, view, projection, filters, locators, context);
+    if let Some(found) = found {
+        source.only(found);
+    }
+    Ok(source)
 }
 
 /// What has to be looked at of a table: one partition only when the filters fix the shard key.

@@ -9,6 +9,7 @@
 use super::source::Source;
 use crate::context::{Context, Operator, Statistics, Step, count};
 use crate::expr::Rows;
+use crate::join_filter::Wanted;
 use crate::operator::Sort;
 use crate::parallel::Morsel;
 use crate::store::RowStore;
@@ -65,7 +66,7 @@ pub(super) fn build(
     }
     let view = super::view(&table, projection, filters, context);
     let trial = Context { statistics: &Statistics::default(), ..*context };
-    if super::index::find(schema, &view, projection, filters, &trial)?.is_some() {
+    if super::index::find(schema, &view, projection, filters, &Wanted::default(), &trial)?.is_some() {
         return Ok(None);
     }
     let chooser = Source::new(schema, view.share(), projection, filters, false, context);
@@ -85,7 +86,7 @@ pub(super) fn build(
         source.start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
         let (low, high) = match &morsel {
             Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first, order.descending),
-            Morsel::Memory(_) => (None, None),
+            _ => (None, None),
         };
         let (low, high) = (bound(low, types[first], order)?, bound(high, types[first], order)?);
         let rows: Box<dyn Operator> = match &morsel {
@@ -98,7 +99,7 @@ pub(super) fn build(
             Morsel::Memory(_) if !order.descending && kept_by_key(schema) => {
                 Box::new(InOrder { source, descending: false })
             }
-            Morsel::Memory(_) => {
+            _ => {
                 let key = |at: &usize| SortKey {
                     expr: Expr::column(*at, types[*at]),
                     descending: order.descending,

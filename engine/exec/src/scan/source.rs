@@ -64,6 +64,8 @@ pub(super) struct Source {
     /// Rows that indexes found, in segments not read yet, the last first, and in memory.
     found: Vec<(SegmentView, Vec<u32>)>,
     found_memory: std::vec::IntoIter<(Batch, Vec<RowLocator>)>,
+    /// What indexes are asked about before the first rows.
+    later: Option<TableView>,
     /// Rows looked at next, at most: grows to `VECTOR_ROWS`.
     vector_rows: usize,
     /// Blocks and vectors come last first, rows inside a vector do not.
@@ -125,6 +127,7 @@ impl Source {
             current: None,
             found: Vec::new(),
             found_memory: Vec::new().into_iter(),
+            later: None,
             vector_rows: limits::VECTOR_ROWS,
             turned: false,
         }
@@ -157,6 +160,8 @@ impl Source {
                 source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0 });
             }
             Morsel::Memory(view) => source.memory = Some(view.memory(projection, false)),
+            Morsel::Rows { view, rows } => source.found = vec![(view.clone(), rows.clone())],
+            Morsel::Batches(batches) => source.found_memory = batches.clone().into_iter(),
         }
         source
     }
@@ -177,6 +182,7 @@ impl Source {
 
     /// The next rows that pass, with a selection where not all of the vectors do.
     pub fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
+        self.look_up(context)?;
         loop {
             context.check_cancelled()?;
             if let Some(mut current) = self.current.take() {

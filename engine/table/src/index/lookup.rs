@@ -4,6 +4,8 @@
 //! verified, and for each segment that may have any an [`IndexRun`], which reads nothing but what is asked of it. Both
 //! show exactly the rows that the view shows and whose key is in the range; nothing is left to be verified.
 
+mod primary;
+
 use crate::index::Index;
 use crate::index::part::Part;
 use crate::rows;
@@ -127,7 +129,16 @@ pub struct IndexRun {
 }
 
 enum Source {
-    Part { part: Arc<Part>, start: usize, end: usize },
+    Part {
+        part: Arc<Part>,
+        start: usize,
+        end: usize,
+    },
+    /// Neighbours.
+    Range {
+        start: u32,
+        end: u32,
+    },
     Rows(Vec<u32>),
 }
 
@@ -161,6 +172,7 @@ impl IndexRun {
     pub fn len(&self) -> usize {
         match &self.source {
             Source::Part { start, end, .. } => end - start,
+            Source::Range { start, end } => (end - start) as usize,
             Source::Rows(rows) => rows.len(),
         }
     }
@@ -199,6 +211,7 @@ impl IndexRun {
     fn read(&self, start: usize, end: usize) -> Result<Vec<u32>> {
         match &self.source {
             Source::Part { part, start: first, .. } => part.rows(first + start, end - start),
+            Source::Range { start: first, .. } => Ok((first + start as u32..first + end as u32).collect()),
             Source::Rows(rows) => Ok(rows[start..end].to_vec()),
         }
     }
@@ -220,6 +233,7 @@ impl RowCursor<'_> {
         match (&self.sorted, &self.run.source) {
             (Some(rows), _) | (None, Source::Rows(rows)) => Ok(rows[at]),
             (None, Source::Part { part, start, .. }) => part.row(start + at),
+            (None, Source::Range { start, .. }) => Ok(start + at as u32),
         }
     }
 

@@ -118,11 +118,7 @@ impl Build {
 
     /// Fills the filters of the keys.
     pub fn fill(&self, filters: &Filters) {
-        for (key, filter) in filters.iter().enumerate() {
-            if let (Some(filter), Some(values)) = (filter, self.grouper.integers(key)) {
-                filter.fill(values);
-            }
-        }
+        crate::join_filter::fill(filters, &self.grouper);
     }
 
     /// Gives all rows away.

@@ -4,22 +4,36 @@
 use super::{Origin, Source};
 use crate::context::{Context, count};
 use crate::expr::Rows;
-use crate::scan::index::Found;
-use nacre_column::{Batch, Vector};
-use nacre_table::SegmentView;
+use crate::scan::index::{self, Found};
+use nacre_column::{Batch, Selection, Vector};
+use nacre_table::{SegmentView, TableView};
 use nacre_types::{Result, limits};
 use std::sync::Arc;
 
 impl Source {
-    /// Looks at nothing but what indexes found.
-    pub fn only(mut self, found: Found) -> Source {
-        let segments: Vec<SegmentView> = std::mem::take(&mut self.segments).collect();
-        let rows = found.segments.into_iter().rev();
-        self.found = rows.filter_map(|(at, rows)| Some((segments.get(at)?.clone(), rows))).collect();
+    /// Looks at nothing but what indexes found. Only before the first rows.
+    pub fn only(&mut self, found: Found) {
+        self.segments = Vec::new().into_iter();
+        self.found = found.segments.into_iter().rev().collect();
         self.found_memory = found.memory.into_iter();
         self.memory = None;
         self.counts_only = false;
-        self
+    }
+
+    /// Asks the indexes before the first rows are asked for: joins above know their keys only then.
+    pub fn look_up_later(&mut self, view: TableView) {
+        self.later = Some(view);
+    }
+
+    /// See [`Source::look_up_later`].
+    pub(super) fn look_up(&mut self, context: &Context<'_>) -> Result<()> {
+        if let Some(view) = self.later.take()
+            && let Some(found) =
+                index::find(&self.schema, &view, &self.projection, &self.filters, &self.wanted, context)?
+        {
+            self.only(found);
+        }
+        Ok(())
     }
 
     /// The next of the rows that indexes found in segments.
@@ -53,6 +67,7 @@ impl Source {
             }
         }
         let passed = self.filter(&self.filters, &columns, Rows::all(rows.len()), context)?;
+        let passed = self.wanted_of_found(view, &rows, passed, &columns, context)?;
         if passed.is_empty() {
             return Ok(None);
         }
@@ -69,5 +84,30 @@ impl Source {
             .collect::<Result<Vec<_>>>()?;
         let batch = Batch::new(columns, rows.len());
         Ok(Some((batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })))
+    }
+
+    /// Those of the `passed` rows that joins above may have a use for.
+    fn wanted_of_found(
+        &self,
+        view: &SegmentView,
+        rows: &[u32],
+        mut passed: Selection,
+        columns: &[Option<Arc<Vector>>],
+        context: &Context<'_>,
+    ) -> Result<Selection> {
+        for (column, filter) in self.wanted.0.iter().filter(|(_, filter)| filter.is_worth_it()) {
+            if passed.is_empty() {
+                break;
+            }
+            passed = match &columns[*column] {
+                Some(vector) => filter.select(vector, Rows { len: rows.len(), selection: Some(&passed) }),
+                None => {
+                    let left: Vec<u32> = passed.iter().map(|at| rows[*at as usize]).collect();
+                    let vector = self.take(view, *column, &left, context)?;
+                    filter.select(&vector, Rows::all(left.len())).iter().map(|at| passed[*at as usize]).collect()
+                }
+            };
+        }
+        Ok(passed)
     }
 }

@@ -1,0 +1,178 @@
+//! What was looked up in indexes and not read yet, and how several of these are put together.
+
+use nacre_column::Batch;
+use nacre_sql::key_name;
+use nacre_table::{IndexProbe, IndexRun, RowLocator};
+use nacre_types::hash::Set;
+use nacre_types::{Result, TableSchema};
+use std::sync::Arc;
+
+/// See the module.
+pub(super) enum Hits {
+    /// Of one index, or of the primary key.
+    One {
+        index: Option<usize>,
+        /// For each segment of the view.
+        runs: Vec<Vec<IndexRun>>,
+        /// What they found in memory.
+        probes: Vec<IndexProbe>,
+        rows: usize,
+    },
+    /// The first finds the fewest.
+    All(Vec<Hits>),
+    Any(Vec<Hits>),
+}
+
+impl Hits {
+    /// What different ranges of one index have found in a view of so many segments.
+    pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>, segments: usize) -> Hits {
+        let rows = probes.iter().map(IndexProbe::len).sum();
+        let mut runs: Vec<Vec<IndexRun>> = Vec::new();
+        runs.resize_with(segments, Vec::new);
+        for run in probes.iter_mut().flat_map(|probe| probe.runs.drain(..)) {
+            runs[run.segment].push(run);
+        }
+        probes.retain(|probe| probe.memory_rows() > 0);
+        Hits::One { index, runs, probes, rows }
+    }
+
+    /// At most so many rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Hits::One { rows, .. } => *rows,
+            Hits::All(list) => list.first().map_or(0, Hits::len),
+            Hits::Any(list) => list.iter().map(Hits::len).sum(),
+        }
+    }
+
+    /// Names of the indexes.
+    pub fn note(&self, schema: &TableSchema, names: &mut Vec<String>) {
+        match self {
+            Hits::One { index, .. } => {
+                let name = key_name(schema, *index).to_string();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            Hits::All(list) | Hits::Any(list) => list.iter().for_each(|hits| hits.note(schema, names)),
+        }
+    }
+
+    /// Rows of a segment, ascending.
+    pub fn rows(&self, segment: usize) -> Result<Vec<u32>> {
+        match self {
+            Hits::One { runs, .. } => {
+                let mut rows = Vec::new();
+                for run in &runs[segment] {
+                    rows.extend(run.ascending()?);
+                }
+                if runs[segment].len() > 1 {
+                    rows.sort_unstable();
+                }
+                Ok(rows)
+            }
+            Hits::Any(list) => {
+                let mut rows = Vec::new();
+                for hits in list {
+                    rows.extend(hits.rows(segment)?);
+                }
+                rows.sort_unstable();
+                rows.dedup();
+                Ok(rows)
+            }
+            Hits::All(list) => {
+                let mut list = list.iter();
+                let mut rows = list.next().map_or_else(|| Ok(Vec::new()), |hits| hits.rows(segment))?;
+                for hits in list {
+                    if rows.is_empty() {
+                        break;
+                    }
+                    hits.narrow(segment, &mut rows)?;
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// Leaves the rows that are found here too.
+    fn narrow(&self, segment: usize, rows: &mut Vec<u32>) -> Result<()> {
+        if let Hits::One { runs, .. } = self
+            && let [] | [_] = runs[segment].as_slice()
+        {
+            let Some(run) = runs[segment].first() else {
+                rows.clear();
+                return Ok(());
+            };
+            let mut cursor = run.cursor()?;
+            let mut at = cursor.next_row()?;
+            let mut kept = Vec::new();
+            for row in rows.iter() {
+                if at.is_some_and(|found| found < *row) {
+                    at = cursor.advance_to(*row)?;
+                }
+                match at {
+                    None => break,
+                    Some(found) if found == *row => kept.push(*row),
+                    Some(_) => {}
+                }
+            }
+            *rows = kept;
+            return Ok(());
+        }
+        let others = self.rows(segment)?;
+        rows.retain(|row| others.binary_search(row).is_ok());
+        Ok(())
+    }
+
+    /// Rows in memory, each once.
+    pub fn memory(
+        &self,
+        projection: &[usize],
+        seen: &mut Set<(u32, Arc<[u8]>)>,
+        out: &mut Vec<(Batch, Vec<RowLocator>)>,
+    ) {
+        match self {
+            Hits::One { probes, .. } => {
+                for probe in probes {
+                    let (batch, locators) = probe.memory(0, probe.memory_rows(), projection);
+                    let mut rows = Vec::new();
+                    for (at, locator) in locators.iter().enumerate() {
+                        if let RowLocator::Memory { partition, key } = locator
+                            && seen.insert((*partition, key.clone()))
+                        {
+                            rows.push(at as u32);
+                        }
+                    }
+                    if !rows.is_empty() {
+                        out.push((
+                            taken(&batch, &rows),
+                            rows.iter().map(|at| locators[*at as usize].clone()).collect(),
+                        ));
+                    }
+                }
+            }
+            // Whoever leads has found them all.
+            Hits::All(list) => list.iter().take(1).for_each(|hits| hits.memory(projection, seen, out)),
+            Hits::Any(list) => list.iter().for_each(|hits| hits.memory(projection, seen, out)),
+        }
+    }
+}
+
+fn taken(batch: &Batch, rows: &[u32]) -> Batch {
+    Batch::new(batch.columns.iter().map(|column| Arc::new(column.take(rows))).collect(), rows.len())
+}
+
+/// Each batch in the order of keys; there is one most of the time.
+pub(super) fn in_scan_order(mut memory: Vec<(Batch, Vec<RowLocator>)>) -> Vec<(Batch, Vec<RowLocator>)> {
+    for (batch, locators) in &mut memory {
+        let place = |at: &u32| match &locators[*at as usize] {
+            RowLocator::Memory { partition, key } => (*partition, key.clone()),
+            RowLocator::Segment { partition, .. } => (*partition, Arc::from([])),
+        };
+        let mut rows: Vec<u32> = (0..batch.rows as u32).collect();
+        rows.sort_by_cached_key(place);
+        *batch = taken(batch, &rows);
+        *locators = rows.iter().map(|at| locators[*at as usize].clone()).collect();
+    }
+    memory
+}

@@ -1,0 +1,132 @@
+//! Keys of joins above a scan, looked up in its indexes: a filter without false positives that reads nothing else
+//! (SIGMOD 2022 paper, 5.1: "join index filter"). The joins have collected their other sides by then.
+//!
+//! A key of the index may be put together from a join's key and from what filters fix. Several joins are looked up each
+//! by itself, and what they find is intersected.
+
+use super::{Hits, Lookup};
+use crate::context::count;
+use crate::join_filter::{JoinKeys, Wanted};
+use nacre_column::Vector;
+use nacre_sql::expr::Expr;
+use nacre_sql::{fixed_columns, joined_key};
+use nacre_table::KeyRange;
+use nacre_types::{Result, TableSchema, Value, key};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What one join says: its keys, and pairs of a position in the table and the column of the keys.
+type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
+
+/// The joins that may say something, when they know it.
+fn joins<'w>(projection: &[usize], wanted: &'w Wanted) -> Vec<Join<'w>> {
+    let mut joins: Vec<Join<'w>> = Vec::new();
+    for (at, filter) in &wanted.0 {
+        let (Some((keys, column)), Some(position)) = (filter.lookup(), projection.get(*at)) else { continue };
+        match joins.iter_mut().find(|(known, _)| Arc::ptr_eq(known, keys)) {
+            Some((_, columns)) => columns.push((*position, column)),
+            None => joins.push((keys, vec![(*position, column)])),
+        }
+    }
+    joins
+}
+
+/// Whether some index finds the rows of a table by the keys of a join above.
+pub(in crate::scan) fn may_help(schema: &TableSchema, projection: &[usize], filters: &[Expr], wanted: &Wanted) -> bool {
+    let joins = joins(projection, wanted);
+    if joins.is_empty() {
+        return false;
+    }
+    let fixed = fixed_columns(schema, projection, filters);
+    let found = |(_, columns): &Join<'_>| {
+        let joined = |at: usize| columns.iter().any(|(position, _)| *position == at);
+        joined_key(schema, &joined, &|at| fixed[at].is_some()).is_some()
+    };
+    joins.iter().any(found)
+}
+
+/// What indexes find by the keys of joins; nothing of a join that has too many keys, or finds too many rows.
+pub(super) fn hits(
+    lookup: &Lookup<'_, '_>,
+    projection: &[usize],
+    filters: &[Expr],
+    wanted: &Wanted,
+) -> Result<Vec<Hits>> {
+    let mut all = Vec::new();
+    let fixed = fixed_columns(lookup.schema, projection, filters);
+    for (keys, columns) in joins(projection, wanted) {
+        let Some(vectors) = keys.get() else { continue };
+        let of_join = |at: usize| columns.iter().find(|(position, _)| *position == at).map(|(_, column)| *column);
+        let joined = |at: usize| of_join(at).is_some();
+        let Some((index, known)) = joined_key(lookup.schema, &joined, &|at| fixed[at].is_some()) else { continue };
+        let Some(positions) = lookup.positions(index) else { continue };
+        let mut parts = Vec::new();
+        for at in &positions[..known] {
+            let part = match (of_join(*at).and_then(|column| vectors.get(column)), &fixed[*at]) {
+                (Some(vector), _) => Some(Part::Joined(vector)),
+                (None, Some(equal)) => lookup.values(*at, equal).map(Part::Fixed),
+                (None, None) => None,
+            };
+            parts.extend(part);
+        }
+        if parts.len() < known {
+            continue;
+        }
+        let Some(ranges) = ranges(lookup, &positions[..known], &parts)? else { continue };
+        let looked_up = ranges.len();
+        if let Some(hits) = lookup.probe(index, ranges)? {
+            count(&lookup.context.statistics.join_keys, looked_up);
+            all.push(hits);
+        }
+    }
+    Ok(all)
+}
+
+/// Where the values of a column of the index come from.
+enum Part<'v> {
+    Joined(&'v Arc<Vector>),
+    Fixed(Vec<Value>),
+}
+
+/// The different keys, in order; none when they are too many.
+fn ranges(lookup: &Lookup<'_, '_>, positions: &[usize], parts: &[Part<'_>]) -> Result<Option<Vec<KeyRange>>> {
+    let rows = parts.iter().map(|part| if let Part::Joined(vector) = part { vector.len() } else { 0 }).max();
+    let factor = parts.iter().fold(1usize, |product, part| match part {
+        Part::Joined(_) => product,
+        Part::Fixed(values) => product.saturating_mul(values.len()),
+    });
+    let rows = rows.unwrap_or(0);
+    if rows.saturating_mul(factor) > lookup.keys {
+        return Ok(None);
+    }
+    let mut keys: Vec<(Vec<u8>, Vec<Value>)> = Vec::with_capacity(rows * factor);
+    for row in 0..rows {
+        let mut prefixes: Vec<(Vec<u8>, Vec<Value>)> = vec![Default::default()];
+        for (part, position) in parts.iter().zip(positions) {
+            let own;
+            let values: &[Value] = match part {
+                // What the column cannot hold equals none of its values, nor does null.
+                Part::Joined(vector) => {
+                    own = lookup.value(*position, vector.value(row)).filter(|value| !value.is_null());
+                    own.as_slice()
+                }
+                Part::Fixed(values) => values,
+            };
+            let mut longer = Vec::with_capacity(prefixes.len() * values.len());
+            for (bytes, prefix) in &prefixes {
+                for value in values {
+                    let (mut bytes, mut prefix) = (bytes.clone(), prefix.clone());
+                    key::append(&mut bytes, lookup.schema.columns[*position].data_type, value)?;
+                    prefix.push(value.clone());
+                    longer.push((bytes, prefix));
+                }
+            }
+            prefixes = longer;
+        }
+        keys.append(&mut prefixes);
+    }
+    keys.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    keys.dedup_by(|a, b| a.0 == b.0);
+    let range = |(_, prefix)| KeyRange { prefix, low: Bound::Unbounded, high: Bound::Unbounded };
+    Ok(Some(keys.into_iter().map(range).collect()))
+}

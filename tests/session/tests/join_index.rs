@@ -1,0 +1,155 @@
+//! Joins that look their keys up in an index of the larger side: they give what scans and hash joins give.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_native::{ThreadPool, block_on, memory_host};
+use nacre_session_tests::{Random, rows, run};
+use nacredb::{Database, Options, Session};
+use std::sync::Arc;
+
+fn database(threads: usize) -> Database {
+    let mut host = memory_host();
+    host.parallelism = Arc::new(ThreadPool::new(threads));
+    let options = Options { partitions: 3, threads, morsel_rows: 1, ..Options::default() };
+    block_on(Database::open(host, options)).unwrap()
+}
+
+/// A large table with indexes, one with the same rows without, and a small one to join them with.
+fn fill(session: &mut Session, keys: &str, random: &mut Random) {
+    let indexes = ", key i_a (a), key i_bc (b, c), unique key i_n (n), key i_d (d), key i_m (m)";
+    for (table, indexes) in [("t", indexes), ("p", "")] {
+        let columns = "id int, a int, b varchar(20), c int, n bigint, d date, m decimal(10, 2)";
+        run(session, &format!("create table {table} ({columns}{keys}{indexes})")).unwrap();
+    }
+    for part in 0..4u64 {
+        let row = |id: u64, random: &mut Random| {
+            let mut or_null = |text: String| if random.below(20) == 0 { "null".to_string() } else { text };
+            let (a, b, n) =
+                (or_null(format!("{}", id * 7 % 900)), or_null(format!("'b{}'", id % 90)), or_null(id.to_string()));
+            let (c, d) = (random.below(9), random.below(500));
+            let m = format!("{}.{:02}", id % 300, id % 100);
+            format!("({id}, {a}, {b}, {c}, {n}, date '2024-01-01' + {d}, {m})")
+        };
+        let rows: Vec<String> = (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
+        for table in ["t", "p"] {
+            run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
+            if part < 3 {
+                run(session, &format!("optimize table {table} flush")).unwrap();
+            }
+        }
+    }
+    for table in ["t", "p"] {
+        run(session, &format!("delete from {table} where id % 17 = 0")).unwrap();
+        run(session, &format!("update {table} set a = a + 1, c = 4 where id % 23 = 0")).unwrap();
+    }
+    run(session, "create table s (k int, x bigint, y varchar(9), z int, w date, v decimal(10, 2))").unwrap();
+}
+
+/// Few rows, or too many for an index.
+fn refill(session: &mut Session, random: &mut Random) {
+    run(session, "delete from s").unwrap();
+    let count = [1, 3, 12, 400][random.below(4) as usize];
+    let row = |k: u64| {
+        let x = if random.below(6) == 0 { "null".into() } else { random.below(5000).to_string() };
+        let y = if random.below(6) == 0 { "null".into() } else { format!("'b{}'", random.below(99)) };
+        let (z, w, v) = (random.below(9), random.below(510), random.below(310));
+        format!("({k}, {x}, {y}, {z}, date '2024-01-01' + {w}, {v}.{:02})", v % 100)
+    };
+    let rows: Vec<String> = (0..count).map(row).collect();
+    run(session, &format!("insert into s values {}", rows.join(", "))).unwrap();
+}
+
+/// Index names and keys of joins that a statement looked up.
+fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
+    let result = run(session, &format!("profile {sql}")).unwrap();
+    let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
+    let words = || texts.iter().flat_map(|text| text.split(' '));
+    let names = words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
+    let keys = words().filter_map(|word| word.strip_prefix("join_keys=")).map(|n| n.parse::<u64>().unwrap()).sum();
+    (names.map(str::to_string).collect(), keys)
+}
+
+const JOINS: [&str; 16] = [
+    "select t.id, k from {t} t join s on a = x order by 1, 2",
+    "select t.id, k from {t} t join s on a = x and t.c < 7 where t.id % 3 > 0 order by 1, 2",
+    "select t.id, k from {t} t join s on b = y order by 1, 2",
+    "select t.id, k from {t} t join s on b = y and c = z order by 1, 2",
+    "select t.id, k from {t} t join s on c = z and b = 'b7' order by 1, 2",
+    "select t.id, k from {t} t join s on n = x and c <> z order by 1, 2",
+    "select t.id, k from {t} t join s on id = x order by 1, 2",
+    "select t.id, k from {t} t join s on d = w order by 1, 2",
+    "select t.id, k from {t} t join s on m = v order by 1, 2",
+    "select id, a from {t} t where exists (select 1 from s where x = a) order by 1",
+    "select id, a from {t} t where b in (select y from s) and a in (select x from s) order by 1",
+    "select k, id from s left join {t} t on a = x order by 1, 2",
+    "select k from s where not exists (select 1 from {t} t where t.n = x) order by 1",
+    "select count(*), sum(t.id), min(b) from {t} t join s on a = x",
+    "select x, count(*) from {t} t join s on a = x and b = y group by x order by 1",
+    "select t.id, u.id from s join {t} t on t.a = s.x join {t} u on u.n = t.id order by 1, 2",
+];
+
+fn compare(session: &mut Session, at: &str) -> usize {
+    let mut looked_up = 0;
+    for sql in JOINS {
+        let of = |table: &str| sql.replace("{t}", table);
+        assert_eq!(rows(session, &of("t")).unwrap(), rows(session, &of("p")).unwrap(), "{sql} {at}");
+        looked_up += usize::from(used(session, &of("t")).1 > 0);
+    }
+    looked_up
+}
+
+#[test]
+fn joins_by_index_find_what_joins_by_scan_find() {
+    let mut random = Random(5);
+    let layouts =
+        ["", ", primary key (id)", ", primary key (id, c), sort key (d)", ", primary key (id), shard key (id)"];
+    for (round, keys) in layouts.into_iter().enumerate() {
+        let db = database(1 + round % 2);
+        let session = &mut db.session();
+        fill(session, keys, &mut random);
+        let mut looked_up = 0;
+        for step in 0..8 {
+            refill(session, &mut random);
+            looked_up += compare(session, keys);
+            if step == 2 {
+                // A transaction sees what it has changed itself, and nobody else does.
+                run(session, "begin").unwrap();
+                for table in ["t", "p"] {
+                    let change = |sql: &str| sql.replace("{}", table);
+                    run(session, &change("update {} set a = a + 2, b = 'b7' where id % 11 = 0")).unwrap();
+                    run(session, &change("delete from {} where id % 13 = 0")).unwrap();
+                    run(session, &change("insert into {} (id, a, b, c, n) values (9001, 5, 'b5', 5, 9001)")).unwrap();
+                }
+                compare(session, "inside a transaction");
+                compare(&mut db.session(), "outside of it");
+                run(session, "rollback").unwrap();
+            }
+            if step == 5 {
+                run(session, "optimize table t full; optimize table p full").unwrap();
+            }
+        }
+        assert!(looked_up > 40, "{looked_up} of {} looked keys up", 8 * JOINS.len());
+    }
+}
+
+#[test]
+fn many_keys_are_not_looked_up() {
+    let db = database(1);
+    let session = &mut db.session();
+    fill(session, ", primary key (id)", &mut Random(9));
+    run(session, "insert into s (k, x) select id, id from p where id < 2000").unwrap();
+    let join = "select count(*) from t join s on a = x";
+    assert_eq!(used(session, join), (vec![], 0));
+    run(session, "delete from s where k not in (3, 7, 9, 14, 250)").unwrap();
+    assert_eq!(used(session, join), (vec!["i_a".into()], 5));
+    let rows_read = |session: &mut Session| {
+        let texts = run(session, &format!("profile {join}")).unwrap().to_rows();
+        let texts: Vec<String> = texts.iter().map(|row| row[3].to_string()).collect();
+        let scan = texts.iter().find(|text| text.contains("join_keys")).cloned().unwrap_or_default();
+        scan.split(' ').find_map(|word| word.strip_prefix("rows_read=")).map_or(0, |n| n.parse::<u64>().unwrap())
+    };
+    assert!((1..60).contains(&rows_read(session)), "{}", rows_read(session));
+    // A filter's index and a join's together.
+    let both = used(session, "select count(*) from t join s on a = x where b = 'b9'");
+    assert_eq!(both, (vec!["i_a".into(), "i_bc".into()], 5));
+}
