@@ -23,6 +23,12 @@ pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
     build_wanted(plan, &Wanted::default(), context)
 }
 
+/// Like [`build`], with all rows computed now: what the transaction does afterwards does not matter to them.
+pub fn build_collected(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    context.memory.share_among(plan, 1);
+    Ok(Box::new(Buffer::all_of(build(plan, context)?, types_of(plan), context)?))
+}
+
 /// Like [`build`], where rows that do not pass these filters are of no use.
 pub(crate) fn build_wanted(plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
     Builder::default().build(plan, sieve, context)

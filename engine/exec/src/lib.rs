@@ -22,7 +22,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 
-pub use build::{build, build_locating};
+pub use build::{build, build_collected, build_locating};
 pub use context::{Context, Given, LocatingOperator, Operator, Statistics, Step, Threads};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Held, Memory};

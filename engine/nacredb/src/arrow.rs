@@ -169,31 +169,43 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
     })
 }
 
+/// The Arrow schema of result columns.
+pub fn schema_of(columns: &[Field]) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(field_to_arrow).collect::<Vec<_>>()))
+}
+
+/// Rows without a selection as a record batch of their schema.
+pub fn batch_to_arrow(batch: &Batch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch.columns.iter().map(|c| vector_to_arrow(c)).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(arrow_error)
+}
+
+/// Batches as an Arrow IPC stream.
+pub fn to_ipc_stream(schema: &SchemaRef, batches: &[Batch]) -> Result<Vec<u8>> {
+    let mut writer = StreamWriter::try_new(Vec::new(), schema).map_err(arrow_error)?;
+    for batch in batches {
+        writer.write(&batch_to_arrow(batch, schema)?).map_err(arrow_error)?;
+    }
+    writer.finish().map_err(arrow_error)?;
+    writer.into_inner().map_err(arrow_error)
+}
+
 impl QueryResult {
     /// The Arrow schema of the rows.
     pub fn arrow_schema(&self) -> SchemaRef {
-        Arc::new(Schema::new(self.columns.iter().map(field_to_arrow).collect::<Vec<_>>()))
+        schema_of(&self.columns)
     }
 
     /// The rows as Arrow record batches.
     pub fn to_record_batches(&self) -> Result<Vec<RecordBatch>> {
         let schema = self.arrow_schema();
-        let convert = |batch: &Batch| {
-            let columns = batch.columns.iter().map(|c| vector_to_arrow(c)).collect::<Result<Vec<_>>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
-            RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(arrow_error)
-        };
-        self.batches.iter().map(convert).collect()
+        self.batches.iter().map(|batch| batch_to_arrow(batch, &schema)).collect()
     }
 
     /// The rows as an Arrow IPC stream.
     pub fn to_arrow_ipc(&self) -> Result<Vec<u8>> {
-        let mut writer = StreamWriter::try_new(Vec::new(), &self.arrow_schema()).map_err(arrow_error)?;
-        for batch in self.to_record_batches()? {
-            writer.write(&batch).map_err(arrow_error)?;
-        }
-        writer.finish().map_err(arrow_error)?;
-        writer.into_inner().map_err(arrow_error)
+        to_ipc_stream(&self.arrow_schema(), &self.batches)
     }
 }
 

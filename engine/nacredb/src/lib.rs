@@ -15,6 +15,7 @@ mod point;
 mod profile;
 mod report;
 mod result;
+mod rows;
 mod session;
 mod statement;
 mod upsert;
@@ -36,4 +37,5 @@ pub use nacre_types::{
 };
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::{QueryResult, ResultKind, StatementStatistics};
+pub use rows::Rows;
 pub use session::{Prepared, Session};

@@ -1,6 +1,7 @@
 //! What a statement answers.
 
 use nacre_column::Batch;
+use nacre_exec::Statistics;
 use nacre_sql::Field;
 use nacre_types::Value;
 
@@ -36,8 +37,25 @@ pub struct StatementStatistics {
     pub point_reads: u64,
     /// Bytes of rows written to temporary files, because the memory limit did not let them be held.
     pub bytes_spilled: u64,
-    /// Microseconds from text to result.
+    /// Microseconds from text to result; of a stream, those inside the engine only.
     pub elapsed_us: u64,
+}
+
+impl StatementStatistics {
+    /// What the operators have counted so far.
+    pub(crate) fn of(counted: &Statistics) -> StatementStatistics {
+        StatementStatistics {
+            rows_read: counted.rows_read.get(),
+            bytes_read: counted.bytes_read.get(),
+            segments_read: counted.segments_read.get(),
+            segments_skipped: counted.segments_skipped.get(),
+            blocks_read: counted.blocks_read.get(),
+            blocks_skipped: counted.blocks_skipped.get(),
+            point_reads: counted.point_reads.get(),
+            bytes_spilled: counted.bytes_spilled.get(),
+            elapsed_us: 0,
+        }
+    }
 }
 
 /// The result of one statement.

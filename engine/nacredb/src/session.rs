@@ -6,6 +6,7 @@
 
 mod parameters;
 mod prepared;
+mod stream;
 mod transaction;
 
 pub use prepared::Prepared;
@@ -307,17 +308,7 @@ impl Session {
             }
         }
         let mut result = statement::run(transaction, work.statement, &settings)?;
-        result.statistics = StatementStatistics {
-            rows_read: statistics.rows_read.get(),
-            bytes_read: statistics.bytes_read.get(),
-            segments_read: statistics.segments_read.get(),
-            segments_skipped: statistics.segments_skipped.get(),
-            blocks_read: statistics.blocks_read.get(),
-            blocks_skipped: statistics.blocks_skipped.get(),
-            point_reads: statistics.point_reads.get(),
-            bytes_spilled: statistics.bytes_spilled.get(),
-            elapsed_us: 0,
-        };
+        result.statistics = StatementStatistics::of(&statistics);
         Ok(result)
     }
 

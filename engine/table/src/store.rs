@@ -217,7 +217,8 @@ impl Store {
         Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub(crate) fn check_open(&self) -> Result<()> {
+    /// Whether it still answers; `closed` when not.
+    pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::closed("the database is closed")) } else { Ok(()) }
     }
 

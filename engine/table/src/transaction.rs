@@ -5,6 +5,7 @@
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
 mod indexed;
+mod reader;
 
 use crate::moves::Move;
 use crate::partition::Partition;

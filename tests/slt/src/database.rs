@@ -10,11 +10,12 @@ use std::sync::Arc;
 pub enum Mode {
     /// Nothing: rows are where the engine puts them.
     Plain,
-    /// Every table is flushed: rows are read from, updated and deleted in segments.
+    /// Every table is flushed: rows are read from, updated and deleted in segments. Results are taken as streams.
     Flush,
     /// The database is closed and opened again: everything comes from the log and its snapshots.
     Reopen,
     /// Every other time all tables are flushed, and queries run on several threads whatever the size of their tables.
+    /// Their results are taken as streams too.
     Threads,
 }
 
@@ -65,7 +66,11 @@ impl TestDatabase {
         self.disturb()?;
         let database = &self.database;
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| database.session());
-        block_on(session.execute(sql, &[]))
+        match self.mode {
+            // Both ways to the rows must answer the same.
+            Mode::Flush | Mode::Threads => block_on(async { session.stream(sql, &[]).await?.collect().await }),
+            Mode::Plain | Mode::Reopen => block_on(session.execute(sql, &[])),
+        }
     }
 
     fn disturb(&mut self) -> Result<()> {

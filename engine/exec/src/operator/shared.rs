@@ -5,7 +5,7 @@ use crate::context::{Context, Operator, Step};
 use crate::memory::Held;
 use crate::spill::SpilledRows;
 use nacre_column::Batch;
-use nacre_types::{DataType, Result};
+use nacre_types::{DataType, Error, Result};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,6 +14,8 @@ pub(crate) struct Buffer {
     /// Where they come from; none once all are there.
     input: Option<Box<dyn Operator>>,
     types: Vec<DataType>,
+    /// Who holds the rows, for messages.
+    holder: &'static str,
     batches: Vec<Batch>,
     bytes: usize,
     held: Held,
@@ -24,8 +26,21 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// Of rows that nobody has asked for.
     pub fn new(input: Box<dyn Operator>, types: Vec<DataType>) -> Rc<RefCell<Buffer>> {
+        Rc::new(RefCell::new(Buffer::held_by("WITH", input, types)))
+    }
+
+    fn held_by(holder: &'static str, input: Box<dyn Operator>, types: Vec<DataType>) -> Buffer {
         let (batches, held) = (Vec::new(), Held::default());
-        Rc::new(RefCell::new(Buffer { input: Some(input), types, batches, bytes: 0, held, spilled: None }))
+        Buffer { input: Some(input), types, holder, batches, bytes: 0, held, spilled: None }
+    }
+
+    /// All rows of an operator, taken in now, as an operator that reads nothing any more.
+    pub fn all_of(input: Box<dyn Operator>, types: Vec<DataType>, context: &Context<'_>) -> Result<SharedScan> {
+        let mut buffer = Buffer::held_by("the result", input, types);
+        match buffer.fill(context)? {
+            None => Ok(SharedScan::new(Rc::new(RefCell::new(buffer)))),
+            Some(_) => Err(Error::unsupported("waiting for remote bytes")),
+        }
     }
 
     /// Takes in all rows. A step that is neither rows nor their end is answered, to be passed on.
@@ -43,7 +58,7 @@ impl Buffer {
                     if self.held.hold(self.bytes, context) {
                         self.batches.push(batch);
                     } else {
-                        let mut spilled = SpilledRows::new(context.spill_file("WITH")?, self.types[..].into());
+                        let mut spilled = SpilledRows::new(context.spill_file(self.holder)?, self.types[..].into());
                         spilled.push(&batch, context)?;
                         self.spilled = Some(spilled);
                     }

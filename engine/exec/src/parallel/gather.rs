@@ -15,14 +15,21 @@ use std::sync::Arc;
 
 /// Morsels a thread works on before what they gave is given out.
 const ROUND_MORSELS: usize = 2;
+/// About so much a round may give: the first row waits for a whole round, and all of it is held.
+const ROUND_BYTES: usize = 8 << 20;
+/// Blocks of a morsel at most, by which it is far cheaper to begin with it than to read it.
+const MORSEL_BLOCKS: usize = 64;
 
-/// See the module. Works in rounds: what a round gives is held until it is given out.
+/// See the module. Works in rounds: what a round gives is held until it is given out. The first rounds are small, so
+/// that the first rows come soon; they grow as long as they give little.
 pub(super) struct Gather {
     plan: Arc<Plan>,
     /// Until the joins have collected their sides.
     cut: Option<Cut>,
     morsels: VecDeque<Morsel>,
     wanted: Wanted,
+    /// Of each morsel of the next round, so many blocks; the others are for later.
+    blocks: usize,
     builds: Option<Builds>,
     ready: VecDeque<Batch>,
     /// What is ready.
@@ -42,6 +49,7 @@ impl Gather {
             cut: Some(cut),
             morsels: VecDeque::new(),
             wanted,
+            blocks: 1,
             builds: None,
             ready: VecDeque::new(),
             held: Vec::new(),
@@ -52,9 +60,24 @@ impl Gather {
         }
     }
 
+    /// Makes the next morsels as small as they should be, up to so many; says how many they are.
+    fn cut_round(&mut self, wanted: usize) -> usize {
+        let mut at = 0;
+        while at < wanted
+            && let Some(morsel) = self.morsels.get_mut(at)
+        {
+            let rest = morsel.split_off(self.blocks);
+            at += 1;
+            if let Some(rest) = rest {
+                self.morsels.insert(at, rest);
+            }
+        }
+        at
+    }
+
     /// Works on the next morsels. False when what they give cannot be held; then they are still to be read.
     fn run_round(&mut self, context: &Context<'_>) -> Result<bool> {
-        let size = (context.threads.count * ROUND_MORSELS).clamp(1, self.morsels.len());
+        let size = self.cut_round(context.threads.count * ROUND_MORSELS);
         let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
         let threads = context.threads.count.min(size);
         let start = || Ok((Vec::new(), 0, Held::by_one_of(threads)));
@@ -76,9 +99,16 @@ impl Gather {
             done => done?,
         };
         let mut batches: Vec<(usize, Batch)> = Vec::new();
-        for (out, _, held) in done {
+        let mut given = 0;
+        for (out, bytes, held) in done {
             batches.extend(out);
+            given += bytes;
             self.held.push(held);
+        }
+        if given < ROUND_BYTES / 2 {
+            self.blocks = (self.blocks * 2).min(MORSEL_BLOCKS);
+        } else if given > ROUND_BYTES {
+            self.blocks = (self.blocks / 2).max(1);
         }
         // Stable: those of one morsel stay in their order.
         batches.sort_by_key(|(at, _)| *at);

@@ -42,6 +42,18 @@ pub(crate) enum Morsel {
     Batches(Vec<(Batch, Vec<RowLocator>)>),
 }
 
+impl Morsel {
+    /// Keeps the first so many blocks and answers the others, if there are any.
+    fn split_off(&mut self, at: usize) -> Option<Morsel> {
+        match self {
+            Morsel::Blocks { view, blocks } if blocks.len() > at => {
+                Some(Morsel::Blocks { view: view.clone(), blocks: blocks.split_off(at) })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The collected right sides of the joins of a pipeline, by where the join is in memory: plans stay in place while
 /// they run.
 #[derive(Default)]

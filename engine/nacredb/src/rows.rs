@@ -1,0 +1,214 @@
+//! The rows of a query while it runs: each batch is computed when it is asked for.
+//!
+//! A stream reads in a transaction of its own, on the snapshot that its query had when it began. So it needs nothing
+//! of its session: whatever that one runs, changes, commits or rolls back meanwhile, the stream goes on showing the
+//! rows as they were. What it keeps is given back as soon as it has answered its last row or an error, or is dropped:
+//! the snapshot, whose segments and versions nobody may remove before, the memory of its operators, and the temporary
+//! file of what they could not hold. What it has answered it does not hold: only operators that must see all rows
+//! before they answer the first, as a sort does, hold rows, within the statement's memory limit.
+
+use crate::arrow::{batch_to_arrow, schema_of};
+use crate::database::Database;
+use crate::result::{QueryResult, ResultKind, StatementStatistics};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use nacre_column::{Batch, Vector};
+use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads};
+use nacre_sql::Field;
+use nacre_table::Transaction;
+use nacre_types::{Error, ErrorKind, Result, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Batches are not gathered beyond so many bytes.
+const GATHERED_BYTES: usize = 4 << 20;
+
+/// A query on its way; see the module. After an error it is at its end.
+pub struct Rows {
+    db: Database,
+    columns: Vec<Field>,
+    kind: ResultKind,
+    rows_affected: u64,
+    source: Source,
+    cancel: Arc<AtomicBool>,
+    statistics: StatementStatistics,
+}
+
+/// Where the rows come from.
+enum Source {
+    /// A statement that was run to its end.
+    Ready(std::vec::IntoIter<Batch>),
+    Running(Box<Running>),
+    Ended,
+}
+
+/// A plan in the middle.
+pub(crate) struct Running {
+    /// Before what it reads from, so that it is dropped first.
+    pub operator: Box<dyn Operator>,
+    pub settings: OwnSettings,
+    /// Of its own: whoever drops this gives the snapshot back.
+    pub transaction: Transaction,
+}
+
+/// What a plan runs with, owned.
+pub(crate) struct OwnSettings {
+    pub parameters: Vec<Value>,
+    pub statistics: Statistics,
+    pub memory: Memory,
+    pub now_us: i64,
+    pub threads: Threads,
+}
+
+impl OwnSettings {
+    /// The surroundings of the plan in this transaction.
+    pub fn context<'a>(
+        &'a self,
+        transaction: &'a Transaction,
+        cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Context<'a> {
+        let mut context = Context::new(transaction, &self.parameters, &self.statistics, &self.memory, cancelled);
+        context.now_us = self.now_us;
+        context.threads = self.threads;
+        context
+    }
+}
+
+impl Running {
+    fn next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
+        self.transaction.store().check_open()?;
+        let cancelled = || cancel.load(Ordering::Relaxed);
+        let context = self.settings.context(&self.transaction, &cancelled);
+        match self.operator.next(&context)? {
+            Step::Batch(batch) => Ok(Some(batch.compact())),
+            Step::Done => Ok(None),
+            _ => Err(Error::unsupported("waiting for remote bytes")),
+        }
+    }
+}
+
+impl Rows {
+    /// What a statement answered.
+    pub(crate) fn ready(db: &Database, result: QueryResult) -> Rows {
+        let QueryResult { kind, columns, batches, rows_affected, statistics } = result;
+        let source = Source::Ready(batches.into_iter());
+        Rows { db: db.clone(), columns, kind, rows_affected, source, cancel: Arc::default(), statistics }
+    }
+
+    /// A query that has begun at this time of the clock.
+    pub(crate) fn running(db: &Database, columns: Vec<Field>, running: Running, started_ns: u64) -> Rows {
+        let empty = QueryResult { columns, ..QueryResult::new(ResultKind::Query) };
+        let mut rows = Rows { source: Source::Running(Box::new(running)), ..Rows::ready(db, empty) };
+        rows.count_time(started_ns);
+        rows
+    }
+
+    /// What kind of statement it is. Anything but a query has been run to its end.
+    pub fn kind(&self) -> ResultKind {
+        self.kind
+    }
+
+    /// Columns; empty unless it answers rows.
+    pub fn columns(&self) -> &[Field] {
+        &self.columns
+    }
+
+    /// Rows inserted, updated or deleted.
+    pub fn rows_affected(&self) -> u64 {
+        self.rows_affected
+    }
+
+    /// What it took so far.
+    pub fn statistics(&self) -> StatementStatistics {
+        let counted = match &self.source {
+            Source::Running(running) => StatementStatistics::of(&running.settings.statistics),
+            _ => return self.statistics,
+        };
+        StatementStatistics { elapsed_us: self.statistics.elapsed_us, ..counted }
+    }
+
+    /// Set this, from any thread, to end the stream with `cancelled`.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancel.clone()
+    }
+
+    /// The next rows, without a selection; none at the end, and after an error.
+    pub async fn next(&mut self) -> Result<Option<Batch>> {
+        let started = self.now_ns();
+        let next = match &mut self.source {
+            Source::Ended => return Ok(None),
+            _ if self.cancel.load(Ordering::Relaxed) => {
+                Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
+            }
+            Source::Ready(batches) => Ok(batches.next()),
+            Source::Running(running) => running.next(&self.cancel),
+        };
+        self.count_time(started);
+        if !matches!(next, Ok(Some(_))) {
+            self.end();
+        }
+        next
+    }
+
+    /// The next so many rows, or a batch more, as they come; fewer where they take more than a few megabytes; none
+    /// at the end.
+    pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
+        let (mut batches, mut have, mut bytes) = (Vec::new(), 0, 0);
+        while have < rows.max(1) && bytes < GATHERED_BYTES {
+            let Some(batch) = self.next().await? else { break };
+            have += batch.rows;
+            bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    /// The Arrow schema of the rows.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        schema_of(&self.columns)
+    }
+
+    /// Like [`Rows::next_batches`], as one record batch.
+    pub async fn next_record_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let batches = self.next_batches(rows).await?;
+        joined(&self.columns, batches).map(|batch| batch_to_arrow(&batch, &self.arrow_schema())).transpose()
+    }
+
+    /// All rows that are left, as [`crate::Session::execute`] would have answered them. They are not counted against
+    /// the memory limit: who asks for them holds them.
+    pub async fn collect(mut self) -> Result<QueryResult> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.next().await? {
+            batches.push(batch);
+        }
+        let (kind, rows_affected, statistics) = (self.kind, self.rows_affected, self.statistics);
+        Ok(QueryResult { kind, columns: self.columns, batches, rows_affected, statistics })
+    }
+
+    /// Gives back what the query keeps.
+    fn end(&mut self) {
+        self.statistics = self.statistics();
+        self.source = Source::Ended;
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.db.0.host.clock.monotonic_ns()
+    }
+
+    fn count_time(&mut self, since_ns: u64) {
+        self.statistics.elapsed_us += self.now_ns().saturating_sub(since_ns) / 1_000;
+    }
+}
+
+/// Batches as one; none of none.
+fn joined(columns: &[Field], mut batches: Vec<Batch>) -> Option<Batch> {
+    if batches.len() <= 1 {
+        return batches.pop();
+    }
+    let column = |(at, field): (usize, &Field)| {
+        let parts = batches.iter().map(|batch| (*batch.columns[at]).clone()).collect();
+        Arc::new(Vector::concat(field.data_type, parts))
+    };
+    let rows = batches.iter().map(|batch| batch.rows).sum();
+    Some(Batch::new(columns.iter().enumerate().map(column).collect(), rows))
+}

@@ -1,0 +1,117 @@
+//! Queries whose rows are taken while they run. See [`Rows`].
+//!
+//! A query outside a transaction begins one for its stream. Inside a transaction the stream shares its snapshot. What
+//! the transaction has changed before, only itself sees, and sees it as it is at the moment: so there the rows are
+//! computed when the stream is opened and wait in memory, or in a temporary file when there are many.
+
+use super::Session;
+use super::parameters::{cast_parameters, given_type, named_parameters};
+use super::prepared::Prepared;
+use crate::point::Point;
+use crate::result::{QueryResult, ResultKind};
+use crate::rows::{OwnSettings, Rows, Running};
+use nacre_exec::{Memory, Statistics, build, build_collected};
+use nacre_sql::{Bound, Parsed, Plan, Statement};
+use nacre_types::{DataType, Result, Value};
+use std::sync::atomic::Ordering;
+
+impl Session {
+    /// Like [`Session::execute`], with the rows of the last statement as a stream: nothing of it is computed before
+    /// it is asked for, and what was answered is not held. It outlives statements of this session, and its
+    /// transaction: it shows the rows as the query found them.
+    ///
+    /// Statements that write are run to their end first, and so is a query that locks rows, or that runs in a
+    /// transaction which has changed or locked some.
+    pub async fn stream(&mut self, sql: &str, parameters: &[Value]) -> Result<Rows> {
+        let statements = nacre_sql::parse(sql)?;
+        let Some((last, before)) = statements.split_last() else {
+            return Ok(Rows::ready(&self.db, QueryResult::new(ResultKind::Control)));
+        };
+        let given = |parsed: &Parsed| match parsed.parameter_names().len() {
+            0 if !before.is_empty() => &[],
+            _ => parameters,
+        };
+        for parsed in before {
+            self.execute_parsed(parsed, given(parsed)).await?;
+        }
+        self.stream_parsed(last, given(last)).await
+    }
+
+    /// Like [`Session::stream`] with parameters by name (`:name`; without the colon).
+    pub async fn stream_named(&mut self, sql: &str, parameters: &[(String, Value)]) -> Result<Rows> {
+        let statements = nacre_sql::parse(sql)?;
+        let Some((last, before)) = statements.split_last() else {
+            return Ok(Rows::ready(&self.db, QueryResult::new(ResultKind::Control)));
+        };
+        for parsed in before {
+            self.execute_parsed(parsed, &named_parameters(parsed, parameters)?).await?;
+        }
+        self.stream_parsed(last, &named_parameters(last, parameters)?).await
+    }
+
+    /// Runs a prepared statement with its rows as a stream; see [`Session::stream`].
+    pub async fn stream_prepared(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Rows> {
+        let mut attempts = self.attempts();
+        let mut binding = self.current_binding(prepared, parameters)?;
+        loop {
+            match self.stream_bound(&binding.bound, binding.point.as_ref(), parameters).await {
+                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                other => return other,
+            }
+            binding = self.new_binding(prepared, parameters)?;
+        }
+    }
+
+    async fn stream_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<Rows> {
+        let given: Vec<DataType> = parameters.iter().map(given_type).collect();
+        let mut attempts = self.attempts();
+        loop {
+            let (bound, at) = self.bind(parsed, &given)?;
+            match self.stream_bound(&bound, None, parameters).await {
+                Err(error) if self.should_bind_again(&error, at, attempts) => attempts -= 1,
+                other => return other,
+            }
+        }
+    }
+
+    async fn stream_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<Rows> {
+        let started = self.now_ns();
+        match &bound.statement {
+            Statement::Query(plan) if point.is_none() => {
+                let parameters = cast_parameters(bound, parameters)?.into_owned();
+                self.cancel.store(false, Ordering::Relaxed);
+                let running = self.begin_stream(plan, parameters).await?;
+                Ok(Rows::running(&self.db, plan.fields(), running, started))
+            }
+            _ => {
+                let mut result = self.run_bound(bound, point, parameters).await?;
+                result.statistics.elapsed_us = (self.now_ns() - started) / 1_000;
+                Ok(Rows::ready(&self.db, result))
+            }
+        }
+    }
+
+    async fn begin_stream(&mut self, plan: &Plan, parameters: Vec<Value>) -> Result<Running> {
+        let settings = OwnSettings {
+            parameters,
+            statistics: Statistics::default(),
+            memory: Memory::new(self.memory_limit),
+            now_us: self.db.0.host.clock.wall_us(),
+            threads: self.threads,
+        };
+        let cancel = &self.cancel;
+        let cancelled = || cancel.load(Ordering::Relaxed);
+        let (operator, transaction) = match &self.transaction {
+            None => {
+                let transaction = self.db.0.store.begin()?;
+                (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
+            }
+            Some(open) if !open.has_writes() => {
+                let transaction = open.reader();
+                (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
+            }
+            Some(open) => (build_collected(plan, &settings.context(open, &cancelled))?, open.reader()),
+        };
+        Ok(Running { operator, settings, transaction })
+    }
+}
