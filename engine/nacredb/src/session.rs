@@ -19,9 +19,9 @@ use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Memory, Statistics, Threads};
-use nacre_sql::{Bound, Parsed, Plan, SessionOption, Statement};
+use nacre_sql::{Bound, Parsed, SessionOption, Statement};
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Timestamp, Value};
+use nacre_types::{DataType, Error, ErrorKind, Result, Timestamp, Value};
 use parameters::{cast_parameters, given_type, named_parameters};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,8 +167,13 @@ impl Session {
                 self.set_memory_limit(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)));
                 Ok(QueryResult::new(ResultKind::Control))
             }
-            Statement::CreateTableAs { schema, if_not_exists, source } => {
-                self.create_table_as(schema, *if_not_exists, source, &parameters).await
+            statement @ Statement::CreateTableAs { .. } => {
+                if self.transaction.is_some() {
+                    return Err(Error::unsupported("CREATE TABLE AS inside a transaction"));
+                }
+                let made = self.run_in_transaction(Work { statement, point: None }, &parameters).await;
+                self.db.catalog_changed();
+                made
             }
             Statement::CreateTable { .. }
             | Statement::CreateView { .. }
@@ -188,35 +193,6 @@ impl Session {
             }
             statement => self.run_in_transaction(Work { statement, point }, &parameters).await,
         }
-    }
-
-    /// Makes the table, then fills it; it goes again when that fails. Others may see it empty meanwhile.
-    async fn create_table_as(
-        &mut self,
-        schema: &TableSchema,
-        if_not_exists: bool,
-        source: &Plan,
-        parameters: &[Value],
-    ) -> Result<QueryResult> {
-        if self.transaction.is_some() {
-            return Err(Error::unsupported("CREATE TABLE AS inside a transaction"));
-        }
-        self.db.0.host.store.prepare().await?;
-        let store = self.db.0.store.clone();
-        let table = match store.create_table(schema.clone()) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists && if_not_exists => {
-                return Ok(QueryResult::new(ResultKind::Ddl));
-            }
-            other => other?,
-        };
-        self.db.catalog_changed();
-        let statement = Statement::Insert { table: table.schema().clone(), source: source.clone() };
-        let filled = self.run_in_transaction(Work { statement: &statement, point: None }, parameters).await;
-        if filled.is_err() {
-            store.drop_table(&table)?;
-            self.db.catalog_changed();
-        }
-        filled
     }
 
     async fn run_in_transaction(&mut self, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {

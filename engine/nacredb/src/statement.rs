@@ -43,7 +43,7 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Change, Delete, Insert, Lock, Profile, Returning, Update, Upsert};
+    use Statement::{Change, CreateTableAs, Delete, Insert, Lock, Profile, Returning, Update, Upsert};
     match statement {
         Profile(inner) => writes(inner),
         Insert { .. }
@@ -51,6 +51,7 @@ pub(crate) fn writes(statement: &Statement) -> bool {
         | Update { .. }
         | Delete { .. }
         | Change { .. }
+        | CreateTableAs { .. }
         | Returning { .. }
         | Lock { .. } => true,
         _ => false,
@@ -100,6 +101,9 @@ pub(crate) fn run(
         | Statement::Update { .. }
         | Statement::Delete { .. }
         | Statement::Change { .. } => write::run(transaction, statement, settings, None).map(written),
+        Statement::CreateTableAs { schema, if_not_exists, source } => {
+            write::create_table_as(transaction, schema, *if_not_exists, source, settings)
+        }
         Statement::Returning { statement, exprs, fields } => {
             let mut rows = Vec::new();
             let rows_affected = write::run(transaction, statement, settings, Some(&mut rows))?;

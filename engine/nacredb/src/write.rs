@@ -1,5 +1,6 @@
 //! Statements that write rows: what they read is collected before the first write.
 
+use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
 use crate::statement::{Settings, collect, locate};
 use crate::upsert;
@@ -7,7 +8,7 @@ use nacre_column::{Batch, Values, Vector};
 use nacre_exec::{Context, Given, Held, Step, build, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement};
 use nacre_table::{OnDuplicate, RowLocator, Table, Transaction};
-use nacre_types::{DataType, Error, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
 use std::sync::Arc;
 
 /// Rows of one statement that are moved out of segments in one commit, about.
@@ -120,6 +121,35 @@ fn insert(
         *returned = batches;
     }
     Ok(affected)
+}
+
+/// The table and its rows, in one commit of the store: the transaction only reads.
+pub(crate) fn create_table_as(
+    transaction: &Transaction,
+    schema: &TableSchema,
+    if_not_exists: bool,
+    source: &Plan,
+    settings: &Settings<'_>,
+) -> Result<QueryResult> {
+    let is_there = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
+    let mut load = match transaction.store().bulk_create(schema.clone()) {
+        Err(error) if is_there(&error) => return Ok(QueryResult::new(ResultKind::Ddl)),
+        load => load?,
+    };
+    let context = Session::context(transaction, settings);
+    let mut operator = build(source, &context)?;
+    loop {
+        match operator.next(&context)? {
+            Step::Batch(batch) => load.append(&in_table_types(&batch.compact(), schema))?,
+            Step::Done => break,
+            _ => return Err(Error::unsupported("waiting for remote bytes")),
+        }
+    }
+    drop(operator);
+    match load.finish() {
+        Err(error) if is_there(&error) => Ok(QueryResult::new(ResultKind::Ddl)),
+        rows => rows.map(crate::statement::written),
+    }
 }
 
 /// Vectors under the table's own column types: a text column's limit, say, is not part of an expression's type.

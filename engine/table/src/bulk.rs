@@ -3,6 +3,8 @@
 //! Keys that exist already are found in two phases (seed: Doris): first against what is visible,
 //! without any lock; then, under the commit lock, only if the table changed meanwhile.
 
+mod create;
+
 use crate::gather::{Pick, gather};
 use crate::index::load;
 use crate::partition::Partition;
@@ -43,6 +45,8 @@ pub struct BulkLoad {
     /// Rows that go through a transaction: what a row takes the place of, or is skipped for, may be any row where there
     /// are several unique keys, so they go one after the other.
     one_by_one: Option<Vec<Batch>>,
+    /// The table is made together with its rows.
+    creates: bool,
     done: bool,
 }
 
@@ -78,6 +82,7 @@ impl Store {
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
             one_by_one: (on_duplicate != OnDuplicate::Error && table.has_unique_index()).then(Vec::new),
+            creates: false,
             done: false,
         }
     }
@@ -232,11 +237,14 @@ impl BulkLoad {
                 self.write_pending(partition)?;
             }
         }
-        if self.files.is_empty() {
+        if self.files.is_empty() && !self.creates {
             return Ok(0);
         }
         self.resolve_inside()?;
         load::check_inside(&self.table, &self.states())?;
+        if self.creates {
+            return self.publish_created();
+        }
         let seen = self.table.changed();
         // First phase, without a lock.
         let replaced = self.resolve_outside()?;

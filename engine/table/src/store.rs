@@ -70,6 +70,25 @@ pub(crate) struct CatalogState {
     pub views: BTreeMap<String, Arc<ViewSchema>>,
 }
 
+impl CatalogState {
+    /// Refuses a table whose name is taken.
+    pub fn check_name(&self, schema: &TableSchema) -> Result<()> {
+        let name = schema.name.to_ascii_lowercase();
+        if self.by_name.contains_key(&name) || self.views.contains_key(&name) {
+            return Err(Error::already_exists(format!("table {}", schema.name)).with_sqlstate("42P07"));
+        }
+        Ok(())
+    }
+
+    /// Enters a new table.
+    pub fn add(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.check_name(table.schema())?;
+        self.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
+        self.by_id.insert(table.id(), table.clone());
+        Ok(())
+    }
+}
+
 /// House-keeping that goes on from step to step.
 #[derive(Default)]
 pub(crate) struct Maintenance {
@@ -282,7 +301,16 @@ impl Store {
 
     /// Makes a table. The schema's id is replaced by a new one, and a shard key without a number of partitions
     /// gets the one of the options.
-    pub fn create_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
+    pub fn create_table(&self, schema: TableSchema) -> Result<Arc<Table>> {
+        let table = self.new_table(schema)?;
+        let mut payload = record::begin(0);
+        record::create_table(&mut payload, table.schema())?;
+        self.commit_ddl(payload, |catalog, _| catalog.add(&table))?;
+        Ok(table)
+    }
+
+    /// A table that nobody knows yet.
+    pub(crate) fn new_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
         self.check_open()?;
         schema.check_shard_key()?;
         schema.check_indexes()?;
@@ -293,19 +321,11 @@ impl Store {
         }
         let id = self.next_table.fetch_add(1, Ordering::Relaxed);
         schema.id = TableId::try_from(id).map_err(|_| Error::limit("too many tables"))?;
-        let name = schema.name.to_ascii_lowercase();
-        let mut payload = record::begin(0);
-        record::create_table(&mut payload, &schema)?;
-        let table = Arc::new(Table::new(schema));
-        self.commit_ddl(payload, |catalog, _| {
-            if catalog.by_name.contains_key(&name) || catalog.views.contains_key(&name) {
-                return Err(Error::already_exists(format!("table {}", table.schema().name)).with_sqlstate("42P07"));
-            }
-            catalog.by_name.insert(name.clone(), table.clone());
-            catalog.by_id.insert(table.id(), table.clone());
-            Ok(())
-        })?;
-        Ok(table)
+        Ok(Arc::new(Table::new(schema)))
+    }
+
+    pub(crate) fn read_catalog<T>(&self, look: impl FnOnce(&CatalogState) -> T) -> T {
+        look(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Drops a table with all it holds. Transactions that still read it go on; writes to it fail.
