@@ -59,10 +59,17 @@ pub struct SqlArgs {
 pub enum OutputFormat {
     /// For people
     Table,
+    /// For people: a block of lines for each row
+    Line,
     /// With a header line
     Csv,
+    /// Tab-separated, with a header line
+    Tsv,
     /// One array of objects
     Json,
+    /// One object a line
+    #[value(alias = "jsonl")]
+    Ndjson,
     /// Arrow IPC stream
     Arrow,
 }

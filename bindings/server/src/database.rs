@@ -1,8 +1,9 @@
 //! From a URL to an open database.
 
 use crate::failure::{Failure, Outcome};
+use arrow_array::RecordBatch;
 use nacre_native::block_on;
-use nacredb::{Database, Error, Options, QueryResult, Session, Value};
+use nacredb::{Batch, Database, Error, Options, QueryResult, Rows, Session, Value};
 
 /// What to do when there is no database at a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,37 @@ pub fn close<T>(database: &Database, outcome: Outcome<T>) -> Outcome<T> {
 /// Runs statements; an error carries its text, for the caret.
 pub fn execute(session: &mut Session, sql: &str, parameters: &[Value]) -> Outcome<QueryResult> {
     block_on(session.execute(sql, parameters)).map_err(|error| Failure::in_sql(error, sql))
+}
+
+/// The rows of the last of some statements, as they come. An error carries the text, for the caret.
+pub struct Stream {
+    rows: Rows,
+    sql: String,
+}
+
+impl Stream {
+    /// Runs statements and begins to answer the last one.
+    pub fn open(session: &mut Session, sql: &str, parameters: &[Value]) -> Outcome<Stream> {
+        match block_on(session.stream(sql, parameters)) {
+            Ok(rows) => Ok(Stream { rows, sql: sql.to_owned() }),
+            Err(error) => Err(Failure::in_sql(error, sql)),
+        }
+    }
+
+    /// What is known beside the rows.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The next rows; none at the end.
+    pub fn next(&mut self) -> Outcome<Option<Batch>> {
+        block_on(self.rows.next()).map_err(|error| Failure::in_sql(error, &self.sql))
+    }
+
+    /// So many of the next rows, about; none at the end.
+    pub fn next_record_batch(&mut self, rows: usize) -> Outcome<Option<RecordBatch>> {
+        block_on(self.rows.next_record_batch(rows)).map_err(|error| Failure::in_sql(error, &self.sql))
+    }
 }
 
 /// A name as it is written in SQL.

@@ -1,13 +1,17 @@
-//! `nacre sql`: statements in, the last result out.
+//! `nacre sql`: statements in, the last result out, row by row as it is computed.
 
 use crate::args::{OutputFormat, SqlArgs};
-use crate::database::{self, Missing};
+use crate::database::{self, Missing, Stream};
 use crate::failure::{Failure, Outcome};
-use crate::output::table::{Layout, Table};
-use crate::output::{Delimited, Json, JsonShape, write_rows};
+use crate::output::table::Layout;
+use crate::output::{Delimited, Drawing, Json, JsonShape, RowFormat, Shape, write_rows};
 use crate::{parameter, terminal};
-use nacredb::{Database, Error, QueryResult, ResultKind, Value};
+use arrow_ipc::writer::StreamWriter;
+use nacredb::{Database, Error, ResultKind, Rows, Value};
 use std::io::{Read, Write};
+
+/// Rows of a batch of Arrow, about: whoever reads them waits for one.
+const ARROW_ROWS: usize = 8 << 10;
 
 /// Runs the command.
 pub fn run(args: &SqlArgs, out: &mut dyn Write) -> Outcome {
@@ -22,19 +26,15 @@ pub fn run(args: &SqlArgs, out: &mut dyn Write) -> Outcome {
 fn run_all(database: &Database, args: &SqlArgs, out: &mut dyn Write) -> Outcome {
     let mut session = database.session();
     let parameters: Vec<Value> = args.parameters.iter().map(|p| parameter::parse(p)).collect();
-    let mut last = None;
-    for (at, sql) in args.sql.iter().enumerate() {
-        let text = match sql.as_str() {
-            "-" => read_stdin()?,
-            _ => sql.clone(),
-        };
-        let given: &[Value] = if at + 1 == args.sql.len() { &parameters } else { &[] };
-        last = Some(database::execute(&mut session, &text, given)?);
+    let Some((last, before)) = args.sql.split_last() else { return Ok(()) };
+    for sql in before {
+        database::execute(&mut session, &text_of(sql)?, &[])?;
     }
-    match last {
-        Some(result) => print(&result, args.format, out),
-        None => Ok(()),
-    }
+    print(&mut Stream::open(&mut session, &text_of(last)?, &parameters)?, args.format, out)
+}
+
+fn text_of(sql: &str) -> Outcome<String> {
+    if sql == "-" { read_stdin() } else { Ok(sql.to_owned()) }
 }
 
 fn read_stdin() -> Outcome<String> {
@@ -43,30 +43,61 @@ fn read_stdin() -> Outcome<String> {
     Ok(String::from_utf8(bytes).map_err(|_| Error::syntax("standard input is not UTF-8 text"))?)
 }
 
-fn print(result: &QueryResult, format: OutputFormat, out: &mut dyn Write) -> Outcome {
-    let has_rows = !result.columns.is_empty();
-    let mut rows = |format: &mut dyn crate::output::RowFormat| -> Outcome {
-        Ok(write_rows(out, format, &result.columns, &result.batches)??)
-    };
+/// Prints rows as they come; what has come is printed when an error ends them.
+fn print(stream: &mut Stream, format: OutputFormat, out: &mut dyn Write) -> Outcome {
+    let columns = stream.rows().columns().to_vec();
+    if columns.is_empty() {
+        return match format {
+            OutputFormat::Table | OutputFormat::Line => Ok(writeln!(out, "{}", outcome_of(stream.rows()))?),
+            // Programs read rows; there are none.
+            _ => Ok(()),
+        };
+    }
+    let mut rows = |format: &mut dyn RowFormat| write_rows(out, format, &columns, &mut || stream.next()).map(|_| ());
     match format {
-        OutputFormat::Csv if has_rows => rows(&mut Delimited::csv()),
-        OutputFormat::Json if has_rows => rows(&mut Json::new(JsonShape::Array)),
-        OutputFormat::Arrow if has_rows => Ok(out.write_all(&result.to_arrow_ipc()?)?),
-        OutputFormat::Table if has_rows => {
-            let table = Table::of_result(&result.columns, &result.batches, usize::MAX);
-            out.write_all(table.draw(Layout::of_stdout()).as_bytes())?;
-            Ok(writeln!(out, "({})", terminal::rows(table.len() as u64))?)
-        }
-        OutputFormat::Table => Ok(writeln!(out, "{}", outcome_of(result))?),
-        // Programs read rows; there are none.
-        _ => Ok(()),
+        OutputFormat::Csv => rows(&mut Delimited::csv()),
+        OutputFormat::Tsv => rows(&mut Delimited::tsv()),
+        OutputFormat::Json => rows(&mut Json::new(JsonShape::Array)),
+        OutputFormat::Ndjson => rows(&mut Json::new(JsonShape::Lines)),
+        OutputFormat::Arrow => print_arrow(stream, out),
+        OutputFormat::Table => draw(stream, Shape::Table, out),
+        OutputFormat::Line => draw(stream, Shape::Blocks, out),
     }
 }
 
+fn draw(stream: &mut Stream, shape: Shape, out: &mut dyn Write) -> Outcome {
+    let mut drawing = Drawing::new(stream.rows().columns(), shape, Layout::of_stdout());
+    let outcome = loop {
+        match stream.next() {
+            Ok(Some(batch)) => drawing.add(&batch, usize::MAX, out)?,
+            Ok(None) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
+    };
+    if outcome.is_ok() || drawing.rows() > 0 {
+        drawing.finish(out)?;
+    }
+    outcome?;
+    Ok(writeln!(out, "({})", terminal::rows(drawing.rows()))?)
+}
+
+fn print_arrow(stream: &mut Stream, out: &mut dyn Write) -> Outcome {
+    let failed = |e: arrow_schema::ArrowError| match e {
+        arrow_schema::ArrowError::IoError(_, error) => Failure::from(error),
+        other => Error::io(format!("writing Arrow: {other}")).into(),
+    };
+    let mut writer = StreamWriter::try_new(out, &stream.rows().arrow_schema()).map_err(failed)?;
+    while let Some(batch) = stream.next_record_batch(ARROW_ROWS)? {
+        writer.write(&batch).map_err(failed)?;
+        writer.flush().map_err(failed)?;
+    }
+    writer.finish().map_err(failed)
+}
+
 /// What a statement without rows did.
-pub fn outcome_of(result: &QueryResult) -> String {
-    match result.rows_affected {
-        0 if result.kind != ResultKind::Write => "ok".into(),
+pub fn outcome_of(rows: &Rows) -> String {
+    match rows.rows_affected() {
+        0 if rows.kind() != ResultKind::Write => "ok".into(),
         count => format!("{} affected", terminal::rows(count)),
     }
 }

@@ -73,6 +73,11 @@ fn exit_codes_and_formats() {
     );
     assert_eq!(folder.csv("memory://", "select 1 as one, null as b"), "one,b\n1,\n");
     assert_eq!(folder.ok(&["sql", "memory://", "select ? as x", "--param", "7", "--format", "json"]), "[{\"x\":7}]\n");
+    let as_ = |format| folder.ok(&["sql", "memory://", "select 1 as a, 'x' as b", "--format", format]);
+    assert_eq!(as_("tsv"), "a\tb\n1\tx\n");
+    assert_eq!(as_("ndjson"), "{\"a\":1,\"b\":\"x\"}\n");
+    assert_eq!(as_("jsonl"), as_("ndjson"));
+    assert_eq!(as_("line"), "─ row 1 ────────────\n a │ 1\n b │ x\n(1 row)\n");
     assert_eq!(
         folder.ok(&["sql", "d", "create table t (a int)", "insert into t values (1), (2)"]),
         "2 rows affected\n"
@@ -86,6 +91,45 @@ fn exit_codes_and_formats() {
     assert_eq!(folder.nacre(&["nonsense"]).0, 2);
     assert_eq!(folder.nacre(&["tpch", "d", "--scale", "-1"]).0, 2);
     assert_eq!(folder.nacre(&["--help"]).0, 0);
+}
+
+#[test]
+fn rows_come_before_the_query_ends() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new();
+    folder.ok(&["tpch", "d", "--scale", "0.01"]);
+    let sql = "select l_orderkey, case when l_orderkey > 50000 then cast(l_orderkey as tinyint) end as x from lineitem";
+    // What came before an error was printed.
+    for format in ["csv", "ndjson", "json", "table", "line"] {
+        let (code, out, error) = folder.nacre(&["sql", "d", sql, "--format", format]);
+        assert_eq!(code, 1);
+        assert!(out.lines().count() > 10_000 || out.len() > 500_000, "{format}: {} bytes", out.len());
+        assert!(error.starts_with("error[type]: TINYINT out of range"), "{error}");
+    }
+    // Whoever has seen enough does not wait for the rest, which here would be an error.
+    for format in ["csv", "table", "arrow"] {
+        let mut command = folder.command(&["sql", "d", sql, "--format", format]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        assert!(!reader.fill_buf().unwrap().is_empty());
+        drop(reader);
+        let (code, _, error) = told(&child.wait_with_output().unwrap());
+        assert_eq!((code, error.as_str()), (0, ""), "{format}");
+    }
+    // The memory limit is for what has to be held.
+    let small = |arguments: &[&str]| {
+        folder.nacre(
+            &[&["sql", "d", "set memory_limit = '200KB'", "select * from lineitem", "--format"], arguments].concat(),
+        )
+    };
+    for format in ["csv", "tsv", "ndjson"] {
+        let (code, out, error) = small(&[format]);
+        assert_eq!((code, error.as_str()), (0, ""));
+        assert_eq!(out.lines().count(), 60_175 + usize::from(format != "ndjson"));
+    }
+    let failing = folder.nacre(&["export", "d", sql, "t.csv"]);
+    assert_eq!(failing.0, 1);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
 
 #[test]

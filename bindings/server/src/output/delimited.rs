@@ -102,6 +102,7 @@ mod tests {
     use super::super::tests::{sample, written};
     use super::super::write_rows;
     use super::*;
+    use crate::failure::Failure;
 
     #[test]
     fn csv_quotes_what_needs_it() {
@@ -134,8 +135,9 @@ mod tests {
     #[test]
     fn tbl_refuses_what_it_cannot_write() {
         let (columns, batches) = sample();
-        let mut out = Vec::new();
-        let error = write_rows(&mut out, &mut Delimited::tbl(), &columns, &batches).unwrap().unwrap_err();
+        let (mut out, mut batches) = (Vec::new(), batches.into_iter());
+        let refused = write_rows(&mut out, &mut Delimited::tbl(), &columns, &mut || Ok(batches.next())).unwrap_err();
+        let Failure::Error { error, .. } = refused else { panic!("{refused:?}") };
         assert_eq!(error.kind(), nacredb::ErrorKind::Unsupported);
     }
 }

@@ -2,12 +2,15 @@
 //! without copying it; formats differ only in how they write cells and rows.
 
 mod delimited;
+mod drawing;
 mod json;
 pub mod table;
 
 pub use delimited::Delimited;
+pub use drawing::{Drawing, Shape};
 pub use json::{Json, JsonShape};
 
+use crate::failure::Outcome;
 use nacredb::{Batch, Field, Form, Result, Value, Values, Vector};
 use std::io;
 
@@ -67,37 +70,37 @@ pub trait RowFormat {
     fn end(&mut self, out: &mut String) -> Result<()>;
 }
 
-/// Writes batches in a row format. The outer error is the writer's, the inner the format's.
+/// Writes rows in a row format as they come: what has come is flushed before the next is asked for. Answers how many
+/// they were.
 pub fn write_rows(
     out: &mut dyn io::Write,
     format: &mut dyn RowFormat,
     columns: &[Field],
-    batches: &[Batch],
-) -> io::Result<Result<()>> {
+    next: &mut dyn FnMut() -> Outcome<Option<Batch>>,
+) -> Outcome<u64> {
     const CHUNK: usize = 64 << 10;
     let mut text = String::with_capacity(CHUNK + (4 << 10));
-    if let Err(error) = format.begin(&mut text, columns) {
-        return Ok(Err(error));
-    }
-    for batch in batches {
+    let mut rows = 0;
+    format.begin(&mut text, columns)?;
+    while let Some(batch) = next()? {
         let selected = batch.selection.as_deref();
         for at in 0..batch.selected() {
             let row = selected.map_or(at, |s| s[at] as usize);
-            if let Err(error) = format.row(&mut text, columns, batch, row) {
-                return Ok(Err(error));
-            }
+            format.row(&mut text, columns, &batch, row)?;
             if text.len() >= CHUNK {
                 out.write_all(text.as_bytes())?;
                 text.clear();
             }
         }
+        rows += batch.selected() as u64;
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        text.clear();
     }
-    if let Err(error) = format.end(&mut text) {
-        return Ok(Err(error));
-    }
+    format.end(&mut text)?;
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    Ok(Ok(()))
+    Ok(rows)
 }
 
 #[cfg(test)]
@@ -127,8 +130,8 @@ pub mod tests {
     /// What a format writes for the sample.
     pub fn written(format: &mut dyn RowFormat) -> String {
         let (columns, batches) = sample();
-        let mut out = Vec::new();
-        write_rows(&mut out, format, &columns, &batches).unwrap().unwrap();
+        let (mut out, mut batches) = (Vec::new(), batches.into_iter());
+        assert_eq!(write_rows(&mut out, format, &columns, &mut || Ok(batches.next())).unwrap(), 2);
         String::from_utf8(out).unwrap()
     }
 }

@@ -58,29 +58,29 @@ impl Table {
         self.rows.push(row.iter().map(|text| Content::Text(clean(text))).collect());
     }
 
-    /// The first rows of a result.
-    pub fn of_result(columns: &[Field], batches: &[Batch], limit: usize) -> Table {
+    /// An empty one for a result.
+    pub fn of_columns(columns: &[Field]) -> Table {
         let headings: Vec<(&str, bool)> = columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
-        let mut table = Table::new(&headings);
-        let mut text = String::new();
-        for batch in batches {
-            for at in 0..batch.selected() {
-                if table.rows.len() == limit {
-                    return table;
+        Table::new(&headings)
+    }
+
+    /// Appends the first rows of a batch, at most so many; answers how many bytes of text they are.
+    pub fn push_batch(&mut self, batch: &Batch, at_most: usize) -> usize {
+        let (mut text, mut bytes) = (String::new(), 0);
+        for at in 0..batch.selected().min(at_most) {
+            let row = batch.selection.as_ref().map_or(at, |s| s[at] as usize);
+            let cells = batch.columns.iter().map(|vector| match Cell::of(vector, row) {
+                Cell::Null => Content::Null,
+                cell => {
+                    text.clear();
+                    cell.push_text(&mut text);
+                    bytes += text.len();
+                    Content::Text(clean(&text))
                 }
-                let row = batch.selection.as_ref().map_or(at, |s| s[at] as usize);
-                let cells = batch.columns.iter().map(|vector| match Cell::of(vector, row) {
-                    Cell::Null => Content::Null,
-                    cell => {
-                        text.clear();
-                        cell.push_text(&mut text);
-                        Content::Text(clean(&text))
-                    }
-                });
-                table.rows.push(cells.collect());
-            }
+            });
+            self.rows.push(cells.collect());
         }
-        table
+        bytes
     }
 
     /// Number of rows.
@@ -88,21 +88,36 @@ impl Table {
         self.rows.len()
     }
 
+    /// Forgets the rows.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+
     /// Draws with headings above the columns.
     pub fn draw(&self, layout: Layout) -> String {
-        let widths = self.widths(layout.width);
+        let widths = fitted(self.widths(Vec::new()), layout.width);
+        self.draw_headings(&widths, layout) + &self.draw_rows(&widths, layout)
+    }
+
+    /// The headings and the rule below them.
+    pub fn draw_headings(&self, widths: &[usize], layout: Layout) -> String {
         let bold = Style::new().bold().force_styling(layout.colors);
-        let dim = Style::new().dim().italic().force_styling(layout.colors);
         let mut out = String::new();
-        let columns = || widths.iter().copied().zip(self.right.iter().copied());
-        let headings = self.headings.iter().zip(columns());
+        let headings = self.headings.iter().zip(self.columns(widths));
         line(&mut out, &mut headings.map(|(name, (w, r))| (fit(name, w), w, r, Some(&bold))));
         let rule: Vec<String> = widths.iter().map(|w| "─".repeat(w + 2)).collect();
         let rule = rule.join("┼");
         out.extend(rule.chars().take(rule.chars().count().saturating_sub(1)));
         out.push('\n');
+        out
+    }
+
+    /// The rows, without headings.
+    pub fn draw_rows(&self, widths: &[usize], layout: Layout) -> String {
+        let dim = Style::new().dim().italic().force_styling(layout.colors);
+        let mut out = String::new();
         for row in &self.rows {
-            let cells = row.iter().zip(columns()).map(|(cell, (w, r))| match cell {
+            let cells = row.iter().zip(self.columns(widths)).map(|(cell, (w, r))| match cell {
                 Content::Null => (fit(NULL, w), w, r, Some(&dim)),
                 Content::Text(text) => (fit(text, w), w, r, None),
             });
@@ -111,15 +126,19 @@ impl Table {
         out
     }
 
-    /// Draws each row as a block of `name │ value` lines.
-    pub fn draw_expanded(&self, layout: Layout) -> String {
+    fn columns<'a>(&'a self, widths: &'a [usize]) -> impl Iterator<Item = (usize, bool)> + 'a {
+        widths.iter().copied().zip(self.right.iter().copied())
+    }
+
+    /// Draws each row as a block of `name │ value` lines. The first is row number `from`.
+    pub fn draw_expanded(&self, from: u64, layout: Layout) -> String {
         let bold = Style::new().bold().force_styling(layout.colors);
         let dim = Style::new().dim().italic().force_styling(layout.colors);
         let names = self.headings.iter().map(|name| name.width()).max().unwrap_or(0);
         let room = layout.width.map_or(usize::MAX, |w| w.saturating_sub(names + 4).max(NARROW));
         let mut out = String::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            out.push_str(&format!("─ row {} {}\n", at + 1, "─".repeat(names.max(12))));
+        for (number, row) in (from..).zip(&self.rows) {
+            out.push_str(&format!("─ row {number} {}\n", "─".repeat(names.max(12))));
             for (name, cell) in self.headings.iter().zip(row) {
                 let pad = " ".repeat(names - name.width());
                 let value = match cell {
@@ -133,8 +152,12 @@ impl Table {
         out
     }
 
-    fn widths(&self, screen: Option<usize>) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.headings.iter().map(|name| name.width()).collect();
+    /// What each column needs for its heading and its rows, if it needs more than it had.
+    pub fn widths(&self, mut widths: Vec<usize>) -> Vec<usize> {
+        widths.resize(self.headings.len(), 0);
+        for (width, name) in widths.iter_mut().zip(&self.headings) {
+            *width = (*width).max(name.width());
+        }
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(match cell {
@@ -143,23 +166,28 @@ impl Table {
                 });
             }
         }
-        let Some(screen) = screen else { return widths };
-        let frame = 1 + 3 * widths.len().saturating_sub(1);
-        let room = screen.saturating_sub(frame);
-        // Lowers the ceiling of the widest columns until everything fits.
-        while widths.iter().sum::<usize>() > room {
-            let widest = widths.iter().copied().max().unwrap_or(0);
-            if widest <= NARROW {
-                break;
-            }
-            let count = widths.iter().filter(|w| **w == widest).count();
-            let next = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0).max(NARROW);
-            let excess = widths.iter().sum::<usize>() - room;
-            let step = (widest - next).min(excess.div_ceil(count)).max(1);
-            widths.iter_mut().filter(|w| **w == widest).for_each(|w| *w -= step);
-        }
         widths
     }
+}
+
+/// What the columns get of what they need, on a screen of this width.
+pub fn fitted(mut widths: Vec<usize>, screen: Option<usize>) -> Vec<usize> {
+    let Some(screen) = screen else { return widths };
+    let frame = 1 + 3 * widths.len().saturating_sub(1);
+    let room = screen.saturating_sub(frame);
+    // Lowers the ceiling of the widest columns until everything fits.
+    while widths.iter().sum::<usize>() > room {
+        let widest = widths.iter().copied().max().unwrap_or(0);
+        if widest <= NARROW {
+            break;
+        }
+        let count = widths.iter().filter(|w| **w == widest).count();
+        let next = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0).max(NARROW);
+        let excess = widths.iter().sum::<usize>() - room;
+        let step = (widest - next).min(excess.div_ceil(count)).max(1);
+        widths.iter_mut().filter(|w| **w == widest).for_each(|w| *w -= step);
+    }
+    widths
 }
 
 /// Appends one line of cells: text, width, whether it stands at the right, style.
@@ -244,11 +272,14 @@ mod tests {
     #[test]
     fn results_and_limits() {
         let (columns, batches) = sample();
-        let table = Table::of_result(&columns, &batches, 1);
+        let mut table = Table::of_columns(&columns);
+        table.push_batch(&batches[0], 1);
         assert_eq!(table.len(), 1);
-        let table = Table::of_result(&columns, &batches, 10);
+        table.clear();
+        table.push_batch(&batches[0], 10);
         assert_eq!(table.len(), 2);
-        let expanded = table.draw_expanded(PLAIN);
+        let expanded = table.draw_expanded(8, PLAIN);
+        assert!(expanded.contains("─ row 8 ") && expanded.contains("─ row 9 "), "{expanded}");
         assert!(expanded.contains(" price │ -12.30\n"), "{expanded}");
         assert!(expanded.contains(" price │ NULL\n"), "{expanded}");
     }

@@ -5,18 +5,19 @@ mod commands;
 mod complete;
 
 use crate::args::ShellArgs;
-use crate::database::{self, Missing};
+use crate::database::{self, Missing, Stream};
 use crate::failure::{Failure, Outcome};
-use crate::output::table::{Layout, Table};
+use crate::output::table::Layout;
+use crate::output::{Drawing, Shape};
 use crate::{scan, sql, terminal};
 use complete::{Names, ShellHelper};
-use nacredb::{Database, QueryResult, ResultKind, Session};
+use nacredb::{Database, ResultKind, Session};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the user can change while the shell runs.
 struct Settings {
@@ -145,15 +146,18 @@ impl Shell<'_> {
 
     /// Runs a statement and shows its result or its error; false when it failed.
     fn statement(&mut self, sql: &str) -> Outcome<bool> {
-        let started = Instant::now();
-        match database::execute(&mut self.session, sql, &[]) {
-            Ok(result) => {
-                self.show(&result, started.elapsed())?;
-                if self.interactive && result.kind == ResultKind::Ddl {
+        let kind = Stream::open(&mut self.session, sql, &[]).and_then(|mut stream| {
+            self.show(&mut stream)?;
+            Ok(stream.rows().kind())
+        });
+        match kind {
+            Ok(kind) => {
+                if self.interactive && kind == ResultKind::Ddl {
                     self.names.refresh(&mut self.session);
                 }
                 Ok(true)
             }
+            Err(Failure::BrokenPipe) => Err(Failure::BrokenPipe),
             Err(failure) => {
                 self.out.flush()?;
                 failure.report();
@@ -163,23 +167,48 @@ impl Shell<'_> {
         }
     }
 
-    fn show(&mut self, result: &QueryResult, elapsed: Duration) -> Outcome {
-        let time = if self.settings.timing { format!(", {}", terminal::duration(elapsed)) } else { String::new() };
-        if result.columns.is_empty() {
-            return Ok(writeln!(self.out, "{}{time}", sql::outcome_of(result))?);
+    /// Draws rows as they come, as many as may be shown; the others are not computed.
+    fn show(&mut self, stream: &mut Stream) -> Outcome {
+        if stream.rows().columns().is_empty() {
+            return Ok(writeln!(self.out, "{}{}", sql::outcome_of(stream.rows()), self.time(stream))?);
         }
-        let table = Table::of_result(&result.columns, &result.batches, self.settings.rows);
-        let layout = Layout::of_stdout();
-        let drawn = if self.settings.expanded { table.draw_expanded(layout) } else { table.draw(layout) };
-        self.out.write_all(drawn.as_bytes())?;
-        let all = result.rows();
-        let shown = match table.len() {
-            shown if shown < all => {
-                format!(", the first {} shown (\\rows changes that)", terminal::grouped(shown as u64))
+        let shape = if self.settings.expanded { Shape::Blocks } else { Shape::Table };
+        let mut drawing = Drawing::new(stream.rows().columns(), shape, Layout::of_stdout());
+        let more = loop {
+            let left = self.settings.rows - drawing.rows() as usize;
+            match stream.next() {
+                Ok(Some(_)) if left == 0 => break true,
+                Ok(Some(batch)) => {
+                    drawing.add(&batch, left, self.out)?;
+                    if batch.rows > left {
+                        break true;
+                    }
+                }
+                Ok(None) => break false,
+                Err(failure) => {
+                    if drawing.rows() > 0 {
+                        drawing.finish(self.out)?;
+                    }
+                    return Err(failure);
+                }
             }
-            _ => String::new(),
         };
-        Ok(writeln!(self.out, "({}{shown}{time})", terminal::rows(all as u64))?)
+        drawing.finish(self.out)?;
+        let rows = terminal::rows(drawing.rows());
+        let time = self.time(stream);
+        match more {
+            true => Ok(writeln!(self.out, "(the first {rows}, there are more: \\rows N shows N{time})")?),
+            false => Ok(writeln!(self.out, "({rows}{time})")?),
+        }
+    }
+
+    /// How long the engine has worked, when that is wanted.
+    fn time(&self, stream: &Stream) -> String {
+        if !self.settings.timing {
+            return String::new();
+        }
+        let elapsed = Duration::from_micros(stream.rows().statistics().elapsed_us);
+        format!(", {}", terminal::duration(elapsed))
     }
 }
 
