@@ -20,6 +20,9 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Rows of a segment at most; between 1 and 1,048,576.
     pub segment_rows: usize,
+    /// Segments that a key would be in the range of, on average, from which on an index gets hash tables over all its
+    /// segments.
+    pub hash_from: f64,
     /// Bytes of a table's rowstore above which it is flushed into segments.
     pub flush_bytes: usize,
     /// Bytes of log after which a snapshot is written.
@@ -42,6 +45,7 @@ impl Default for Options {
             memory_limit: 1 << 30,
             cache_bytes: store.cache_bytes,
             segment_rows: store.segment_rows,
+            hash_from: store.hash_from,
             flush_bytes: store.flush_bytes,
             snapshot_bytes: store.snapshot_bytes,
             partitions: store.partitions,
@@ -82,6 +86,7 @@ impl Database {
             durability: options.durability,
             cache_bytes: options.cache_bytes,
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
+            hash_from: options.hash_from,
             flush_bytes: options.flush_bytes,
             snapshot_bytes: options.snapshot_bytes,
             partitions: options.partitions,

@@ -112,6 +112,11 @@ impl Segment {
         Some((share * len as f64) as usize)
     }
 
+    /// Whether a row has this key, comparing as many columns as it has. A row that does not exist has none.
+    pub fn is_key(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<bool> {
+        Ok(row < self.rows() && self.compare_row(row, key_columns, key)?.is_eq())
+    }
+
     /// How a row orders to the key.
     pub(crate) fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
         for (&column, key) in key_columns.iter().zip(key) {

@@ -7,6 +7,7 @@
 //! Whoever wrote to a version that is not the newest when he commits gets `conflict`: his rows would be of the wrong
 //! shape, or in partitions nobody reads any more.
 
+use crate::index::hash::{HashTable, KeySet};
 use crate::record;
 use crate::store::Store;
 use crate::table::Table;
@@ -123,17 +124,38 @@ impl Store {
             state.drop_at(commit);
             garbage.push(state.clone());
         }
+        drop(garbage);
+        for partition in table.partitions() {
+            self.discard_tables(partition.segments().tables(), commit);
+        }
+    }
+
+    /// Files of hash tables that are not the table's any more; they go when no snapshot reads them.
+    pub(crate) fn discard_tables(&self, tables: &[Arc<HashTable>], commit: Timestamp) {
+        let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.extend(tables.iter().flat_map(|table| &table.files).map(|file| (commit, file.clone())));
     }
 
     /// Takes from the segments the parts of indexes that a table does not have any more; their files go when no
     /// snapshot reads them.
     fn discard_parts(&self, table: &Table, commit: Timestamp) {
+        let is_of_none = |hashes: &Arc<HashTable>| match hashes.keys {
+            KeySet::Primary => false,
+            KeySet::Index(id) => table.index(id).is_err(),
+        };
         let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
         for state in table.segments() {
             let files = state.take_parts(|index| table.index(index).is_err());
             gone.extend(files.into_iter().map(|file| (commit, file)));
         }
-        table.partitions().iter().for_each(|partition| partition.update_segments(|_| {}));
+        drop(gone);
+        // Lists know the parts and the tables that there were when they were made: each partition gets a new one.
+        for partition in table.partitions() {
+            let tables = partition.segments().tables().to_vec();
+            let gone: Vec<_> = tables.into_iter().filter(is_of_none).collect();
+            self.discard_tables(&gone, commit);
+            partition.update_tables(|tables| tables.retain(|hashes| !is_of_none(hashes)));
+        }
     }
 
     /// The newest version of a table; `not_found` when it was dropped.

@@ -4,6 +4,7 @@
 //! that threads which write to different ones meet in the log only. Schema, keys and what a commit changed
 //! are the table's affair.
 
+use crate::index::hash::HashTable;
 use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use nacre_rowstore::{Key, Node, Rowstore};
@@ -26,6 +27,8 @@ pub struct Partition {
     may_merge: AtomicBool,
     /// There may be segments without a part of some index.
     may_index: AtomicBool,
+    /// There may be hash tables to be made.
+    may_hash: AtomicBool,
 }
 
 impl Partition {
@@ -39,6 +42,7 @@ impl Partition {
             left_by_flush: AtomicUsize::new(0),
             may_merge: AtomicBool::new(true),
             may_index: AtomicBool::new(true),
+            may_hash: AtomicBool::new(true),
         }
     }
 
@@ -86,9 +90,19 @@ impl Partition {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut states = segments.to_vec();
         change(&mut states);
-        *segments = Arc::new(SegmentList::new(states));
+        *segments = Arc::new(SegmentList::new(states, segments.tables().to_vec()));
         self.consider_merging();
         self.consider_indexing();
+        self.consider_hashing();
+    }
+
+    /// The same of the list of hash tables.
+    pub(crate) fn update_tables(&self, change: impl FnOnce(&mut Vec<Arc<HashTable>>)) {
+        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = segments.tables().to_vec();
+        change(&mut tables);
+        *segments = Arc::new(SegmentList::new(segments.to_vec(), tables));
+        self.consider_hashing();
     }
 
     pub(crate) fn consider_merging(&self) {
@@ -101,6 +115,14 @@ impl Partition {
 
     pub(crate) fn consider_indexing(&self) {
         self.may_index.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn consider_hashing(&self) {
+        self.may_hash.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_hash(&self) -> &AtomicBool {
+        &self.may_hash
     }
 
     pub(crate) fn may_index(&self) -> &AtomicBool {

@@ -36,8 +36,10 @@ pub(crate) fn find(
         }
     }
     let list = partition.segments();
-    for state in list.of_key(table, encoded)?.newest_first().map(|place| &list[place]).filter(|s| s.exists_at(at)) {
-        if let Some(row) = table.find_in_segment(state, key)?
+    for candidate in list.of_key(table, encoded)?.newest_first() {
+        let state = &list[candidate.place];
+        if state.exists_at(at)
+            && let Some(row) = table.find_candidate(state, candidate, key)?
             && !state.is_deleted_at(row, at)
             && !hidden(state.segment.id(), row)
         {

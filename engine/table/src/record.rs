@@ -4,6 +4,7 @@
 //! A record is a commit timestamp and the operations of one commit, applied in order.
 
 mod indexes;
+mod tables;
 
 pub(crate) use indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
 use nacre_types::bytes::{Reader, Write};
@@ -12,6 +13,7 @@ use nacre_types::{
     limits,
 };
 use roaring::RoaringBitmap;
+pub(crate) use tables::{NewTable, put_table, read_table as read_hash_table};
 
 /// A segment as named by a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +62,8 @@ pub(crate) enum Operation {
     SetIndexes { table: TableId, indexes: Indexes },
     /// The part of an index for one segment is in a file of its own.
     AddPart { place: Place, part: NewPart },
+    /// Hash tables of an index are replaced by one, or go.
+    SetTables { place: Place, dropped: Vec<u64>, added: Option<NewTable> },
 }
 
 /// Starts a record.
@@ -159,6 +163,16 @@ pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
     out.put_u8(13);
     put_place(out, place);
     put_part(out, part);
+}
+
+pub(crate) fn set_tables(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: Option<&NewTable>) {
+    out.put_u8(14);
+    put_place(out, place);
+    tables::put_numbers(out, dropped);
+    out.put_u8(added.is_some() as u8);
+    if let Some(added) = added {
+        put_table(out, added);
+    }
 }
 
 pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
@@ -424,6 +438,16 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
             11 => Operation::Truncate { table: read_table(reader)? },
             12 => Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? },
             13 => Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? },
+            14 => {
+                let place = read_place(reader)?;
+                let dropped = tables::read_numbers(reader)?;
+                let added = match reader.u8()? {
+                    0 => None,
+                    1 => Some(read_hash_table(reader)?),
+                    _ => return Err(reader.corrupt("bad tag of a hash table")),
+                };
+                Operation::SetTables { place, dropped, added }
+            }
             _ => return Err(reader.corrupt("unknown operation")),
         });
     }
@@ -472,6 +496,10 @@ mod tests {
         ViewSchema { name: "v".into(), columns: vec!["a".into()], statement: "create view v as select 1 as a".into() }
     }
 
+    fn hash_table() -> NewTable {
+        NewTable { keys: crate::index::hash::KeySet::Index(5), files: vec![7, 300], segments: vec![1, 3] }
+    }
+
     fn sample() -> Vec<u8> {
         let place = Place { table: 7, partition: 2 };
         let mut out = begin(0);
@@ -492,6 +520,8 @@ mod tests {
         drop_view(&mut out, "v");
         alter_table(&mut out, &indexed()).unwrap();
         add_part(&mut out, place, NewPart { segment: 3, index: 5, file: 9 });
+        set_tables(&mut out, place, &[4, 5], Some(&hash_table()));
+        set_tables(&mut out, place, &[7], None);
         out
     }
 
@@ -499,11 +529,15 @@ mod tests {
     fn records_round_trip() {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
-        assert_eq!(operations.len(), 16);
+        assert_eq!(operations.len(), 18);
         let Operation::SetIndexes { table: 7, indexes } = &operations[14] else { panic!("{:?}", operations[14]) };
         assert_eq!(indexes.clone().put_into(schema()).unwrap(), indexed());
         let part = NewPart { segment: 3, index: 5, file: 9 };
         assert_eq!(operations[15], Operation::AddPart { place: Place { table: 7, partition: 2 }, part });
+        let place = Place { table: 7, partition: 2 };
+        let set = Operation::SetTables { place, dropped: vec![4, 5], added: Some(hash_table()) };
+        assert_eq!(operations[16], set);
+        assert_eq!(operations[17], Operation::SetTables { place, dropped: vec![7], added: None });
         assert_eq!(operations[11], Operation::CreateView { view: view() });
         assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
         assert!(matches!(

@@ -2,11 +2,14 @@
 //! neither names are orphans of work that never committed, and are removed.
 
 use crate::bitmaps::BitmapCache;
+use crate::index::hash::{HashTable, KeySet};
 use crate::partition::Partition;
-use crate::record::{self, NewPart, NewSegment, Operation, Place};
+use crate::record::{self, NewPart, NewSegment, NewTable, Operation, Place};
 use crate::segments::SegmentState;
 use crate::snapshot;
-use crate::store::{CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment};
+use crate::store::{
+    CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment, file_name_of_table,
+};
 use crate::table::Table;
 use nacre_host::Host;
 use nacre_log::Log;
@@ -35,6 +38,8 @@ struct Replayed {
     table: Table,
     /// Of each partition: id and deleted rows of its segments, in the order they were added.
     segments: Vec<Vec<(u64, RoaringBitmap)>>,
+    /// Hash tables and their partitions. Some may be of indexes or segments that are gone.
+    hashes: Vec<(u32, NewTable)>,
 }
 
 /// A partition of a table being replayed.
@@ -93,19 +98,48 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
             }
             partition.update_segments(|list| *list = states);
         }
+        for (partition, hashes) in replayed.hashes {
+            open_hashes(&host, &cache, &table, partition, hashes, &mut referenced)?;
+        }
         table.enter_all()?;
         catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         catalog.by_id.insert(table.id(), table);
     }
     catalog.views = replay.views.drain(..).map(|view| (view.name.to_ascii_lowercase(), Arc::new(view))).collect();
     for name in host.store.list()? {
-        if (name.starts_with("seg-") || name.starts_with("idx-")) && !referenced.contains(&name) {
+        let is_ours = ["seg-", "idx-", "hsh-"].iter().any(|prefix| name.starts_with(prefix));
+        if is_ours && !referenced.contains(&name) {
             // The number may be used again; a file of that name must not be in the way.
             host.store.remove(&name)?;
         }
     }
     let next = NextIds { commit: replay.commit, segment: replay.next_segment, table: replay.next_table };
     Ok(Store::assemble(host, options, log, (cache, bitmaps), catalog, next))
+}
+
+/// Opens a hash table, unless it is of an index that is gone: then its files are left to be removed.
+fn open_hashes(
+    host: &Host,
+    cache: &Arc<BlockCache>,
+    table: &Table,
+    partition: u32,
+    hashes: NewTable,
+    referenced: &mut nacre_types::hash::Set<String>,
+) -> Result<()> {
+    if let KeySet::Index(id) = hashes.keys
+        && table.index(id).is_err()
+    {
+        return Ok(());
+    }
+    let mut files = Vec::with_capacity(hashes.files.len());
+    for id in hashes.files {
+        let name = file_name_of_table(id);
+        files.push(open_file(host, cache, table, &name, id)?);
+        referenced.insert(name);
+    }
+    let made = Arc::new(HashTable::new(hashes.keys, files, hashes.segments)?);
+    table.partition(partition).update_tables(|tables| tables.push(made));
+    Ok(())
 }
 
 /// Checks that what indexes have of a segment is theirs.
@@ -198,6 +232,9 @@ impl Replay {
             self.partition(place)?.segment(part.segment)?;
             self.add_part(place, part);
         }
+        for (place, hashes) in image.hashes {
+            self.set_hashes(place, &[], Some(hashes))?;
+        }
         Ok(())
     }
 
@@ -206,7 +243,7 @@ impl Replay {
         self.next_table = self.next_table.max(id.saturating_add(1));
         let table = Table::new(schema);
         let segments = table.partitions().iter().map(|_| Vec::new()).collect();
-        let replayed = Replayed { table, segments };
+        let replayed = Replayed { table, segments, hashes: Vec::new() };
         if self.tables.insert(id, replayed).is_some() {
             return Err(Error::corrupt(format!("log: table {id} is created twice")));
         }
@@ -215,7 +252,7 @@ impl Replay {
 
     fn partition(&mut self, place: Place) -> Result<ReplayedPartition<'_>> {
         let Place { table: id, partition: number } = place;
-        let Replayed { table, segments } = self.table(id)?;
+        let Replayed { table, segments, .. } = self.table(id)?;
         match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
             (Some(partition), Some(segments)) => Ok(ReplayedPartition { table, partition, segments }),
             _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
@@ -283,13 +320,26 @@ impl Replay {
                     self.partition(place)?.segment(part.segment)?;
                     self.add_part(place, part);
                 }
+                Operation::SetTables { place, dropped, added } => self.set_hashes(place, &dropped, added)?,
                 Operation::Truncate { table } => {
                     let replayed = self.table(table)?;
                     replayed.table = Table::emptied(&replayed.table, 0);
                     replayed.segments.iter_mut().for_each(Vec::clear);
+                    replayed.hashes.clear();
                 }
             }
         }
+        Ok(())
+    }
+
+    fn set_hashes(&mut self, place: Place, dropped: &[u64], added: Option<NewTable>) -> Result<()> {
+        self.partition(place)?;
+        for file in added.iter().flat_map(|added| &added.files) {
+            self.next_segment = self.next_segment.max(file.saturating_add(1));
+        }
+        let hashes = &mut self.table(place.table)?.hashes;
+        hashes.retain(|(_, known)| !known.files.first().is_some_and(|id| dropped.contains(id)));
+        hashes.extend(added.map(|added| (place.partition, added)));
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 use crate::index::Index;
 use crate::index::directory::{Candidates, Directory};
+use crate::index::hash::{HashTable, KeySet};
 use crate::segments::SegmentState;
 use crate::table::Table;
 use nacre_types::{IndexId, Result};
@@ -19,6 +20,8 @@ const FEW: usize = 4;
 #[derive(Default)]
 pub struct SegmentList {
     states: Vec<Arc<SegmentState>>,
+    /// Of all sets of keys. They may cover segments that are not in the list.
+    tables: Vec<Arc<HashTable>>,
     primary: OnceLock<Directory>,
     indexes: RwLock<Vec<(IndexId, Arc<Directory>)>>,
 }
@@ -33,8 +36,17 @@ impl Deref for SegmentList {
 
 impl SegmentList {
     /// A list of these.
-    pub(crate) fn new(states: Vec<Arc<SegmentState>>) -> SegmentList {
-        SegmentList { states, ..SegmentList::default() }
+    pub(crate) fn new(states: Vec<Arc<SegmentState>>, tables: Vec<Arc<HashTable>>) -> SegmentList {
+        SegmentList { states, tables, ..SegmentList::default() }
+    }
+
+    /// The hash tables of the primary key and of indexes.
+    pub(crate) fn tables(&self) -> &[Arc<HashTable>] {
+        &self.tables
+    }
+
+    fn tables_of(&self, keys: KeySet) -> Vec<Arc<HashTable>> {
+        self.tables.iter().filter(|table| table.keys == keys).cloned().collect()
     }
 
     /// The segments that may hold the row of a key, which is encoded.
@@ -42,7 +54,8 @@ impl SegmentList {
         if self.states.len() < FEW {
             return Ok(Candidates::all(self.states.len()));
         }
-        self.primary.get_or_init(|| Directory::of_primary_key(table, self)).candidates(key)
+        let make = || Directory::of_primary_key(table, self, &self.tables_of(KeySet::Primary));
+        self.primary.get_or_init(make).candidates(key)
     }
 
     /// What finds the segments that may hold a key of an index.
@@ -53,7 +66,7 @@ impl SegmentList {
             return directory.clone();
         }
         drop(known);
-        let made = Arc::new(Directory::of_index(index, self));
+        let made = Arc::new(Directory::of_index(index, self, &self.tables_of(KeySet::Index(id))));
         let mut known = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(known, _)| *known != id);
         known.push((id, made.clone()));

@@ -2,7 +2,7 @@
 //! the log from its beginning. Taking one blocks commits only while it notes what there is.
 
 use crate::partition::Partition;
-use crate::record::{self, Indexes, NewPart, Place};
+use crate::record::{self, Indexes, NewPart, NewTable, Place};
 use crate::segments::SegmentState;
 use crate::store::{NextIds, Store};
 use crate::table::Table;
@@ -35,10 +35,11 @@ pub(crate) struct Image {
     pub views: Vec<ViewSchema>,
     pub indexes: Vec<(TableId, Indexes)>,
     pub parts: Vec<(Place, NewPart)>,
+    pub hashes: Vec<(Place, NewTable)>,
 }
 
-/// The segments of each partition of a table.
-type TableAt = (Arc<Table>, Vec<Vec<SegmentAt>>);
+/// The segments of each partition of a table, and its hash tables.
+type TableAt = (Arc<Table>, Vec<Vec<SegmentAt>>, Vec<(Place, NewTable)>);
 /// A segment and its deleted rows at the snapshot's timestamp.
 type SegmentAt = (Arc<SegmentState>, Option<Arc<RoaringBitmap>>);
 
@@ -58,7 +59,13 @@ impl Store {
                     segments.iter().filter(|s| s.exists_at(at)).map(|s| (s.clone(), s.deleted_at(at))).collect()
                 };
                 let segments = table.partitions().iter().map(segments_of).collect();
-                (table, segments)
+                let tables_of = |partition: &Partition| {
+                    let place = table.place(partition);
+                    let list = partition.segments();
+                    list.tables().iter().map(|hashes| (place, hashes.name())).collect::<Vec<_>>()
+                };
+                let hashes = table.partitions().iter().flat_map(tables_of).collect();
+                (table, segments, hashes)
             })
             .collect();
         let views = self.views();
@@ -73,7 +80,7 @@ impl Store {
         out.put_u64(next.segment);
         out.put_varint(next.table as u64);
         out.put_varint(tables.len() as u64);
-        for (table, segments) in &tables {
+        for (table, segments, _) in &tables {
             record::put_schema(&mut out, table.schema())?;
             out.put_varint(table.partitions().len() as u64);
             for (partition, segments) in table.partitions().iter().zip(segments) {
@@ -89,6 +96,12 @@ impl Store {
         out.put_varint(views.len() as u64);
         views.iter().for_each(|view| record::put_view(&mut out, view));
         put_indexes(&mut out, &tables);
+        let hashes: Vec<_> = tables.iter().flat_map(|(_, _, hashes)| hashes).collect();
+        out.put_varint(hashes.len() as u64);
+        for (place, hashes) in hashes {
+            record::put_place(&mut out, *place);
+            record::put_table(&mut out, hashes);
+        }
         drop(guard);
         self.log.write_snapshot(lsn, &out)
     }
@@ -97,14 +110,14 @@ impl Store {
 /// The indexes of the tables that have some, and the parts of them that have files of their own.
 fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
     let indexed: Vec<(TableId, Indexes)> =
-        tables.iter().filter_map(|(table, _)| Some((table.id(), Indexes::of(table.schema())?))).collect();
+        tables.iter().filter_map(|(table, _, _)| Some((table.id(), Indexes::of(table.schema())?))).collect();
     out.put_varint(indexed.len() as u64);
     for (table, indexes) in &indexed {
         out.put_varint(*table as u64);
         record::put_indexes(out, indexes);
     }
     let mut parts: Vec<(Place, NewPart)> = Vec::new();
-    for (table, segments) in tables {
+    for (table, segments, _) in tables {
         for (partition, segments) in table.partitions().iter().zip(segments) {
             let place = table.place(partition);
             parts.extend(segments.iter().flat_map(|(state, _)| state.new_parts()).map(|part| (place, part)));
@@ -168,8 +181,15 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
             parts.push((record::read_place(&mut reader)?, record::read_part(&mut reader)?));
         }
     }
+    let mut hashes = Vec::new();
+    // Those from before there were hash tables end here.
+    if reader.remaining() > 0 {
+        for _ in 0..reader.count(reader.remaining())? {
+            hashes.push((record::read_place(&mut reader)?, record::read_hash_table(&mut reader)?));
+        }
+    }
     reader.finish()?;
-    Ok(Image { next: NextIds { commit, segment, table }, tables, views, indexes, parts })
+    Ok(Image { next: NextIds { commit, segment, table }, tables, views, indexes, parts, hashes })
 }
 
 fn read_partition(reader: &mut Reader<'_>) -> Result<PartitionImage> {

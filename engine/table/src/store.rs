@@ -4,6 +4,7 @@
 use crate::bitmaps::BitmapCache;
 use crate::commit::CommitState;
 use crate::index::build::Build;
+use crate::index::hash::build::HashBuild;
 use crate::merge::{Merge, Progress};
 use crate::moves::Move;
 use crate::record;
@@ -45,6 +46,9 @@ pub struct StoreOptions {
     pub flush_bytes: usize,
     /// A log longer than this since the last snapshot makes a new snapshot.
     pub snapshot_bytes: u64,
+    /// Hash tables of an index, or of the primary key, are made once a key is in the range of so many big segments on
+    /// average. Fewer are told apart by their Bloom filters.
+    pub hash_from: f64,
     /// Partitions of a new table with a shard key; 0 for as many as the host runs tasks at once.
     pub partitions: usize,
 }
@@ -57,6 +61,7 @@ impl Default for StoreOptions {
             segment_rows: nacre_types::limits::MAX_SEGMENT_ROWS,
             flush_bytes: 32 << 20,
             snapshot_bytes: 64 << 20,
+            hash_from: 8.0,
             partitions: 0,
         }
     }
@@ -94,6 +99,7 @@ impl CatalogState {
 pub(crate) struct Maintenance {
     merge: Option<Merge>,
     build: Option<Build>,
+    hash: Option<HashBuild>,
 }
 
 /// One database's storage. Shared between threads.
@@ -152,6 +158,11 @@ impl Drop for SnapshotGuard {
 
 pub(crate) fn file_name_of_segment(id: u64) -> String {
     format!("seg-{id:016x}")
+}
+
+/// Of a hash table of an index. Numbers are those of segments.
+pub(crate) fn file_name_of_table(id: u64) -> String {
+    format!("hsh-{id:016x}")
 }
 
 /// Of a part of an index that is not in its segment's file. Numbers are those of segments.
@@ -352,6 +363,7 @@ impl Store {
             table.wanting_flush(self.options.flush_bytes).is_some()
                 || table.partitions().iter().any(|p| p.may_merge().load(Ordering::Relaxed))
                 || Store::may_build(table)
+                || Store::may_hash(table)
         };
         self.tables().iter().any(wants)
             || self.merging.load(Ordering::Relaxed)
@@ -385,20 +397,24 @@ impl Store {
         if maintenance.merge.is_none() && maintenance.build.is_none() {
             maintenance.build = self.tables().iter().find_map(|table| self.start_build(table));
         }
+        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
+            maintenance.hash = self.find_hash()?;
+        }
         let step = match &mut *maintenance {
             Maintenance { merge: Some(merge), .. } => merge.step(self),
             Maintenance { build: Some(build), .. } => build.step(self),
+            Maintenance { hash: Some(hash), .. } => hash.step(self),
             _ => return self.collect_garbage(),
         };
         match step {
             Ok(Progress::More) => self.merging.store(true, Ordering::Relaxed),
-            Ok(Progress::Done) if maintenance.merge.is_some() => {
-                maintenance.merge = None;
-                self.merging.store(maintenance.build.is_some(), Ordering::Relaxed);
-            }
             Ok(Progress::Done) => {
-                maintenance.build = None;
-                self.merging.store(false, Ordering::Relaxed);
+                // Only the first of these has been stepped.
+                if maintenance.merge.take().is_none() && maintenance.build.take().is_none() {
+                    maintenance.hash = None;
+                }
+                let goes_on = maintenance.build.is_some() || maintenance.hash.is_some();
+                self.merging.store(goes_on, Ordering::Relaxed);
             }
             Err(error) => {
                 self.abandon(&mut maintenance);
@@ -419,13 +435,25 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives up the merge and the build that are under way, if there are any.
+    fn find_hash(&self) -> Result<Option<HashBuild>> {
+        for table in self.tables() {
+            if let Some(build) = self.start_hash(&table)? {
+                return Ok(Some(build));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives up the house-keeping that is under way, if there is any.
     pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
         if let Some(mut merge) = maintenance.merge.take() {
             merge.abandon(self);
         }
         if let Some(mut build) = maintenance.build.take() {
             build.abandon(self);
+        }
+        if let Some(mut hash) = maintenance.hash.take() {
+            hash.abandon(self);
         }
         self.merging.store(false, Ordering::Relaxed);
     }

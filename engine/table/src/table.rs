@@ -4,6 +4,7 @@
 //! what is kept per partition is in `partition.rs`.
 
 use crate::index::Index;
+use crate::index::directory::Candidate;
 use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
@@ -381,6 +382,22 @@ impl Table {
         self.find_row(&state.segment, key)
     }
 
+    /// The same where only a candidate is to be looked at.
+    pub(crate) fn find_candidate(
+        &self,
+        state: &SegmentState,
+        candidate: Candidate,
+        key: &[Value],
+    ) -> Result<Option<u32>> {
+        match candidate.position {
+            Some(row) => {
+                let columns = self.segment_key_columns(state)?;
+                Ok(state.segment.is_key(row as usize, &columns, key)?.then_some(row))
+            }
+            None => self.find_in_segment(state, key),
+        }
+    }
+
     /// Row of a key in a segment.
     pub(crate) fn find_row(&self, segment: &Segment, key: &[Value]) -> Result<Option<u32>> {
         let columns = self.key_positions(segment)?;
@@ -397,10 +414,11 @@ impl Table {
         loop {
             let list = partition.segments();
             let mut left_out = false;
-            for state in list.of_key(self, &self.encode_key(key)?)?.newest_first().map(|place| &list[place]) {
+            for candidate in list.of_key(self, &self.encode_key(key)?)?.newest_first() {
+                let state = &list[candidate.place];
                 if !state.is_current() {
                     left_out = true;
-                } else if let Some(row) = self.find_in_segment(state, key)?
+                } else if let Some(row) = self.find_candidate(state, candidate, key)?
                     && !state.is_deleted(row)
                 {
                     return Ok(Some((state.clone(), row)));

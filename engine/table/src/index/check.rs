@@ -31,6 +31,9 @@ pub(crate) fn check(table: &Table, at: Timestamp, findings: &mut Vec<String>) {
             check_memory(table, index, partition, at, &mut seen, findings);
         }
     }
+    for partition in table.partitions() {
+        crate::index::hash::check::check(table, &partition.segments(), findings);
+    }
 }
 
 fn name_of(table: &Table, index: &Index) -> String {

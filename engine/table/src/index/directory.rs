@@ -2,20 +2,26 @@
 //! index.
 //!
 //! Each segment has the range of its keys in its footer. The ranges are in an interval tree ([`Intervals`]), so that a
-//! key meets only the segments whose range holds it, however many there are. What a candidate really has, is for who
-//! asks to find out: neither deletions nor snapshots matter here.
+//! key meets only the segments whose range holds it, however many there are. Where many ranges overlap, hash tables
+//! ([`HashTable`]) cover most segments: then those are found by the key's hash, with the place of the key in them, and
+//! the tree has the rest. What a candidate really has, is for who asks to find out: neither hashes that happen to be
+//! equal nor deletions nor snapshots are looked into here.
 
 use crate::index::Index;
+use crate::index::hash::HashTable;
 use crate::index::intervals::{Bounds, Intervals};
 use crate::index::part::Part;
 use crate::segments::SegmentState;
 use crate::table::Table;
 use nacre_segment::{ColumnMeta, Segment};
+use nacre_types::hash::{Map, hash_bytes};
 use nacre_types::{DataType, Result, Value, key};
 use std::sync::Arc;
 
 /// Candidates that are kept without an allocation.
 const INLINE: usize = 8;
+/// The position of a key is not known.
+const NOWHERE: u32 = u32::MAX;
 
 /// What finds the segments of one list that may hold a key.
 pub(crate) struct Directory {
@@ -23,29 +29,45 @@ pub(crate) struct Directory {
     types: Vec<DataType>,
     /// The key's column whose ranges overlap least; the ranges are of its values.
     column: usize,
+    /// Ranges of the segments that no hash table covers.
     intervals: Intervals,
     /// Segments whose range is not known.
     unbounded: Vec<u32>,
+    /// Hash tables, each with the places of its segments in the list; `None` for those that are not in it.
+    tables: Vec<(Arc<HashTable>, Vec<Option<u32>>)>,
 }
 
 impl Directory {
     /// For the key that identifies the rows of a table.
-    pub fn of_primary_key(table: &Table, list: &[Arc<SegmentState>]) -> Directory {
+    pub fn of_primary_key(table: &Table, list: &[Arc<SegmentState>], tables: &[Arc<HashTable>]) -> Directory {
         let columns: Vec<Option<Vec<usize>>> = list.iter().map(|s| table.segment_key_columns(s).ok()).collect();
         let files = list.iter().zip(&columns).map(|(state, columns)| Some((&*state.segment, columns.as_deref()?)));
-        Directory::new(table.key_types(), &files.collect::<Vec<_>>())
+        Directory::new(table.key_types(), &files.collect::<Vec<_>>(), list, tables)
     }
 
     /// For the keys of an index.
-    pub fn of_index(index: &Index, list: &[Arc<SegmentState>]) -> Directory {
+    pub fn of_index(index: &Index, list: &[Arc<SegmentState>], tables: &[Arc<HashTable>]) -> Directory {
         let parts: Vec<Option<Arc<Part>>> = list.iter().map(|state| state.part(index.schema.id)).collect();
         let files = parts.iter().map(|part| part.as_ref().map(|part| (&*part.file, &part.keys[..])));
-        Directory::new(index.types.clone(), &files.collect::<Vec<_>>())
+        Directory::new(index.types.clone(), &files.collect::<Vec<_>>(), list, tables)
     }
 
     /// `files` are, by place, those in which the keys are and where the key's columns are in them.
-    fn new(types: Vec<DataType>, files: &[Option<(&Segment, &[usize])>]) -> Directory {
-        let places = || files.iter().zip(0u32..);
+    fn new(
+        types: Vec<DataType>,
+        files: &[Option<(&Segment, &[usize])>],
+        list: &[Arc<SegmentState>],
+        tables: &[Arc<HashTable>],
+    ) -> Directory {
+        let mut uncovered: Map<u64, u32> = list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
+        // Two tables never cover the same segment; if they did, one would do.
+        let here = |table: &Arc<HashTable>| {
+            let places = table.segments.iter().map(|id| uncovered.remove(id)).collect();
+            (table.clone(), places)
+        };
+        let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };
+        let is_left = |place: &u32| tables.is_empty() || uncovered.contains_key(&list[*place as usize].segment.id());
+        let places = || files.iter().zip(0u32..).filter(|(_, place)| is_left(place));
         let unbounded = places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
         let of_column = |column: usize| {
             let bounded = places().filter_map(|(file, place)| {
@@ -58,15 +80,30 @@ impl Directory {
         let all = (0..types.len()).map(|column| (column, of_column(column)));
         let best = all.min_by(|(_, a), (_, b)| a.depth().total_cmp(&b.depth()));
         let (column, intervals) = best.unwrap_or_default();
-        Directory { types, column, intervals, unbounded }
+        Directory { types, column, intervals, unbounded, tables }
+    }
+
+    /// How many segments' ranges a key is in, on average, of those that no hash table covers.
+    pub fn depth(&self) -> f64 {
+        self.intervals.depth()
     }
 
     /// The segments that may hold a key without nulls, which is encoded whole.
     pub fn candidates(&self, key: &[u8]) -> Result<Candidates> {
         let mut found = Candidates::default();
-        self.unbounded.iter().for_each(|place| found.push(*place));
+        self.unbounded.iter().for_each(|place| found.push(*place, NOWHERE));
         let value = key::parts(key, &self.types).nth(self.column).unwrap_or_default();
-        self.intervals.stab(value, &mut |place| found.push(place));
+        self.intervals.stab(value, &mut |place| found.push(place, NOWHERE));
+        if !self.tables.is_empty() {
+            let hash = hash_bytes(key);
+            for (table, places) in &self.tables {
+                table.find(hash, |segment, position| {
+                    if let Some(Some(place)) = places.get(segment) {
+                        found.push(*place, position);
+                    }
+                })?;
+            }
+        }
         found.sort();
         Ok(found)
     }
@@ -86,63 +123,77 @@ fn bounds(column: &ColumnMeta, data_type: DataType) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-/// Some places of a list of segments.
+/// A segment that may hold a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Its place in the list.
+    pub place: usize,
+    /// Where the key is, if it is there at all: the number of its row, or the first position of an index's part. Several
+    /// candidates may be of one segment. `None` when that is not known, and the segment is to be searched.
+    pub position: Option<u32>,
+}
+
+/// Candidates of a list of segments.
 #[derive(Default)]
 pub(crate) struct Candidates {
     count: usize,
-    few: [u32; INLINE],
+    few: [(u32, u32); INLINE],
     /// All of them, once they are more than a few.
-    many: Vec<u32>,
+    many: Vec<(u32, u32)>,
 }
 
 impl Candidates {
     /// All segments of a list of so many.
     pub fn all(segments: usize) -> Candidates {
         let mut all = Candidates::default();
-        (0..segments as u32).for_each(|place| all.push(place));
+        (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
         all
     }
 
-    fn push(&mut self, place: u32) {
+    fn push(&mut self, place: u32, position: u32) {
         if let Some(free) = self.few.get_mut(self.count) {
-            *free = place;
+            *free = (place, position);
         } else {
             if self.many.is_empty() {
                 self.many.extend_from_slice(&self.few);
             }
-            self.many.push(place);
+            self.many.push((place, position));
         }
         self.count += 1;
     }
 
     fn sort(&mut self) {
-        let places = if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
-        places.sort_unstable();
+        let all = if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
+        all.sort_unstable();
     }
 
-    fn places(&self) -> &[u32] {
+    fn all_of_them(&self) -> &[(u32, u32)] {
         if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
     }
 
-    /// The places, newest segment first.
-    pub fn newest_first(&self) -> impl Iterator<Item = usize> {
-        self.places().iter().rev().map(|place| *place as usize)
+    /// The candidates, newest segment first.
+    pub fn newest_first(&self) -> impl Iterator<Item = Candidate> {
+        self.all_of_them().iter().rev().map(|(place, position)| Candidate {
+            place: *place as usize,
+            position: (*position != NOWHERE).then_some(*position),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Candidates;
+    use super::{Candidates, NOWHERE};
 
     #[test]
     fn many_candidates_are_kept_as_well_as_few() {
         for count in [0, 1, 7, 8, 9, 40] {
             let mut found = Candidates::default();
-            (0..count).for_each(|n| found.push(n * 11 % count));
+            (0..count).for_each(|n| found.push(n * 11 % count, NOWHERE));
             found.sort();
+            let places = |found: &Candidates| found.newest_first().map(|c| c.place).collect::<Vec<_>>();
             let expected: Vec<usize> = (0..count as usize).rev().collect();
-            assert_eq!(found.newest_first().collect::<Vec<_>>(), expected);
-            assert_eq!(Candidates::all(count as usize).newest_first().collect::<Vec<_>>(), expected);
+            assert_eq!(places(&found), expected);
+            assert_eq!(places(&Candidates::all(count as usize)), expected);
         }
     }
 }

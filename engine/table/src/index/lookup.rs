@@ -7,6 +7,7 @@
 mod primary;
 
 use crate::index::Index;
+use crate::index::directory::Candidate;
 use crate::index::part::Part;
 use crate::rows;
 use crate::segments::SegmentState;
@@ -286,11 +287,14 @@ impl TableView {
             table: table.clone(),
         };
         let hash = range.hash(index)?;
-        for at in self.candidates(index, range, hash)? {
+        for (at, position) in self.candidates(index, range, hash)? {
             let view = &self.segments[at];
             let (source, ascends) = match view.state.part(index.schema.id) {
                 Some(part) => {
-                    let (start, end) = positions(&part, range, hash)?;
+                    let (start, end) = match position {
+                        Some(position) => run_at(&part, &range.prefix, position)?,
+                        None => positions(&part, range, hash)?,
+                    };
                     (Source::Part { part, start, end }, range.prefix.len() == index.types.len())
                 }
                 None => {
@@ -307,26 +311,55 @@ impl TableView {
         Ok(probe)
     }
 
-    /// Positions of the segments that may hold keys of a range, ascending.
-    fn candidates(&self, index: &Index, range: &KeyRange, hash: Option<u64>) -> Result<Vec<usize>> {
+    /// Positions of the segments that may hold keys of a range, ascending, and where in them the one key is, as far as
+    /// that is known.
+    fn candidates(&self, index: &Index, range: &KeyRange, hash: Option<u64>) -> Result<Vec<(usize, Option<u32>)>> {
         if hash.is_none() {
-            return Ok((0..self.segments.len()).collect());
+            return Ok((0..self.segments.len()).map(|at| (at, None)).collect());
         }
         let key = index.encode(&range.prefix)?;
         let mut found = Vec::new();
         for (partition, list) in &self.lists {
             let start = self.segments.partition_point(|view| view.partition < *partition);
-            for place in list.of_index(index).candidates(&key)?.newest_first() {
+            for Candidate { place, position } in list.of_index(index).candidates(&key)?.newest_first() {
                 // What this view does not see is not among its segments.
                 let after = &self.segments[start..];
                 let at = after.partition_point(|view| view.partition == *partition && view.place < place);
                 if after.get(at).is_some_and(|view| view.partition == *partition && view.place == place) {
-                    found.push(start + at);
+                    found.push((start + at, position));
                 }
             }
         }
         found.sort_unstable();
         Ok(found)
+    }
+}
+
+/// Rows of a segment that may have the one key of a range, in index key order, deleted ones too. `hash` is the range's,
+/// and the candidate one for its key.
+pub(crate) fn rows_of_candidate(
+    table: &Table,
+    index: &Index,
+    state: &SegmentState,
+    range: &KeyRange,
+    hash: Option<u64>,
+    candidate: Candidate,
+) -> Result<Vec<u32>> {
+    match (candidate.position, state.part(index.schema.id)) {
+        (Some(position), Some(part)) => {
+            let (start, end) = run_at(&part, &range.prefix, position)?;
+            part.rows(start, end - start)
+        }
+        _ => rows_of(table, index, state, range, hash),
+    }
+}
+
+/// Positions in a part of a whole key that begins at a position, if it is there at all.
+fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
+    let start = position as usize;
+    match part.file.is_key(start, &part.keys, values)? {
+        true => Ok((start, part.upper(values, start)?)),
+        false => Ok((start, start)),
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 mod ddl;
 pub(crate) mod directory;
+pub(crate) mod hash;
 mod intervals;
 pub(crate) mod load;
 mod lookup;
@@ -23,7 +24,7 @@ mod memory;
 pub(crate) mod part;
 
 pub use lookup::{IndexProbe, IndexRun, KeyRange, RowCursor};
-pub(crate) use lookup::{rows_of, successor};
+pub(crate) use lookup::{rows_of, rows_of_candidate, successor};
 
 pub(crate) use memory::each_entry;
 

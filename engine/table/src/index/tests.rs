@@ -11,6 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 mod builds;
+mod hashes;
 mod model;
 mod races;
 
@@ -84,9 +85,18 @@ pub(super) fn batch(items: &[Item]) -> Batch {
     Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
 }
 
+/// Segments that are soon as big as they get, and hash tables for all of them.
+pub(super) fn hashed() -> StoreOptions {
+    StoreOptions { segment_rows: 24, hash_from: 0.0, ..options() }
+}
+
 pub(super) fn open(shape: TableSchema) -> (Arc<MemoryStore>, Arc<Store>, Arc<Table>) {
+    open_with(shape, options())
+}
+
+pub(super) fn open_with(shape: TableSchema, options: StoreOptions) -> (Arc<MemoryStore>, Arc<Store>, Arc<Table>) {
     let files = Arc::new(MemoryStore::new());
-    let store = Store::open(host(&files), options()).unwrap();
+    let store = Store::open(host(&files), options).unwrap();
     let table = store.create_table(shape).unwrap();
     (files, store, table)
 }

@@ -5,7 +5,7 @@
 //! wants the value finds the row and waits for him. So each way there is somebody to wait for.
 
 use super::{LockedRow, SegmentRow, Transaction, Undo};
-use crate::index::{Index, KeyRange, each_entry, rows_of, successor};
+use crate::index::{Index, KeyRange, each_entry, rows_of_candidate, successor};
 use crate::partition::Partition;
 use crate::rows;
 use crate::segments::SegmentState;
@@ -130,12 +130,13 @@ impl Transaction {
         loop {
             let list = partition.segments();
             let mut left_out = false;
-            for state in list.of_index(index).candidates(index_key)?.newest_first().map(|place| &list[place]) {
+            for candidate in list.of_index(index).candidates(index_key)?.newest_first() {
+                let state = &list[candidate.place];
                 if !state.is_current() {
                     left_out = true;
                     continue;
                 }
-                for row in rows_of(table, index, state, &range, hash)? {
+                for row in rows_of_candidate(table, index, state, &range, hash, candidate)? {
                     self.meet_in_segment(table, index, partition, state, row, index_key, own)?;
                 }
             }
@@ -260,9 +261,13 @@ impl Transaction {
             }
             let list = partition.segments();
             let candidates = list.of_index(index).candidates(index_key)?;
-            for state in candidates.newest_first().map(|place| &list[place]).filter(|state| state.exists_at(at)) {
+            for candidate in candidates.newest_first() {
+                let state = &list[candidate.place];
+                if !state.exists_at(at) {
+                    continue;
+                }
                 let id = state.segment.id();
-                for row in rows_of(table, index, state, &range, hash)? {
+                for row in rows_of_candidate(table, index, state, &range, hash, candidate)? {
                     if state.is_deleted_at(row, at) || self.is_hidden(table, (id, row)) {
                         continue;
                     }
