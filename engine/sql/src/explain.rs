@@ -92,7 +92,7 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
                 let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
                 lines.push(format!("  PrimaryKey [{}]", joined(names)));
             }
-            for index in &schema.indexes {
+            for index in schema.declared_indexes() {
                 let names = index.columns.iter().filter_map(|id| schema.column_position(*id));
                 let names = joined(names.map(|at| schema.columns[at].name.clone()));
                 lines.push(format!("  {}Index {} [{names}]", if index.unique { "Unique" } else { "" }, index.name));

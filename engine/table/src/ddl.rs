@@ -69,6 +69,7 @@ impl Store {
             })?;
         }
         changed.check_indexes()?;
+        changed.complete_indexes();
         let mut payload = record::begin(0);
         record::alter_table(&mut payload, &changed)?;
         let (from, to) = (old.name.to_ascii_lowercase(), changed.name.to_ascii_lowercase());

@@ -325,6 +325,7 @@ impl Store {
         self.check_open()?;
         schema.check_shard_key()?;
         schema.check_indexes()?;
+        schema.complete_indexes();
         if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
             let wished = Some(self.options.partitions).filter(|n| *n > 0);
             let count = wished.unwrap_or_else(|| self.host.parallelism.width());

@@ -14,6 +14,8 @@ pub enum IndexKind {
     Hash,
     /// For equality, ranges and order: `USING BTREE`.
     BTree,
+    /// Not declared: of one column that others have, but not as their first ([`TableSchema::complete_indexes`]).
+    Companion,
 }
 
 /// A secondary index of a table.
@@ -42,9 +44,56 @@ impl TableSchema {
         id
     }
 
-    /// An index by name, without regard to ASCII case.
+    /// The indexes that somebody asked for.
+    pub fn declared_indexes(&self) -> impl Iterator<Item = &IndexSchema> {
+        self.indexes.iter().filter(|index| index.kind != IndexKind::Companion)
+    }
+
+    /// One of them by name, without regard to ASCII case.
     pub fn index_by_name(&self, name: &str) -> Option<&IndexSchema> {
-        self.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name))
+        self.declared_indexes().find(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The sets of columns, by position, of which no two rows have the same values: the primary key's, and those of
+    /// unique indexes. Where `with_nulls` does not hold, rows with a null in one of them do not count; else sets that may
+    /// hold one are left out.
+    pub fn unique_sets(&self, with_nulls: bool) -> impl Iterator<Item = Vec<usize>> {
+        let primary = self.primary_key.iter().map(|key| key.columns.clone());
+        let unique = self.indexes.iter().filter(|index| index.unique);
+        let unique = unique.filter_map(|index| self.index_positions(index));
+        let counts = move |set: &Vec<usize>| !with_nulls || !set.iter().any(|at| self.columns[*at].nullable);
+        primary.chain(unique.filter(counts))
+    }
+
+    /// Gives each column that an index has, but none as its first, an index of its own, so that any of an index's
+    /// columns can be looked up; takes away those of which that is no longer so. As many as the limits allow.
+    pub fn complete_indexes(&mut self) {
+        let declared: Vec<IndexSchema> = self.declared_indexes().cloned().collect();
+        let leads = |column: &u32| declared.iter().any(|index| index.columns.first() == Some(column));
+        let mut needed: Vec<(u32, String)> = Vec::new();
+        for index in &declared {
+            for column in index.columns.iter().skip(1) {
+                if !leads(column) && needed.iter().all(|(known, _)| known != column) {
+                    let of = self.column_position(*column).map_or("", |at| &self.columns[at].name);
+                    needed.push((*column, format!("{}.{of}", index.name)));
+                }
+            }
+        }
+        let is_needed = |index: &IndexSchema| needed.iter().any(|(column, _)| index.columns == [*column]);
+        self.indexes.retain(|index| index.kind != IndexKind::Companion || is_needed(index));
+        for (column, name) in needed {
+            if self.indexes.iter().any(|index| index.kind == IndexKind::Companion && index.columns == [column]) {
+                continue;
+            }
+            let (before, kind) = (self.next_index_id, IndexKind::Companion);
+            let id = self.take_index_id();
+            self.indexes.push(IndexSchema { id, name, columns: vec![column], unique: false, kind });
+            if self.check_indexes().is_err() {
+                self.indexes.pop();
+                self.next_index_id = before;
+                return;
+            }
+        }
     }
 
     /// An index by id.
@@ -79,7 +128,10 @@ impl TableSchema {
             let name = &index.name;
             let earlier = &self.indexes[..at];
             let is_key = self.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(name));
-            if is_key || earlier.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
+            let is_taken =
+                |other: &IndexSchema| other.kind != IndexKind::Companion && other.name.eq_ignore_ascii_case(name);
+            // Nobody says the name of a companion.
+            if index.kind != IndexKind::Companion && (is_key || earlier.iter().any(is_taken)) {
                 return Err(
                     Error::already_exists(format!("index {name} of table {}", self.name)).with_sqlstate("42P07")
                 );

@@ -148,10 +148,14 @@ fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
 
 /// Takes an index away by its name.
 pub(super) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<()> {
-    let Some(at) = schema.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(&name.value)) else {
-        return Err(no_index(&name.value, schema.indexes.iter().map(|i| i.name.as_str()), position(name.span.start)));
+    let Some(id) = schema.index_by_name(&name.value).map(|index| index.id) else {
+        return Err(no_index(
+            &name.value,
+            schema.declared_indexes().map(|i| i.name.as_str()),
+            position(name.span.start),
+        ));
     };
-    schema.indexes.remove(at);
+    schema.indexes.retain(|index| index.id != id);
     Ok(())
 }
 
@@ -224,7 +228,13 @@ impl<'a> Binder<'a> {
                         .at(at));
                 }
                 _ if if_exists => {}
-                _ => return Err(no_index(&name, tables.iter().flat_map(|t| &t.indexes).map(|i| i.name.as_str()), at)),
+                _ => {
+                    return Err(no_index(
+                        &name,
+                        tables.iter().flat_map(|t| t.declared_indexes()).map(|i| i.name.as_str()),
+                        at,
+                    ));
+                }
             }
         }
         Ok(if indexes.is_empty() { Statement::Nothing } else { Statement::DropIndex { indexes } })

@@ -192,7 +192,7 @@ pub(super) fn keys_of(table: &TableSchema) -> Vec<Key> {
         unique: index.unique,
         kind: if index.kind == IndexKind::Hash { "HASH" } else { "BTREE" },
     };
-    primary.into_iter().chain(table.indexes.iter().map(index)).collect()
+    primary.into_iter().chain(table.declared_indexes().map(index)).collect()
 }
 
 /// What MySQL shows of a column's keys: whether it is in the primary key, unique by itself, or the first of an index.

@@ -34,10 +34,8 @@ pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
     let rows = match plan {
         Plan::Scan { table, projection, filters } => {
             let equal = |column: usize| filters.iter().any(|f| is_equal_to_constant(f, column));
-            let key = table.primary_key.as_ref();
-            let by_key = key
-                .is_some_and(|k| k.columns.iter().all(|c| projection.iter().position(|p| p == c).is_some_and(equal)));
-            if by_key {
+            let is_equal = |c: &usize| projection.iter().position(|p| p == c).is_some_and(equal);
+            if table.unique_sets(false).any(|set| set.iter().all(is_equal)) {
                 return 1.0;
             }
             let own = |column: usize| self::column(plan, column, catalog);
@@ -125,10 +123,12 @@ pub(crate) fn column(plan: &Plan, at: usize, catalog: &dyn Catalog) -> Option<Co
             let position = *projection.get(at)?;
             let rows = catalog.row_count(table) as f64;
             let known = catalog.column_statistics(table, position);
-            let unique = table.primary_key.as_ref().is_some_and(|key| key.columns == [position]);
+            let unique = table.unique_sets(false).any(|set| set == [position]);
             let bounds = known.as_ref().and_then(|k| number(&k.min).zip(number(&k.max)));
-            let distinct = if unique { rows } else { known.as_ref().map_or(0.0, |k| k.distinct).min(rows) };
-            Some(ColumnEstimate { distinct, bounds, nulls: known.map_or(0.0, |k| k.nulls) })
+            let nulls = known.as_ref().map_or(0.0, |k| k.nulls);
+            let distinct =
+                if unique { rows * (1.0 - nulls) } else { known.as_ref().map_or(0.0, |k| k.distinct).min(rows) };
+            Some(ColumnEstimate { distinct, bounds, nulls })
         }
         Plan::Project { exprs, .. } => match exprs.get(at)?.kind {
             ExprKind::Column(below) => column_of_inputs(plan, below, catalog),

@@ -206,7 +206,7 @@ fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<
             let fixed = |at: usize| {
                 shared.iter().any(|c| of(c, a).is_some_and(|(column, _)| column - relations[a].start == at))
             };
-            if !crate::unnest::unique_on(plan, &fixed) {
+            if !crate::unnest::unique_among_equal(plan, &fixed) {
                 continue;
             }
             let both = |c: &&Class| of(c, a).map_or(1.0, |(_, d)| d).max(of(c, b).map_or(1.0, |(_, d)| d));

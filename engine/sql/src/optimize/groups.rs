@@ -76,9 +76,8 @@ fn column(expr: &Expr) -> Option<usize> {
 fn determine(plan: &Plan, fixed: &mut [bool]) {
     match plan {
         Plan::Scan { table, projection, .. } => {
-            let Some(key) = &table.primary_key else { return };
             let is_fixed = |c: &usize| projection.iter().zip(&*fixed).any(|(p, fixed)| p == c && *fixed);
-            if key.columns.iter().all(is_fixed) {
+            if table.unique_sets(true).any(|set| set.iter().all(is_fixed)) {
                 fixed.fill(true);
             }
         }

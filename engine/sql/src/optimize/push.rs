@@ -125,7 +125,7 @@ fn is_lookup(left: &Plan, right: &Plan, on: &[Expr]) -> bool {
             fixed.push(at);
         }
     }
-    !fixed.is_empty() && crate::unnest::unique_on(right, &|at| fixed.contains(&at))
+    !fixed.is_empty() && crate::unnest::unique_among_equal(right, &|at| fixed.contains(&at))
 }
 
 const ZERO: Expr = Expr { kind: ExprKind::Literal(Value::Int(0)), data_type: nacre_types::DataType::Int64 };

@@ -24,7 +24,7 @@ use nacre_types::hash::Map;
 use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
 use tools::{columns_of, first_columns, one_empty_row};
-pub(crate) use tools::{has_subquery, unique_on};
+pub(crate) use tools::{has_subquery, unique_among_equal};
 
 /// Removes the subqueries of a statement. `numbers` are those used so far.
 pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {

@@ -122,6 +122,16 @@ pub(super) fn over_one_row(plan: &Plan) -> bool {
 
 /// Whether at most one row has any one combination of values in the columns for which `fixed` holds.
 pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
+    at_most_one(plan, fixed, true)
+}
+
+/// The same where rows with a null in one of the columns do not count, as for `=`.
+pub(crate) fn unique_among_equal(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
+    at_most_one(plan, fixed, false)
+}
+
+fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> bool {
+    let unique_on = |plan: &Plan, fixed: &dyn Fn(usize) -> bool| at_most_one(plan, fixed, with_nulls);
     let is_one = |limit: &Option<Expr>| matches!(limit.as_ref().map(|l| &l.kind), Some(ExprKind::Literal(Value::Int(n))) if *n <= 1);
     let column = |e: &Expr| match e.kind {
         ExprKind::Column(at) => Some(at),
@@ -139,10 +149,10 @@ pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
             let below = |at: usize| exprs.iter().enumerate().any(|(i, e)| fixed(i) && column(e) == Some(at));
             unique_on(input, &below)
         }
-        Plan::Scan { table, projection, .. } => table
-            .primary_key
-            .as_ref()
-            .is_some_and(|key| key.columns.iter().all(|c| projection.iter().position(|p| p == c).is_some_and(fixed))),
+        Plan::Scan { table, projection, .. } => {
+            let is_fixed = |c: &usize| projection.iter().position(|p| p == c).is_some_and(fixed);
+            table.unique_sets(with_nulls).any(|set| set.iter().all(is_fixed))
+        }
         Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn, .. } => {
             unique_on(left, fixed)
         }

@@ -11,7 +11,7 @@ use crate::index::memory::each_entry;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_rowstore::{Change, Node};
-use nacre_types::{Error, IndexSchema, Result, TableSchema, limits};
+use nacre_types::{Error, IndexKind, IndexSchema, Result, TableSchema, limits};
 use std::sync::Arc;
 
 impl Store {
@@ -39,7 +39,7 @@ impl Store {
         self.check_open()?;
         let mut changed: TableSchema = (**table.schema()).clone();
         let before = changed.indexes.len();
-        changed.indexes.retain(|index| !index.name.eq_ignore_ascii_case(name));
+        changed.indexes.retain(|index| index.kind == IndexKind::Companion || !index.name.eq_ignore_ascii_case(name));
         if changed.indexes.len() == before {
             return Err(Error::not_found(format!("index {name} of table {}", changed.name)).with_sqlstate("42704"));
         }

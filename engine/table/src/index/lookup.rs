@@ -193,6 +193,11 @@ impl IndexRun {
         Ok(rows)
     }
 
+    /// Whether its rows ascend by number as they come, so that [`IndexRun::cursor`] need not read all of them.
+    pub fn is_ascending(&self) -> bool {
+        self.ascends
+    }
+
     /// All rows, ascending by number.
     pub fn ascending(&self) -> Result<Vec<u32>> {
         let mut rows = self.in_key_order(0, self.len())?;

@@ -54,6 +54,7 @@ pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {
         let kind = match index.kind {
             IndexKind::Hash => 0,
             IndexKind::BTree => 2,
+            IndexKind::Companion => 4,
         };
         out.put_u8(kind | index.unique as u8);
         out.put_varint(index.columns.len() as u64);
@@ -69,10 +70,12 @@ pub(crate) fn read_indexes(reader: &mut Reader<'_>) -> Result<Indexes> {
         let id = read_u32(reader, "index id")?;
         let name = reader.text()?.to_string();
         let flags = reader.u8()?;
-        if flags > 3 {
-            return Err(reader.corrupt("unknown kind of index"));
-        }
-        let kind = if flags & 2 == 0 { IndexKind::Hash } else { IndexKind::BTree };
+        let kind = match flags {
+            0 | 1 => IndexKind::Hash,
+            2 | 3 => IndexKind::BTree,
+            4 => IndexKind::Companion,
+            _ => return Err(reader.corrupt("unknown kind of index")),
+        };
         let columns = reader.count(limits::MAX_INDEX_COLUMNS)?;
         let columns = (0..columns).map(|_| read_u32(reader, "column id")).collect::<Result<_>>()?;
         list.push(IndexSchema { id, name, columns, unique: flags & 1 != 0, kind });

@@ -7,6 +7,9 @@ use nacre_types::hash::Set;
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
+/// So many row numbers of a list are read and sorted in the time that it takes to look at one row.
+const READ_ROWS: usize = 32;
+
 /// See the module.
 pub(super) enum Hits {
     /// Of one index, or of the primary key.
@@ -94,8 +97,14 @@ impl Hits {
         }
     }
 
-    /// Leaves the rows that are found here too.
+    /// Leaves the rows that are found here too, or more where finding that out takes longer than looking at them.
     fn narrow(&self, segment: usize, rows: &mut Vec<u32>) -> Result<()> {
+        if let Hits::One { runs, .. } = self
+            && !runs[segment].iter().all(IndexRun::is_ascending)
+            && runs[segment].iter().map(IndexRun::len).sum::<usize>() / READ_ROWS > rows.len()
+        {
+            return Ok(());
+        }
         if let Hits::One { runs, .. } = self
             && let [] | [_] = runs[segment].as_slice()
         {
