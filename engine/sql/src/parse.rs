@@ -11,8 +11,11 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::sync::Arc;
 
-/// Nesting of parentheses, subqueries and prefix operators the parser follows.
-const MAX_NESTING: usize = 50;
+/// Nesting of parentheses.
+const MAX_NESTING: usize = if cfg!(target_family = "wasm") { 50 } else { 100 };
+/// Depth of the parser's own recursion: a parenthesis is a level, and so is every operator that binds tighter than the
+/// one before it (`a OR b AND (…`), a prefix operator, a subquery. The stack of a page allows less than a thread's.
+const MAX_RECURSION: usize = if cfg!(target_family = "wasm") { 50 } else { 160 };
 /// What nested calls and subqueries cost the parser's stack beyond a level of nesting, in units of about 4 KiB.
 const MAX_WEIGHT: u32 = 80;
 /// Operators of one chain such as `a + b + c …` without `AND` and `OR`.
@@ -79,7 +82,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     check_chains(&tokens)?;
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
-    let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(tokens);
     let mut lines = Lines::new(sql);
     let mut parsed = Vec::new();
     loop {
@@ -140,7 +143,11 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
 }
 
 fn nesting_error(at: Location) -> Error {
-    Error::limit("statement is nested too deeply: at most 100 parentheses, 40 calls or 16 subqueries").at(position(at))
+    Error::limit(format!(
+        "statement is nested too deeply: at most {MAX_NESTING} parentheses, 40 calls or 16 subqueries, and \
+         {MAX_RECURSION} levels of operators within each other"
+    ))
+    .at(position(at))
 }
 
 /// Bounds nesting and the length of operator chains, which become left-deep trees.

@@ -38,6 +38,7 @@ fn main() -> std::io::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let started = Instant::now();
     let (mut scripts, mut passed, mut failed) = (0, 0, 0);
+    let mut others = 0;
     let mut skipped: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &cli.paths {
         for script in find_scripts(path, &["slt", "test"])? {
@@ -53,6 +54,7 @@ fn main() -> std::io::Result<ExitCode> {
             passed += report.passed;
             report.skipped.iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             failed += report.failures.len();
+            others += report.others;
             if cli.times {
                 writeln!(out, "{:8.2} s {name}: {} records", begun.elapsed().as_secs_f64(), report.passed)?;
             }
@@ -65,6 +67,9 @@ fn main() -> std::io::Result<ExitCode> {
         }
     }
     writeln!(out, "{scripts} scripts in {:.1} s", started.elapsed().as_secs_f64())?;
+    if others > 0 {
+        writeln!(out, "not counted {others}: for other engines (onlyif, skipif)")?;
+    }
     for (reason, count) in &skipped {
         writeln!(out, "skipped {count}: {reason}")?;
     }

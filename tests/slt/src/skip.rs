@@ -5,9 +5,6 @@
 
 use nacredb::{Error, QueryResult};
 
-/// The record is for other engines only (`onlyif`, `skipif`).
-pub const OTHER_ENGINE: &str = "for other engines (onlyif, skipif)";
-
 /// First words of a statement, and the feature it needs.
 const FEATURES: &[(&[&str], &str)] =
     &[(&["reindex"], "REINDEX is SQLite's own"), (&["create trigger", "drop trigger"], "triggers are not supported")];
@@ -17,6 +14,16 @@ const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQL
 
 /// SQLite compares values of any types; for us a text or a binary value beside a number is a mistake in the statement.
 const TYPES: &str = "text that is no number, or binary, compared with a number is an error, unlike in SQLite";
+
+/// SQLite answers null, as MySQL does; we follow the standard.
+const ZERO: &str = "division by zero is an error, unlike in SQLite";
+
+/// `COALESCE(30, avg(x)) / 35` divides integers in SQLite, which types each value as it comes; for us the first operand
+/// can have a fraction. MySQL sees it as we do, so the corpus has the query twice, for MySQL with `DIV`.
+pub const TWIN: &str = "an integer by value, not by type, is divided; the query's form for MySQL (DIV) is compared";
+
+/// SQLite cuts a fraction off where we round. The query was compared with `TRUNC` inside its casts.
+pub const CUT: &str = "a fraction cast to an integer is rounded, unlike in SQLite; right with TRUNC";
 
 /// What the corpus has for MySQL only, where the same table is made for everybody else.
 const PREFIX: &str = "a key over the first characters of a column is MySQL's own";
@@ -44,6 +51,9 @@ impl Missing {
         if self.row {
             return Some(LENGTH);
         }
+        if error.sqlstate() == "22012" {
+            return Some(ZERO);
+        }
         let mixes = match error.sqlstate() {
             "22P02" => true,
             "42883" => error.message().starts_with("no operator = for BLOB and"),
@@ -62,6 +72,40 @@ impl Missing {
     }
 }
 
+/// The query with `TRUNC` inside its casts to integers; none when it has no such cast.
+pub fn with_trunc(sql: &str) -> Option<String> {
+    let mut out = String::with_capacity(sql.len() + 32);
+    // For each open parenthesis, where a `CAST (` began in `out`.
+    let mut open: Vec<Option<usize>> = Vec::new();
+    let mut any = false;
+    for (at, c) in sql.char_indices() {
+        match c {
+            '(' => {
+                out.push(c);
+                let cast = sql[..at].trim_end().to_ascii_lowercase().ends_with("cast");
+                open.push(cast.then_some(out.len()));
+            }
+            ')' => {
+                if let Some(from) = open.pop().flatten() {
+                    let inner = out.split_off(from);
+                    let is_integer =
+                        |end: &str| end.eq_ignore_ascii_case("integer") || end.eq_ignore_ascii_case("signed");
+                    match inner.to_ascii_lowercase().rfind(" as ") {
+                        Some(end) if is_integer(inner[end + 4..].trim()) => {
+                            out.push_str(&format!("trunc({}){}", &inner[..end], &inner[end..]));
+                            any = true;
+                        }
+                        _ => out.push_str(&inner),
+                    }
+                }
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    any.then_some(out)
+}
+
 /// Why a record is not decided; `None` when it must come out as it says.
 fn reason(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
     outcome.as_ref().err()?;
@@ -74,6 +118,16 @@ fn reason(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static st
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn casts_are_cut() {
+        let cut = with_trunc("SELECT CAST ( - CAST( a AS SIGNED ) + ( 1 ) AS INTEGER ), CAST(b AS REAL)").unwrap();
+        assert_eq!(
+            cut,
+            "SELECT CAST (trunc( - CAST(trunc( a) AS SIGNED ) + ( 1 )) AS INTEGER ), CAST(b AS REAL)"
+        );
+        assert_eq!(with_trunc("SELECT CAST(b AS REAL), (1)"), None);
+    }
 
     #[test]
     fn only_what_fails_is_skipped() {

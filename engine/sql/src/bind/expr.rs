@@ -322,7 +322,7 @@ impl<'a> Binder<'a> {
         }
         let items = items.into_iter().map(|e| if types::meets(e.data_type, to) { Ok(e) } else { cast(e, to) });
         let list = items.collect::<Result<Vec<_>>>()?;
-        if is_null(&arg) {
+        if is_null(&arg) || list.iter().all(is_null) {
             return Ok(Expr::literal(Value::Null, DataType::Boolean));
         }
         if let ([_], ExprKind::Column(_)) = (list.as_slice(), &arg.kind) {

@@ -69,7 +69,7 @@ static FUNCTIONS: &[Entry] = &[
     entry("coalesce", F::Coalesce, Same, 1, 255),
     entry("ifnull", F::Coalesce, Same, 2, 2),
     entry("nvl", F::Coalesce, Same, 2, 2),
-    entry("nullif", F::NullIf, Same, 2, 2),
+    entry("nullif", F::NullIf, Special, 2, 2),
     entry("if", F::Coalesce, Special, 3, 3),
     entry("iif", F::Coalesce, Special, 3, 3),
     entry("length", F::Length, Special, 1, 1),
@@ -309,7 +309,6 @@ impl<'a> Binder<'a> {
                             _ => {}
                         }
                     }
-                    F::NullIf if args.iter().any(is_null) => return Ok(args.swap_remove(0)),
                     _ => {}
                 }
                 Ok(call(entry.function, args, t))
@@ -319,11 +318,30 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// `NULLIF` has the type of its first argument, whatever the two are compared as.
+    fn null_if(&mut self, value: Expr, other: Expr) -> Result<Expr> {
+        let (value, other) = self.settle_pair(value, other);
+        if is_null(&value) || is_null(&other) {
+            return Ok(value);
+        }
+        let data_type = value.data_type;
+        let (left, right) = self.unify(value.clone(), other, "nullif")?;
+        if left.data_type == data_type {
+            return Ok(call(F::NullIf, vec![left, right], data_type));
+        }
+        let equal = self.comparison(BinaryOp::Equal, left, right)?;
+        self.case_of(vec![equal], vec![Expr::literal(Value::Null, data_type), value], true)
+    }
+
     fn special(&mut self, entry: &Entry, args: Vec<Expr>) -> Result<Expr> {
         let count = args.len();
         let mut args = args.into_iter();
         let mut next = || args.next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
         match entry.name {
+            "nullif" => {
+                let (value, other) = (next(), next());
+                self.null_if(value, other)
+            }
             "log" if count == 2 => {
                 let (base, x) = (next(), next());
                 self.log(base, x)

@@ -59,6 +59,8 @@ pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
             ExprKind::Or(inner) if !and => flat.extend(inner),
             ExprKind::Literal(Value::Boolean(v)) if v == and => {}
             ExprKind::Literal(Value::Boolean(v)) => return boolean(v),
+            // One null says as much as many.
+            ExprKind::Literal(Value::Null) if flat.iter().any(is_null) => {}
             kind => flat.push(Expr { kind, data_type: expr.data_type }),
         }
     }
@@ -76,6 +78,7 @@ pub(crate) fn not(mut expr: Expr) -> Expr {
             *v = !*v;
             expr
         }
+        ExprKind::Literal(Value::Null) => expr,
         ExprKind::IsNull { negated, .. }
         | ExprKind::IsBoolean { negated, .. }
         | ExprKind::InList { negated, .. }
@@ -136,7 +139,7 @@ impl Binder<'_> {
     }
 
     /// Gives an untyped parameter the type of the other side, unless its value says otherwise.
-    fn settle_pair(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
+    pub(super) fn settle_pair(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
         match (Self::is_untyped(&left), Self::is_untyped(&right)) {
             (false, false) => (left, right),
             (true, true) => (self.settle(left, DataType::TEXT), self.settle(right, DataType::TEXT)),
