@@ -297,19 +297,16 @@ impl<'a> Binder<'a> {
             }
             Same => {
                 let (mut args, t) = self.unify_all(args, entry.name)?;
-                match entry.function {
-                    F::Coalesce => {
-                        // What comes after a constant is never looked at, what is null never counts.
-                        args.retain(|a| !is_null(a));
-                        let constant = args.iter().position(|a| matches!(a.kind, ExprKind::Literal(_)));
-                        args.truncate(constant.map_or(args.len(), |at| at + 1));
-                        match args.len() {
-                            0 => return Ok(Expr::literal(Value::Null, t)),
-                            1 if args[0].data_type == t => return Ok(args.swap_remove(0)),
-                            _ => {}
-                        }
+                if entry.function == F::Coalesce {
+                    // What comes after a constant is never looked at, what is null never counts.
+                    args.retain(|a| !is_null(a));
+                    let constant = args.iter().position(|a| matches!(a.kind, ExprKind::Literal(_)));
+                    args.truncate(constant.map_or(args.len(), |at| at + 1));
+                    match args.len() {
+                        0 => return Ok(Expr::literal(Value::Null, t)),
+                        1 if args[0].data_type == t => return Ok(args.swap_remove(0)),
+                        _ => {}
                     }
-                    _ => {}
                 }
                 Ok(call(entry.function, args, t))
             }

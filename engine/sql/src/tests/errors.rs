@@ -214,7 +214,6 @@ fn stack_is_safe() {
             (format!("select {}1{}", "(1 + 1 * ".repeat(50), ")".repeat(50)), ErrorKind::Closed),
             (format!("select {}1{}", "(1 + 1 * ".repeat(60), ")".repeat(60)), ErrorKind::Limit),
             (format!("select {}1 > 0{}", "(true or true and ".repeat(50), ")".repeat(50)), ErrorKind::Closed),
-(format!("select {}1{}", "(true or true and 2 = 1 + 1 * ".repeat(25), ")".repeat(25)), ErrorKind::Closed),
             (format!("select {}1{}", "(true or true and 2 = 1 + 1 * ".repeat(40), ")".repeat(40)), ErrorKind::Limit),
             (format!("select {}1{}", "1 in (".repeat(5000), ")".repeat(5000)), ErrorKind::Limit),
             (format!("select {}true", "not ".repeat(10_000)), ErrorKind::Limit),
