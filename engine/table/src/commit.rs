@@ -50,9 +50,12 @@ impl Store {
         mut payload: Vec<u8>,
         apply: impl FnOnce(&mut CatalogState, Timestamp) -> Result<()>,
     ) -> Result<()> {
-        // The catalog is changed before the append, because that may refuse; a failed append poisons the
-        // log, after which nothing can be built on the change.
-        let check = |commit| apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit);
+        // The catalog is changed before the append, because that may refuse. A log that has failed is asked before, so
+        // that what can still be read stays readable.
+        let check = |commit| {
+            self.log.check_usable()?;
+            apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit)
+        };
         let noted = |commit, ()| self.last_ddl.store(commit, Ordering::Release);
         let committed = self.commit_record(&mut payload, check, noted)?;
         self.settle_strictly(committed)

@@ -116,3 +116,58 @@ fn after_a_failed_commit_a_flush_takes_no_row_away() {
     assert_eq!(insert(1).map(|_| ()).unwrap_err().kind(), nacre_types::ErrorKind::Constraint);
     assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
 }
+
+#[test]
+fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
+    let files = Arc::new(MemoryStore::new());
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut refusing = host(&files);
+    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
+    let store = Store::open(refusing, options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let insert = |id| {
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
+    };
+    insert(1).unwrap().commit().unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    assert!(insert(2).unwrap().commit().is_err());
+    let mut renamed = (**table.schema()).clone();
+    renamed.name = "u".into();
+    for refused in [
+        store.alter_table(&table, renamed).map(drop),
+        store.truncate(std::slice::from_ref(&table)),
+        store.drop_table(&table),
+        store.create_table(schema("u", true)).map(drop),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), nacre_types::ErrorKind::Io);
+    }
+    assert!(store.table("u").is_none());
+    let reader = store.begin().unwrap();
+    let there = reader.table("t").unwrap();
+    assert_eq!(sorted(scan(&reader.view(&there)).unwrap()), [row(1, "a", 1)]);
+}
+
+#[test]
+fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
+    let files = Arc::new(MemoryStore::new());
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut refusing = host(&files);
+    refusing.store = Arc::new(Refusing { files, refuse: refuse.clone() });
+    let durability = crate::Durability::Relaxed { interval_ms: 1_000_000 };
+    let store = Store::open(refusing, crate::StoreOptions { durability, ..options() }).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let columns = vec![table.schema().columns[1].id];
+    let kind = nacre_types::IndexKind::BTree;
+    let unique = nacre_types::IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind };
+    let table = store.create_index(&table, unique).unwrap();
+    let load = |id: i64, name: &str| {
+        let mut load = store.bulk_load(&table, crate::OnDuplicate::Replace);
+        load.append(&batch(&[row(id, name, id)])).unwrap();
+        load.finish()
+    };
+    assert_eq!(load(1, "a").unwrap(), 1);
+    refuse.store(true, Ordering::Relaxed);
+    assert!(load(2, "b").is_err(), "what cannot be made durable is not acknowledged");
+    assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
+}

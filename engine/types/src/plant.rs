@@ -21,10 +21,16 @@ pub enum Bug {
     LostUpdate,
     /// `SELECT … FOR UPDATE` reads and locks nothing.
     WriteSkewAllowed,
+    /// A unique value is looked for in memory only, not in segments.
+    UniqueSkip,
+    /// A new unique index does not look at rows that were committed while it looked at the others.
+    IndexLate,
+    /// A row that moves from a segment to memory is not entered in indexes.
+    IndexEntry,
 }
 
 /// All bugs and their names on the command line.
-pub const BUGS: [(&str, Bug); 7] = [
+pub const BUGS: [(&str, Bug); 10] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -32,6 +38,9 @@ pub const BUGS: [(&str, Bug); 7] = [
     ("dirty-read", Bug::DirtyRead),
     ("lost-update", Bug::LostUpdate),
     ("write-skew-allowed", Bug::WriteSkewAllowed),
+    ("unique-skip", Bug::UniqueSkip),
+    ("index-late", Bug::IndexLate),
+    ("index-entry", Bug::IndexEntry),
 ];
 
 /// Whether this bug is planted.

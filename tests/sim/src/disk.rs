@@ -473,6 +473,9 @@ impl LocalFile for DiskFile {
     }
 
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        if Class::of(&self.name) == Class::Segment {
+            crate::hook::before(Call::Read, Class::Segment);
+        }
         let outcome = self.disk.step(Call::Read, &self.name);
         let mut state = self.disk.state();
         let state = &mut *state;

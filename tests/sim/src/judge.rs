@@ -2,7 +2,9 @@
 //! own changes; it may change a row only if nobody else has since the snapshot.
 
 use crate::model::{Model, RowId, State, Table, Writes};
-use crate::op::{Op, Row, Upsert, Where};
+use crate::op::{Op, Row, Where, filled};
+use crate::shape::Column;
+use crate::unique;
 use nacredb::{ErrorKind, OnDuplicate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,11 +30,14 @@ pub struct Verdict {
     pub writes: Writes,
     /// What it locks.
     pub locks: BTreeSet<RowId>,
+    /// What becomes of a table, if the catalog changes.
+    pub table: Option<(&'static str, Option<Table>)>,
 }
 
 impl Verdict {
-    fn answer(answer: Answer) -> Verdict {
-        Verdict { answer: Some(answer), errors: Vec::new(), writes: Writes::new(), locks: BTreeSet::new() }
+    /// Must answer this.
+    pub fn answer(answer: Answer) -> Verdict {
+        Verdict { answer: Some(answer), errors: Vec::new(), writes: Writes::new(), locks: BTreeSet::new(), table: None }
     }
 
     /// Succeeds with nothing to compare.
@@ -47,7 +52,7 @@ impl Verdict {
 
     /// Must fail, in one of these ways.
     pub fn fails(errors: &[ErrorKind]) -> Verdict {
-        Verdict { answer: None, errors: errors.to_vec(), writes: Writes::new(), locks: BTreeSet::new() }
+        Verdict { answer: None, errors: errors.to_vec(), ..Verdict::done() }
     }
 }
 
@@ -59,24 +64,48 @@ pub struct Sight<'a> {
     pub view: &'a State,
     /// The snapshot's commit.
     pub snapshot: u64,
+    /// The transaction's own changes.
+    pub own: &'a Writes,
 }
 
 /// Judges a statement that reads or writes rows of one table.
 pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     let (name, rows) = match op {
         Op::Select { table, rows } | Op::Audit { table, rows } | Op::ForUpdate { table, rows } => (*table, rows),
+        Op::First { table, rows, .. } | Op::Join { table, rows, .. } => (*table, rows),
         Op::Add { table, rows, .. } | Op::Text { table, rows, .. } => (*table, rows),
+        Op::Number { table, rows, .. } | Op::Wide { table, rows, .. } => (*table, rows),
         Op::Rekey { table, rows, .. } | Op::Delete { table, rows } => (*table, rows),
         Op::Insert { table, .. } | Op::Upsert { table, .. } | Op::Copy { table, .. } => (*table, &Where::All),
         _ => return Verdict::done(),
     };
-    let Some(table) = sight.view.table(&sight.model.latest, name) else {
+    let Some(table) = sight.model.seen(sight.view, name) else {
         return Verdict::fails(&[ErrorKind::NotFound]);
     };
+    if (rows.needs(Column::W) || matches!(op, Op::Wide { .. })) && !table.shape.has(Column::W) {
+        return Verdict::fails(&[ErrorKind::NotFound]);
+    }
     let found: BTreeMap<i64, Row> =
         table.rows.iter().filter(|(_, row)| rows.holds(row)).map(|(id, row)| (*id, row.clone())).collect();
+    let mut verdict = judge_rows(op, &table, &found, sight);
+    if op.changes_rows() {
+        unique::check(&table, sight, &mut verdict);
+    }
+    // Who sees an older version of the table may not write.
+    let is_old = sight.model.latest.by_id(table.id).is_some_and(|newest| newest.since != table.since);
+    if op.locks_rows() && is_old {
+        if verdict.locks.is_empty() {
+            verdict.errors.push(ErrorKind::Conflict);
+        } else {
+            verdict = Verdict::fails(&[ErrorKind::Conflict]);
+        }
+    }
+    verdict
+}
+
+fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Sight<'_>) -> Verdict {
     match op {
-        Op::Select { .. } => Verdict::answer(printed(&found)),
+        Op::Select { .. } => Verdict::answer(printed(table, found)),
         Op::Audit { .. } => {
             let sum = match found.is_empty() {
                 true => "NULL".to_string(),
@@ -84,35 +113,56 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
             };
             Verdict::answer(Answer::Rows(vec![vec![found.len().to_string(), sum]]))
         }
-        Op::ForUpdate { .. } => lock(&table, &found, sight, printed(&found)),
-        Op::Add { add, .. } => change(&table, &found, sight, |row| Some(Row { v: row.v + add, ..row.clone() })),
-        Op::Text { text, .. } => change(&table, &found, sight, |row| Some(Row { s: text.clone(), ..row.clone() })),
-        Op::Delete { .. } => change(&table, &found, sight, |_| None),
-        Op::Rekey { by, .. } if !table.keyed => {
-            change(&table, &found, sight, |row| Some(Row { k: row.k + by, ..row.clone() }))
+        Op::First { limit, down, .. } => {
+            let mut numbers: Vec<i64> = found.values().map(|row| row.v).collect();
+            numbers.sort_unstable();
+            if *down {
+                numbers.reverse();
+            }
+            numbers.truncate(*limit);
+            let mut rows: Vec<Vec<String>> = numbers.iter().map(|v| vec![v.to_string()]).collect();
+            rows.sort();
+            Verdict::answer(Answer::Rows(rows))
+        }
+        Op::Join { with, .. } => match sight.model.seen(sight.view, with) {
+            Some(right) => Verdict::answer(join(found, &right)),
+            None => Verdict::fails(&[ErrorKind::NotFound]),
+        },
+        Op::ForUpdate { .. } => lock(table, found, sight, printed(table, found)),
+        Op::Add { add, .. } => change(table, found, sight, |row| Some(Row { v: row.v + add, ..row.clone() })),
+        Op::Number { v, .. } => change(table, found, sight, |row| Some(Row { v: *v, ..row.clone() })),
+        Op::Wide { w, .. } => change(table, found, sight, |row| Some(Row { w: *w, ..row.clone() })),
+        Op::Text { text, .. } => change(table, found, sight, |row| Some(Row { s: text.clone(), ..row.clone() })),
+        Op::Delete { .. } => change(table, found, sight, |_| None),
+        Op::Rekey { by, .. } if !table.shape.keyed => {
+            change(table, found, sight, |row| Some(Row { k: row.k + by, ..row.clone() }))
         }
         Op::Rekey { by, .. } => {
-            let mut verdict = change(&table, &found, sight, |_| None);
+            let mut verdict = change(table, found, sight, |_| None);
             if verdict.answer.is_some() {
                 let moved: Vec<Row> = found.values().map(|row| Row { k: row.k + by, ..row.clone() }).collect();
-                insert(&table, &moved, sight, &mut verdict);
+                insert(table, &moved, sight, &mut verdict);
             }
             verdict
         }
         Op::Insert { rows, .. } => {
             let mut verdict = Verdict::answer(Answer::Affected(rows.len() as u64));
-            insert(&table, rows, sight, &mut verdict);
+            let rows: Vec<Row> = rows.iter().map(|row| table.shape.row(row.k, row)).collect();
+            insert(table, &rows, sight, &mut verdict);
             verdict
         }
-        Op::Upsert { rows, how, .. } => upsert(&table, rows, *how, sight),
+        Op::Upsert { rows, how, .. } => unique::upsert(table, rows, *how, sight),
         Op::Copy { from, rows, by, .. } => {
-            let Some(source) = sight.view.table(&sight.model.latest, from) else {
+            let Some(source) = sight.model.seen(sight.view, from) else {
                 return Verdict::fails(&[ErrorKind::NotFound]);
             };
+            if rows.needs(Column::W) && !source.shape.has(Column::W) {
+                return Verdict::fails(&[ErrorKind::NotFound]);
+            }
             let picked = source.rows.values().filter(|row| rows.holds(row));
-            let copies: Vec<Row> = picked.map(|row| Row { k: row.k + by, ..row.clone() }).collect();
+            let copies: Vec<Row> = picked.map(|row| table.shape.row(row.k + by, row)).collect();
             let mut verdict = Verdict::answer(Answer::Affected(copies.len() as u64));
-            insert(&table, &copies, sight, &mut verdict);
+            insert(table, &copies, sight, &mut verdict);
             if verdict.answer.is_none() {
                 // Which of several rows fails first depends on the order of the scan.
                 verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
@@ -123,40 +173,26 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     }
 }
 
-/// Rows of a keyed table one after the other; a later one meets what an earlier one left.
-fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -> Verdict {
-    let mut verdict = Verdict::answer(Answer::Affected(0));
-    let mut affected = 0;
-    for row in rows {
-        let id = (table.id, row.k);
-        let old = match verdict.writes.get(&id) {
-            Some(written) => written.clone(),
-            None => table.rows.get(&row.k).cloned(),
-        };
-        let skips = matches!(how, Upsert::Ignore | Upsert::Nothing);
-        if skips && old.is_some() {
-            // What is only looked at is looked at in the snapshot.
-            continue;
-        }
-        if sight.model.changed_since(id, sight.snapshot) {
-            return Verdict::fails(&[ErrorKind::Constraint, ErrorKind::Conflict]);
-        }
-        let new = match (old, how) {
-            (Some(old), Upsert::Update | Upsert::Duplicate) => Row { v: old.v + row.v, ..old },
-            _ => row.clone(),
-        };
-        affected += 1;
-        verdict.writes.insert(id, Some(new));
-        verdict.locks.insert(id);
-    }
-    verdict.answer = Some(Answer::Affected(affected));
-    verdict
-}
-
-fn printed(found: &BTreeMap<i64, Row>) -> Answer {
-    let mut rows: Vec<Vec<String>> = found.values().map(Row::printed).collect();
+fn printed(table: &Table, found: &BTreeMap<i64, Row>) -> Answer {
+    let mut rows: Vec<Vec<String>> = found.values().map(|row| table.shape.printed(row)).collect();
     rows.sort();
     Answer::Rows(rows)
+}
+
+fn join(left: &BTreeMap<i64, Row>, right: &Table) -> Answer {
+    let mut by_number: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+    for row in right.rows.values() {
+        let (count, keys) = by_number.entry(row.v).or_default();
+        (*count, *keys) = (*count + 1, *keys + row.k);
+    }
+    let (mut pairs, mut lefts, mut rights) = (0, 0, 0);
+    for row in left.values() {
+        if let Some((count, keys)) = by_number.get(&row.v) {
+            (pairs, lefts, rights) = (pairs + count, lefts + row.k * count, rights + keys);
+        }
+    }
+    let sum = |sum: i64| if pairs == 0 { "NULL".to_string() } else { sum.to_string() };
+    Answer::Rows(vec![vec![pairs.to_string(), sum(lefts), sum(rights)]])
 }
 
 /// Rows that were seen are locked, unless somebody has changed one since.
@@ -180,7 +216,7 @@ fn change(table: &Table, found: &BTreeMap<i64, Row>, sight: &Sight<'_>, new: imp
 /// Adds rows on top of what the verdict changes already.
 fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verdict) {
     for row in rows {
-        if !table.keyed {
+        if !table.shape.keyed {
             let id = (table.id, sight.model.new_row());
             verdict.writes.insert(id, Some(row.clone()));
             verdict.locks.insert(id);
@@ -207,29 +243,57 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
     }
 }
 
-/// Judges a bulk load that publishes now into the table that it was started on.
-pub fn judge_bulk(model: &mut Model, table: u64, policy: OnDuplicate, batches: &[Vec<Row>]) -> Verdict {
-    let Some(table) = model.latest.tables.values().find(|t| t.id == table).cloned() else {
+/// Judges a bulk load that publishes now into the version of a table that it was started on.
+pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicate, rows: &[&Row]) -> Verdict {
+    let Some(table) = model.latest.by_id(id).cloned() else {
         return Verdict::fails(&[ErrorKind::NotFound]);
     };
-    let mut writes = Writes::new();
-    for row in batches.iter().flatten() {
-        if !table.keyed {
-            writes.insert((table.id, model.new_row()), Some(row.clone()));
-            continue;
-        }
-        let id = (table.id, row.k);
-        let there = table.rows.contains_key(&row.k) || writes.contains_key(&id);
-        match policy {
-            OnDuplicate::Error if there => return Verdict::fails(&[ErrorKind::Constraint]),
-            OnDuplicate::Skip if there => {}
-            _ => {
-                writes.insert(id, Some(row.clone()));
+    if table.since != since {
+        // What it finds before it ends is found in the version it knows.
+        return Verdict::fails(&[ErrorKind::Conflict, ErrorKind::Constraint]);
+    }
+    let one_by_one = policy != OnDuplicate::Error && table.shape.unique().next().is_some();
+    let mut verdict = Verdict::answer(Answer::Done);
+    let loaded = if one_by_one {
+        let (writes, loaded) = unique::load(&table, policy, rows, || model.new_row());
+        verdict.writes = writes;
+        loaded
+    } else {
+        let mut writes = Writes::new();
+        for row in rows {
+            if !table.shape.keyed {
+                writes.insert((table.id, model.new_row()), Some((*row).clone()));
+                continue;
+            }
+            let id = (table.id, row.k);
+            let there = table.rows.contains_key(&row.k) || writes.contains_key(&id);
+            match policy {
+                OnDuplicate::Error if there => return Verdict::fails(&[ErrorKind::Constraint]),
+                OnDuplicate::Skip if there => {}
+                _ => {
+                    writes.insert(id, Some((*row).clone()));
+                }
             }
         }
+        verdict.writes = writes;
+        verdict.writes.len() as u64
+    };
+    verdict.answer = Some(Answer::Affected(loaded));
+    verdict.locks = verdict.writes.keys().copied().collect();
+    if policy == OnDuplicate::Error {
+        let (own, view) = (Writes::new(), model.latest.clone());
+        let snapshot = model.index;
+        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own }, &mut verdict);
     }
-    let mut verdict = Verdict::answer(Answer::Affected(writes.len() as u64));
-    verdict.locks = writes.keys().copied().collect();
-    verdict.writes = writes;
     verdict
+}
+
+/// Judges an [`Op::Fill`] that publishes now.
+pub fn judge_fill(model: &mut Model, name: &str, rows: i64) -> Verdict {
+    let Some(table) = model.latest.tables.get(name) else {
+        return Verdict::fails(&[ErrorKind::NotFound]);
+    };
+    let place = (table.id, table.since);
+    let rows: Vec<Row> = filled(rows).map(|row| table.shape.row(row.k, &row)).collect();
+    judge_bulk(model, place, OnDuplicate::Error, &rows.iter().collect::<Vec<_>>())
 }

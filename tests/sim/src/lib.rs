@@ -3,6 +3,7 @@
 //!
 //! [`plan::plan`] says what a seed means, [`run::run`] does it, [`shrink::shrink`] makes a failing plan smaller.
 
+pub mod catalog;
 pub mod clock;
 pub mod disk;
 pub mod fault;
@@ -17,7 +18,9 @@ pub mod random;
 pub mod run;
 pub mod scheduler;
 pub mod session;
+pub mod shape;
 pub mod shrink;
+pub mod unique;
 pub mod world;
 
 /// Plants a bug in the engine, by its name. Only a build with the feature `plant` can.

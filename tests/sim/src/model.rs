@@ -2,6 +2,7 @@
 //! transaction sees. Knows nothing of how the engine works.
 
 use crate::op::Row;
+use crate::shape::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -10,26 +11,40 @@ pub type TableId = u64;
 /// A row: its key where the table has one, otherwise a number of the model's own.
 pub type RowId = (TableId, i64);
 
-/// A table's rows.
+/// One version of a table, and its rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// See [`TableId`].
     pub id: TableId,
-    /// Whether `k` is its primary key.
-    pub keyed: bool,
+    /// The commit that made this version: whoever began before may read an older one, and write nothing.
+    pub since: u64,
+    /// Columns and indexes.
+    pub shape: Rc<Shape>,
     /// The rows.
     pub rows: Rc<BTreeMap<i64, Row>>,
 }
 
 impl Table {
-    /// A table without rows.
-    pub fn empty(id: TableId, keyed: bool) -> Table {
-        Table { id, keyed, rows: Rc::default() }
+    /// A table that is to be made: it has no id yet.
+    pub fn made(shape: Shape) -> Table {
+        Table { id: 0, since: 0, shape: Rc::new(shape), rows: Rc::default() }
+    }
+
+    /// The same without rows.
+    pub fn emptied(&self) -> Table {
+        Table { rows: Rc::default(), ..self.clone() }
+    }
+
+    /// The same with other columns or indexes.
+    pub fn altered(&self, change: impl FnOnce(&mut Shape)) -> Table {
+        let mut shape = (*self.shape).clone();
+        change(&mut shape);
+        Table { shape: Rc::new(shape), ..self.clone() }
     }
 
     /// What a scan of it prints, sorted.
     pub fn printed(&self) -> Vec<Vec<String>> {
-        let mut rows: Vec<Vec<String>> = self.rows.values().map(Row::printed).collect();
+        let mut rows: Vec<Vec<String>> = self.rows.values().map(|row| self.shape.printed(row)).collect();
         rows.sort();
         rows
     }
@@ -58,13 +73,9 @@ impl State {
         }
     }
 
-    /// A table as a transaction sees it that knows the catalog of `latest`: one made after the snapshot is empty.
-    pub fn table(&self, latest: &State, name: &str) -> Option<Table> {
-        let known = latest.tables.get(name)?;
-        match self.tables.get(name) {
-            Some(own) if own.id == known.id => Some(own.clone()),
-            _ => Some(Table::empty(known.id, known.keyed)),
-        }
+    /// A table by its id.
+    pub fn by_id(&self, id: TableId) -> Option<&Table> {
+        self.tables.values().find(|table| table.id == id)
     }
 }
 
@@ -73,10 +84,8 @@ impl State {
 pub enum Effect {
     /// Changes rows.
     Rows(Writes),
-    /// Makes a table.
-    Create(&'static str, bool),
-    /// Drops one.
-    Drop(&'static str),
+    /// Gives a table another version, makes one, or drops it.
+    Table(&'static str, Option<Table>),
 }
 
 /// An open transaction.
@@ -90,18 +99,25 @@ pub struct Txn {
     pub writes: Writes,
     /// Rows it has locked.
     pub locks: BTreeSet<RowId>,
+    /// Of each table it has written to or locked, the version.
+    pub versions: BTreeMap<TableId, u64>,
     savepoints: Vec<(&'static str, State, Writes, BTreeSet<RowId>)>,
 }
 
 impl Txn {
     /// Adds a statement's changes.
     pub fn write(&mut self, model: &State, writes: Writes, locks: BTreeSet<RowId>) {
+        for (table, _) in writes.keys().chain(&locks) {
+            if let Some(known) = model.by_id(*table) {
+                self.versions.insert(*table, known.since);
+            }
+        }
         for (table, _) in writes.keys() {
             // A table made after the snapshot joins the view with the first row written to it.
             if let Some((name, known)) = model.tables.iter().find(|(_, t)| t.id == *table)
                 && self.view.tables.get(name).is_none_or(|t| t.id != *table)
             {
-                self.view.tables.insert(name, Table::empty(*table, known.keyed));
+                self.view.tables.insert(name, known.emptied());
             }
         }
         self.view.apply(&writes);
@@ -155,6 +171,8 @@ pub struct Model {
     pub blurred: BTreeSet<&'static str>,
     /// The last bulk load of a table.
     pub loaded: BTreeMap<TableId, u64>,
+    /// The first version of each table that was made since the database was opened: so it is seen by older snapshots.
+    first: BTreeMap<TableId, (Rc<Shape>, u64)>,
     next_table: TableId,
     next_row: i64,
 }
@@ -163,6 +181,19 @@ impl Model {
     /// Whether a commit after `snapshot` changed the row.
     pub fn changed_since(&self, row: RowId, snapshot: u64) -> bool {
         self.changed.get(&row).is_some_and(|at| *at > snapshot)
+    }
+
+    /// A table as a transaction sees it that knows the catalog of today: one made after its snapshot is empty, and one
+    /// altered since is as it was.
+    pub fn seen(&self, view: &State, name: &str) -> Option<Table> {
+        let known = self.latest.tables.get(name)?;
+        match view.tables.get(name) {
+            Some(own) if own.id == known.id => Some(own.clone()),
+            _ => {
+                let (shape, since) = self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
+                Some(Table { shape, since, ..known.emptied() })
+            }
+        }
     }
 
     /// A number for a row of a table without a key.
@@ -178,6 +209,7 @@ impl Model {
             view: self.latest.clone(),
             writes: Writes::new(),
             locks: BTreeSet::new(),
+            versions: BTreeMap::new(),
             savepoints: Vec::new(),
         }
     }
@@ -186,11 +218,17 @@ impl Model {
         let mut state = self.latest.clone();
         match effect {
             Effect::Rows(writes) => state.apply(writes),
-            Effect::Create(name, keyed) => {
-                self.next_table += 1;
-                state.tables.insert(name, Table::empty(self.next_table, *keyed));
+            Effect::Table(name, Some(table)) => {
+                let mut table = table.clone();
+                table.since = self.index + 1;
+                if table.id == 0 {
+                    self.next_table += 1;
+                    table.id = self.next_table;
+                    self.first.insert(table.id, (table.shape.clone(), table.since));
+                }
+                state.tables.insert(name, table);
             }
-            Effect::Drop(name) => {
+            Effect::Table(name, None) => {
                 state.tables.remove(name);
             }
         }
@@ -215,7 +253,7 @@ impl Model {
 
     /// A commit may or may not have happened; nobody sees it before the next start.
     pub fn doubt(&mut self, effect: &Effect) {
-        if let Effect::Create(name, _) | Effect::Drop(name) = effect {
+        if let Effect::Table(name, _) = effect {
             self.blurred.insert(name);
         }
         if !self.poisoned {
@@ -241,6 +279,7 @@ impl Model {
         self.latest = state;
         self.index += 1;
         self.changed.clear();
+        self.first.clear();
         self.history.clear();
         self.in_doubt.clear();
         self.blurred.clear();

@@ -1,6 +1,7 @@
 //! What a session does, one statement at a time, and its SQL.
 
-use nacredb::{OnDuplicate, Value};
+use crate::shape::{Column, Index};
+use nacredb::OnDuplicate;
 use std::fmt;
 
 /// A row of every table of the simulation.
@@ -12,19 +13,8 @@ pub struct Row {
     pub v: i64,
     /// A text, sometimes long.
     pub s: Option<String>,
-}
-
-impl Row {
-    /// As the engine takes it.
-    pub fn values(&self) -> Vec<Value> {
-        let text = self.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone()));
-        vec![Value::Int(self.k), Value::Int(self.v), text]
-    }
-
-    /// As the engine prints it.
-    pub fn printed(&self) -> Vec<String> {
-        self.values().iter().map(ToString::to_string).collect()
-    }
+    /// A number, in tables that have got that column.
+    pub w: Option<i64>,
 }
 
 /// Which rows a statement is about.
@@ -40,6 +30,20 @@ pub enum Where {
     Remainder(i64),
     /// Rows without a text.
     NoText,
+    /// One number.
+    V(i64),
+    /// A range of numbers.
+    Vs(i64, i64),
+    /// One of some numbers.
+    In([i64; 3]),
+    /// One text.
+    S(String),
+    /// One text and one number.
+    Both(String, i64),
+    /// One text or one number.
+    Either(String, i64),
+    /// One number in the column that comes and goes.
+    W(i64),
 }
 
 impl Where {
@@ -51,7 +55,19 @@ impl Where {
             Where::Keys(low, high) => (low..=high).contains(&&row.k),
             Where::Remainder(r) => row.v % 7 == *r,
             Where::NoText => row.s.is_none(),
+            Where::V(v) => row.v == *v,
+            Where::Vs(low, high) => (low..=high).contains(&&row.v),
+            Where::In(list) => list.contains(&row.v),
+            Where::S(s) => row.s.as_ref() == Some(s),
+            Where::Both(s, v) => row.s.as_ref() == Some(s) && row.v == *v,
+            Where::Either(s, v) => row.s.as_ref() == Some(s) || row.v == *v,
+            Where::W(w) => row.w == Some(*w),
         }
+    }
+
+    /// Whether it needs the column that comes and goes.
+    pub fn needs(&self, column: Column) -> bool {
+        column == Column::W && matches!(self, Where::W(_))
     }
 
     fn sql(&self) -> String {
@@ -61,6 +77,13 @@ impl Where {
             Where::Keys(low, high) => format!(" where k between {low} and {high}"),
             Where::Remainder(r) => format!(" where v % 7 = {r}"),
             Where::NoText => " where s is null".into(),
+            Where::V(v) => format!(" where v = {v}"),
+            Where::Vs(low, high) => format!(" where v between {low} and {high}"),
+            Where::In([a, b, c]) => format!(" where v in ({a}, {b}, {c})"),
+            Where::S(s) => format!(" where s = '{s}'"),
+            Where::Both(s, v) => format!(" where s = '{s}' and v = {v}"),
+            Where::Either(s, v) => format!(" where (s = '{s}' or v = {v})"),
+            Where::W(w) => format!(" where w = {w}"),
         }
     }
 }
@@ -78,6 +101,17 @@ pub enum Upsert {
     Update,
     /// `ON DUPLICATE KEY UPDATE`: the same.
     Duplicate,
+}
+
+/// Where a new column comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind all others.
+    Last,
+    /// Before all others.
+    First,
+    /// Behind the key.
+    AfterKey,
 }
 
 /// One thing that a session does.
@@ -99,6 +133,10 @@ pub enum Op {
     Select { table: &'static str, rows: Where },
     /// Number of rows and the sum of their numbers.
     Audit { table: &'static str, rows: Where },
+    /// The least or greatest numbers of some rows.
+    First { table: &'static str, rows: Where, limit: usize, down: bool },
+    /// Number of pairs of rows with the same number, and the sums of their keys. The left rows are chosen.
+    Join { table: &'static str, with: &'static str, rows: Where },
     /// All columns of some rows, which stay locked.
     ForUpdate { table: &'static str, rows: Where },
     /// New rows.
@@ -109,6 +147,10 @@ pub enum Op {
     Copy { table: &'static str, from: &'static str, rows: Where, by: i64 },
     /// Adds to the numbers of some rows.
     Add { table: &'static str, rows: Where, add: i64 },
+    /// Sets the numbers of some rows.
+    Number { table: &'static str, rows: Where, v: i64 },
+    /// Sets the numbers of some rows in the column that comes and goes.
+    Wide { table: &'static str, rows: Where, w: Option<i64> },
     /// Sets the text of some rows.
     Text { table: &'static str, rows: Where, text: Option<String> },
     /// Moves rows to other keys.
@@ -117,8 +159,20 @@ pub enum Op {
     Delete { table: &'static str, rows: Where },
     /// Rows straight into segments.
     Bulk { table: &'static str, policy: OnDuplicate, batches: Vec<Vec<Row>> },
-    /// `CREATE TABLE`, with a primary key or without, and other keys, which change no answer.
-    Create { table: &'static str, keyed: bool, keys: &'static str, if_missing: bool },
+    /// So many rows by one `INSERT … SELECT`, which writes segments.
+    Fill { table: &'static str, rows: i64 },
+    /// `CREATE TABLE`, with a primary key or without, with indexes, and other keys, which change no answer.
+    Create { table: &'static str, keyed: bool, keys: &'static str, indexes: Vec<Index>, if_missing: bool },
+    /// `CREATE INDEX`, or `ALTER TABLE … ADD`.
+    CreateIndex { table: &'static str, index: Index, alter: bool, if_missing: bool },
+    /// `DROP INDEX`, or `ALTER TABLE … DROP INDEX`.
+    DropIndex { table: &'static str, name: &'static str, alter: bool, if_there: bool },
+    /// `ALTER TABLE … ADD COLUMN w`, with a default, at some place.
+    AddColumn { table: &'static str, default: Option<i64>, place: Place, if_missing: bool },
+    /// `ALTER TABLE … DROP COLUMN w`.
+    DropColumn { table: &'static str, if_there: bool },
+    /// `TRUNCATE`.
+    Truncate { table: &'static str },
     /// `DROP TABLE`.
     Drop { table: &'static str },
     /// `OPTIMIZE TABLE`.
@@ -133,6 +187,9 @@ pub enum Op {
     Sleep { ms: u64 },
 }
 
+/// [`Op::Fill`] makes rows from pairs of so many numbers.
+pub const FILL_SIDE: i64 = 260;
+
 /// What may run while another session is in the midst of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
@@ -144,6 +201,11 @@ pub enum Weight {
     Commits,
     /// May do house-keeping that excludes other house-keeping.
     Maintains,
+}
+
+/// The rows that [`Op::Fill`] makes.
+pub fn filled(rows: i64) -> impl Iterator<Item = Row> {
+    (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row { k, v: k % 1000, s: Some("fill".into()), w: None })
 }
 
 fn text_sql(text: &Option<String>) -> String {
@@ -158,9 +220,22 @@ fn rows_sql(rows: &[Row]) -> String {
 impl Op {
     /// Whether it would change rows.
     pub fn changes_rows(&self) -> bool {
-        use Op::{Add, Copy, Delete, Insert, Rekey, Text, Upsert};
+        use Op::{Add, Copy, Delete, Insert, Number, Rekey, Text, Upsert, Wide};
         let inserts = matches!(self, Insert { .. } | Upsert { .. } | Copy { .. });
-        inserts || matches!(self, Add { .. } | Text { .. } | Rekey { .. } | Delete { .. })
+        let sets = matches!(self, Add { .. } | Number { .. } | Wide { .. } | Text { .. });
+        inserts || sets || matches!(self, Rekey { .. } | Delete { .. })
+    }
+
+    /// Whether it changes the catalog.
+    pub fn is_ddl(&self) -> bool {
+        use Op::{AddColumn, Create, CreateIndex, Drop, DropColumn, DropIndex, Truncate};
+        let tables = matches!(self, Create { .. } | Drop { .. } | Truncate { .. });
+        tables || matches!(self, CreateIndex { .. } | DropIndex { .. } | AddColumn { .. } | DropColumn { .. })
+    }
+
+    /// Whether it is a load of rows straight into segments.
+    pub fn is_load(&self) -> bool {
+        matches!(self, Op::Bulk { .. } | Op::Fill { .. })
     }
 
     /// Whether it locks rows.
@@ -170,8 +245,7 @@ impl Op {
 
     /// Whether it is possible inside a transaction.
     pub fn fits_transaction(&self) -> bool {
-        use Op::{Begin, Bulk, Create, Drop, Optimize};
-        !matches!(self, Begin | Bulk { .. } | Create { .. } | Drop { .. } | Optimize { .. })
+        !(self.is_ddl() || self.is_load() || matches!(self, Op::Begin | Op::Optimize { .. }))
     }
 
     /// Whether it is possible only there.
@@ -183,7 +257,8 @@ impl Op {
     pub fn weight(&self, in_transaction: bool) -> Weight {
         match self {
             Op::Begin | Op::Rollback | Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_) => Weight::Reads,
-            Op::Select { .. } | Op::Audit { .. } | Op::Check | Op::Sleep { .. } => Weight::Reads,
+            Op::Select { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. } => Weight::Reads,
+            Op::Check | Op::Sleep { .. } => Weight::Reads,
             _ if self.locks_rows() && in_transaction => Weight::Writes,
             Op::Optimize { .. } | Op::Maintain { .. } => Weight::Maintains,
             _ => Weight::Commits,
@@ -199,9 +274,17 @@ impl Op {
             Op::Savepoint(name) => format!("savepoint {name}"),
             Op::RollbackTo(name) => format!("rollback to {name}"),
             Op::Release(name) => format!("release savepoint {name}"),
-            Op::Select { table, rows } => format!("select k, v, s from {table}{}", rows.sql()),
+            Op::Select { table, rows } => format!("select * from {table}{}", rows.sql()),
             Op::Audit { table, rows } => format!("select count(*), sum(v) from {table}{}", rows.sql()),
-            Op::ForUpdate { table, rows } => format!("select k, v, s from {table}{} for update", rows.sql()),
+            Op::First { table, rows, limit, down } => {
+                let order = if *down { "desc" } else { "asc" };
+                format!("select v from {table}{} order by v {order} limit {limit}", rows.sql())
+            }
+            Op::Join { table, with, rows } => format!(
+                "select count(*), sum(l.k), sum(r.k) from (select k, v from {table}{}) l join {with} r on l.v = r.v",
+                rows.sql()
+            ),
+            Op::ForUpdate { table, rows } => format!("select * from {table}{} for update", rows.sql()),
             Op::Insert { table, rows } => format!("insert into {table} (k, v, s) values {}", rows_sql(rows)),
             Op::Upsert { table, rows, how } => {
                 let (word, rest) = match how {
@@ -217,14 +300,56 @@ impl Op {
                 format!("insert into {table} (k, v, s) select k + {by}, v, s from {from}{}", rows.sql())
             }
             Op::Add { table, rows, add } => format!("update {table} set v = v + {add}{}", rows.sql()),
+            Op::Number { table, rows, v } => format!("update {table} set v = {v}{}", rows.sql()),
+            Op::Wide { table, rows, w } => {
+                let w = w.map_or("null".into(), |w| w.to_string());
+                format!("update {table} set w = {w}{}", rows.sql())
+            }
             Op::Text { table, rows, text } => format!("update {table} set s = {}{}", text_sql(text), rows.sql()),
             Op::Rekey { table, rows, by } => format!("update {table} set k = k + {by}{}", rows.sql()),
             Op::Delete { table, rows } => format!("delete from {table}{}", rows.sql()),
-            Op::Create { table, keyed, keys, if_missing } => {
+            Op::Fill { table, rows } => {
+                let digits: Vec<String> = (0..FILL_SIDE).map(|n| format!("({n})")).collect();
+                let digits = digits.join(", ");
+                format!(
+                    "insert into {table} (k, v, s) select a.n * {FILL_SIDE} + b.n, (a.n * {FILL_SIDE} + b.n) % 1000, \
+                     'fill' from (values {digits}) a (n), (values {digits}) b (n) where a.n * {FILL_SIDE} + b.n < {rows}"
+                )
+            }
+            Op::Create { table, keyed, keys, indexes, if_missing } => {
                 let missing = if *if_missing { "if not exists " } else { "" };
                 let key = if *keyed { " primary key" } else { "" };
-                format!("create table {missing}{table} (k bigint not null{key}, v bigint, s text{keys})")
+                let indexes: Vec<String> = indexes.iter().map(|index| format!(", {index}")).collect();
+                format!(
+                    "create table {missing}{table} (k bigint not null{key}, v bigint, s text{}{keys})",
+                    indexes.concat()
+                )
             }
+            Op::CreateIndex { table, index, alter: true, .. } => format!("alter table {table} add {index}"),
+            Op::CreateIndex { table, index, if_missing, .. } => {
+                let unique = if index.unique { "unique " } else { "" };
+                let missing = if *if_missing { "if not exists " } else { "" };
+                format!("create {unique}index {missing}{} on {table} ({})", index.name, index.list())
+            }
+            Op::DropIndex { table, name, alter: true, .. } => format!("alter table {table} drop index {name}"),
+            Op::DropIndex { table, name, if_there, .. } => {
+                let there = if *if_there { "if exists " } else { "" };
+                format!("drop index {there}{name} on {table}")
+            }
+            Op::AddColumn { table, default, place, if_missing } => {
+                let missing = if *if_missing { "if not exists " } else { "" };
+                let default = default.map_or(String::new(), |n| format!(" default {n}"));
+                let place = match place {
+                    Place::Last => "",
+                    Place::First => " first",
+                    Place::AfterKey => " after k",
+                };
+                format!("alter table {table} add column {missing}w bigint{default}{place}")
+            }
+            Op::DropColumn { table, if_there } => {
+                format!("alter table {table} drop column {}w", if *if_there { "if exists " } else { "" })
+            }
+            Op::Truncate { table } => format!("truncate table {table}"),
             Op::Drop { table } => format!("drop table {table}"),
             Op::Optimize { table, full } => format!("optimize table {table} {}", if *full { "full" } else { "flush" }),
             Op::Bulk { .. } | Op::Maintain { .. } | Op::SyncLog | Op::Check | Op::Sleep { .. } => String::new(),

@@ -2,8 +2,9 @@
 //! that a failing one can be made smaller.
 
 use crate::disk::{Call, Class, Fault, FaultKind};
-use crate::op::{Op, Row, Upsert, Where};
+use crate::op::{Op, Place, Row, Upsert, Where};
 use crate::random::Random;
+use crate::shape::{INDEXES, Index};
 use nacredb::{Durability, OnDuplicate, Options};
 
 /// Accounts of the bank, and what each holds at first.
@@ -44,6 +45,27 @@ pub struct Phase {
     pub end: End,
 }
 
+/// A table that is there from the beginning, and is made again when a crash took it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether `k` is its primary key.
+    pub keyed: bool,
+    /// Its keys that change no answer.
+    pub keys: &'static str,
+    /// Its indexes at first.
+    pub indexes: Vec<Index>,
+}
+
+impl Setup {
+    /// What makes it.
+    pub fn create(&self) -> Op {
+        let Setup { name: table, keyed, keys, indexes } = self.clone();
+        Op::Create { table, keyed, keys, indexes, if_missing: true }
+    }
+}
+
 /// A whole story.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -55,28 +77,55 @@ pub struct Plan {
     pub nested_percent: u64,
     /// Whether the sessions of the bank are complete, so that its sum must stay.
     pub bank_whole: bool,
+    /// Tables that are always there.
+    pub tables: Vec<Setup>,
     /// One after the other.
     pub phases: Vec<Phase>,
 }
 
 /// Tables that are always there, and whether they have a primary key.
-pub const TABLES: [(&str, bool); 4] = [("bank", true), ("a", true), ("b", true), ("heap", false)];
+const TABLES: [(&str, bool); 4] = [("bank", true), ("a", true), ("b", true), ("heap", false)];
+/// One more where there are indexes: its rows fight for unique values.
+const UNIQUE: &str = "u";
+/// One that few seeds have: it gets more rows by one statement than go through the row store.
+const BIG: &str = "big";
 /// Tables that come and go.
 const PASSING: [&str; 2] = ["x", "y"];
 
 /// Keys of a table beside its primary key: they change where rows are, and no answer.
-pub fn keys(random: &mut Random, keyed: bool) -> &'static str {
+fn keys(random: &mut Random, keyed: bool) -> &'static str {
     const KEYED: [&str; 7] =
         ["", "", "", ", shard key (k)", ", sort key (v)", ", sort key (s, k)", ", shard key (k), sort key (v)"];
     const HEAP: [&str; 5] = ["", "", ", sort key (v)", ", shard key ()", ", shard key (s), sort key (k)"];
     if keyed { random.pick::<&'static str>(&KEYED) } else { random.pick::<&'static str>(&HEAP) }
 }
 
-/// Tables whose rows are inserted or changed: they have a primary key.
-const UPSERTED: [&str; 3] = ["a", "a", "b"];
+/// The tables of a seed.
+pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
+    let setup = |(name, keyed): (&'static str, bool)| {
+        let mut random = Random::new(seed, name);
+        let keys = keys(&mut random, keyed);
+        let mut indexes = Vec::new();
+        if indexed && name != "bank" {
+            let unique = if name == UNIQUE { 100 } else { 15 };
+            for index in INDEXES.iter().filter(|index| !index.columns.contains(&crate::shape::Column::W)) {
+                if random.percent(if index.unique { unique / 2 } else { 30 }) {
+                    indexes.push(*index);
+                }
+            }
+        }
+        Setup { name, keyed, keys, indexes }
+    };
+    TABLES.into_iter().chain(indexed.then_some((UNIQUE, true))).map(setup).collect()
+}
+
+/// One seed in so many has an `INSERT … SELECT` of more rows than go through the row store.
+const BIG_EVERY: u64 = 400;
 
 struct Maker {
     random: Random,
+    /// Tables have indexes, which come and go.
+    indexed: bool,
     keys: i64,
     /// Bytes of a long text; 0 for none.
     long: usize,
@@ -90,7 +139,7 @@ pub fn plan(seed: u64) -> Plan {
     let strict = random.percent(85);
     // Of its own, so that older seeds stay what they were.
     let hash_from = *Random::new(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
-    let options = Options {
+    let mut options = Options {
         durability: if strict { Durability::Strict } else { Durability::Relaxed { interval_ms: 20 } },
         memory_limit: 64 << 20,
         cache_bytes: *random.pick(&[0, 4 << 10, 1 << 20]),
@@ -102,15 +151,27 @@ pub fn plan(seed: u64) -> Plan {
         partitions: *random.pick(&[1, 1, 3]),
         ..Options::default()
     };
+    let indexed = random.percent(40);
     let mut maker = Maker {
+        indexed,
         keys: *random.pick(&[6, 20, 60, 400]),
         long: if random.percent(25) { *random.pick(&[300, 3_000, 9_000]) } else { 0 },
         faulty: *random.pick(&[0, 0, 30, 60, 100]),
         random: random.clone(),
     };
-    let phases = 1 + random.below(4);
-    let phases = (0..phases).map(|_| maker.phase()).collect();
-    Plan { seed, options, nested_percent: *random.pick(&[0, 15, 40]), bank_whole: true, phases }
+    let count = 1 + random.below(4);
+    let mut phases: Vec<Phase> = (0..count).map(|_| maker.phase()).collect();
+    // Dear, so rare.
+    if seed.is_multiple_of(BIG_EVERY) {
+        options.segment_rows = 10_000;
+        options.flush_bytes = options.flush_bytes.max(8_000);
+        let script = Script { role: "filler", ops: maker.fill() };
+        phases[0].scripts.truncate(2);
+        phases[0].scripts.push(script);
+        phases.truncate(2);
+    }
+    let tables = setups(seed, indexed);
+    Plan { seed, options, nested_percent: *random.pick(&[0, 15, 40]), bank_whole: true, tables, phases }
 }
 
 impl Maker {
@@ -174,7 +235,7 @@ impl Maker {
     fn script(&mut self) -> Script {
         let count = 3 + self.random.below(22) as usize;
         let mut ops = Vec::new();
-        let role = match self.random.below(16) {
+        let role = match self.random.below(if self.indexed { 24 } else { 16 }) {
             0..=2 => "bank",
             3 => "auditor",
             4 => "reader",
@@ -182,6 +243,9 @@ impl Maker {
             7 => "catalog",
             8 | 9 => "loader",
             10 | 11 => "keeper",
+            16..=18 => "rival",
+            19 | 20 => "schemer",
+            21 | 22 => "seeker",
             _ => "sql",
         };
         while ops.len() < count {
@@ -193,6 +257,9 @@ impl Maker {
                 "catalog" => self.catalog(&mut ops),
                 "loader" => self.load(&mut ops),
                 "keeper" => self.keep(&mut ops),
+                "rival" => self.vie(&mut ops),
+                "schemer" => self.scheme(&mut ops),
+                "seeker" => self.seek(&mut ops),
                 _ => self.sql(&mut ops),
             }
         }
@@ -274,7 +341,11 @@ impl Maker {
         ops.push(match self.random.below(7) {
             0 | 1 => {
                 let (keyed, if_missing) = (self.random.percent(70), self.random.percent(50));
-                Op::Create { table, keyed, keys: keys(&mut self.random, keyed), if_missing }
+                let few = if self.indexed { self.random.below(3) } else { 0 };
+                let mut indexes: Vec<Index> = (0..few).map(|_| *self.random.pick(&INDEXES[..3])).collect();
+                indexes.sort();
+                indexes.dedup();
+                Op::Create { table, keyed, keys: keys(&mut self.random, keyed), indexes, if_missing }
             }
             2 => Op::Drop { table },
             3 => Op::Insert { table, rows: self.new_rows() },
@@ -284,8 +355,120 @@ impl Maker {
         });
     }
 
+    /// Few unique values, many sessions.
+    fn vie(&mut self, ops: &mut Vec<Op>) {
+        let table = if self.random.percent(80) { UNIQUE } else { "heap" };
+        let explicit = self.random.percent(60);
+        if explicit {
+            ops.push(Op::Begin);
+        }
+        for _ in 0..1 + self.random.below(3) {
+            let (k, v) = (self.random.between(0, 3), self.random.between(0, 4));
+            let rows = match self.random.below(6) {
+                0 => Where::V(v),
+                1 => Where::In([v, v + 1, 7]),
+                2 => Where::S("of".into()),
+                3 => Where::Keys(0, 2),
+                _ => Where::Key(k),
+            };
+            let row = |maker: &mut Maker, k| Row { v, ..maker.row(k) };
+            ops.push(match self.random.below(12) {
+                0 | 1 => Op::Insert { table, rows: vec![row(self, k)] },
+                2 | 3 => Op::Upsert { table: UNIQUE, rows: vec![row(self, k), row(self, k + 1)], how: self.how() },
+                4 | 5 => Op::Number { table, rows, v },
+                6 => Op::Add { table, rows, add: 1 },
+                7 => Op::Delete { table, rows },
+                8 => Op::Text { table, rows, text: self.text() },
+                9 => Op::ForUpdate { table, rows },
+                10 => Op::Rekey { table, rows, by: self.random.between(-1, 1) },
+                _ => Op::Select { table, rows },
+            });
+        }
+        if explicit {
+            ops.push(if self.random.percent(85) { Op::Commit } else { Op::Rollback });
+        }
+    }
+
+    /// Indexes and columns come and go on tables that have rows.
+    fn scheme(&mut self, ops: &mut Vec<Op>) {
+        let table = if self.random.percent(70) { self.table() } else { UNIQUE };
+        let index = *self.random.pick(&INDEXES);
+        let (alter, lenient) = (self.random.percent(30), self.random.percent(30));
+        let rows = self.rows();
+        ops.push(match self.random.below(20) {
+            0..=5 => Op::CreateIndex { table, index, alter, if_missing: lenient && !alter },
+            6..=8 => Op::DropIndex { table, name: index.name, alter, if_there: lenient && !alter },
+            9 | 10 => Op::AddColumn {
+                table,
+                default: *self.random.pick(&[None, Some(7), Some(-1)]),
+                place: *self.random.pick(&[Place::Last, Place::First, Place::AfterKey]),
+                if_missing: lenient,
+            },
+            11 => Op::DropColumn { table, if_there: lenient },
+            12 => Op::Truncate { table },
+            13 => Op::Wide { table, rows, w: *self.random.pick(&[None, Some(3), Some(7)]) },
+            14 => Op::Select { table, rows: Where::W(*self.random.pick(&[3, 7, -1])) },
+            15 => Op::Maintain { steps: 1 + self.random.below(6) as usize },
+            16 => Op::Insert { table, rows: self.new_rows() },
+            17 => Op::Optimize { table, full: self.random.percent(30) },
+            _ => Op::Select { table, rows },
+        });
+    }
+
+    /// Questions that indexes answer.
+    fn seek(&mut self, ops: &mut Vec<Op>) {
+        let explicit = self.random.percent(40);
+        if explicit {
+            ops.push(Op::Begin);
+        }
+        for _ in 0..1 + self.random.below(5) {
+            let table = if self.random.percent(70) { self.table() } else { UNIQUE };
+            let rows = self.values();
+            ops.push(match self.random.below(12) {
+                0 => Op::First { table, rows, limit: 1 + self.random.below(4) as usize, down: self.random.percent(50) },
+                1 => Op::Join { table, with: self.table(), rows },
+                2 => Op::Audit { table, rows },
+                3 => Op::Add { table, rows, add: self.random.between(-2, 2) },
+                4 => Op::Text { table, rows, text: self.text() },
+                5 => Op::Delete { table, rows },
+                6 => Op::ForUpdate { table, rows },
+                _ => Op::Select { table, rows },
+            });
+        }
+        if explicit {
+            ops.push(Op::Commit);
+        }
+    }
+
+    /// More rows by one statement than go through the row store, and what may be done with them.
+    fn fill(&mut self) -> Vec<Op> {
+        let (table, keyed) = (BIG, self.random.percent(60));
+        let keys = *self.random.pick(&["", ", sort key (v)"]);
+        let indexes: Vec<Index> = INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
+        let mut ops = vec![
+            Op::Create { table, keyed, keys, indexes, if_missing: true },
+            Op::Fill { table, rows: 65_536 + self.random.between(0, 2_000) },
+            Op::Audit { table, rows: Where::All },
+            Op::Select { table, rows: Where::V(self.random.between(0, 999)) },
+        ];
+        let more = [
+            Op::CreateIndex { table, index: INDEXES[2], alter: false, if_missing: false },
+            Op::CreateIndex { table, index: INDEXES[5], alter: false, if_missing: false },
+            Op::Fill { table, rows: 65_600 },
+            Op::Delete { table, rows: Where::V(3) },
+            Op::Maintain { steps: 20 },
+            Op::Select { table, rows: Where::Both("fill".into(), 12) },
+        ];
+        for op in more {
+            if self.random.percent(50) {
+                ops.push(op);
+            }
+        }
+        ops
+    }
+
     fn load(&mut self, ops: &mut Vec<Op>) {
-        let table = self.table();
+        let table = if self.indexed && self.random.percent(25) { UNIQUE } else { self.table() };
         let policy = *self.random.pick(&[OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]);
         let batches = (0..1 + self.random.below(4))
             .map(|_| {
@@ -348,11 +531,7 @@ impl Maker {
         let table = if self.random.percent(5) { *self.random.pick(&PASSING) } else { self.table() };
         let rows = self.rows();
         match self.random.below(24) {
-            20 | 21 => Op::Upsert {
-                table: self.random.pick::<&'static str>(&UPSERTED),
-                rows: self.new_rows(),
-                how: self.how(),
-            },
+            20 | 21 => Op::Upsert { table: self.upserted(), rows: self.new_rows(), how: self.how() },
             22 => Op::Copy { table, from: self.table(), rows, by: *self.random.pick(&[1_000, 5_000, -3_000, 1]) },
             0..=5 => Op::Insert { table, rows: self.new_rows() },
             6..=8 => Op::Add { table, rows, add: self.random.between(-9, 9) },
@@ -370,6 +549,15 @@ impl Maker {
         *self.random.pick(&[Replace, Ignore, Nothing, Update, Duplicate])
     }
 
+    /// A table whose rows are inserted or changed: it has a primary key.
+    fn upserted(&mut self) -> &'static str {
+        match self.random.below(4) {
+            0 => "b",
+            1 if self.indexed => UNIQUE,
+            _ => "a",
+        }
+    }
+
     /// Not the bank: its sum is its own.
     fn table(&mut self) -> &'static str {
         const NAMES: [&str; 5] = ["a", "a", "a", "b", "heap"];
@@ -380,7 +568,25 @@ impl Maker {
         self.random.between(0, self.keys - 1)
     }
 
+    /// Rows by what they have, not by their key.
+    fn values(&mut self) -> Where {
+        let v = self.random.between(-30, 30);
+        let s = (*self.random.pick(&["mother", "of", "pearl", ""])).to_string();
+        match self.random.below(8) {
+            0 => Where::Vs(v, v + self.random.between(0, 20)),
+            1 => Where::In([v, v + 1, -v]),
+            2 => Where::S(s),
+            3 => Where::Both(s, v),
+            4 => Where::Either(s, v),
+            5 => Where::NoText,
+            _ => Where::V(v),
+        }
+    }
+
     fn rows(&mut self) -> Where {
+        if self.indexed && self.random.percent(30) {
+            return self.values();
+        }
         let k = self.key();
         match self.random.below(10) {
             0 => Where::All,
@@ -400,7 +606,7 @@ impl Maker {
     }
 
     fn row(&mut self, k: i64) -> Row {
-        Row { k, v: self.random.between(-100, 100), s: self.text() }
+        Row { k, v: self.random.between(-100, 100), s: self.text(), w: None }
     }
 
     fn text(&mut self) -> Option<String> {

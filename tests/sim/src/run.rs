@@ -3,15 +3,18 @@
 use crate::clock::{Inline, SimClock, SimEntropy};
 use crate::disk::{Disk, Ended};
 use crate::hook;
-use crate::model::State;
+use crate::judge::Answer;
+use crate::model::{State, Table};
 use crate::op::{Op, Row};
-use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, TABLES, keys};
+use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, Setup};
 use crate::random::Random;
 use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
+use crate::shape::Shape;
 use crate::world::{World, short};
-use nacredb::{Database, Durability, Error, ErrorKind, Host};
+use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -169,14 +172,10 @@ impl Run<'_> {
         let missing: Vec<Op> = {
             let world = self.world.borrow();
             let there = &world.model.latest.tables;
-            let seed = self.plan.seed;
-            let create = |(table, keyed): &(&'static str, bool)| {
-                let keys = keys(&mut Random::new(seed, table), *keyed);
-                Op::Create { table, keyed: *keyed, keys, if_missing: true }
-            };
-            let mut ops: Vec<Op> = TABLES.iter().filter(|(t, _)| !there.contains_key(t)).map(create).collect();
+            let missing = self.plan.tables.iter().filter(|setup| !there.contains_key(setup.name));
+            let mut ops: Vec<Op> = missing.map(Setup::create).collect();
             if there.get("bank").is_none_or(|bank| bank.rows.is_empty()) {
-                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None }).collect();
+                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None, w: None }).collect();
                 ops.push(Op::Insert { table: "bank", rows });
             }
             ops
@@ -265,58 +264,119 @@ impl Run<'_> {
         let mut session = db.session();
         let run = |session: &mut nacredb::Session, sql: &str| now(session.execute(sql, &[])).map(|r| answer(&r));
         let names = match run(&mut session, "show tables")? {
-            crate::judge::Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
+            Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
             _ => Vec::new(),
         };
         let mut found = Vec::new();
         for name in &names {
-            match run(&mut session, &format!("select k, v, s from {name}"))? {
-                crate::judge::Answer::Rows(rows) => found.push((name.as_str(), rows)),
-                _ => found.push((name.as_str(), Vec::new())),
-            }
+            let result = now(session.execute(&format!("select * from {name}"), &[]))?;
+            let columns = result.columns.iter().map(|field| field.name.clone()).collect();
+            let Answer::Rows(rows) = answer(&result) else { continue };
+            let schema = now(session.appender(name, OnDuplicate::Error))?.schema().clone();
+            let indexes = schema.indexes.iter().map(|index| index.name.clone()).collect();
+            found.push(Found { name: name.clone(), columns, indexes, rows });
         }
         let candidates = self.world.borrow().model.candidates();
-        let fitting = candidates.iter().find(|state| printed(state) == found);
-        let mut world = self.world.borrow_mut();
-        match fitting {
-            Some(state) => {
-                world.tell(|| format!("— opened: {:?}", found.iter().map(|(n, r)| (*n, r.len())).collect::<Vec<_>>()));
-                world.model.recovered(state.clone());
-                // Faults from here on have their own story.
-                Ok(())
-            }
-            None => {
-                let why = difference(&candidates[0], &found);
-                world.fail(format!("after opening, none of {} possible states: {why}", candidates.len()));
-                Ok(())
-            }
+        let mut printed = Printed::default();
+        let fitting = candidates.iter().find(|state| printed.fits(state, &found));
+        let Some(state) = fitting else {
+            let why = difference(&candidates[0], &found);
+            let mut world = self.world.borrow_mut();
+            world.fail(format!("after opening, none of {} possible states: {why}", candidates.len()));
+            return Ok(());
+        };
+        {
+            let mut world = self.world.borrow_mut();
+            world.tell(|| format!("— opened: {:?}", found.iter().map(|t| (&t.name, t.rows.len())).collect::<Vec<_>>()));
+            // Faults from here on have their own story.
+            world.model.recovered(state.clone());
         }
+        self.seek(&mut session, state)
     }
-}
 
-fn printed(state: &State) -> Vec<(&str, Vec<Vec<String>>)> {
-    state.tables.iter().map(|(name, table)| (*name, table.printed())).collect()
-}
-
-/// What is missing and what is too much.
-fn difference(expected: &State, found: &[(&str, Vec<Vec<String>>)]) -> String {
-    let expected = printed(expected);
-    let mut out = Vec::new();
-    for (name, rows) in &expected {
-        match found.iter().find(|(n, _)| n == name) {
-            None => out.push(format!("table {name} is missing")),
-            Some((_, there)) => {
-                let line = |row: &Vec<String>| short(&row.join(" "));
-                let lost: Vec<String> = rows.iter().filter(|r| !there.contains(r)).map(line).take(5).collect();
-                let extra: Vec<String> = there.iter().filter(|r| !rows.contains(r)).map(line).take(5).collect();
-                if !lost.is_empty() || !extra.is_empty() || rows.len() != there.len() {
-                    out.push(format!("{name}: missing {lost:?}, unexpected {extra:?}"));
+    /// Asks for some rows by the values that indexes are over.
+    fn seek(&self, session: &mut nacredb::Session, state: &State) -> Result<(), Error> {
+        for (name, table) in &state.tables {
+            for index in &table.shape.indexes {
+                let ends = [table.rows.values().next(), table.rows.values().next_back()];
+                for row in ends.into_iter().flatten().take(table.rows.len()) {
+                    let alike = |other: &&Row| index.columns.iter().all(|c| c.of(other) == c.of(row));
+                    let condition = index.columns.iter().map(|column| match column.of(row) {
+                        Value::Null => format!("{} is null", column.name()),
+                        Value::Text(text) => format!("{} = '{text}'", column.name()),
+                        value => format!("{} = {value}", column.name()),
+                    });
+                    let condition: Vec<String> = condition.collect();
+                    let sql = format!("select * from {name} where {}", condition.join(" and "));
+                    let found = answer(&now(session.execute(&sql, &[]))?);
+                    let mut expected: Vec<_> =
+                        table.rows.values().filter(alike).map(|row| table.shape.printed(row)).collect();
+                    expected.sort();
+                    if found != Answer::Rows(expected) {
+                        self.world.borrow_mut().fail(format!("after opening: {}: {found:?}", short(&sql)));
+                    }
                 }
             }
         }
+        Ok(())
     }
-    for (name, _) in found.iter().filter(|(n, _)| !expected.iter().any(|(e, _)| e == n)) {
-        out.push(format!("table {name} should not be there"));
+}
+
+/// A table as it was found.
+struct Found {
+    name: String,
+    columns: Vec<String>,
+    indexes: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Found {
+    /// Whether it has these columns and indexes.
+    fn has_shape(&self, table: &Table) -> bool {
+        let (columns, indexes) = table.shape.names();
+        self.columns == columns && self.indexes == indexes
+    }
+}
+
+/// Tables of possible states as text: many states share most of them.
+#[derive(Default)]
+struct Printed(BTreeMap<(*const BTreeMap<i64, Row>, *const Shape), Vec<Vec<String>>>);
+
+impl Printed {
+    fn fits(&mut self, state: &State, found: &[Found]) -> bool {
+        let same = |(name, table): (&&'static str, &Table), there: &Found| {
+            **name == there.name && table.rows.len() == there.rows.len() && there.has_shape(table)
+        };
+        state.tables.len() == found.len()
+            && state.tables.iter().zip(found).all(|(table, there)| same(table, there))
+            && state.tables.values().zip(found).all(|(table, there)| {
+                let known = self.0.entry((Rc::as_ptr(&table.rows), Rc::as_ptr(&table.shape)));
+                *known.or_insert_with(|| table.printed()) == there.rows
+            })
+    }
+}
+
+/// What is missing and what is too much.
+fn difference(expected: &State, found: &[Found]) -> String {
+    let mut out = Vec::new();
+    for (name, table) in &expected.tables {
+        let Some(there) = found.iter().find(|there| there.name == *name) else {
+            out.push(format!("table {name} is missing"));
+            continue;
+        };
+        if !there.has_shape(table) {
+            out.push(format!("{name}: has columns {:?}, indexes {:?}", there.columns, there.indexes));
+        }
+        let (rows, there) = (table.printed(), &there.rows);
+        let line = |row: &Vec<String>| short(&row.join(" "));
+        let lost: Vec<String> = rows.iter().filter(|r| !there.contains(r)).map(line).take(5).collect();
+        let extra: Vec<String> = there.iter().filter(|r| !rows.contains(r)).map(line).take(5).collect();
+        if !lost.is_empty() || !extra.is_empty() || rows.len() != there.len() {
+            out.push(format!("{name}: missing {lost:?}, unexpected {extra:?}"));
+        }
+    }
+    for there in found.iter().filter(|there| !expected.tables.contains_key(there.name.as_str())) {
+        out.push(format!("table {} should not be there", there.name));
     }
     out.join("; ")
 }

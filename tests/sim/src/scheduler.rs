@@ -125,7 +125,11 @@ impl Hook for Scheduler {
     fn before(&self, call: Call, class: Class) {
         let (depth, room) = {
             let mut world = self.world.borrow_mut();
-            world.before_call(call, class);
+            if call != Call::Read {
+                world.before_call(call, class);
+            } else if !world.looks_ahead() {
+                return;
+            }
             (world.frames.len(), world.room(class))
         };
         let Some(room) = room else { return };

@@ -7,9 +7,10 @@ use crate::op::{Op, Row};
 use crate::plan::Script;
 use crate::random::Random;
 use crate::scheduler::yield_now;
+use crate::shape::Column;
 use crate::world::{Next, World};
 use nacredb::host::Clock;
-use nacredb::{Batch, Budget, DataType, Database, QueryResult, Result, ResultKind, Session, Vector};
+use nacredb::{Batch, Budget, Database, QueryResult, Result, ResultKind, Session, TableSchema, Vector};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ async fn perform(
     yield_now().await;
     let result = match &op {
         Op::Bulk { table, policy, batches } => {
-            let known = world.borrow().model.latest.tables.get(table).map(|t| t.id);
+            let known = world.borrow().model.latest.tables.get(table).map(|t| (t.id, t.since));
             {
                 let state = &mut world.borrow_mut().sessions[number];
                 state.bulk_table = known;
@@ -92,18 +93,22 @@ async fn load(
     let mut appender = session.appender(table, policy).await?;
     for rows in batches {
         yield_now().await;
-        appender.append(&batch(rows))?;
+        appender.append(&batch(rows, appender.schema()))?;
     }
     yield_now().await;
     world.borrow_mut().sessions[number].bulk_append = false;
     appender.finish().await
 }
 
-fn batch(rows: &[Row]) -> Batch {
-    let types = [DataType::Int64, DataType::Int64, DataType::TEXT];
-    let rows: Vec<_> = rows.iter().map(Row::values).collect();
-    let column = |at: usize| Arc::new(Vector::from_values(types[at], rows.iter().map(|row| &row[at])));
-    Batch::new((0..types.len()).map(column).collect(), rows.len())
+/// Rows as the table has them.
+fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
+    let columns = [Column::K, Column::V, Column::S, Column::W];
+    let columns = schema.columns.iter().filter_map(|at| columns.into_iter().find(|column| column.name() == at.name));
+    let vector = |column: Column| {
+        let values: Vec<_> = rows.iter().map(|row| column.of(row)).collect();
+        Arc::new(Vector::from_values(column.data_type(), &values))
+    };
+    Batch::new(columns.map(vector).collect(), rows.len())
 }
 
 /// A result as the model compares it.

@@ -4,10 +4,11 @@
 //! in the midst of a long call. What a statement may see is the committed state when its last frame began. A commit
 //! that goes on with house-keeping is known to have happened when the first file other than the log is touched.
 
+use crate::catalog::judge_ddl;
 use crate::disk::{Call, Class, Disk};
-use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk};
-use crate::model::{Effect, Model, State, Txn};
-use crate::op::{Op, Weight};
+use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk, judge_fill};
+use crate::model::{Effect, Model, State, Txn, Writes};
+use crate::op::{Op, Row, Weight};
 use nacredb::{Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,6 +26,8 @@ pub struct Frame {
     synced: Option<u64>,
     /// A chunk of the log was made and its header is to be synced.
     rotating: bool,
+    /// It has read of a segment.
+    has_read: bool,
 }
 
 /// A session as the model knows it.
@@ -34,8 +37,8 @@ pub struct SessionState {
     pub txn: Option<Txn>,
     /// What it does now or next.
     pub op: Option<Op>,
-    /// The table a bulk load was started on.
-    pub bulk_table: Option<u64>,
+    /// The table a bulk load was started on, and its version.
+    pub bulk_table: Option<(u64, u64)>,
     /// It makes the segments of a bulk load and holds no lock.
     pub bulk_append: bool,
     /// The commit of the current operation has happened, though its call goes on.
@@ -123,6 +126,7 @@ impl World {
             log_failures: counts.log_failures,
             synced: None,
             rotating: false,
+            has_read: false,
         });
     }
 
@@ -150,7 +154,7 @@ impl World {
     pub fn room(&self, class: Class) -> Option<Weight> {
         let frame = self.frames.last()?;
         let state = &self.sessions[frame.session];
-        let ddl = matches!(state.op, Some(Op::Create { .. } | Op::Drop { .. }));
+        let ddl = state.op.as_ref().is_some_and(Op::is_ddl);
         // A relaxed commit may be visible before or after the log is written.
         let open = !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
         match class {
@@ -162,6 +166,15 @@ impl World {
                 Some(if free { Weight::Maintains } else { Weight::Commits })
             }
         }
+    }
+
+    /// Whether the innermost session reads for the first time in an operation that looks at all rows before it takes
+    /// a lock, so that others may change them behind it.
+    pub fn looks_ahead(&mut self) -> bool {
+        let Some(frame) = self.frames.last_mut() else { return false };
+        let first = !std::mem::replace(&mut frame.has_read, true);
+        let op = self.sessions[frame.session].op.as_ref();
+        first && matches!(op, Some(Op::CreateIndex { index, alter: false, .. }) if index.unique)
     }
 
     /// Whether a session's current operation fits into that room.
@@ -193,7 +206,7 @@ impl World {
         }
         let happened = match &op {
             Op::Commit => state.txn.is_some(),
-            Op::Bulk { .. } | Op::Create { .. } | Op::Drop { .. } => synced,
+            op if op.is_load() || op.is_ddl() => synced,
             op => op.locks_rows() && state.txn.is_none(),
         };
         if happened {
@@ -213,9 +226,9 @@ impl World {
 
     /// Makes the change of a commit.
     fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
-        let effect = effect(op, verdict);
+        let effect = effect(verdict);
         self.model.commit(&effect);
-        if let (Op::Bulk { .. }, Some(table)) = (op, self.sessions[session].bulk_table) {
+        if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
             // Also one that adds nothing is a commit, which rows that are merged with it seem to come from.
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
@@ -240,17 +253,14 @@ impl World {
                 None => Verdict::done(),
             },
             Op::Bulk { policy, batches, .. } => match state.bulk_table {
-                Some(table) => judge_bulk(&mut self.model, table, *policy, batches),
+                Some(place) => {
+                    let rows: Vec<&Row> = batches.iter().flatten().collect();
+                    judge_bulk(&mut self.model, place, *policy, &rows)
+                }
                 None => Verdict::fails(&[ErrorKind::NotFound]),
             },
-            Op::Create { table, if_missing, .. } => match self.model.latest.tables.contains_key(table) {
-                true if !*if_missing => Verdict::fails(&[ErrorKind::AlreadyExists]),
-                _ => Verdict::done(),
-            },
-            Op::Drop { table } => match self.model.latest.tables.contains_key(table) {
-                true => Verdict::done(),
-                false => Verdict::fails(&[ErrorKind::NotFound]),
-            },
+            Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
+            op if op.is_ddl() => judge_ddl(op, &self.model.latest),
             Op::Optimize { table, .. } => {
                 let there = |state: &State| state.tables.contains_key(table);
                 match (there(&base), there(&self.model.latest)) {
@@ -262,11 +272,11 @@ impl World {
             }
             Op::Check => Verdict::nothing_found(),
             _ => {
-                let (view, snapshot) = match &state.txn {
-                    Some(txn) => (txn.view.clone(), txn.snapshot),
-                    None => (base, base_index),
+                let (view, snapshot, own) = match &state.txn {
+                    Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
+                    None => (base, base_index, Writes::new()),
                 };
-                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot })
+                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot, own: &own })
             }
         }
     }
@@ -289,7 +299,7 @@ impl World {
             self.tell(|| format!("{room}s{session}: {op}  →  {shown}"));
         }
         let committed = self.sessions[session].committed.take();
-        let blurred = table_of(op).is_some_and(|t| self.model.blurred.contains(t));
+        let blurred = tables_of(op).any(|t| self.model.blurred.contains(t));
         let verdict = match &committed {
             Some(verdict) => verdict.clone(),
             None => self.judge(session, op),
@@ -347,8 +357,9 @@ impl World {
             }
             _ if done => {}
             _ if is_commit(op) => {
-                let exists = matches!(op, Op::Create { table, .. } if self.model.latest.tables.contains_key(table));
-                let nothing = matches!(effect(op, verdict), Effect::Rows(writes) if writes.is_empty());
+                // `IF NOT EXISTS` and the like: nothing is written.
+                let exists = op.is_ddl() && verdict.table.is_none();
+                let nothing = matches!(effect(verdict), Effect::Rows(writes) if writes.is_empty());
                 if !exists && !nothing && self.model.poisoned {
                     self.fail(format!("s{session}: {op}: committed after the log had failed"));
                 }
@@ -385,7 +396,7 @@ impl World {
         let ended = self.disk.ended().is_some();
         let kind = error.kind();
         // The outcome of a commit that met trouble with the log is open.
-        let effect = effect(op, verdict);
+        let effect = effect(verdict);
         let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
         let mine = self.sessions[session].txn.is_some();
         let commits = is_commit(op) && !(mine && op.changes_rows());
@@ -396,8 +407,9 @@ impl World {
             self.model.poisoned |= of_log;
             return Next::Failed;
         }
-        // The catalog is changed before the log refuses.
-        if let (Op::Create { table, .. } | Op::Drop { table }, ErrorKind::Io) = (op, kind) {
+        // The catalog is changed before the log fails.
+        let refused = ended || log_failures > 0;
+        if let (Some(table), true, ErrorKind::Io) = (table_of(op), op.is_ddl() && refused, kind) {
             self.model.blurred.insert(table);
         }
         if log_failures > 0 && of_log && !ended && kind == ErrorKind::Io {
@@ -411,8 +423,7 @@ impl World {
             ErrorKind::Deadlock => op.locks_rows() && others && mine,
             // A load does not wait for row locks, and holds none until it is durable.
             ErrorKind::Conflict => {
-                matches!(op, Op::Bulk { .. }) && others
-                    || op.locks_rows() && (self.loading() || self.loaded(session, op))
+                op.is_load() && others || op.locks_rows() && (self.loading() || self.loaded(session, op))
             }
             ErrorKind::Constraint => op.changes_rows() && self.loading(),
             _ => false,
@@ -460,19 +471,19 @@ impl World {
 
 /// Whether the operation is a commit when it stands outside a transaction, or ends one.
 fn is_commit(op: &Op) -> bool {
-    op.changes_rows() || matches!(op, Op::Commit | Op::Bulk { .. } | Op::Create { .. } | Op::Drop { .. })
+    op.changes_rows() || op.is_load() || op.is_ddl() || matches!(op, Op::Commit)
 }
 
-fn effect(op: &Op, verdict: &Verdict) -> Effect {
-    match op {
-        Op::Create { table, keyed, .. } => Effect::Create(table, *keyed),
-        Op::Drop { table } => Effect::Drop(table),
-        _ => Effect::Rows(verdict.writes.clone()),
+fn effect(verdict: &Verdict) -> Effect {
+    match &verdict.table {
+        Some((name, table)) => Effect::Table(name, table.clone()),
+        None => Effect::Rows(verdict.writes.clone()),
     }
 }
 
 fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
-    let alive = |table: u64| latest.tables.values().any(|t| t.id == table);
+    // The version that was written to must still be the newest.
+    let alive = |table: u64| latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since));
     let mut verdict = Verdict::done();
     verdict.writes = txn.writes.clone();
     if txn.writes.is_empty() {
@@ -491,12 +502,24 @@ fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
 fn table_of(op: &Op) -> Option<&'static str> {
     match op {
         Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
+        Op::First { table, .. } | Op::Join { table, .. } | Op::Fill { table, .. } => Some(table),
         Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
+        Op::Number { table, .. } | Op::Wide { table, .. } => Some(table),
         Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
         Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
         Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
+        Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => Some(table),
+        Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => Some(table),
         _ => None,
     }
+}
+
+fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
+    let other = match op {
+        Op::Join { with: other, .. } | Op::Copy { from: other, .. } => Some(*other),
+        _ => None,
+    };
+    table_of(op).into_iter().chain(other)
 }
 
 fn show(answer: &Answer) -> String {

@@ -3,19 +3,19 @@
 
 use nacre_sim::disk::{Call, Fault, FaultKind};
 use nacre_sim::op::{Op, Row, Where};
-use nacre_sim::plan::{End, Phase, Plan, Script};
+use nacre_sim::plan::{End, Phase, Plan, Script, setups};
 use nacre_sim::run::run;
 use nacredb::{OnDuplicate, Options};
 
 fn rows(from: i64, to: i64) -> Vec<Row> {
-    (from..to).map(|k| Row { k, v: k * 3, s: Some(format!("row {k}")) }).collect()
+    (from..to).map(|k| Row { k, v: k * 3, s: Some(format!("row {k}")), w: None }).collect()
 }
 
 /// A bit of everything, in one session.
 fn workload() -> Vec<Op> {
     let table = "a";
     vec![
-        Op::Create { table: "x", keyed: true, keys: "", if_missing: false },
+        Op::Create { table: "x", keyed: true, keys: "", indexes: vec![], if_missing: false },
         Op::Insert { table, rows: rows(0, 12) },
         Op::Insert { table: "heap", rows: rows(0, 5) },
         Op::Optimize { table, full: false },
@@ -63,7 +63,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
         ..Options::default()
     };
     let phases = vec![phase(working, vec![], workload(), End::PowerCut), phase(vec![], opening, after, End::PowerCut)];
-    Plan { seed, options, nested_percent: 0, bank_whole: true, phases }
+    Plan { seed, options, nested_percent: 0, bank_whole: true, tables: setups(seed, false), phases }
 }
 
 /// Calls that the workload, or opening what it left, makes at most.

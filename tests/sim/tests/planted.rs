@@ -15,7 +15,16 @@ const SEEDS: u64 = 400;
 fn every_planted_bug_is_found() {
     panics::keep();
     let mut missed = Vec::new();
-    for bug in ["lost-sync", "torn-log", "stale-bitmap", "merge-remap", "dirty-read"] {
+    for bug in [
+        "lost-sync",
+        "torn-log",
+        "stale-bitmap",
+        "merge-remap",
+        "dirty-read",
+        "unique-skip",
+        "index-late",
+        "index-entry",
+    ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());
         println!("{bug}: seed {found:?}");

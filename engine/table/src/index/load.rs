@@ -175,7 +175,7 @@ fn has_row(table: &Table, index: &Index, partition: &Partition, row_key: &[u8], 
     }
 }
 
-/// Loads rows in their order through one transaction, each as if it were inserted alone.
+/// Loads rows in their order through one transaction, each as if it were inserted alone. Durable like every load.
 pub(crate) fn one_by_one(
     store: &Arc<Store>,
     table: &Arc<Table>,
@@ -202,7 +202,7 @@ pub(crate) fn one_by_one(
             }
         }
     }
-    transaction.commit()?;
+    transaction.commit_strictly()?;
     Ok(loaded)
 }
 

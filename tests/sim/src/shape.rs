@@ -1,0 +1,137 @@
+//! What a table of the simulation is beside its rows: its columns in order, and its indexes.
+
+use crate::op::Row;
+use nacredb::{DataType, Value};
+use std::fmt;
+
+/// A column. Every table has the first three; the last comes and goes by `ALTER TABLE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Column {
+    /// `k bigint not null`.
+    K,
+    /// `v bigint`.
+    V,
+    /// `s text`.
+    S,
+    /// `w bigint`.
+    W,
+}
+
+impl Column {
+    /// In statements.
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::K => "k",
+            Column::V => "v",
+            Column::S => "s",
+            Column::W => "w",
+        }
+    }
+
+    /// What a row has there.
+    pub fn of(self, row: &Row) -> Value {
+        match self {
+            Column::K => Value::Int(row.k),
+            Column::V => Value::Int(row.v),
+            Column::S => row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone())),
+            Column::W => row.w.map_or(Value::Null, Value::Int),
+        }
+    }
+
+    /// Its type.
+    pub fn data_type(self) -> DataType {
+        if self == Column::S { DataType::TEXT } else { DataType::Int64 }
+    }
+}
+
+/// A secondary index. Its name says what it is, so that two of one name are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Index {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns.
+    pub columns: &'static [Column],
+    /// Whether no two rows may be alike in all of them.
+    pub unique: bool,
+}
+
+/// All indexes that a table may have. The first are not unique.
+pub const INDEXES: [Index; 9] = [
+    Index { name: "i_v", columns: &[Column::V], unique: false },
+    Index { name: "i_s", columns: &[Column::S], unique: false },
+    Index { name: "i_vs", columns: &[Column::V, Column::S], unique: false },
+    Index { name: "i_sv", columns: &[Column::S, Column::V], unique: false },
+    Index { name: "i_w", columns: &[Column::W], unique: false },
+    Index { name: "u_v", columns: &[Column::V], unique: true },
+    Index { name: "u_s", columns: &[Column::S], unique: true },
+    Index { name: "u_sv", columns: &[Column::S, Column::V], unique: true },
+    Index { name: "u_w", columns: &[Column::W], unique: true },
+];
+
+impl Index {
+    /// The values that no other row may have; none when the row may be like others.
+    pub fn unique_key(&self, row: &Row) -> Option<Vec<Value>> {
+        let key: Vec<Value> = self.columns.iter().map(|column| column.of(row)).collect();
+        (self.unique && key.iter().all(|value| !value.is_null())).then_some(key)
+    }
+
+    /// The list of its columns.
+    pub fn list(&self) -> String {
+        self.columns.iter().map(|column| column.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Index {
+    /// As in `CREATE TABLE` and `ALTER TABLE … ADD`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.unique { "unique" } else { "index" };
+        write!(f, "{word} {} ({})", self.name, self.list())
+    }
+}
+
+/// Columns and indexes of one version of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Whether `k` is its primary key.
+    pub keyed: bool,
+    /// In order.
+    pub columns: Vec<Column>,
+    /// What new rows have in `w`.
+    pub default_w: Option<i64>,
+    /// In the order in which they were made.
+    pub indexes: Vec<Index>,
+}
+
+impl Shape {
+    /// Of a table that was just made.
+    pub fn new(keyed: bool, indexes: &[Index]) -> Shape {
+        let columns = vec![Column::K, Column::V, Column::S];
+        Shape { keyed, columns, default_w: None, indexes: indexes.to_vec() }
+    }
+
+    /// Whether it has a column.
+    pub fn has(&self, column: Column) -> bool {
+        self.columns.contains(&column)
+    }
+
+    /// The unique indexes.
+    pub fn unique(&self) -> impl Iterator<Item = &Index> {
+        self.indexes.iter().filter(|index| index.unique)
+    }
+
+    /// A row as the engine prints it.
+    pub fn printed(&self, row: &Row) -> Vec<String> {
+        self.columns.iter().map(|column| column.of(row).to_string()).collect()
+    }
+
+    /// A row that a statement makes that does not know of `w`.
+    pub fn row(&self, k: i64, row: &Row) -> Row {
+        Row { k, v: row.v, s: row.s.clone(), w: self.default_w }
+    }
+
+    /// Names of its columns and indexes, to be compared with what the engine has.
+    pub fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+        let columns = self.columns.iter().map(|column| column.name()).collect();
+        (columns, self.indexes.iter().map(|index| index.name).collect())
+    }
+}

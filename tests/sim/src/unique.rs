@@ -1,0 +1,170 @@
+//! What unique indexes make of a statement, by the model.
+//!
+//! A row may have a value when no other row has it now, as the newest commits and the statement's own transaction say,
+//! and no other row has it in the snapshot: two rows would have it there. The first is a duplicate, the second a
+//! conflict. It is the state behind a statement that counts, so that values may be exchanged; only upserts and loads
+//! that skip or replace go row by row.
+
+use crate::judge::{Answer, Sight, Verdict};
+use crate::model::{RowId, Table, Writes};
+use crate::op::{Row, Upsert};
+use nacredb::{ErrorKind, OnDuplicate, Value};
+use std::collections::BTreeMap;
+
+/// A unique index by its number, and values as text.
+type Key = (usize, Vec<String>);
+/// Which rows have which unique values.
+type Holders = BTreeMap<Key, Vec<i64>>;
+
+fn keys(table: &Table, row: &Row) -> Vec<Key> {
+    let text = |values: Vec<Value>| values.iter().map(|value| format!("{value:?}")).collect();
+    let indexes = table.shape.unique().enumerate();
+    indexes.filter_map(|(at, index)| index.unique_key(row).map(|key| (at, text(key)))).collect()
+}
+
+fn holders<'a>(table: &Table, rows: impl Iterator<Item = (i64, &'a Row)>) -> Holders {
+    let mut holders = Holders::new();
+    for (id, row) in rows {
+        for key in keys(table, row) {
+            holders.entry(key).or_default().push(id);
+        }
+    }
+    holders
+}
+
+/// Rows with changes on top.
+fn overlaid<'a>(table: &Table, rows: &'a BTreeMap<i64, Row>, layers: &[&'a Writes]) -> BTreeMap<i64, &'a Row> {
+    let mut out: BTreeMap<i64, &Row> = rows.iter().map(|(id, row)| (*id, row)).collect();
+    for layer in layers {
+        for ((_, id), row) in layer.range((table.id, i64::MIN)..=(table.id, i64::MAX)) {
+            match row {
+                Some(row) => out.insert(*id, row),
+                None => out.remove(id),
+            };
+        }
+    }
+    out
+}
+
+/// Refuses a statement whose rows may not have their unique values.
+pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
+    if table.shape.unique().next().is_none() {
+        return;
+    }
+    if verdict.answer.is_none() {
+        // Which of several reasons comes first depends on the order of rows.
+        if verdict.errors.iter().any(|kind| matches!(kind, ErrorKind::Constraint | ErrorKind::Conflict)) {
+            verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
+        }
+        return;
+    }
+    let errors = clashes(table, sight, &verdict.writes);
+    if !errors.is_empty() {
+        *verdict = Verdict::fails(&errors);
+    }
+}
+
+fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> {
+    let mut errors = Vec::new();
+    let empty = BTreeMap::new();
+    let newest = sight.model.latest.by_id(table.id).map_or(&empty, |newest| &newest.rows);
+    let now = holders(table, overlaid(table, newest, &[sight.own, writes]).into_iter());
+    let seen = holders(table, table.rows.iter().map(|(id, row)| (*id, row)));
+    for ((_, id), row) in writes.iter().filter(|((of, _), _)| *of == table.id) {
+        let Some(row) = row else { continue };
+        let before = table.rows.get(id).map(|row| keys(table, row)).unwrap_or_default();
+        for key in keys(table, row).into_iter().filter(|key| !before.contains(key)) {
+            if now.get(&key).is_some_and(|ids| ids.iter().any(|other| other != id)) {
+                errors.push(ErrorKind::Constraint);
+            }
+            let is_conflict = |other: &i64| {
+                let row: RowId = (table.id, *other);
+                other != id && !writes.contains_key(&row) && sight.model.changed_since(row, sight.snapshot)
+            };
+            if seen.get(&key).is_some_and(|ids| ids.iter().any(is_conflict)) {
+                errors.push(ErrorKind::Conflict);
+            }
+        }
+    }
+    errors
+}
+
+/// Whether two of a table's rows may not be there together under an index.
+pub fn is_broken(table: &Table) -> bool {
+    holders(table, table.rows.iter().map(|(id, row)| (*id, row))).values().any(|ids| ids.len() > 1)
+}
+
+/// The rows of a state, with changes, that have one of a row's keys: the primary key's first, then in the order of the
+/// indexes.
+fn met(table: &Table, writes: &Writes, row: &Row, indexes: bool) -> Vec<i64> {
+    let mut met: Vec<i64> = Vec::new();
+    let rows = overlaid(table, &table.rows, &[writes]);
+    if table.shape.keyed && rows.contains_key(&row.k) {
+        met.push(row.k);
+    }
+    for key in keys(table, row).into_iter().filter(|_| indexes) {
+        let holder = rows.iter().find(|(_, other)| keys(table, other).contains(&key));
+        met.extend(holder.map(|(id, _)| *id).filter(|id| !met.contains(id)));
+    }
+    met
+}
+
+/// Rows one after the other; a later one meets what an earlier one left.
+pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -> Verdict {
+    let refused = Verdict::fails(&[ErrorKind::Constraint, ErrorKind::Conflict]);
+    let mut verdict = Verdict::answer(Answer::Affected(0));
+    let mut affected = 0;
+    for row in rows {
+        let new = table.shape.row(row.k, row);
+        let met = met(table, &verdict.writes, &new, how != Upsert::Update);
+        if matches!(how, Upsert::Ignore | Upsert::Nothing) && !met.is_empty() {
+            // What is only looked at is looked at in the snapshot.
+            continue;
+        }
+        let own = if table.shape.keyed { row.k } else { sight.model.new_row() };
+        if met.iter().chain([&own]).any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
+            return refused;
+        }
+        match (how, met.first()) {
+            (Upsert::Update | Upsert::Duplicate, Some(id)) => {
+                let id = (table.id, *id);
+                let old = verdict.writes.get(&id).cloned().flatten().or_else(|| table.rows.get(&id.1).cloned());
+                let old = old.unwrap_or_else(|| new.clone());
+                verdict.writes.insert(id, Some(Row { v: old.v + row.v, ..old }));
+                verdict.locks.insert(id);
+            }
+            _ => {
+                for id in met {
+                    verdict.writes.insert((table.id, id), None);
+                    verdict.locks.insert((table.id, id));
+                }
+                verdict.writes.insert((table.id, own), Some(new));
+                verdict.locks.insert((table.id, own));
+            }
+        }
+        if table.shape.unique().next().is_some() && !clashes(table, sight, &verdict.writes).is_empty() {
+            return refused;
+        }
+        affected += 1;
+    }
+    verdict.answer = Some(Answer::Affected(affected));
+    verdict
+}
+
+/// Rows of a load that skips or replaces, one after the other, on what is newest. Answers how many were loaded.
+pub fn load(table: &Table, policy: OnDuplicate, rows: &[&Row], new_row: impl FnMut() -> i64) -> (Writes, u64) {
+    let (mut writes, mut loaded, mut new_row) = (Writes::new(), 0, new_row);
+    for row in rows {
+        let met = met(table, &writes, row, true);
+        if policy == OnDuplicate::Skip && !met.is_empty() {
+            continue;
+        }
+        for id in met {
+            writes.insert((table.id, id), None);
+        }
+        let own = if table.shape.keyed { row.k } else { new_row() };
+        writes.insert((table.id, own), Some((*row).clone()));
+        loaded += 1;
+    }
+    (writes, loaded)
+}
