@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_session_tests::{kind, memory, rows, run};
-use nacredb::{Database, ErrorKind, Session};
+use nacredb::{Database, ErrorKind, OnDuplicate, Session};
 
 const ROWS: usize = 1 << 17;
 
@@ -78,4 +78,30 @@ fn an_update_of_many_rows_moves_them_in_few_commits() {
     run(&mut s, "begin; update many set n = -2 where id % 8 = 2; rollback; optimize table many full").unwrap();
     assert_eq!(rows(&mut s, "select count(*) from many where n = -2").unwrap(), ["0"]);
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}
+
+/// It goes row by row for its unique index, and met rows that it could not read.
+#[test]
+fn a_load_into_a_table_altered_meanwhile_conflicts() {
+    for (alter, policy) in [
+        ("alter table t add column w int default 7", OnDuplicate::Replace),
+        ("alter table t add column w int default 7", OnDuplicate::Skip),
+        ("truncate table t", OnDuplicate::Replace),
+        ("create index by_b on t (b)", OnDuplicate::Replace),
+    ] {
+        let db = memory().unwrap();
+        let mut s = db.session();
+        run(&mut s, "create table t (a bigint primary key, b bigint unique); insert into t values (1, 1)").unwrap();
+        let batch = run(&mut s, "select a, b from t").unwrap().batches.remove(0);
+        let mut load = nacre_native::block_on(s.appender("t", policy)).unwrap();
+        load.append(&batch).unwrap();
+        run(&mut s, alter).unwrap();
+        run(&mut s, "insert into t (a, b) values (2, 2)").unwrap();
+        run(&mut s, "update t set b = b + 10").unwrap();
+        let before = rows(&mut s, "select * from t").unwrap();
+        let refused = nacre_native::block_on(load.finish()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{alter}: {refused}");
+        assert_eq!(rows(&mut s, "select * from t").unwrap(), before);
+        assert_eq!(db.check().unwrap(), Vec::<String>::new());
+    }
 }

@@ -338,9 +338,12 @@ impl Found {
     }
 }
 
+/// What rows are known by while nobody changes them, and how they are printed.
+type PrintedAs = (*const BTreeMap<i64, Row>, *const Shape);
+
 /// Tables of possible states as text: many states share most of them.
 #[derive(Default)]
-struct Printed(BTreeMap<(*const BTreeMap<i64, Row>, *const Shape), Vec<Vec<String>>>);
+struct Printed(BTreeMap<PrintedAs, Vec<Vec<String>>>);
 
 impl Printed {
     fn fits(&mut self, state: &State, found: &[Found]) -> bool {

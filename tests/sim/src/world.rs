@@ -281,6 +281,26 @@ impl World {
         }
     }
 
+    /// The same after the commits that are about to become durable around the innermost frame: a unique value is free
+    /// as soon as they are in the log.
+    fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
+        let latest = self.model.latest.clone();
+        for depth in 1..self.frames.len() {
+            let inner = self.frames.split_off(depth);
+            if let Some(outer) = self.frames.last().map(|frame| frame.session)
+                && self.sessions[outer].committed.is_none()
+                && let Some(commit) = self.sessions[outer].op.clone().filter(is_commit)
+            {
+                let verdict = self.judge(outer, &commit);
+                self.model.latest.apply(&verdict.writes);
+            }
+            self.frames.extend(inner);
+        }
+        let verdict = self.judge(session, op);
+        self.model.latest = latest;
+        verdict
+    }
+
     /// An operation has ended with this result.
     pub fn end(&mut self, session: usize, op: &Op, result: Result<Answer>) -> Next {
         self.steps += 1;
@@ -300,10 +320,13 @@ impl World {
         }
         let committed = self.sessions[session].committed.take();
         let blurred = tables_of(op).any(|t| self.model.blurred.contains(t));
-        let verdict = match &committed {
+        let mut verdict = match &committed {
             Some(verdict) => verdict.clone(),
             None => self.judge(session, op),
         };
+        if result.is_ok() && verdict.errors.contains(&ErrorKind::Constraint) && op.changes_rows() && self.committing() {
+            verdict = self.judge_ahead(session, op);
+        }
         let outcome = match result {
             Ok(answer) => self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred),
             Err(error) => self.failed(session, op, &verdict, &error, committed.is_some(), blurred),
@@ -418,12 +441,16 @@ impl World {
         let known = verdict.errors.contains(&kind);
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended);
         let others = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
+        // The row that has a value is losing it by a commit that is not durable yet.
+        let known_duplicate = op.changes_rows() && verdict.errors.contains(&ErrorKind::Constraint);
         let waited = match kind {
             ErrorKind::LockTimeout => op.locks_rows() && others,
             ErrorKind::Deadlock => op.locks_rows() && others && mine,
             // A load does not wait for row locks, and holds none until it is durable.
             ErrorKind::Conflict => {
-                op.is_load() && others || op.locks_rows() && (self.loading() || self.loaded(session, op))
+                op.is_load() && others
+                    || known_duplicate && self.committing()
+                    || op.locks_rows() && (self.loading() || self.loaded(session, op))
             }
             ErrorKind::Constraint => op.changes_rows() && self.loading(),
             _ => false,
@@ -441,6 +468,12 @@ impl World {
     fn loading(&self) -> bool {
         let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
         outer.into_iter().any(|s| matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none())
+    }
+
+    /// Whether a commit is about to become durable around the innermost frame.
+    fn committing(&self) -> bool {
+        let mut outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
+        outer.any(|s| s.op.as_ref().is_some_and(is_commit) && s.committed.is_none())
     }
 
     /// Whether the table had a bulk load since the session's snapshot. A merge forgets which rows were loaded, so that

@@ -183,6 +183,8 @@ pub(crate) fn one_by_one(
     batches: &[Batch],
 ) -> Result<u64> {
     let mut transaction = store.begin()?;
+    // Rows that a newer version of the table wrote cannot be read by this one.
+    table.check_newest()?;
     let mut loaded = 0;
     for batch in batches {
         for row in 0..batch.rows {
