@@ -28,7 +28,7 @@ pub enum Call {
 pub enum Class {
     /// A chunk of the log.
     Log,
-    /// A segment, or a part of an index beside it.
+    /// A segment, or a part of an index or a hash table beside it.
     Segment,
     /// A snapshot.
     Snapshot,
@@ -40,7 +40,7 @@ impl Class {
     pub(crate) fn of(name: &str) -> Class {
         match name.split('-').next() {
             Some("log") => Class::Log,
-            Some("seg" | "idx") => Class::Segment,
+            Some("seg" | "idx" | "hsh") => Class::Segment,
             Some("snap") => Class::Snapshot,
             _ => Class::Folder,
         }

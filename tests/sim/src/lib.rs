@@ -10,6 +10,7 @@ pub mod fault;
 pub mod hook;
 pub mod isolation;
 pub mod judge;
+mod make;
 pub mod model;
 pub mod op;
 pub mod panics;
