@@ -28,6 +28,14 @@ struct Column {
     spec: ColumnSpec,
     blocks: Vec<Rows>,
     raw_bytes: u64,
+    /// Sorted, for searches.
+    searched: bool,
+}
+
+impl Column {
+    fn new(spec: ColumnSpec, blocks: Vec<Rows>, raw_bytes: u64) -> Column {
+        Column { spec, blocks, raw_bytes, searched: false }
+    }
 }
 
 /// Collects rows and writes them as one segment.
@@ -46,7 +54,7 @@ pub struct SegmentBuilder {
 impl SegmentBuilder {
     /// A builder of a segment with these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
-        let columns = columns.into_iter().map(|spec| Column { spec, blocks: Vec::new(), raw_bytes: 0 }).collect();
+        let columns = columns.into_iter().map(|spec| Column::new(spec, Vec::new(), 0)).collect();
         SegmentBuilder {
             columns,
             rows: 0,
@@ -113,7 +121,7 @@ impl SegmentBuilder {
             let order = order_of(&keys, self.rows);
             let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
-            self.columns.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
+            self.columns.push(Column::new(spec, blocks, self.rows as u64 * 8));
         }
         self.add_indexes();
         if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
@@ -138,15 +146,15 @@ impl SegmentBuilder {
             let (order, sorted) = index_order::sorted(&keys, &types, self.rows);
             let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
-            added.push(Column { spec, blocks, raw_bytes: self.rows as u64 * 8 });
+            added.push(Column::new(spec, blocks, self.rows as u64 * 8));
             let filter = filter::build(&sorted, self.rows);
             for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
                 let column = &self.columns[*at];
                 let spec = ColumnSpec { id: *id, ..column.spec.clone() };
-                added.push(Column { spec, blocks, raw_bytes: column.raw_bytes });
+                added.push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
             }
             let spec = ColumnSpec { id: index.filter, data_type: DataType::UInt16, nullable: false };
-            added.push(Column { spec, blocks: filter, raw_bytes: self.rows as u64 * 8 });
+            added.push(Column::new(spec, filter, self.rows as u64 * 8));
         }
         if self.indexes_only {
             self.columns.clear();
@@ -283,7 +291,10 @@ impl Column {
 
     /// Chooses encodings and writes the dictionary, if there is one.
     fn begin(self, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnWriter> {
-        let plan = ColumnPlan::choose(&self.blocks);
+        let plan = match self.searched {
+            true => ColumnPlan::choose_for_search(&self.blocks),
+            false => ColumnPlan::choose(&self.blocks),
+        };
         let mut entry = ColumnEntry::new(&self.spec);
         entry.meta.raw_bytes = self.raw_bytes;
         if let Some((bytes, values)) = plan.dictionary() {

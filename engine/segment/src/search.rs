@@ -15,18 +15,24 @@ impl Segment {
     /// The row with exactly this key, if there is one; the first of several. The file must be sorted
     /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
-        let (row, found) = self.find(key_columns, key)?;
-        Ok(found.then_some(row))
+        let (row, end) = self.find(key_columns, key, false)?;
+        Ok((row < end).then_some(row))
     }
 
     /// The first row whose key is not below `key_prefix`, comparing as many columns as the prefix has;
     /// the number of rows if there is none. The file must be sorted ascending by `key_columns`.
     pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
-        Ok(self.find(key_columns, key_prefix)?.0)
+        Ok(self.find(key_columns, key_prefix, false)?.0)
     }
 
-    /// The lower bound, and whether that row's key equals the prefix.
-    fn find(&self, key_columns: &[usize], key: &[Value]) -> Result<(usize, bool)> {
+    /// All rows with this key, or that begin with this prefix of one: the first, and the one after the last. The file
+    /// must be sorted ascending by `key_columns`.
+    pub fn equal_range(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<(usize, usize)> {
+        self.find(key_columns, key_prefix, true)
+    }
+
+    /// The lower bound, and where the rows with that key end: of several equal ones surely only with `all`.
+    fn find(&self, key_columns: &[usize], key: &[Value], all: bool) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
         // The first block that may reach the key, and the first that surely begins past it. Cut bounds
         // need not ascend strictly, so both searches keep only what they have tested: everything
@@ -54,28 +60,32 @@ impl Segment {
             }
         }
         if first >= past {
-            return Ok(((first * BLOCK_ROWS).min(self.rows()), false));
+            let row = (first * BLOCK_ROWS).min(self.rows());
+            return Ok((row, row));
         }
-        let (at, found) = self.find_in_block(first, key_columns, key)?;
-        let row = first * BLOCK_ROWS + at;
-        // Past the end of its block: the answer is the next one's first row.
-        let next = !found && at == self.block_rows(first) && row < self.rows();
-        Ok((row, found || (next && self.compare_row(row, key_columns, key)?.is_eq())))
+        let (start, end) = self.find_in_block(first, key_columns, key, all)?;
+        let (row, mut end) = (first * BLOCK_ROWS + start, first * BLOCK_ROWS + end);
+        // Past the end of its block: the answer is the next one's first row. And rows that reach the end may go on.
+        let at_end = end == first * BLOCK_ROWS + self.block_rows(first) && end < self.rows();
+        if at_end && (all || row == end) && self.compare_row(end, key_columns, key)?.is_eq() {
+            end = if all { self.upper_bound(key_columns, key, end + 1)? } else { end + 1 };
+        }
+        Ok((row, end))
     }
 
-    /// The lower bound inside a block, and whether the key is there: column after column, each narrows
+    /// The lower bound inside a block, and where the rows with the key end: column after column, each narrows
     /// the rows to those that tie so far, and is read only if there are any.
-    fn find_in_block(&self, block: usize, key_columns: &[usize], key: &[Value]) -> Result<(usize, bool)> {
+    fn find_in_block(&self, block: usize, key_columns: &[usize], key: &[Value], all: bool) -> Result<(usize, usize)> {
         let (mut start, mut end) = (0, self.block_rows(block));
         for (position, (&column, key)) in key_columns.iter().zip(key).enumerate() {
             let held = self.held(column, block)?;
             let narrow = || -> Result<(usize, usize)> {
                 let view = self.open_block(&held, column, block)?;
-                let order = |row| view.get(row)?.compare(key).ok_or_else(|| mismatch(self, column));
+                let order = |row| view.compare(row, key)?.ok_or_else(|| mismatch(self, column));
                 let guess = if position == 0 { self.guess(block, end, key_columns, &[key]) } else { None };
                 let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
                 let mut low = first;
-                if position + 1 == key_columns.len() {
+                if position + 1 == key_columns.len() && !all {
                     // Nothing to narrow for: one look tells whether the key is there.
                     return Ok((first, if first < end && order(first)?.is_eq() { first + 1 } else { first }));
                 }
@@ -93,10 +103,10 @@ impl Segment {
             };
             (start, end) = narrow().map_err(|error| self.locate_block(error, column, block))?;
             if start == end {
-                return Ok((start, false));
+                break;
             }
         }
-        Ok((start, start < end))
+        Ok((start, end))
     }
 
     /// Where among `len` rows or blocks in order the first key column would reach the key if it grew evenly between
@@ -120,7 +130,7 @@ impl Segment {
     /// How a row orders to the key.
     pub(crate) fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
         for (&column, key) in key_columns.iter().zip(key) {
-            let compare = |block: &Block<'_>| Ok(block.get(row % BLOCK_ROWS)?.compare(key));
+            let compare = |block: &Block<'_>| block.compare(row % BLOCK_ROWS, key);
             let order = self.with_block(column, row / BLOCK_ROWS, compare)?;
             match order.ok_or_else(|| mismatch(self, column))? {
                 Ordering::Equal => {}

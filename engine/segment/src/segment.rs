@@ -6,9 +6,9 @@
 use crate::cache::{BlockCache, Page, Slots};
 use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
-use nacre_column::encoding::{Block, Dictionary, Encoding};
+use nacre_column::encoding::{Block, Dictionary, Encoding, Scalar};
 use nacre_column::kernel::Predicate;
-use nacre_column::{Bitmap, Values, Vector};
+use nacre_column::{Bitmap, Values, Vector, VectorBuilder};
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
@@ -20,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 const TAIL_BYTES: u64 = 64 << 10;
 /// Neighbouring blocks are read as one range up to this length.
 const RUN_BYTES: usize = 8 << 20;
+/// Fewer rows a block than this are taken one by one.
+const SPARSE: usize = 8;
 
 /// One immutable file of rows, column by column. Cheap to share.
 pub struct Segment {
@@ -136,23 +138,71 @@ impl Segment {
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
         let data_type = self.columns[column].meta.data_type;
         self.with_block(column, row / BLOCK_ROWS, |block| {
-            block.get(row % BLOCK_ROWS).map(|scalar| scalar.to_value(data_type))
+            block.get(row % BLOCK_ROWS).map(|scalar| scalar.into_value(data_type))
         })
+    }
+
+    /// A few rows of a column in order, one after the other, as they sit in their block.
+    pub fn each(
+        &self,
+        column: usize,
+        start: usize,
+        count: usize,
+        see: &mut dyn FnMut(Scalar<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut at, end) = (start, start + count);
+        while at < end {
+            let stop = (at / BLOCK_ROWS * BLOCK_ROWS + BLOCK_ROWS).min(end);
+            self.with_block(column, at / BLOCK_ROWS, |block| {
+                (at..stop).try_for_each(|row| see(block.get(row % BLOCK_ROWS)?))
+            })?;
+            at = stop;
+        }
+        Ok(())
     }
 
     /// Some rows, which must ascend and may repeat: by seek where few of a block are asked for.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
         let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
-        if runs().nth(1).is_some() {
-            self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
+        let data_type = self.columns[column].meta.data_type;
+        if rows.last().is_some_and(|last| *last as usize >= self.rows) {
+            return Err(Error::corrupt(format!("segment {} has no such rows", self.name)));
         }
-        let part = |run: &[u32]| {
-            let inside: Vec<u32> = run.iter().map(|row| row % BLOCK_ROWS as u32).collect();
-            self.with_block(column, block_of(&run[0]), |block| block.take(&inside))
+        let blocks = runs().count();
+        let mut loaded = blocks < 2;
+        let mut held_of = |block: usize| match self.cached(column, block) {
+            Some(held) => Ok(held),
+            None => {
+                // What is missing comes in one read.
+                if !std::mem::replace(&mut loaded, true) {
+                    self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
+                }
+                self.held(column, block)
+            }
         };
-        let parts = runs().map(part).collect::<Result<Vec<Vector>>>()?;
-        Ok(Vector::concat(self.columns[column].meta.data_type, parts))
+        if blocks > 1 && rows.len() < blocks * SPARSE {
+            let mut out = VectorBuilder::new(data_type);
+            for run in runs() {
+                let index = block_of(&run[0]);
+                let held = held_of(index)?;
+                let mut push = || {
+                    let block = self.open_block(&held, column, index)?;
+                    run.iter().try_for_each(|row| block.push_to(*row as usize % BLOCK_ROWS, &mut out))
+                };
+                push().map_err(|error| self.locate_block(error, column, index))?;
+            }
+            return Ok(out.finish());
+        }
+        let mut parts = Vec::with_capacity(blocks);
+        for run in runs() {
+            let index = block_of(&run[0]);
+            let held = held_of(index)?;
+            let inside: Vec<u32> = run.iter().map(|row| row % BLOCK_ROWS as u32).collect();
+            let part = self.open_block(&held, column, index).and_then(|block| block.take(&inside));
+            parts.push(part.map_err(|error| self.locate_block(error, column, index))?);
+        }
+        Ok(Vector::concat(data_type, parts))
     }
 
     /// A range of rows, in dictionary or constant form where the block is so. Meant for ranges inside
@@ -314,6 +364,16 @@ impl Segment {
     #[cold]
     pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
         self.locate(error, &self.block_place(column, block))
+    }
+
+    /// A block's pages, if they are in the cache.
+    fn cached(&self, column: usize, block: usize) -> Option<Held> {
+        let entry = &self.columns[column];
+        let dictionary = match entry.encodings.get(block)? {
+            Encoding::Dictionary => Some(self.slots.get(column, self.blocks())?),
+            _ => None,
+        };
+        Some(Held { page: self.slots.get(column, block)?, dictionary })
     }
 
     /// A block's pages, read if need be.

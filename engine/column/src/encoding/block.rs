@@ -15,9 +15,10 @@ use super::plain::{self, Plain};
 use super::run_length::{self, RunLength};
 use super::{Body, Encoding, Input, Scalar, array_at, corrupt, slice};
 use crate::kernel::Predicate;
-use crate::{Bitmap, Form, Values, Vector};
+use crate::{Bitmap, Form, Values, Vector, VectorBuilder};
 use nacre_types::bytes::Write;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
+use std::cmp::Ordering;
 
 const HEADER_BYTES: usize = 8;
 const HAS_VALIDITY: u8 = 1;
@@ -200,6 +201,38 @@ impl<'a> Block<'a> {
             Some(body) if self.is_valid(row) => body.get(row),
             _ => Ok(Scalar::Null),
         }
+    }
+
+    /// Appends one row to a vector of the block's type.
+    pub fn push_to(&self, row: usize, out: &mut VectorBuilder) -> Result<()> {
+        match self.get(row)? {
+            Scalar::Null => out.push_null(),
+            Scalar::Bool(v) => out.push_bool(v),
+            Scalar::I64(v) => out.push_i64(v),
+            Scalar::I128(v) => out.push_i128(v),
+            Scalar::F64(v) => out.push_f64(v),
+            Scalar::Bytes(v) => {
+                let is_text = !matches!(self.data_type, DataType::Binary { .. });
+                if is_text && std::str::from_utf8(&v).is_err() {
+                    return Err(corrupt("text is not UTF-8"));
+                }
+                out.push_bytes(&v);
+            }
+        }
+        Ok(())
+    }
+
+    /// How one row orders to a value, as [`Scalar::compare`] says, without making the row's value.
+    #[inline]
+    pub fn compare(&self, row: usize, other: &Value) -> Result<Option<Ordering>> {
+        let (bytes, body) = match (other, self.body.as_body()) {
+            (Value::Text(text), Some(body)) if row < self.rows && self.is_valid(row) => (text.as_bytes(), body),
+            _ => return Ok(self.get(row)?.compare(other)),
+        };
+        if self.data_type.physical() != PhysicalType::Bytes {
+            return Ok(None);
+        }
+        body.order_to(row, bytes).map(Some)
     }
 
     /// A range of rows: constant or dictionary form where the block is so.

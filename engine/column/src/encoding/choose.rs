@@ -29,6 +29,17 @@ pub struct EncodedBlock {
 impl ColumnPlan {
     /// Decides for the blocks of one column.
     pub fn choose(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
+        ColumnPlan::of(blocks, &[Encoding::Lz4, Encoding::Fsst])
+    }
+
+    /// Decides for the blocks of a sorted column that is searched more than it is read: each step of a search looks at
+    /// one row, and must not cost a chunk.
+    pub fn choose_for_search(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
+        ColumnPlan::of(blocks, &[Encoding::Fsst])
+    }
+
+    /// Text may be compressed by these.
+    fn of(blocks: &[(Values, Option<Bitmap>)], compressions: &[Encoding]) -> ColumnPlan {
         let step = blocks.len().div_ceil(SAMPLE_BLOCKS).max(1);
         // The middle of each third: the ends of a sorted column are not typical.
         let sample: Vec<&(Values, Option<Bitmap>)> = blocks.iter().skip(step / 2).step_by(step).collect();
@@ -41,7 +52,7 @@ impl ColumnPlan {
                 let coded = rows * code_bits(built.values.len()) / 8 + entries;
                 coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
             });
-        let compress = if dictionary.is_none() { compression(&sample) } else { None };
+        let compress = if dictionary.is_none() { compression(&sample, compressions) } else { None };
         ColumnPlan { dictionary, compress }
     }
 
@@ -117,13 +128,16 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
 const SHORT_TEXT: usize = 100;
 
 /// What makes one sampled block of text clearly smaller, if anything does.
-fn compression(sample: &[&(Values, Option<Bitmap>)]) -> Option<Encoding> {
+fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Option<Encoding> {
     let block = sample.get(sample.len() / 2)?;
     let Values::Bytes(values) = &block.0 else { return None };
     if values.data.len() < values.len() * 8 {
         return None;
     }
-    let size = |encoding| encode(encoding, input(block), None).map_or(usize::MAX, |bytes| bytes.len());
+    let size = |encoding| match encoding == Encoding::Plain || allowed.contains(&encoding) {
+        true => encode(encoding, input(block), None).map_or(usize::MAX, |bytes| bytes.len()),
+        false => usize::MAX,
+    };
     let (plain, fsst, lz4) = (size(Encoding::Plain), size(Encoding::Fsst), size(Encoding::Lz4));
     // A row of LZ4 costs a chunk, ten times one of FSST. Where rows are long that is for many bytes, and a fifth less
     // space is worth it; where they are short, half the space must be saved. In any case a quarter of plain.

@@ -31,6 +31,7 @@ pub use scalar::Scalar;
 use crate::kernel::{Predicate, filter_form};
 use crate::{Bitmap, Form, Values};
 use nacre_types::{Error, Result};
+use std::cmp::Ordering;
 
 /// The encodings, as they are numbered in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,13 @@ impl Input<'_> {
 trait Body<'a> {
     /// One row, decoding nothing else than it must.
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
+    /// How one row orders to other bytes, if it is text or binary: what a search asks at each of its steps.
+    fn order_to(&self, row: usize, other: &[u8]) -> Result<Ordering> {
+        match self.get(row)? {
+            Scalar::Bytes(bytes) => Ok((*bytes).cmp(other)),
+            _ => Err(corrupt("text is not bytes")),
+        }
+    }
     /// A range of rows.
     fn decode(&self, start: usize, len: usize) -> Result<Form>;
     /// Some rows, ascending; a row may repeat.

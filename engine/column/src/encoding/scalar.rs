@@ -71,6 +71,18 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// The same as [`Scalar::to_value`], without copying bytes that it owns.
+    pub fn into_value(self, data_type: DataType) -> Value {
+        let Scalar::Bytes(bytes) = self else { return self.to_value(data_type) };
+        let bytes = bytes.into_owned();
+        if let DataType::Binary { .. } = data_type {
+            return Value::Binary(bytes);
+        }
+        // Damage is seen when a vector is made of it; one value shows it.
+        let text = String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+        if data_type == DataType::Json { Value::Json(text) } else { Value::Text(text) }
+    }
+
     /// The order of keys: nulls first, floats in total order, text by bytes. `None` when the value
     /// is of another physical type.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {

@@ -393,6 +393,9 @@ pub(crate) fn positions(part: &Part, range: &KeyRange, hash: Option<u64>) -> Res
     {
         return Ok((0, 0));
     }
+    if !range.is_bounded() && !range.prefix.is_empty() {
+        return part.equal(&range.prefix);
+    }
     let (begin, after_all) = range.begin();
     let mut start = part.lower(&begin)?;
     if after_all {

@@ -6,6 +6,8 @@
 //! found by zone maps and a search inside one block, and the rows of a key are neighbours: its postings list.
 
 use crate::index::Index;
+use nacre_column::Values;
+use nacre_column::encoding::Scalar;
 use nacre_segment::{IndexOrder, Segment};
 use nacre_types::{DataType, Error, IndexId, Result, Value};
 use std::sync::Arc;
@@ -15,6 +17,8 @@ const FIRST: u32 = 1 << 31;
 /// Ids that an index has: the row numbers', then those of its columns, last that of the filter.
 const IDS: u32 = 32;
 const FILTER: u32 = IDS - 1;
+/// So few row numbers are read one by one.
+const FEW_ROWS: usize = 16;
 /// Above are other reserved ids.
 const END: u32 = u32::MAX - 63;
 
@@ -104,19 +108,33 @@ impl Part {
 
     /// The numbers of the rows at some positions.
     pub fn rows(&self, start: usize, count: usize) -> Result<Vec<u32>> {
-        if count <= 8 {
-            return (start..start + count).map(|at| self.row(at)).collect();
-        }
-        let vector = self.file.decode(self.rows, start, count)?;
-        let flat = vector.flat();
-        let nacre_column::Values::I64(values) = &*flat else {
-            return Err(Error::corrupt(format!("segment {}: row numbers are no numbers", self.file.name())));
-        };
         let bound = self.file.rows() as i64;
-        match values.iter().find(|row| !(0..bound).contains(*row)) {
-            Some(row) => Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name()))),
-            None => Ok(values.iter().map(|row| *row as u32).collect()),
+        let mut rows = Vec::with_capacity(count);
+        let mut add = |row: i64| match (0..bound).contains(&row) {
+            true => {
+                rows.push(row as u32);
+                Ok(())
+            }
+            false => Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name()))),
+        };
+        let no_number = || Error::corrupt(format!("segment {}: row numbers are no numbers", self.file.name()));
+        if count <= FEW_ROWS {
+            self.file.each(self.rows, start, count, &mut |scalar| match scalar {
+                Scalar::I64(row) => add(row),
+                _ => Err(no_number()),
+            })?;
+        } else {
+            let vector = self.file.decode(self.rows, start, count)?;
+            let flat = vector.flat();
+            let Values::I64(values) = &*flat else { return Err(no_number()) };
+            values.iter().try_for_each(|row| add(*row))?;
         }
+        Ok(rows)
+    }
+
+    /// Positions of all keys that begin with some values, from the first to before the second.
+    pub fn equal(&self, prefix: &[Value]) -> Result<(usize, usize)> {
+        self.file.equal_range(&self.keys, prefix)
     }
 
     /// Positions of the keys from one prefix, inclusive or not, up to another. Values in the index's types.

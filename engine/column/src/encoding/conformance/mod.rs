@@ -201,6 +201,11 @@ fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random
                 .unwrap();
             assert!(same(&value, &expected.value(row)), "{what} get {row}: {value:?}");
             assert_eq!(order, Some(std::cmp::Ordering::Equal), "{what} compare {row}");
+            let other = expected.value(random.below(rows as u64) as usize);
+            let orders =
+                block.read(data_type, rows, |b| (b.compare(row, &other).unwrap(), b.get(row).unwrap().compare(&other)));
+            let (quick, plain) = orders.unwrap();
+            assert_eq!(quick, plain, "{what} compare {row} to {other:?}");
         }
         filter::check(&block, data_type, &expected, random, &what);
         for (start, len) in [(0, rows + 1), (rows + 1, 0), (usize::MAX, 2)] {
@@ -327,6 +332,7 @@ fn survive(block: &Encoded, data_type: DataType, rows: usize) {
         let _ = b.take(&(0..rows as u32).collect::<Vec<_>>());
         for row in [0, rows / 2, rows - 1] {
             let _ = b.get(row).map(|scalar| scalar.to_value(data_type));
+            let _ = b.compare(row, &Value::Text("value number 7".into()));
         }
     });
 }

@@ -14,6 +14,7 @@ use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 const ESCAPE: u8 = 255;
 const LONGEST: usize = 8;
@@ -98,6 +99,30 @@ impl<'a> Body<'a> for Fsst<'a> {
         let mut out = Vec::new();
         self.expand(self.codes.bytes(row)?, &mut out)?;
         Ok(Scalar::Bytes(Cow::Owned(out)))
+    }
+
+    /// Symbol by symbol, up to the first that differs.
+    fn order_to(&self, row: usize, other: &[u8]) -> Result<Ordering> {
+        let mut rest = other;
+        let mut codes = self.codes.bytes(row)?.iter();
+        while let Some(&code) = codes.next() {
+            let escaped;
+            let symbol = match (self.symbols.get(code as usize), self.lengths.get(code as usize)) {
+                (Some(symbol), Some(&length)) => &symbol[..(length as usize).min(LONGEST)],
+                _ => match (code, codes.next()) {
+                    (ESCAPE, Some(&byte)) => {
+                        escaped = [byte];
+                        &escaped[..]
+                    }
+                    _ => return Err(corrupt("code without a symbol")),
+                },
+            };
+            match rest.strip_prefix(symbol) {
+                Some(after) => rest = after,
+                None => return Ok(symbol.cmp(rest)),
+            }
+        }
+        Ok(if rest.is_empty() { Ordering::Equal } else { Ordering::Less })
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

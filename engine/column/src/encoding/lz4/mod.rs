@@ -5,11 +5,14 @@
 //! length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the length of
 //! every row as varints, then the bytes of all rows. So one row costs one chunk.
 
+mod prefix;
+
 use super::{Body, Input, Scalar, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{PhysicalType, Result};
+use prefix::Prefix;
 use std::borrow::Cow;
 
 /// Uncompressed bytes a chunk aims at.
@@ -81,7 +84,8 @@ impl<'a> Lz4<'a> {
         Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
     }
 
-    fn chunk(&self, index: usize) -> Result<Chunk> {
+    /// The bytes of a chunk, and how many they are uncompressed.
+    fn packed(&self, index: usize) -> Result<(&'a [u8], usize)> {
         let start = if index == 0 { 0 } else { u32_at(self.table, index * 8 - 8, ENDS_EARLY)? };
         let end = u32_at(self.table, index * 8, ENDS_EARLY)?;
         let len = u32_at(self.table, index * 8 + 4, ENDS_EARLY)?;
@@ -89,6 +93,45 @@ impl<'a> Lz4<'a> {
         if len / MAX_RATIO > packed.len() {
             return Err(corrupt("compressed chunk claims an impossible length"));
         }
+        Ok((packed, len))
+    }
+
+    /// One row: its chunk is decompressed up to its end.
+    fn row(&self, row: usize) -> Result<Vec<u8>> {
+        let (index, row) = (row / self.chunk_rows, row % self.chunk_rows);
+        let (packed, len) = self.packed(index)?;
+        let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
+        let mut prefix = Prefix::new(packed, len);
+        // The lengths of all rows come first, most in a byte each.
+        let mut wanted = rows;
+        let (start, begin, end) = loop {
+            prefix.extend_to(wanted)?;
+            let mut reader = Reader::new(&prefix.bytes, "compressed chunk");
+            let (mut begin, mut end, mut read) = (0usize, 0usize, 0);
+            while read < rows {
+                let Ok(length) = reader.count(len) else { break };
+                if read == row {
+                    (begin, end) = (end, end.saturating_add(length));
+                } else if read < row {
+                    end = end.saturating_add(length);
+                }
+                read += 1;
+            }
+            if read == rows {
+                break (reader.position(), begin, end);
+            }
+            // Longer lengths: a few more bytes, up to all there are.
+            if wanted == len {
+                return Err(corrupt(ENDS_EARLY));
+            }
+            wanted = (wanted + rows).min(len);
+        };
+        prefix.extend_to(start.saturating_add(end))?;
+        Ok(prefix.bytes[start + begin..start + end].to_vec())
+    }
+
+    fn chunk(&self, index: usize) -> Result<Chunk> {
+        let (packed, len) = self.packed(index)?;
         let mut bytes = vec![0; len];
         match lz4_flex::block::decompress_into(packed, &mut bytes) {
             Ok(n) if n == len => {}
@@ -113,8 +156,7 @@ impl<'a> Lz4<'a> {
 
 impl<'a> Body<'a> for Lz4<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
-        let chunk = self.chunk(row / self.chunk_rows)?;
-        Ok(Scalar::Bytes(Cow::Owned(chunk.get(row % self.chunk_rows).to_vec())))
+        Ok(Scalar::Bytes(Cow::Owned(self.row(row)?)))
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

@@ -1,0 +1,92 @@
+//! The beginning of an LZ4 block: a row in the middle of a chunk needs what is before it, and nothing behind it.
+//!
+//! A block is a list of sequences. Each begins with a byte of two lengths, of literals and of a match; a length of 15 goes
+//! on in the bytes that follow. The literals come next, then, but for the last sequence, how far back the match is (`u16`)
+//! and the rest of its length, to which 4 are added. The format is LZ4's own (lz4_Block_format.md).
+
+use super::ENDS_EARLY;
+use crate::encoding::corrupt;
+use nacre_types::Result;
+
+const LEAST_MATCH: usize = 4;
+const LONG: usize = 15;
+
+/// Decompresses a block up to where somebody wants it.
+pub(super) struct Prefix<'a> {
+    packed: &'a [u8],
+    /// Never more bytes than this come out.
+    limit: usize,
+    /// What came out so far.
+    pub bytes: Vec<u8>,
+}
+
+impl<'a> Prefix<'a> {
+    /// A block that says to have `limit` bytes.
+    pub fn new(packed: &'a [u8], limit: usize) -> Prefix<'a> {
+        Prefix { packed, limit, bytes: Vec::with_capacity(limit) }
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        match self.packed.split_at_checked(len) {
+            Some((taken, rest)) => {
+                self.packed = rest;
+                Ok(taken)
+            }
+            None => Err(corrupt(ENDS_EARLY)),
+        }
+    }
+
+    fn length(&mut self, short: u8) -> Result<usize> {
+        let mut length = short as usize;
+        if length == LONG {
+            loop {
+                let more = self.take(1)?[0];
+                length += more as usize;
+                if more != u8::MAX {
+                    break;
+                }
+            }
+        }
+        Ok(length)
+    }
+
+    /// Decompresses until there are at least so many bytes.
+    pub fn extend_to(&mut self, wanted: usize) -> Result<()> {
+        if wanted > self.limit {
+            return Err(corrupt(ENDS_EARLY));
+        }
+        while self.bytes.len() < wanted {
+            let lengths = self.take(1)?[0];
+            let literals = self.length(lengths >> 4)?;
+            let literals = self.take(literals)?;
+            if literals.len() > self.limit - self.bytes.len() {
+                return Err(corrupt("compressed chunk is longer than it says"));
+            }
+            self.bytes.extend_from_slice(literals);
+            if self.packed.is_empty() {
+                // The last sequence has no match.
+                break;
+            }
+            let back = self.take(2)?;
+            let back = u16::from_le_bytes([back[0], back[1]]) as usize;
+            let length = self.length(lengths & 15)? + LEAST_MATCH;
+            self.repeat(back, length)?;
+        }
+        if self.bytes.len() < wanted { Err(corrupt(ENDS_EARLY)) } else { Ok(()) }
+    }
+
+    /// Appends what was `back` bytes ago; a match may be longer than that, and then repeats itself.
+    fn repeat(&mut self, back: usize, length: usize) -> Result<()> {
+        let at = match self.bytes.len().checked_sub(back) {
+            Some(at) if back > 0 && length <= self.limit - self.bytes.len() => at,
+            _ => return Err(corrupt("compressed chunk repeats what it does not have")),
+        };
+        let mut left = length;
+        while left > 0 {
+            let now = left.min(self.bytes.len() - at);
+            self.bytes.extend_from_within(at..at + now);
+            left -= now;
+        }
+        Ok(())
+    }
+}
