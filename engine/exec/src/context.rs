@@ -47,6 +47,10 @@ pub struct Statistics {
     pub index_probes: Counter,
     /// Of these, keys of joins above the scan.
     pub join_keys: Counter,
+    /// Rows that joins above a scan told it to leave out.
+    pub join_filtered: Counter,
+    /// Rows that joins collected of their right sides.
+    pub build_rows: Counter,
     /// Bytes of rows written to temporary files, because memory could not hold them.
     pub bytes_spilled: Counter,
     indexes: Mutex<Vec<String>>,
@@ -74,7 +78,7 @@ impl Statistics {
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 13] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 15] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -88,6 +92,8 @@ impl Statistics {
             ("runs", &self.runs),
             ("index_probes", &self.index_probes),
             ("join_keys", &self.join_keys),
+            ("join_filtered", &self.join_filtered),
+            ("build_rows", &self.build_rows),
             ("bytes_spilled", &self.bytes_spilled),
         ]
     }

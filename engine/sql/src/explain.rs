@@ -4,6 +4,7 @@ use crate::access::{access_text, index_access};
 use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
 };
+use crate::join_filters::Told;
 use crate::ordered::key_order;
 use crate::plan::{
     Bound, Field, Frame, FrameUnit, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement, WindowCall,
@@ -37,7 +38,7 @@ pub fn explain(statement: &Statement) -> Vec<String> {
 
 /// The lines of [`explain`], each with the node it shows; without one where it is the statement itself.
 pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
-    let mut lines = Lines(Vec::new());
+    let mut lines = Lines(Vec::new(), Told::default());
     match statement {
         Statement::Query(plan) => plan_lines(plan, 0, &mut lines),
         Statement::Insert { table, source } => {
@@ -130,8 +131,8 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
     lines.0
 }
 
-/// Lines, and which node each shows.
-struct Lines<'p>(Vec<(String, Option<&'p Plan>)>);
+/// Lines, and which node each shows; and which joins tell which scans of their keys.
+struct Lines<'p>(Vec<(String, Option<&'p Plan>)>, Told);
 
 impl Lines<'_> {
     fn push(&mut self, line: String) {
@@ -158,6 +159,11 @@ fn field_name(fields: &[Field], at: usize) -> String {
 }
 
 fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
+    lines.1.look(plan);
+    node_lines(plan, depth, lines);
+}
+
+fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     let mut line = "  ".repeat(depth);
     let mut children: Vec<&'p Plan> = Vec::new();
     match plan {
@@ -173,6 +179,10 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             if let Some(access) = index_access(table, projection, filters) {
                 line += " using ";
                 line += &access_text(table, &access);
+            }
+            for (at, (join, column)) in lines.1.of_scan(plan).into_iter().enumerate() {
+                line += if at == 0 { " filtered by " } else { " and " };
+                let _ = write!(line, "join {join} on {}", name(column));
             }
         }
         Plan::Values { fields, rows } => {
@@ -218,6 +228,9 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 JoinKind::Mark => "MarkJoin",
                 JoinKind::MarkIn => "MarkInJoin",
             };
+            if let Some(number) = lines.1.of_join(plan) {
+                let _ = write!(line, " {number}");
+            }
             for (at, (l, r)) in keys.iter().enumerate() {
                 line += if at == 0 { " on " } else { " and " };
                 line += &expr_text(l, &|at| field_name(&a, at), false);
@@ -300,7 +313,7 @@ fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     }
     lines.0.push((line, Some(plan)));
     for child in children {
-        plan_lines(child, depth + 1, lines);
+        node_lines(child, depth + 1, lines);
     }
 }
 

@@ -10,6 +10,7 @@ mod catalog;
 mod dialect;
 mod explain;
 pub mod expr;
+mod join_filters;
 mod optimize;
 mod ordered;
 mod parse;
@@ -25,6 +26,7 @@ pub use explain::{explain, explain_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
 };
+pub use join_filters::{KeyUse, Wanted, key_use};
 pub use ordered::{KeyOrder, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
 pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};

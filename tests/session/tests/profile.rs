@@ -83,6 +83,25 @@ fn several_threads_count_together() {
 }
 
 #[test]
+fn joins_say_what_they_collected_and_scans_what_joins_told_them() {
+    let db = memory().unwrap();
+    let session = &mut db.session();
+    fill(session);
+    run(session, "create table u (a int, c text)").unwrap();
+    run(session, "insert into u values (1, 'x'), (2, 'y'), (2, 'z'), (500, 'none')").unwrap();
+    assert_eq!(
+        profile(session, "profile select t.b, u.c from t join u on t.a = u.a where t.id < 1000"),
+        [
+            "Project [b, c] | 30 | NULL",
+            "  InnerJoin 1 on a = a | 30 | build_rows=4",
+            "    Scan t [id, a, b] where id < 1000 filtered by join 1 on a | 20 | rows_read=4106 memory_rows=10 \
+             segments_read=1 segments_skipped=1 blocks_read=1 blocks_skipped=3 join_filtered=980",
+            "    Scan u [a, c] | 4 | rows_read=4 memory_rows=4",
+        ]
+    );
+}
+
+#[test]
 fn what_is_written_is_written() {
     let db = memory().unwrap();
     let session = &mut db.session();

@@ -7,20 +7,18 @@
 //! decides. An empty one lets all pass, so that who never fills one is right too.
 
 mod keys;
-mod route;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use route::Wanted;
 
 use crate::expr::Rows;
 use crate::group::Grouper;
 use keys::Keys;
 use nacre_column::{Form, Values, Vector};
-use nacre_sql::expr::{Expr, ExprKind};
+use nacre_sql::expr::Expr;
+use nacre_sql::key_use;
 use nacre_sql::plan::JoinKind;
 use nacre_table::Zone;
-use nacre_types::{DataType, PhysicalType, key};
+use nacre_types::key;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -109,14 +107,11 @@ impl KeyFilter {
     }
 }
 
+/// The filters that may be applied to a node's output.
+pub(crate) type Wanted = nacre_sql::Wanted<Arc<KeyFilter>>;
+
 /// What a join fills, by key; none where nobody could use it.
 pub(crate) type Filters = Vec<Option<Arc<KeyFilter>>>;
-
-/// Whether a left row without a partner is of no use to a join.
-fn drops_left(kind: JoinKind) -> bool {
-    use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
-    matches!(kind, Inner | Semi | Right | RightSemi | RightAnti)
-}
 
 /// Tells all filters of a join what its keys are.
 pub(crate) fn fill(filters: &Filters, grouper: &Grouper) {
@@ -137,21 +132,8 @@ pub(crate) fn fill(filters: &Filters, grouper: &Grouper) {
 pub(crate) fn filters_of(kind: JoinKind, keys: &[(Expr, Expr)]) -> Filters {
     let all: Arc<JoinKeys> = Arc::default();
     let filter = |(at, (left, right)): (usize, &(Expr, Expr))| {
-        if !drops_left(kind) || !matches!(left.kind, ExprKind::Column(_)) {
-            return None;
-        }
-        let (l, r) = (left.data_type, right.data_type);
-        let is_integer = [l, r].iter().all(|t| t.physical() == PhysicalType::I64 && *t != DataType::UInt64);
-        // Equal values of these types are one and the same.
-        let is_exact = match (l, r) {
-            (DataType::Float32 | DataType::Float64 | DataType::Boolean | DataType::Interval | DataType::Json, _) => {
-                false
-            }
-            (DataType::Text { .. }, DataType::Text { .. }) | (DataType::Binary { .. }, DataType::Binary { .. }) => true,
-            _ => l == r || (l.is_integer() && r.is_integer() && is_integer),
-        };
-        let lookup = is_exact.then(|| (all.clone(), at));
-        (is_integer || is_exact).then(|| Arc::new(KeyFilter { lookup, ..KeyFilter::default() }))
+        let lookup = key_use(kind, left, right)?.is_exact.then(|| (all.clone(), at));
+        Some(Arc::new(KeyFilter { lookup, ..KeyFilter::default() }))
     };
     keys.iter().enumerate().map(filter).collect()
 }

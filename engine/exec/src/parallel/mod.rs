@@ -140,7 +140,8 @@ impl Builds {
                     let spec = join_spec(left, right, *kind, keys, residual);
                     let own = filters_of(*kind, keys);
                     let (to_left, to_right) = wanted.sides(*kind, keys, spec.left_types.len(), &own);
-                    let collected = Build::collected(build_wanted(right, &to_right, context)?, &spec, context)?;
+                    let right = build_wanted(right, &to_right, context)?;
+                    let collected = Build::collected(right, &spec, &context.of_node(at))?;
                     collected.fill(&own);
                     builds.list.push((std::ptr::from_ref(at).addr(), collected, own));
                     wanted = to_left;

@@ -412,7 +412,11 @@ impl Source {
                 passed.into_iter().map(|at| picked[at as usize] - start as u32).collect()
             });
         }
-        Ok(kept.filter(|kept| kept.len() < rows.count()))
+        let kept = kept.filter(|kept| kept.len() < rows.count());
+        if let Some(kept) = &kept {
+            count(&context.statistics.join_filtered, rows.count() - kept.len());
+        }
+        Ok(kept)
     }
 
     /// Those of `rows` that pass the tests of single columns; `None` when all do. While many are left a

@@ -115,8 +115,8 @@ fn queries() {
         "select t.id, u.c from t left join u on t.id = u.id and u.a > 5 and t.b < 3 where t.a = 2",
         "
         Project [id, c]
-          RightJoin on id = id if b < 3
-            Scan u [id, a, c] where a > 5
+          RightJoin 1 on id = id if b < 3
+            Scan u [id, a, c] where a > 5 filtered by join 1 on id
             Scan t [id, a, b] where a = 2
         ",
     );
@@ -124,8 +124,8 @@ fn queries() {
         "select t.id, u.c from t left join u on t.id = u.id where u.a = 2",
         "
         Project [id, c]
-          InnerJoin on id = id
-            Scan t [id]
+          InnerJoin 1 on id = id
+            Scan t [id] filtered by join 1 on id
             Scan u [id, a, c] where a = 2
         ",
     );
@@ -134,8 +134,8 @@ fn queries() {
         "
         Project [id, c]
           Filter b is null
-            RightJoin on id = id
-              Scan t [id, b]
+            RightJoin 1 on id = id
+              Scan t [id, b] filtered by join 1 on id
               Scan u [id, a, c] where a = 2
         ",
     );
@@ -153,8 +153,8 @@ fn queries() {
         "select * from u a natural join u b",
         "
         Project [id, a, c]
-          InnerJoin on id = id and a = a and c = c
-            Scan u [id, a, c]
+          InnerJoin 1 on id = id and a = a and c = c
+            Scan u [id, a, c] filtered by join 1 on id and join 1 on a
             Scan u [id, a, c]
         ",
     );
@@ -162,8 +162,8 @@ fn queries() {
         "select id, x.c from u join u x using (id)",
         "
         Project [id, c]
-          InnerJoin on id = id
-            Scan u [id]
+          InnerJoin 1 on id = id
+            Scan u [id] filtered by join 1 on id
             Scan u [id, c]
         ",
     );
@@ -188,8 +188,8 @@ fn queries() {
         "with x as (select a, b from t), y(q) as (select a from x) select q, x.b from x, y where q = x.a",
         "
         Project [a as q, b]
-          InnerJoin on a = a
-            Scan t [a, b]
+          InnerJoin 1 on a = a
+            Scan t [a, b] filtered by join 1 on a
             Scan t [a]
         ",
     );
@@ -270,10 +270,10 @@ fn tpch() {
           Limit 10
             Sort [sum(l_extendedprice * (1.00 - l_discount)) desc, o_orderdate] limit 10
               Aggregate by [l_orderkey, o_orderdate, o_shippriority] compute [sum(l_extendedprice * (1.00 - l_discount))]
-                InnerJoin on l_orderkey = o_orderkey
-                  Scan lineitem [l_orderkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate > DATE '1995-03-15'
-                  InnerJoin on o_custkey = c_custkey
-                    Scan orders [o_orderkey, o_custkey, o_orderdate, o_shippriority] where o_orderdate < DATE '1995-03-15'
+                InnerJoin 1 on l_orderkey = o_orderkey
+                  Scan lineitem [l_orderkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate > DATE '1995-03-15' filtered by join 1 on l_orderkey
+                  InnerJoin 2 on o_custkey = c_custkey
+                    Scan orders [o_orderkey, o_custkey, o_orderdate, o_shippriority] where o_orderdate < DATE '1995-03-15' filtered by join 2 on o_custkey
                     Scan customer [c_custkey, c_mktsegment] where c_mktsegment = 'BUILDING'
         ",
     );
@@ -283,16 +283,16 @@ fn tpch() {
         Project [n_name, sum(l_extendedprice * (1.00 - l_discount)) as revenue]
           Sort [sum(l_extendedprice * (1.00 - l_discount)) desc]
             Aggregate by [n_name] compute [sum(l_extendedprice * (1.00 - l_discount))]
-              InnerJoin on s_suppkey = l_suppkey and s_nationkey = c_nationkey
-                Scan supplier [s_suppkey, s_nationkey]
-                InnerJoin on l_orderkey = o_orderkey
-                  Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount]
-                  InnerJoin on o_custkey = c_custkey
-                    Scan orders [o_orderkey, o_custkey, o_orderdate] where o_orderdate >= DATE '1994-01-01' and o_orderdate < DATE '1995-01-01'
-                    InnerJoin on c_nationkey = n_nationkey
-                      Scan customer [c_custkey, c_nationkey]
-                      InnerJoin on n_regionkey = r_regionkey
-                        Scan nation [n_nationkey, n_name, n_regionkey]
+              InnerJoin 1 on s_suppkey = l_suppkey and s_nationkey = c_nationkey
+                Scan supplier [s_suppkey, s_nationkey] filtered by join 1 on s_suppkey and join 1 on s_nationkey
+                InnerJoin 2 on l_orderkey = o_orderkey
+                  Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount] filtered by join 2 on l_orderkey
+                  InnerJoin 3 on o_custkey = c_custkey
+                    Scan orders [o_orderkey, o_custkey, o_orderdate] where o_orderdate >= DATE '1994-01-01' and o_orderdate < DATE '1995-01-01' filtered by join 3 on o_custkey
+                    InnerJoin 4 on c_nationkey = n_nationkey
+                      Scan customer [c_custkey, c_nationkey] filtered by join 4 on c_nationkey
+                      InnerJoin 5 on n_regionkey = r_regionkey
+                        Scan nation [n_nationkey, n_name, n_regionkey] filtered by join 5 on n_regionkey
                         Scan region [r_regionkey, r_name] where r_name = 'ASIA'
         ",
     );
@@ -311,14 +311,14 @@ fn tpch() {
           Sort [supp_nation, cust_nation, l_year]
             Aggregate by [supp_nation, cust_nation, l_year] compute [sum(volume)]
               Project [n_name as supp_nation, n_name as cust_nation, year(l_shipdate) as l_year, l_extendedprice * (1.00 - l_discount) as volume]
-                InnerJoin on s_suppkey = l_suppkey and s_nationkey = n_nationkey
-                  Scan supplier [s_suppkey, s_nationkey]
-                  InnerJoin on l_orderkey = o_orderkey
-                    Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-01-01' and l_shipdate <= DATE '1996-12-31'
-                    InnerJoin on o_custkey = c_custkey
-                      Scan orders [o_orderkey, o_custkey]
-                      InnerJoin on c_nationkey = n_nationkey
-                        Scan customer [c_custkey, c_nationkey]
+                InnerJoin 1 on s_suppkey = l_suppkey and s_nationkey = n_nationkey
+                  Scan supplier [s_suppkey, s_nationkey] filtered by join 1 on s_suppkey and join 1 on s_nationkey
+                  InnerJoin 2 on l_orderkey = o_orderkey
+                    Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-01-01' and l_shipdate <= DATE '1996-12-31' filtered by join 2 on l_orderkey
+                    InnerJoin 3 on o_custkey = c_custkey
+                      Scan orders [o_orderkey, o_custkey] filtered by join 3 on o_custkey
+                      InnerJoin 4 on c_nationkey = n_nationkey
+                        Scan customer [c_custkey, c_nationkey] filtered by join 4 on c_nationkey
                         InnerJoin if n_name = 'FRANCE' and n_name = 'GERMANY' or n_name = 'GERMANY' and n_name = 'FRANCE'
                           Scan nation [n_nationkey, n_name] where (n_name = 'FRANCE' or n_name = 'GERMANY')
                           Scan nation [n_nationkey, n_name] where (n_name = 'GERMANY' or n_name = 'FRANCE')
@@ -331,16 +331,16 @@ fn tpch() {
           Sort [nation, o_year desc]
             Aggregate by [nation, o_year] compute [sum(amount)]
               Project [n_name as nation, year(o_orderdate) as o_year, l_extendedprice * (1.00 - l_discount) - ps_supplycost * l_quantity as amount]
-                InnerJoin on o_orderkey = l_orderkey
-                  Scan orders [o_orderkey, o_orderdate]
-                  InnerJoin on l_suppkey = s_suppkey and l_partkey = ps_partkey
-                    Scan lineitem [l_orderkey, l_partkey, l_suppkey, l_quantity, l_extendedprice, l_discount]
-                    InnerJoin on ps_suppkey = s_suppkey
-                      InnerJoin on ps_partkey = p_partkey
-                        Scan partsupp [ps_partkey, ps_suppkey, ps_supplycost]
+                InnerJoin 1 on o_orderkey = l_orderkey
+                  Scan orders [o_orderkey, o_orderdate] filtered by join 1 on o_orderkey
+                  InnerJoin 2 on l_suppkey = s_suppkey and l_partkey = ps_partkey
+                    Scan lineitem [l_orderkey, l_partkey, l_suppkey, l_quantity, l_extendedprice, l_discount] filtered by join 2 on l_suppkey and join 2 on l_partkey
+                    InnerJoin 3 on ps_suppkey = s_suppkey
+                      InnerJoin 4 on ps_partkey = p_partkey
+                        Scan partsupp [ps_partkey, ps_suppkey, ps_supplycost] filtered by join 3 on ps_suppkey and join 4 on ps_partkey
                         Scan part [p_partkey, p_name] where p_name like '%green%'
-                      InnerJoin on s_nationkey = n_nationkey
-                        Scan supplier [s_suppkey, s_nationkey]
+                      InnerJoin 5 on s_nationkey = n_nationkey
+                        Scan supplier [s_suppkey, s_nationkey] filtered by join 5 on s_nationkey
                         Scan nation [n_nationkey, n_name]
         ",
     );
@@ -351,8 +351,8 @@ fn tpch() {
           Sort [count(*) desc, c_count desc]
             Aggregate by [count(o_orderkey)] compute [count(*)]
               Aggregate by [c_custkey] compute [count(o_orderkey)]
-                RightJoin on o_custkey = c_custkey
-                  Scan orders [o_orderkey, o_custkey, o_comment] where o_comment not like '%special%requests%'
+                RightJoin 1 on o_custkey = c_custkey
+                  Scan orders [o_orderkey, o_custkey, o_comment] where o_comment not like '%special%requests%' filtered by join 1 on o_custkey
                   Scan customer [c_custkey]
         ",
     );
@@ -361,8 +361,8 @@ fn tpch() {
         "
         Project [100.00 * sum(case when p_type like 'PROMO%' then l_extendedprice * (1.00 - l_discount) else 0.0000 end) / sum(l_extendedprice * (1.00 - l_discount)) as promo_revenue]
           Aggregate by [] compute [sum(case when p_type like 'PROMO%' then l_extendedprice * (1.00 - l_discount) else 0.0000 end), sum(l_extendedprice * (1.00 - l_discount))]
-            InnerJoin on l_partkey = p_partkey
-              Scan lineitem [l_partkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-09-01' and l_shipdate < DATE '1995-10-01'
+            InnerJoin 1 on l_partkey = p_partkey
+              Scan lineitem [l_partkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-09-01' and l_shipdate < DATE '1995-10-01' filtered by join 1 on l_partkey
               Scan part [p_partkey, p_type]
         ",
     );
@@ -371,8 +371,8 @@ fn tpch() {
         "
         Project [sum(l_extendedprice * (1.00 - l_discount)) as revenue]
           Aggregate by [] compute [sum(l_extendedprice * (1.00 - l_discount))]
-            InnerJoin on l_partkey = p_partkey if p_brand = 'Brand#12' and l_quantity >= 1.00 and l_quantity <= 11.00 and p_size <= 5 or p_brand = 'Brand#23' and l_quantity >= 10.00 and l_quantity <= 20.00 and p_size <= 10
-              Scan lineitem [l_partkey, l_quantity, l_extendedprice, l_discount, l_shipmode] where l_shipmode in ('AIR', 'AIR REG') and (l_quantity >= 1.00 and l_quantity <= 11.00 or l_quantity >= 10.00 and l_quantity <= 20.00)
+            InnerJoin 1 on l_partkey = p_partkey if p_brand = 'Brand#12' and l_quantity >= 1.00 and l_quantity <= 11.00 and p_size <= 5 or p_brand = 'Brand#23' and l_quantity >= 10.00 and l_quantity <= 20.00 and p_size <= 10
+              Scan lineitem [l_partkey, l_quantity, l_extendedprice, l_discount, l_shipmode] where l_shipmode in ('AIR', 'AIR REG') and (l_quantity >= 1.00 and l_quantity <= 11.00 or l_quantity >= 10.00 and l_quantity <= 20.00) filtered by join 1 on l_partkey
               Scan part [p_partkey, p_brand, p_size] where p_size >= 1 and (p_brand = 'Brand#12' and p_size <= 5 or p_brand = 'Brand#23' and p_size <= 10)
         ",
     );

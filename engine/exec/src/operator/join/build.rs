@@ -1,7 +1,7 @@
 //! The collected side of a join: rows by the group of their key.
 
 use super::super::join_keys::{evaluate_all, key_type, without_nulls};
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator, Step, count};
 use crate::expr::Rows;
 use crate::group::Grouper;
 use crate::join_filter::Filters;
@@ -84,6 +84,7 @@ impl Build {
     /// Takes in a batch; false when all of it together is more than can be held.
     pub fn collect(&mut self, batch: &Batch, keys: &[Expr], keeps_right: bool, context: &Context<'_>) -> Result<bool> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        count(&context.statistics.build_rows, rows.count());
         let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);
         self.nulls.any_row |= !rows.is_empty();
