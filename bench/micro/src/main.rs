@@ -1,4 +1,4 @@
-//! `npm run bench -- codecs | filter | seek`: what single parts of the engine cost, in memory and without a
+//! `npm run bench -- codecs | filter | index-probe | seek`: what single parts of the engine cost, in memory and without a
 //! database. Nothing but the engine's own crates is needed, so this builds in a minute.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
@@ -6,6 +6,7 @@
 mod codecs;
 mod data;
 mod filter;
+mod index_probe;
 mod measure;
 mod seek;
 
@@ -16,9 +17,10 @@ fn main() -> ExitCode {
     match name.as_str() {
         "codecs" => codecs::run(),
         "filter" => filter::run(),
+        "index-probe" => index_probe::run(),
         "seek" => seek::run(),
         _ => {
-            eprintln!("usage: npm run bench -- codecs | filter | seek");
+            eprintln!("usage: npm run bench -- codecs | filter | index-probe | seek");
             return ExitCode::from(2);
         }
     }

@@ -8,6 +8,7 @@ mod bounds;
 mod builder;
 mod cache;
 mod column;
+mod even;
 mod filter;
 mod footer;
 mod index_order;

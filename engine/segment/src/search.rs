@@ -170,7 +170,7 @@ impl Segment {
 
 /// The first in `low..high` that is not below, where those that are below come first. Looks around the guess in steps
 /// that grow eightfold, then halves what is left: with a good guess two looks, with a bad one few more than without.
-fn first_not_below(
+pub(crate) fn first_not_below(
     mut low: usize,
     mut high: usize,
     guess: Option<usize>,

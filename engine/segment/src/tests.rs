@@ -496,3 +496,29 @@ fn the_footer_of_a_large_segment_is_compact() {
     assert_eq!(segment.rows(), 1 << 20);
     assert!(segment.memory_bytes() < 300_000, "{}", segment.memory_bytes());
 }
+
+#[test]
+fn numbers_are_found_wherever_they_are_spread() {
+    let shapes: [&dyn Fn(usize) -> i64; 5] =
+        [&|n| (pseudo(n) >> 24) as i64, &|n| (n as i64).pow(3), &|n| (n / 1_500) as i64 * 7, &|_| 5, &|n| {
+            if n < 9_000 { i64::MIN + n as i64 } else { i64::MAX - 20_000 + n as i64 }
+        }];
+    for (shape, value_of) in shapes.iter().enumerate() {
+        for rows in [0, 1, 100, 4_096, 4_097, 10_000] {
+            let mut values: Vec<i64> = (0..rows).map(value_of).collect();
+            values.sort_unstable();
+            let mut builder = SegmentBuilder::new(vec![spec(1, DataType::Int64, false)]);
+            let column = Arc::new(Vector::new(DataType::Int64, Values::I64(values.clone()), None));
+            builder.push(&Batch::new(vec![column], rows));
+            let file = MemoryStore::new().create("s").unwrap();
+            builder.write(&*file).unwrap();
+            let segment = Segment::open(file, "s", 1, BlockCache::new(1 << 20)).unwrap();
+            let known = (0..rows).step_by(37).map(|row| values[row]);
+            for wanted in known.flat_map(|v| [v, v.saturating_sub(1), v.saturating_add(1)]).chain([0, -1, i64::MAX]) {
+                let first = values.partition_point(|v| *v < wanted);
+                let expected = (values.get(first) == Some(&wanted)).then_some(first);
+                assert_eq!(segment.find_even(0, wanted).unwrap(), expected, "shape {shape}, {rows} rows, {wanted}");
+            }
+        }
+    }
+}

@@ -7,15 +7,16 @@
 //! the tree has the rest. What a candidate really has, is for who asks to find out: neither hashes that happen to be
 //! equal nor deletions nor snapshots are looked into here.
 
-use crate::index::Index;
 use crate::index::hash::HashTable;
 use crate::index::intervals::{Bounds, Intervals};
 use crate::index::part::Part;
+use crate::index::{Index, KeyRange};
 use crate::segments::SegmentState;
 use crate::table::Table;
 use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::hash::{Map, hash_bytes};
 use nacre_types::{DataType, Result, Value, key};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Candidates that are kept without an allocation.
@@ -29,9 +30,11 @@ pub(crate) struct Directory {
     types: Vec<DataType>,
     /// The key's column whose ranges overlap least; the ranges are of its values.
     column: usize,
-    /// Ranges of the segments that no hash table covers.
+    /// Ranges of all segments.
     intervals: Intervals,
-    /// Segments whose range is not known.
+    /// Where there are hash tables, ranges of the segments that none covers.
+    uncovered: Option<Intervals>,
+    /// Segments whose range is not known. No hash table covers them.
     unbounded: Vec<u32>,
     /// Hash tables, each with the places of its segments in the list; `None` for those that are not in it.
     tables: Vec<(Arc<HashTable>, Vec<Option<u32>>)>,
@@ -66,24 +69,29 @@ impl Directory {
             (table.clone(), places)
         };
         let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };
-        let is_left = |place: &u32| tables.is_empty() || uncovered.contains_key(&list[*place as usize].segment.id());
-        let places = || files.iter().zip(0u32..).filter(|(_, place)| is_left(place));
+        let places = || files.iter().zip(0u32..);
         let unbounded = places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
-        let of_column = |column: usize| {
+        let bounds_of = |column: usize| -> Vec<Bounds> {
             let bounded = places().filter_map(|(file, place)| {
                 let (file, columns) = (*file)?;
                 let (low, high) = bounds(file.columns().get(*columns.get(column)?)?, types[column]);
                 Some((low, high, place))
             });
-            Intervals::new(&bounded.collect::<Vec<Bounds>>())
+            bounded.collect()
         };
-        let all = (0..types.len()).map(|column| (column, of_column(column)));
+        let all = (0..types.len()).map(|column| (column, Intervals::new(&bounds_of(column))));
         let best = all.min_by(|(_, a), (_, b)| a.depth().total_cmp(&b.depth()));
         let (column, intervals) = best.unwrap_or_default();
-        Directory { types, column, intervals, unbounded, tables }
+        let of_uncovered = || {
+            let mut bounds = bounds_of(column);
+            bounds.retain(|(_, _, place)| uncovered.contains_key(&list[*place as usize].segment.id()));
+            Intervals::new(&bounds)
+        };
+        let uncovered = (!tables.is_empty()).then(of_uncovered);
+        Directory { types, column, intervals, uncovered, unbounded, tables }
     }
 
-    /// How many segments' ranges a key is in, on average, of those that no hash table covers.
+    /// How many segments' ranges a key is in, on average.
     pub fn depth(&self) -> f64 {
         self.intervals.depth()
     }
@@ -93,7 +101,8 @@ impl Directory {
         let mut found = Candidates::default();
         self.unbounded.iter().for_each(|place| found.push(*place, NOWHERE));
         let value = key::parts(key, &self.types).nth(self.column).unwrap_or_default();
-        self.intervals.stab(value, &mut |place| found.push(place, NOWHERE));
+        let intervals = self.uncovered.as_ref().unwrap_or(&self.intervals);
+        intervals.stab(value, &mut |place| found.push(place, NOWHERE));
         if !self.tables.is_empty() {
             let hash = hash_bytes(key);
             for (table, places) in &self.tables {
@@ -105,6 +114,31 @@ impl Directory {
             }
         }
         found.sort();
+        Ok(found)
+    }
+
+    /// The places of the segments that may hold keys of a range, ascending.
+    pub fn overlapping(&self, range: &KeyRange) -> Result<Vec<usize>> {
+        let encode = |value: &Value| -> Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            key::append(&mut bytes, self.types[self.column], value)?;
+            Ok(bytes)
+        };
+        let of_bound = |bound: &Bound<Value>| match bound {
+            Bound::Included(value) | Bound::Excluded(value) => encode(value).map(Some),
+            Bound::Unbounded => Ok(None),
+        };
+        let (low, high) = match range.prefix.get(self.column) {
+            Some(value) => {
+                let value = encode(value)?;
+                (Some(value.clone()), Some(value))
+            }
+            None if self.column == range.prefix.len() => (of_bound(&range.low)?, of_bound(&range.high)?),
+            None => (None, None),
+        };
+        let mut found: Vec<usize> = self.unbounded.iter().map(|place| *place as usize).collect();
+        self.intervals.overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
+        found.sort_unstable();
         Ok(found)
     }
 }

@@ -45,12 +45,25 @@ impl Intervals {
         Intervals { common, ranges }
     }
 
-    /// Visits the numbers of the ranges that may hold a key, in no particular order.
-    pub fn stab(&self, key: &[u8], visit: &mut impl FnMut(u32)) {
-        let shared = self.common.len().min(key.len());
-        if key[..shared] == self.common {
-            stab(&self.ranges, eight(&key[shared..]), visit);
+    /// Visits the numbers of the ranges that may hold a key between two, both inclusive, in no particular order. Each is
+    /// the whole encoding of a value; `None` is no bound.
+    pub fn overlap(&self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut dyn FnMut(u32)) {
+        let low = low.map_or(Some(0), |low| match low.strip_prefix(&self.common[..]) {
+            Some(rest) => Some(eight(rest)),
+            None => (low < &self.common[..]).then_some(0),
+        });
+        let high = high.map_or(Some(u64::MAX), |high| match high.strip_prefix(&self.common[..]) {
+            Some(rest) => Some(eight(rest)),
+            None => (high > &self.common[..]).then_some(u64::MAX),
+        });
+        if let (Some(low), Some(high)) = (low, high) {
+            overlap(&self.ranges, low, high, visit);
         }
+    }
+
+    /// The same of one key.
+    pub fn stab(&self, key: &[u8], visit: &mut dyn FnMut(u32)) {
+        self.overlap(Some(key), Some(key), visit);
     }
 
     /// How many ranges hold the lower end of a range, on average: 1 when none overlap, their number when all do.
@@ -81,15 +94,15 @@ fn set_reach(ranges: &mut [Range]) -> u64 {
     root.reach
 }
 
-fn stab(mut ranges: &[Range], key: u64, visit: &mut impl FnMut(u32)) {
+fn overlap(mut ranges: &[Range], low: u64, high: u64, visit: &mut dyn FnMut(u32)) {
     loop {
         let middle = ranges.len() / 2;
-        let Some(root) = ranges.get(middle).filter(|root| root.reach >= key) else { return };
-        stab(&ranges[..middle], key, visit);
-        if root.low > key {
+        let Some(root) = ranges.get(middle).filter(|root| root.reach >= low) else { return };
+        overlap(&ranges[..middle], low, high, visit);
+        if root.low > high {
             return;
         }
-        if root.high >= key {
+        if root.high >= low {
             visit(root.item);
         }
         ranges = &ranges[middle + 1..];
@@ -128,6 +141,19 @@ mod tests {
                 let key = [b"key:".as_slice(), &next(span + 2).to_be_bytes()].concat();
                 let inside = bounds.iter().filter(|(low, high, _)| *low <= key && key <= *high);
                 assert_eq!(found(&intervals, &key), inside.map(|(_, _, item)| *item).collect::<Vec<_>>());
+                let (a, b) = (next(span + 2), next(span + 2));
+                let end = |n: u64| [[b"key:", b"kay:", b"kez:"][round % 3].as_slice(), &n.to_be_bytes()].concat();
+                let (from, to) = (end(a.min(b)), end(a.max(b)));
+                for (from, to) in [(Some(&from), Some(&to)), (Some(&from), None), (None, Some(&to)), (None, None)] {
+                    let is_met = |(low, high, _): &&Bounds| {
+                        from.is_none_or(|from| high >= from) && to.is_none_or(|to| low <= to)
+                    };
+                    let expected: Vec<u32> = bounds.iter().filter(is_met).map(|(_, _, item)| *item).collect();
+                    let mut met = Vec::new();
+                    intervals.overlap(from.map(|b| &b[..]), to.map(|b| &b[..]), &mut |item| met.push(item));
+                    met.sort_unstable();
+                    assert_eq!(met, expected);
+                }
             }
             let depth: usize = bounds.iter().map(|(low, _, _)| found(&intervals, low).len()).sum();
             assert!((intervals.depth() - depth as f64 / bounds.len().max(1) as f64).abs() < 1e-9);

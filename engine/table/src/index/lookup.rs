@@ -316,23 +316,26 @@ impl TableView {
         Ok(probe)
     }
 
+    /// The position among its segments of one of a partition's list; `None` when it does not see it.
+    fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
+        self.segments.binary_search_by_key(&(partition, place), |view| (view.partition, view.place)).ok()
+    }
+
     /// Positions of the segments that may hold keys of a range, ascending, and where in them the one key is, as far as
     /// that is known.
     fn candidates(&self, index: &Index, range: &KeyRange, hash: Option<u64>) -> Result<Vec<(usize, Option<u32>)>> {
+        let mut found = Vec::new();
         if hash.is_none() {
-            return Ok((0..self.segments.len()).map(|at| (at, None)).collect());
+            for (partition, list) in &self.lists {
+                let places = list.of_index(index).overlapping(range)?.into_iter();
+                found.extend(places.filter_map(|place| self.position_of(*partition, place)).map(|at| (at, None)));
+            }
+            return Ok(found);
         }
         let key = index.encode(&range.prefix)?;
-        let mut found = Vec::new();
         for (partition, list) in &self.lists {
-            let start = self.segments.partition_point(|view| view.partition < *partition);
             for Candidate { place, position } in list.of_index(index).candidates(&key)?.newest_first() {
-                // What this view does not see is not among its segments.
-                let after = &self.segments[start..];
-                let at = after.partition_point(|view| view.partition == *partition && view.place < place);
-                if after.get(at).is_some_and(|view| view.partition == *partition && view.place == place) {
-                    found.push((start + at, position));
-                }
+                found.extend(self.position_of(*partition, place).map(|at| (at, position)));
             }
         }
         found.sort_unstable();

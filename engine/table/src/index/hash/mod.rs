@@ -108,7 +108,7 @@ impl HashTable {
         let wanted = Value::Int(stored(hash));
         let first = self.lasts.partition_point(|last| *last < stored(hash));
         for file in &self.files[first..] {
-            let Some(mut row) = file.search(&[HASH], std::slice::from_ref(&wanted))? else { return Ok(()) };
+            let Some(mut row) = file.find_even(HASH, stored(hash))? else { return Ok(()) };
             loop {
                 let Value::Int(place) = file.get(PLACE, row)? else { return Err(bad_entry(file, row)) };
                 let (segment, position) = unpack(place);

@@ -37,17 +37,25 @@ impl TableView {
         for partition in self.seen_partitions().iter().filter(|p| only.is_none_or(|only| only == p.number())) {
             self.memory_of_key(partition, &encoded, is_whole, &mut probe.memory)?;
         }
-        for (at, view) in self.segments.iter().enumerate() {
-            let is_elsewhere = only.is_some_and(|only| only != view.partition);
-            let source = if is_elsewhere { None } else { rows_of_key(&table, &view.segment, prefix, is_whole)? };
-            match source {
-                Some(source) => {
-                    let ascends = matches!(source, Source::Range { .. });
-                    probe.runs.push(IndexRun { segment: at, source, ascends, deleted: view.deleted.clone() });
+        for (partition, list) in self.lists.iter().filter(|(n, _)| only.is_some_and(|only| only == *n)) {
+            for candidate in list.of_key(&table, &encoded)?.newest_first() {
+                let Some(at) = self.position_of(*partition, candidate.place) else { continue };
+                let view = &self.segments[at];
+                if let Some(row) = table.find_candidate(&view.state, candidate, prefix)? {
+                    let source = Source::Range { start: row, end: row + 1 };
+                    let deleted = view.deleted.clone();
+                    probe.runs.push(IndexRun { segment: at, source, ascends: true, deleted });
                 }
-                None => probe.segments_skipped += 1,
             }
         }
+        probe.runs.sort_unstable_by_key(|run| run.segment);
+        for (at, view) in self.segments.iter().enumerate().filter(|_| only.is_none()) {
+            if let Some(source) = rows_of_key(&table, &view.segment, prefix)? {
+                let ascends = matches!(source, Source::Range { .. });
+                probe.runs.push(IndexRun { segment: at, source, ascends, deleted: view.deleted.clone() });
+            }
+        }
+        probe.segments_skipped = self.segments.len() - probe.runs.len();
         Ok(probe)
     }
 
@@ -78,12 +86,8 @@ impl TableView {
     }
 }
 
-/// Rows of a segment whose key begins with some values; none when there are none.
-fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value], is_whole: bool) -> Result<Option<Source>> {
-    if is_whole {
-        let row = table.find_row(segment, prefix)?;
-        return Ok(row.map(|row| Source::Range { start: row, end: row + 1 }));
-    }
+/// Rows of a segment whose key begins with some values, not all; none when there are none.
+fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value]) -> Result<Option<Source>> {
     let columns = table.key_positions(segment)?;
     if segment.is_outside(&columns, prefix) {
         return Ok(None);
