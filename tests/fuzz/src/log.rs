@@ -21,7 +21,7 @@ pub struct Base {
 }
 
 /// Statements that make every kind of record; `p` has a row more after each that is numbered.
-const STATEMENTS: [&str; 14] = [
+const STATEMENTS: [&str; 18] = [
     "create table p (n int primary key)",
     "create table t (a bigint primary key, b int, s text default 'x', d double, m decimal(20,2), y date, f boolean)",
     "create table w (k text, n int, primary key (k, n), shard key (k), sort key (n))",
@@ -36,6 +36,10 @@ const STATEMENTS: [&str; 14] = [
     "create table gone (x int); insert into gone values (1); truncate table gone; drop table gone",
     "replace into t (a, b) values (1, 9); insert into w values ('z', 9)",
     "optimize table w full; drop view v; create view v2 as select count(*) as n from w",
+    "create table i (k bigint primary key, v int, s text, unique v_once (v), key (s, v)); insert into i values (1, 1, 'a'), (2, 2, null), (3, null, null), (4, 4, 'a'), (5, 5, 'b')",
+    "optimize table i flush; create index late on i (s); create index by_b on t (b, s); create unique index by_g on t (g, a)",
+    "update i set v = v + 10 where k < 3; insert into i values (6, 6, 'c'); drop index late on i",
+    "alter table i add w int default 3, add index w_v (w, v); delete from i where k = 4",
 ];
 
 /// What the statements make, once.
@@ -55,6 +59,10 @@ pub fn base(snapshots: bool) -> &'static Base {
                 subject = Subject::open(store.clone(), settings.clone()).expect("it opens again");
             }
             subject.must(sql);
+            if sql.contains("index") {
+                // Parts of indexes of segments that were there before, each with a record of its own.
+                while subject.db.maintain(nacredb::Budget { steps: 1 }).expect("house-keeping works") {}
+            }
             subject.must(&format!("insert into p values ({number})"));
         }
         drop(subject);
@@ -151,7 +159,8 @@ pub fn change(records: &mut Vec<Vec<u8>>, input: &mut Input<'_>) {
 /// The base's segments with a log of these records, whose checksums are good.
 pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     let store = MemoryStore::new();
-    for (name, bytes) in subject::files(&base.store).into_iter().filter(|(name, _)| name.starts_with("seg-")) {
+    let is_part = |name: &str| name.starts_with("seg-") || name.starts_with("idx-");
+    for (name, bytes) in subject::files(&base.store).into_iter().filter(|(name, _)| is_part(name)) {
         subject::put(&store, &name, &bytes);
     }
     let store = Arc::new(store);
@@ -188,6 +197,11 @@ pub fn look(store: Arc<MemoryStore>) {
         let _ = read(&mut subject, &format!("optimize table \"{name}\" full"));
         let _ = read(&mut subject, &format!("describe \"{name}\""));
     }
+    for sql in ["select * from i where v = 5", "select * from i where s = 'a' and v > 0", "select a from t where b = 3"]
+    {
+        let _ = read(&mut subject, sql);
+    }
+    let _ = read(&mut subject, "replace into i (k, v, s) values (9, 12, 'a'), (1, 5, null)");
     let _ = read(&mut subject, "insert into t (a) values (100), (1)");
     let _ = read(&mut subject, "update t set b = 5");
     while subject.db.maintain(nacredb::Budget { steps: 4 }).unwrap_or(false) {}

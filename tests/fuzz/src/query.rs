@@ -349,14 +349,49 @@ impl<'a, 'b> Maker<'a, 'b> {
     pub fn query(&mut self) -> (String, Vec<Kind>) {
         self.depth += 1;
         let (mut text, kinds) = self.simple(None);
-        if self.input.one_in(8) {
+        let choice = self.input.byte() % 8;
+        if choice == 7 {
             let word = self.input.pick(&["union", "union all", "intersect", "except"]);
             self.scope.clear();
             let (other, _) = self.simple(Some(&kinds));
             text = format!("{text} {word} {other}");
         }
+        let made = if choice == 6 && self.depth == 1 { self.with(&text, &kinds) } else { (text, kinds) };
         self.depth -= 1;
-        (text, kinds)
+        made
+    }
+
+    /// A query of a query that is named once and used once or twice, or of numbers that follow from each other.
+    fn with(&mut self, text: &str, kinds: &[Kind]) -> (String, Vec<Kind>) {
+        self.scope.clear();
+        if self.input.one_in(5) {
+            let (step, most) = (1 + self.input.below(3), self.input.below(9));
+            let union = self.input.pick(&["union", "union all"]);
+            self.scope.push(("n.c0".into(), Kind::Int));
+            let test = self.boolean(1);
+            let text = format!(
+                "with recursive n (c0) as (select k from u {union} select c0 + {step} from n where c0 < {most}) select c0 as c0, count(*) as c1 from n where {test} group by c0"
+            );
+            return (text, vec![Kind::Int, Kind::Int]);
+        }
+        let uses = 1 + self.input.below(2);
+        let mut from = Vec::new();
+        for _ in 0..uses {
+            let alias = self.alias();
+            self.scope.extend(kinds.iter().enumerate().map(|(at, kind)| (format!("{alias}.c{at}"), *kind)));
+            from.push(format!("w as {alias}"));
+        }
+        let from = match from.as_slice() {
+            [left, right] => {
+                let word = self.input.pick(&["join", "left join", "full join"]);
+                let on = format!("{} = {}", self.scope[0].0, self.scope[kinds.len()].0);
+                format!("{left} {word} {right} on {on}")
+            }
+            _ => from.concat(),
+        };
+        let filter = format!(" where {}", self.boolean(2));
+        let (select, kinds) = self.grouped(&from, &filter);
+        (format!("with w as ({text}) {select}"), kinds)
     }
 
     fn simple(&mut self, wanted: Option<&[Kind]>) -> (String, Vec<Kind>) {

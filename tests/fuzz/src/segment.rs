@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::subject;
 use nacre_column::kernel::Predicate;
 use nacre_column::{Batch, Vector};
-use nacre_segment::{BlockCache, ColumnSpec, Segment, SegmentBuilder};
+use nacre_segment::{BlockCache, ColumnSpec, IndexOrder, Segment, SegmentBuilder};
 use nacre_types::checksum::checksum;
 use nacredb::host::memory::MemoryStore;
 use nacredb::host::{LocalFile, LocalStore, ReadRange};
@@ -25,29 +25,96 @@ pub fn run(input: &[u8]) {
         return;
     }
     let (specs, columns) = table(&mut input);
-    write(&store, &specs, &columns);
-    let places = places(&store);
-    let original = subject::bytes(&store, NAME);
-    let segment = open(&store).expect("what was written opens");
+    let index = (!columns[0].is_empty() && input.one_in(3)).then(|| {
+        let first = input.below(specs.len());
+        let mut over = vec![first];
+        over.extend((0..specs.len()).filter(|at| *at != first && input.one_in(2)));
+        Indexed { over, alone: input.one_in(3) }
+    });
+    if let Some(Indexed { over, alone: true }) = &index {
+        let picked = over.iter().map(|at| (specs[*at].clone(), columns[*at].clone()));
+        let (specs, columns): (Vec<ColumnSpec>, Vec<Vec<Value>>) = picked.unzip();
+        let all = Indexed { over: (0..over.len()).collect(), alone: true };
+        return one(&store, &mut input, &specs, &columns, Some(&all));
+    }
+    one(&store, &mut input, &specs, &columns, index.as_ref());
+}
+
+/// An index over some columns, in the segment's own file or in one that has nothing else.
+struct Indexed {
+    over: Vec<usize>,
+    alone: bool,
+}
+
+/// A sound file, and what damage makes of it.
+fn one(
+    store: &MemoryStore,
+    input: &mut Input<'_>,
+    specs: &[ColumnSpec],
+    columns: &[Vec<Value>],
+    index: Option<&Indexed>,
+) {
+    write(store, specs, columns, index);
+    let places = places(store);
+    let original = subject::bytes(store, NAME);
+    let segment = open(store).expect("what was written opens");
     assert_eq!(segment.verify().len(), 0, "{:?}", segment.verify());
-    assert_eq!(same(&segment, &columns), Some(true), "what was written is read");
+    // A file of an index alone has none of the columns as they were.
+    let columns = if index.is_some_and(|index| index.alone) { &[] } else { columns };
+    let rows = segment.rows();
+    assert_eq!(same(&segment, columns, rows), Some(true), "what was written is read");
     read(&segment, true);
+    if let Some(index) = index {
+        in_order(&segment, columns.len(), index, columns);
+    }
     if input.is_empty() {
         return;
     }
     let mut bytes = original.clone();
     let mend = input.one_in(2) || input.one_in(2);
-    damage(&mut bytes, &mut input);
+    damage(&mut bytes, input);
     if mend {
         mend_checksums(&original, &mut bytes, &places);
     }
-    subject::put(&store, NAME, &bytes);
-    let Ok(segment) = open(&store) else { return };
+    subject::put(store, NAME, &bytes);
+    let Ok(segment) = open(store) else { return };
     if mend {
         let _ = segment.verify();
         read(&segment, false);
     } else {
-        assert_ne!(same(&segment, &columns), Some(false), "damage was read as values");
+        assert_ne!(same(&segment, columns, rows), Some(false), "damage was read as values");
+    }
+}
+
+/// Ids of the columns of an index, far from those of the table.
+const INDEX_IDS: u32 = 1 << 20;
+
+/// The index has every row once, in the order of its values.
+fn in_order(segment: &Segment, first: usize, index: &Indexed, columns: &[Vec<Value>]) {
+    let rows = segment.rows();
+    let number = |value: Value| if let Value::Int(number) = value { number as usize } else { usize::MAX };
+    let place = segment.columns().iter().position(|column| column.id == INDEX_IDS).expect("the index is there");
+    assert!(place >= first, "an index stands behind the table's columns");
+    let vector = segment.decode(place, 0, rows).expect("sound bytes are read");
+    let numbers: Vec<usize> = (0..rows).map(|at| number(vector.value(at))).collect();
+    let mut sorted = numbers.clone();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..rows), "every row is in the index once");
+    let keys: Vec<usize> = (1..=index.over.len()).map(|at| place + at).collect();
+    for (key, over) in keys.iter().zip(&index.over).filter(|_| !index.alone) {
+        let vector = segment.decode(*key, 0, rows).expect("sound bytes are read");
+        for (at, row) in numbers.iter().enumerate() {
+            assert!(identical(&vector.value(at), &columns[*over][*row]), "an index has the values of its rows");
+        }
+    }
+    for at in (0..rows).step_by(1 + rows / 5) {
+        let values: Vec<Value> = keys.iter().map(|key| segment.get(*key, at).expect("sound bytes are read")).collect();
+        if values.iter().any(|value| matches!(value, Value::Float(x) if x.is_nan())) {
+            continue;
+        }
+        let low = segment.lower_bound(&keys, &values).expect("sound bytes are read");
+        let high = segment.upper_bound(&keys, &values, low).expect("sound bytes are read");
+        assert!((low..high).contains(&at), "a value is found where it stands: {at} in {low}..{high}");
     }
 }
 
@@ -147,8 +214,16 @@ fn text(number: i64) -> String {
     }
 }
 
-fn write(store: &MemoryStore, specs: &[ColumnSpec], columns: &[Vec<Value>]) {
+fn write(store: &MemoryStore, specs: &[ColumnSpec], columns: &[Vec<Value>], index: Option<&Indexed>) {
     let mut builder = SegmentBuilder::new(specs.to_vec());
+    if let Some(Indexed { over, alone }) = index {
+        let keys = (1..=over.len() as u32).map(|at| INDEX_IDS + at).collect();
+        let order = IndexOrder { columns: over.clone(), rows: INDEX_IDS, keys, filter: INDEX_IDS + 31 };
+        builder = builder.with_indexes(vec![order]);
+        if *alone {
+            builder = builder.indexes_only();
+        }
+    }
     let rows = columns.first().map_or(0, Vec::len);
     for start in (0..rows).step_by(1_500) {
         let end = rows.min(start + 1_500);
@@ -161,8 +236,8 @@ fn write(store: &MemoryStore, specs: &[ColumnSpec], columns: &[Vec<Value>]) {
 }
 
 /// Whether all values are those that were written; `None` when some could not be read.
-fn same(segment: &Segment, columns: &[Vec<Value>]) -> Option<bool> {
-    if segment.columns().len() != columns.len() || segment.rows() != columns[0].len() {
+fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> {
+    if segment.columns().len() < columns.len() || segment.rows() != rows {
         return Some(false);
     }
     let mut whole = true;

@@ -48,12 +48,18 @@ fn databases(input: &mut Input<'_>) -> Vec<(&'static str, Subject)> {
 }
 
 fn indexes(subject: &mut Subject) {
-    for sql in ["create index by_a on t (a)", "create index by_s on t (s, b)", "create index by_u on u (a)"] {
-        match subject.run(sql) {
-            Err(error) if error.kind() == ErrorKind::Unsupported => return,
-            Err(error) => panic!("{sql}: {error}"),
-            Ok(_) => {}
-        }
+    for sql in [
+        "create index by_a on t (a)",
+        "create index by_s on t (s, b)",
+        "create index by_d on t (d)",
+        "create index by_m on t (m, a)",
+        "create index by_y on t (y)",
+        "create index by_f on t (f, a, k)",
+        "create unique index by_k on t (s, k)",
+        "create index by_u on u (a)",
+        "create unique index by_us on u (s, k)",
+    ] {
+        subject.must(sql);
     }
 }
 

@@ -1,12 +1,38 @@
 //! What a change of the catalog makes of a table, by the model.
 
-use crate::judge::Verdict;
-use crate::model::{State, Table};
+use crate::judge::{Answer, Verdict};
+use crate::model::{Model, State, Table};
 use crate::op::{Op, Place, Row};
 use crate::shape::{Column, Shape};
 use crate::unique;
 use nacredb::ErrorKind;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began.
+pub fn judge_create_as(op: &Op, base: &State, model: &mut Model) -> Verdict {
+    let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
+    let exists = model.latest.tables.contains_key(name);
+    let source = base.tables.get(from).filter(|source| !rows.needs(Column::W) || source.shape.has(Column::W));
+    let mut errors = Vec::new();
+    if exists && !*if_missing {
+        errors.push(ErrorKind::AlreadyExists);
+    }
+    let Some(source) = source.filter(|_| errors.is_empty()) else {
+        if source.is_none() {
+            errors.push(ErrorKind::NotFound);
+        }
+        return Verdict::fails(&errors);
+    };
+    if exists {
+        return Verdict::done();
+    }
+    let picked = source.rows.values().filter(|row| rows.holds(row));
+    let copied: BTreeMap<i64, Row> = picked.map(|row| (model.new_row(), Row { w: None, ..row.clone() })).collect();
+    let answer = Answer::Affected(copied.len() as u64);
+    let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
+    Verdict { answer: Some(answer), ..becomes(name, Some(table)) }
+}
 
 /// Judges a change of the catalog that happens now.
 pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {

@@ -112,7 +112,11 @@ impl Maker {
     fn catalog(&mut self, ops: &mut Vec<Op>) {
         let table = *self.random.pick(&PASSING);
         let rows = self.rows();
-        ops.push(match self.random.below(7) {
+        ops.push(match self.random.below(9) {
+            7 | 8 => {
+                let (from, if_missing) = (self.table(), self.random.percent(40));
+                Op::CreateAs { table, from, rows, if_missing }
+            }
             0 | 1 => {
                 let (keyed, if_missing) = (self.random.percent(70), self.random.percent(50));
                 let few = if self.indexed { self.random.below(3) } else { 0 };

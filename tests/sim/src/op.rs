@@ -163,6 +163,8 @@ pub enum Op {
     Fill { table: &'static str, rows: i64 },
     /// `CREATE TABLE`, with a primary key or without, with indexes, and other keys, which change no answer.
     Create { table: &'static str, keyed: bool, keys: &'static str, indexes: Vec<Index>, if_missing: bool },
+    /// `CREATE TABLE … AS SELECT`.
+    CreateAs { table: &'static str, from: &'static str, rows: Where, if_missing: bool },
     /// `CREATE INDEX`, or `ALTER TABLE … ADD`.
     CreateIndex { table: &'static str, index: Index, alter: bool, if_missing: bool },
     /// `DROP INDEX`, or `ALTER TABLE … DROP INDEX`.
@@ -228,8 +230,8 @@ impl Op {
 
     /// Whether it changes the catalog.
     pub fn is_ddl(&self) -> bool {
-        use Op::{AddColumn, Create, CreateIndex, Drop, DropColumn, DropIndex, Truncate};
-        let tables = matches!(self, Create { .. } | Drop { .. } | Truncate { .. });
+        use Op::{AddColumn, Create, CreateAs, CreateIndex, Drop, DropColumn, DropIndex, Truncate};
+        let tables = matches!(self, Create { .. } | CreateAs { .. } | Drop { .. } | Truncate { .. });
         tables || matches!(self, CreateIndex { .. } | DropIndex { .. } | AddColumn { .. } | DropColumn { .. })
     }
 
@@ -324,6 +326,10 @@ impl Op {
                     "create table {missing}{table} (k bigint not null{key}, v bigint, s text{}{keys})",
                     indexes.concat()
                 )
+            }
+            Op::CreateAs { table, from, rows, if_missing } => {
+                let missing = if *if_missing { "if not exists " } else { "" };
+                format!("create table {missing}{table} as select k, v, s from {from}{}", rows.sql())
             }
             Op::CreateIndex { table, index, alter: true, .. } => format!("alter table {table} add {index}"),
             Op::CreateIndex { table, index, if_missing, .. } => {

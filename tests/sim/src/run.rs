@@ -273,7 +273,7 @@ impl Run<'_> {
             let columns = result.columns.iter().map(|field| field.name.clone()).collect();
             let Answer::Rows(rows) = answer(&result) else { continue };
             let schema = now(session.appender(name, OnDuplicate::Error))?.schema().clone();
-            let indexes = schema.indexes.iter().map(|index| index.name.clone()).collect();
+            let indexes = schema.declared_indexes().map(|index| index.name.clone()).collect();
             found.push(Found { name: name.clone(), columns, indexes, rows });
         }
         let candidates = self.world.borrow().model.candidates();

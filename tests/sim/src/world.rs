@@ -4,7 +4,7 @@
 //! in the midst of a long call. What a statement may see is the committed state when its last frame began. A commit
 //! that goes on with house-keeping is known to have happened when the first file other than the log is touched.
 
-use crate::catalog::judge_ddl;
+use crate::catalog::{judge_create_as, judge_ddl};
 use crate::disk::{Call, Class, Disk};
 use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk, judge_fill};
 use crate::model::{Effect, Model, State, Txn, Writes};
@@ -260,6 +260,7 @@ impl World {
                 None => Verdict::fails(&[ErrorKind::NotFound]),
             },
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
+            Op::CreateAs { .. } => judge_create_as(op, &base, &mut self.model),
             op if op.is_ddl() => judge_ddl(op, &self.model.latest),
             Op::Optimize { table, .. } => {
                 let there = |state: &State| state.tables.contains_key(table);
@@ -540,6 +541,7 @@ fn table_of(op: &Op) -> Option<&'static str> {
         Op::Number { table, .. } | Op::Wide { table, .. } => Some(table),
         Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
         Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
+        Op::CreateAs { table, .. } => Some(table),
         Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
         Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => Some(table),
         Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => Some(table),
@@ -549,7 +551,8 @@ fn table_of(op: &Op) -> Option<&'static str> {
 
 fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
     let other = match op {
-        Op::Join { with: other, .. } | Op::Copy { from: other, .. } => Some(*other),
+        Op::Join { with: other, .. } => Some(*other),
+        Op::Copy { from: other, .. } | Op::CreateAs { from: other, .. } => Some(*other),
         _ => None,
     };
     table_of(op).into_iter().chain(other)

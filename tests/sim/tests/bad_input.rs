@@ -2,9 +2,10 @@
 //! errors are typed, nothing acknowledged is lost, nothing else appears, and the database opens again.
 
 use nacre_sim::disk::{Call, Fault, FaultKind};
-use nacre_sim::op::{Op, Row, Where};
+use nacre_sim::op::{Op, Place, Row, Where};
 use nacre_sim::plan::{End, Phase, Plan, Script, setups};
 use nacre_sim::run::run;
+use nacre_sim::shape::INDEXES;
 use nacredb::{OnDuplicate, Options};
 
 fn rows(from: i64, to: i64) -> Vec<Row> {
@@ -14,6 +15,7 @@ fn rows(from: i64, to: i64) -> Vec<Row> {
 /// A bit of everything, in one session.
 fn workload() -> Vec<Op> {
     let table = "a";
+    let unique = INDEXES.into_iter().find(|index| index.name == "u_v").unwrap();
     vec![
         Op::Create { table: "x", keyed: true, keys: "", indexes: vec![], if_missing: false },
         Op::Insert { table, rows: rows(0, 12) },
@@ -31,6 +33,15 @@ fn workload() -> Vec<Op> {
         Op::Select { table, rows: Where::All },
         Op::Maintain { steps: 3 },
         Op::Optimize { table, full: true },
+        Op::CreateIndex { table, index: unique, alter: false, if_missing: false },
+        Op::Maintain { steps: 6 },
+        Op::Insert { table, rows: vec![Row { k: 500, v: 30, s: None, w: None }] },
+        Op::Select { table, rows: Where::V(33) },
+        Op::AddColumn { table, default: Some(7), place: Place::First, if_missing: false },
+        Op::Number { table, rows: Where::V(36), v: 1_000 },
+        Op::DropIndex { table, name: unique.name, alter: false, if_there: false },
+        Op::CreateAs { table: "y", from: table, rows: Where::Keys(3, 14), if_missing: false },
+        Op::Truncate { table: "y" },
         Op::Drop { table: "x" },
         Op::Delete { table: "heap", rows: Where::Keys(1, 2) },
         Op::Optimize { table: "heap", full: true },
@@ -67,7 +78,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
 }
 
 /// Calls that the workload, or opening what it left, makes at most.
-const CALLS: u64 = 400;
+const CALLS: u64 = 900;
 
 fn each(kind: FaultKind, call: Option<Call>, recovering: bool) {
     for nth in 0..CALLS {
