@@ -47,17 +47,29 @@ struct Work<'a> {
     point: Option<&'a Point>,
 }
 
-/// A point read's result in the common form.
-fn one_row(statement: &Statement, row: Option<Vec<Value>>) -> QueryResult {
-    let mut result = QueryResult { columns: statement::columns(statement), ..QueryResult::new(ResultKind::Query) };
-    if let Some(row) = row {
-        let vectors = result.columns.iter().zip(&row);
-        let vectors = vectors.map(|(field, value)| Arc::new(Vector::from_values(field.data_type, [value])));
-        result.batches.push(Batch::new(vectors.collect(), 1));
-        result.statistics.rows_read = 1;
+/// What a point statement did in the common form; none when it needs the general way.
+fn answer(statement: &Statement, outcome: Outcome) -> Option<QueryResult> {
+    let query = || QueryResult { columns: statement::columns(statement), ..QueryResult::new(ResultKind::Query) };
+    match outcome {
+        Outcome::Row(row) => {
+            let mut result = query();
+            if let Some(row) = row {
+                let vectors = result.columns.iter().zip(&row);
+                let vectors = vectors.map(|(field, value)| Arc::new(Vector::from_values(field.data_type, [value])));
+                result.batches.push(Batch::new(vectors.collect(), 1));
+                result.statistics.rows_read = 1;
+            }
+            result.statistics.point_reads = 1;
+            Some(result)
+        }
+        Outcome::Rows(batches) => {
+            let mut result = QueryResult { batches, ..query() };
+            result.statistics.rows_read = result.rows() as u64;
+            Some(result)
+        }
+        Outcome::Written(rows) => Some(statement::written(rows)),
+        Outcome::General => None,
     }
-    result.statistics.point_reads = 1;
-    result
 }
 
 impl Session {
@@ -125,7 +137,8 @@ impl Session {
         let mut attempts = self.attempts();
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
-            match self.run_bound(&bound, None, parameters).await {
+            let point = Point::recognise(&bound.statement, &self.db.0.store, at);
+            match self.run_bound(&bound, point.as_ref(), parameters).await {
                 Err(error) if self.should_bind_again(&error, at, attempts) => attempts -= 1,
                 other => return other,
             }
@@ -191,7 +204,14 @@ impl Session {
                 self.db.0.host.store.prepare().await?;
                 statement::run_ddl(&self.db, &bound.statement)
             }
-            statement => self.run_in_transaction(Work { statement, point }, &parameters).await,
+            statement => {
+                if let (None, Some(point)) = (&self.transaction, point)
+                    && let Some(result) = answer(statement, point.read_newest(&self.db.0.store, &parameters)?)
+                {
+                    return Ok(result);
+                }
+                self.run_in_transaction(Work { statement, point }, &parameters).await
+            }
         }
     }
 
@@ -276,12 +296,10 @@ impl Session {
             direct,
             profile: None,
         };
-        if let Some(point) = work.point {
-            match point.run(transaction, &settings)? {
-                Outcome::Row(row) => return Ok(one_row(work.statement, row)),
-                Outcome::Written(rows) => return Ok(statement::written(rows)),
-                Outcome::General => {}
-            }
+        if let Some(point) = work.point
+            && let Some(result) = answer(work.statement, point.run(transaction, &settings)?)
+        {
+            return Ok(result);
         }
         let mut result = statement::run(transaction, work.statement, &settings)?;
         result.statistics = StatementStatistics::of(&statistics);

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::statement::Settings;
 use nacre_column::{Batch, Vector};
 use nacre_exec::evaluate;
+use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, OnDuplicateKey};
 use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::hash::Set;
@@ -88,7 +89,7 @@ fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
 pub(crate) fn run(
     transaction: &mut Transaction,
     schema: &Arc<TableSchema>,
-    batches: &[Batch],
+    rows: &mut dyn Iterator<Item = Result<Row>>,
     (keys, on_duplicate): (&[Option<IndexId>], &OnDuplicateKey),
     settings: &Settings<'_>,
     returned: Option<&mut Vec<Row>>,
@@ -99,11 +100,11 @@ pub(crate) fn run(
     let unique = unique_keys(schema, keys);
     if unique.is_empty() {
         // Nothing can be taken.
-        for batch in batches {
-            affected += transaction.insert(&table, batch)?;
-            for row in 0..batch.rows {
-                written.add(|| batch.columns.iter().map(|c| c.value(row)).collect());
-            }
+        for row in rows {
+            let row = row?;
+            transaction.insert_row(&table, &row)?;
+            affected += 1;
+            written.add(|| row);
         }
         return Ok(affected);
     }
@@ -111,32 +112,34 @@ pub(crate) fn run(
     let mut chunk: Vec<Proposed> = Vec::new();
     // Keys of the rows to come and places of those they meet: nothing may be in a chunk twice.
     let mut seen: Set<Vec<u8>> = Set::default();
-    for batch in batches {
-        for row in 0..batch.rows {
-            let new: Row = batch.columns.iter().map(|c| c.value(row)).collect();
-            schema.check_row(&new)?;
-            let mut own = encoded_keys(schema, &unique, &new)?;
-            let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
-            let olds = loop {
-                if full {
-                    affected +=
-                        write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?;
-                    seen.clear();
-                    if (settings.cancelled)() {
-                        return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
-                    }
+    for new in rows {
+        let new = new?;
+        schema.check_row(&new)?;
+        let mut own = encoded_keys(schema, &unique, &new)?;
+        let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
+        let olds = loop {
+            if full {
+                affected +=
+                    write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?;
+                seen.clear();
+                if (settings.cancelled)() {
+                    return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
                 }
-                let olds = met(transaction, &table, &unique, &new)?;
+            }
+            let olds = met(transaction, &table, &unique, &new)?;
+            // With one key, rows of different keys meet different rows.
+            if unique.len() > 1 {
                 let places: Vec<Vec<u8>> = olds.iter().map(|(locator, _)| place(locator)).collect();
                 full = places.iter().any(|place| seen.contains(place));
-                if !full {
-                    own.extend(places);
-                    break olds;
+                if full {
+                    continue;
                 }
-            };
-            seen.extend(own);
-            chunk.push(Proposed { new, olds });
-        }
+                own.extend(places);
+            }
+            break olds;
+        };
+        seen.extend(own);
+        chunk.push(Proposed { new, olds });
     }
     Ok(affected + write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?)
 }
@@ -274,33 +277,55 @@ fn update(
     if chosen.is_empty() {
         return Ok(0);
     }
-    let rows = both(&schema.types(), taken, &chosen);
     let context = Session::context(transaction, settings);
-    let values = assignments.iter().map(|(at, expr)| Ok((*at, evaluate(expr, &rows, &context)?)));
-    let values: Vec<(usize, Vector)> = values.collect::<Result<_>>()?;
+    let mut batch = None;
+    let mut values: Vec<(usize, Source)> = Vec::with_capacity(assignments.len());
+    for (at, expr) in assignments {
+        let source = match expr.kind {
+            // Most take what was proposed.
+            ExprKind::Column(from) if schema.columns[*at].data_type == expr.data_type => Source::Column(from),
+            _ => {
+                let rows = batch.get_or_insert_with(|| both(&schema.types(), taken, &chosen));
+                Source::Vector(evaluate(expr, rows, &context)?)
+            }
+        };
+        values.push((*at, source));
+    }
+    let width = schema.columns.len();
     let is_key = |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
     let rekeys = assignments.iter().any(|(at, _)| is_key(at));
-    let mut rekeyed = Vec::new();
+    let (mut locators, mut olds, mut news) = (Vec::new(), Vec::new(), Vec::new());
     for (position, taken_row) in chosen.iter().enumerate() {
-        let (locator, old, _) = &taken[*taken_row];
+        let (locator, old, new) = &taken[*taken_row];
         let mut row = old.clone();
-        for (at, vector) in &values {
-            row[*at] = vector.value(position);
+        for (at, source) in &values {
+            row[*at] = match source {
+                Source::Column(from) if *from < width => old[*from].clone(),
+                Source::Column(from) => new[*from - width].clone(),
+                Source::Vector(vector) => vector.value(position),
+            };
         }
         written.add(|| row.clone());
-        if rekeys {
-            // All old keys go before any new one comes.
-            schema.check_row(&row)?;
-            transaction.delete(table, std::slice::from_ref(locator))?;
-            rekeyed.push(row);
-        } else {
-            transaction.update_row(table, locator, &row)?;
-        }
+        locators.push(locator.clone());
+        olds.push(old.as_slice());
+        news.push(row);
     }
-    for row in &rekeyed {
-        transaction.insert_row(table, row)?;
+    if rekeys {
+        // All old keys go before any new one comes.
+        news.iter().try_for_each(|row| schema.check_row(row))?;
+        transaction.delete(table, &locators)?;
+        news.iter().try_for_each(|row| transaction.insert_row(table, row))?;
+    } else {
+        transaction.update_seen(table, &locators, &olds, news)?;
     }
     Ok(chosen.len() as u64)
+}
+
+/// Where a new value comes from.
+enum Source {
+    /// A column of the old row, or, behind those, of the new one.
+    Column(usize),
+    Vector(Vector),
 }
 
 /// Old columns, then new columns, of some rows.

@@ -33,7 +33,10 @@ pub(crate) fn run(
             let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
             let mut rows = Vec::new();
             let wanted = returned.is_some().then_some(&mut rows);
-            let affected = upsert::run(transaction, table, &batches, (keys, on_duplicate), settings, wanted)?;
+            let mut proposed = batches
+                .iter()
+                .flat_map(|batch| (0..batch.rows).map(|row| Ok(batch.columns.iter().map(|c| c.value(row)).collect())));
+            let affected = upsert::run(transaction, table, &mut proposed, (keys, on_duplicate), settings, wanted)?;
             if let Some(returned) = returned {
                 returned.extend(in_batches(table, &rows));
             }

@@ -14,6 +14,7 @@ use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// What is read from the end of a file at first: nearly always the whole footer.
@@ -158,6 +159,27 @@ impl Segment {
             })?;
             at = stop;
         }
+        Ok(())
+    }
+
+    /// Leaves of some ascending rows those whose value is this one to keys, by seek. The value is of the column's type.
+    pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
+        let mut kept = 0;
+        let mut at = 0;
+        while at < rows.len() {
+            let block = rows[at] as usize / BLOCK_ROWS;
+            at = self.with_block(column, block, |view| {
+                while at < rows.len() && rows[at] as usize / BLOCK_ROWS == block {
+                    if view.compare(rows[at] as usize % BLOCK_ROWS, value)? == Some(Ordering::Equal) {
+                        rows[kept] = rows[at];
+                        kept += 1;
+                    }
+                    at += 1;
+                }
+                Ok(at)
+            })?;
+        }
+        rows.truncate(kept);
         Ok(())
     }
 

@@ -41,7 +41,7 @@ mod view;
 mod views;
 
 pub use bulk::{BulkLoad, OnDuplicate};
-pub use index::{IndexProbe, IndexRun, KeyRange, RowCursor};
+pub use index::{Equal, IndexProbe, IndexRun, KeyRange, RowCursor, Rows};
 pub use nacre_rowstore::{Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Zone};
 pub use partition::Partition;

@@ -5,9 +5,9 @@
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
 mod indexed;
+mod locking;
 mod reader;
 
-use crate::moves::Move;
 use crate::partition::Partition;
 use crate::point::{self, Found};
 use crate::record;
@@ -15,16 +15,14 @@ use crate::rows;
 use crate::store::{SnapshotGuard, Store};
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
+use locking::LockedRow;
 use nacre_column::Batch;
-use nacre_rowstore::{Change, LockError, Node, Owner, Row};
+use nacre_rowstore::{Change, Node, Owner, Row};
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, Value};
+use nacre_types::{Error, Result, TableId, Timestamp, Value};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
-
-/// Merges that may overtake one move before it gives up. Each takes far longer than an attempt.
-const MOVE_ATTEMPTS: usize = 8;
 
 /// Segment id and row number.
 type SegmentRow = (u64, u32);
@@ -228,7 +226,7 @@ impl Transaction {
         table.check_newest()?;
         table.schema().check_row(values)?;
         let row: Row = table.layout().encode(values)?.into();
-        self.lock_rows(table, std::slice::from_ref(locator))?
+        self.lock_rows(table, std::slice::from_ref(locator), &[])?
             .into_iter()
             .try_for_each(|locked| self.write_row(table, locked, row.clone()))
     }
@@ -239,12 +237,39 @@ impl Transaction {
         debug_assert!(new_rows.selection.is_none() && new_rows.rows == locators.len());
         table.check_newest()?;
         table.check_batch(new_rows)?;
-        let nodes = self.lock_rows(table, locators)?;
+        let nodes = self.lock_rows(table, locators, &[])?;
+        self.update_locked(table, nodes, &mut (0..new_rows.rows).map(|row| rows::values_of(new_rows, row)))
+    }
+
+    /// The same for rows whose present content the caller has read in this transaction, so that it need not be read
+    /// again to be moved.
+    pub fn update_seen(
+        &mut self,
+        table: &Arc<Table>,
+        locators: &[RowLocator],
+        seen: &[&[Value]],
+        new_rows: Vec<Vec<Value>>,
+    ) -> Result<u64> {
+        debug_assert!(seen.len() == locators.len() && new_rows.len() == locators.len());
+        table.check_newest()?;
+        new_rows.iter().try_for_each(|row| table.schema().check_row(row))?;
+        let nodes = self.lock_rows(table, locators, seen)?;
+        self.update_locked(table, nodes, &mut new_rows.into_iter())
+    }
+
+    /// Gives locked rows their new values.
+    fn update_locked(
+        &mut self,
+        table: &Arc<Table>,
+        nodes: Vec<LockedRow>,
+        new_rows: &mut dyn Iterator<Item = Vec<Value>>,
+    ) -> Result<u64> {
+        let count = nodes.len() as u64;
         let mut later = Later::default();
         let mut failed = Ok(());
-        for (index, locked) in nodes.into_iter().enumerate() {
+        for (locked, values) in nodes.into_iter().zip(new_rows) {
             match failed {
-                Ok(()) => failed = self.update_one(table, locked, rows::values_of(new_rows, index), &mut later),
+                Ok(()) => failed = self.update_one(table, locked, values, &mut later),
                 // The lock is given back with the others.
                 Err(_) => self.write_nothing(table, locked),
             }
@@ -259,7 +284,7 @@ impl Transaction {
         for (locked, row) in later.staying {
             self.write_row(table, locked, row)?;
         }
-        Ok(locators.len() as u64)
+        Ok(count)
     }
 
     /// Gives a locked row its new values, or takes the old ones away and leaves the rest for later. On an error its
@@ -315,7 +340,7 @@ impl Transaction {
     /// Deletes rows.
     pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
         table.check_newest()?;
-        for locked in self.lock_rows(table, locators)? {
+        for locked in self.lock_rows(table, locators, &[])? {
             self.write(table, locked, Change::Delete);
         }
         Ok(locators.len() as u64)
@@ -328,7 +353,7 @@ impl Transaction {
         if plant::is(Bug::WriteSkewAllowed) {
             return Ok(());
         }
-        for locked in self.lock_rows(table, locators)? {
+        for locked in self.lock_rows(table, locators, &[])? {
             self.write_nothing(table, locked);
         }
         Ok(())
@@ -338,24 +363,6 @@ impl Transaction {
         Error::conflict(format!("a row of table {} was changed by another transaction", table.schema().name))
             .with_table(table.schema().name.clone())
             .with_hint("retry the transaction")
-    }
-
-    /// Locks the node of a key.
-    fn lock_node(&mut self, table: &Arc<Table>, partition: &Partition, key: &[u8]) -> Result<LockedRow> {
-        loop {
-            let node = partition.rowstore.get_or_insert(key);
-            match node.lock(&self.owner) {
-                Ok(fresh) => return Ok(LockedRow { partition: partition.number(), node, fresh, hides: None }),
-                Err(LockError::Dead) => std::hint::spin_loop(),
-                Err(LockError::Held(holder)) => {
-                    self.blocker = Some(holder);
-                    return Err(Error::new(
-                        ErrorKind::LockTimeout,
-                        format!("a row of table {} is locked by another transaction", table.schema().name),
-                    ));
-                }
-            }
-        }
     }
 
     fn write(&mut self, table: &Arc<Table>, row: LockedRow, change: Change) {
@@ -372,89 +379,6 @@ impl Transaction {
             let table = table.clone();
             self.undo.push(Undo { table, partition, node, previous: None, locked, hidden: None, value: None });
         }
-    }
-
-    /// Locks rows this transaction has seen, moving those that live in segments into the rowstore.
-    fn lock_rows(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<Vec<LockedRow>> {
-        let mut locked = Vec::with_capacity(locators.len());
-        let outcome = self.lock_each(table, locators, &mut locked);
-        if let Err(error) = outcome {
-            for row in locked {
-                self.write_nothing(table, row);
-            }
-            return Err(error);
-        }
-        Ok(locked)
-    }
-
-    fn lock_each(&mut self, table: &Arc<Table>, locators: &[RowLocator], locked: &mut Vec<LockedRow>) -> Result<()> {
-        let mut moves = Vec::new();
-        for locator in locators {
-            let row = match locator {
-                RowLocator::Memory { partition, key } => self.lock_node(table, table.partition(*partition), key)?,
-                RowLocator::Segment { partition, segment, row } => {
-                    let partition = table.partition(*partition);
-                    let state = partition.segment(*segment).ok_or_else(|| self.conflict(table))?;
-                    let key = table.encode_key(&table.key_of_segment_row(&state, *row)?)?;
-                    LockedRow { hides: Some((*segment, *row)), ..self.lock_node(table, partition, &key)? }
-                }
-            };
-            locked.push(row.clone());
-            if !row.fresh {
-                continue;
-            }
-            match row.node.newest() {
-                Some(newest) if newest.content > self.guard.at() && !plant::is(Bug::LostUpdate) => {
-                    return Err(self.conflict(table));
-                }
-                Some(newest) if matches!(newest.change, Change::Put(_)) => {}
-                Some(newest) if matches!(newest.change, Change::Delete) => return Err(self.conflict(table)),
-                _ => moves.push(row),
-            }
-        }
-        for _ in 0..MOVE_ATTEMPTS {
-            if self.move_rows(table, &moves)? {
-                return Ok(());
-            }
-        }
-        Err(self.conflict(table))
-    }
-
-    /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
-    /// nobody else moves them; flushes skip them. Answers `false` when a merge replaced one of the segments
-    /// meanwhile, and nothing was done.
-    fn move_rows(&self, table: &Arc<Table>, moves: &[LockedRow]) -> Result<bool> {
-        if moves.is_empty() {
-            return Ok(true);
-        }
-        let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-        let mut move_of = Move::new(table, moves.len());
-        for LockedRow { partition, node, hides: hint, .. } in moves {
-            let partition = table.partition(*partition);
-            let hinted = hint.and_then(|(segment, row)| {
-                partition.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
-            });
-            let (state, row) = match hinted {
-                Some(found) => found,
-                None => {
-                    let key = nacre_types::key::decode(node.key(), &table.key_types())?;
-                    let found = table.find_newest(partition, &key)?.ok_or_else(|| self.conflict(table))?;
-                    // The row is not where it was seen. If only moves, flushes and merges did that, its content
-                    // is the same; a bulk load may have replaced it.
-                    if found.0.content() > self.guard.at() {
-                        return Err(self.conflict(table));
-                    }
-                    found
-                }
-            };
-            let values = table.segment_row(&state, row, &all)?;
-            let data: Row = table.layout().encode(&values)?.into();
-            if !plant::is(Bug::IndexEntry) {
-                table.enter(partition.number(), node.key(), &data)?;
-            }
-            move_of.add(partition.number(), state, row, node.clone(), data);
-        }
-        self.store.commit_move(move_of)
     }
 
     /// A point to go back to.
@@ -573,15 +497,4 @@ struct Later {
     renumbered: Vec<(Vec<Value>, Row)>,
     /// With other unique values.
     staying: Vec<(LockedRow, Row)>,
-}
-
-/// A row locked for writing.
-#[derive(Clone)]
-struct LockedRow {
-    partition: u32,
-    node: Arc<Node>,
-    /// The lock was not held before.
-    fresh: bool,
-    /// Where the row was seen, if in a segment.
-    hides: Option<SegmentRow>,
 }

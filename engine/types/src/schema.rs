@@ -152,6 +152,14 @@ impl TableSchema {
 impl Column {
     /// Checks one value: null only when allowed, of this type, and within its limits.
     pub fn check(&self, value: &Value) -> Result<()> {
+        let bytes = match value {
+            Value::Text(v) | Value::Json(v) => v.len(),
+            Value::Binary(v) => v.len(),
+            _ => 0,
+        };
+        if bytes > limits::MAX_VALUE_BYTES {
+            return Err(Error::limit(format!("value longer than {} bytes", limits::MAX_VALUE_BYTES)));
+        }
         let fits = match (value, self.data_type) {
             (Value::Null, _) if self.nullable => true,
             (Value::Null, _) => {

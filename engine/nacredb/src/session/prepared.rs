@@ -3,7 +3,7 @@
 
 use super::parameters::{cast_parameters, given_type};
 use super::{Session, Work};
-use crate::point::Point;
+use crate::point::{Outcome, Point};
 use crate::result::QueryResult;
 use crate::statement;
 use nacre_sql::{Bound, Field, Parsed, Statement};
@@ -56,7 +56,7 @@ impl Prepared {
 }
 
 fn not_a_point_read() -> Error {
-    Error::unsupported("get on a statement that is not a read of one row by its primary key")
+    Error::unsupported("get on a statement that is not a read of one row by a unique key")
 }
 
 impl Session {
@@ -96,8 +96,8 @@ impl Session {
         Ok(result)
     }
 
-    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key.
-    /// The shortest way to a row: no batch is made and nothing waits.
+    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key, or
+    /// a whole unique key. The shortest way to a row: nothing waits.
     ///
     /// Errors: `unsupported` for any other statement; those take [`Session::run`].
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
@@ -145,7 +145,7 @@ impl Session {
     fn point_read(&mut self, binding: &Binding, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
         let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else { return Ok(None) };
         match &mut self.transaction {
-            None => point.read_newest(&self.db.0.store, parameters),
+            None => point.read_newest(&self.db.0.store, parameters).map(Outcome::single),
             Some(transaction) => point.read(transaction, parameters),
         }
     }

@@ -363,7 +363,7 @@ pub(crate) fn rows_of_candidate(
 }
 
 /// Positions in a part of a whole key that begins at a position, if it is there at all.
-fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
+pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
     let start = position as usize;
     match part.file.is_key(start, &part.keys, values)? {
         true => Ok((start, part.upper(values, start)?)),

@@ -16,6 +16,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 mod ddl;
 pub(crate) mod directory;
+mod equal;
 pub(crate) mod hash;
 mod intervals;
 pub(crate) mod load;
@@ -23,6 +24,7 @@ mod lookup;
 mod memory;
 pub(crate) mod part;
 
+pub use equal::{Equal, Rows};
 pub use lookup::{IndexProbe, IndexRun, KeyRange, RowCursor};
 pub(crate) use lookup::{rows_of, rows_of_candidate, successor};
 

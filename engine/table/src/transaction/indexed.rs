@@ -4,7 +4,8 @@
 //! has the value now. Who takes a value away from a row holds no lock on the value: he holds the row's, and whoever
 //! wants the value finds the row and waits for him. So each way there is somebody to wait for.
 
-use super::{LockedRow, SegmentRow, Transaction, Undo};
+use super::locking::LockedRow;
+use super::{SegmentRow, Transaction, Undo};
 use crate::index::{Index, KeyRange, each_entry, rows_of_candidate, successor};
 use crate::partition::Partition;
 use crate::rows;
@@ -297,7 +298,7 @@ impl Transaction {
         Ok(if seen.is_some() { error } else { self.conflict(table) })
     }
 
-    fn is_hidden(&self, table: &Table, (segment, row): SegmentRow) -> bool {
+    pub(crate) fn is_hidden(&self, table: &Table, (segment, row): SegmentRow) -> bool {
         self.hidden.get(&(table.id(), segment)).is_some_and(|hidden| hidden.contains(row))
     }
 }

@@ -1,0 +1,301 @@
+//! Finding the rows of a point statement, in a transaction or as they are committed now.
+
+use super::Outcome;
+use super::slot::{Computed, Slot};
+use crate::statement::Settings;
+use nacre_column::{Batch, Vector};
+use nacre_table::{Equal, RowLocator, Rows, Store, Table, Transaction};
+use nacre_types::{IndexId, Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// More rows than this are not a point's: the general way accounts for memory, stops when it is told to, and may scan.
+const MOST_ROWS: usize = 4_096;
+
+/// How rows are found.
+pub(super) enum Way {
+    /// By the whole primary key, whose values are the first of [`Find::equal`], in its order.
+    Key,
+    /// By several values of a primary key of one column.
+    Keys(Vec<Slot>),
+    /// By values that some indexes begin with, or that make up a unique one.
+    Indexes { indexes: Vec<(IndexId, usize)>, unique: bool },
+}
+
+/// Which rows a statement is about.
+pub(super) struct Find {
+    way: Way,
+    /// `column = value`.
+    equal: Vec<(usize, Slot)>,
+    /// Columns of the primary key.
+    key_columns: usize,
+    /// What else must be true of a row.
+    rest: Vec<Computed>,
+}
+
+/// Rows of a table as a transaction sees them, whole, and where they are.
+#[derive(Default)]
+pub(super) struct Located {
+    pub locators: Vec<RowLocator>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// Values of the columns that a statement says something about.
+enum Known {
+    Some(Vec<(usize, Value)>),
+    /// One is null, which equals nothing.
+    Null,
+    /// One that the column could not hold.
+    Odd,
+}
+
+impl Find {
+    pub fn new(schema: &TableSchema, way: Way, equal: Vec<(usize, Slot)>, rest: Vec<Computed>) -> Find {
+        Find { way, equal, key_columns: schema.primary_key.as_ref().map_or(0, |key| key.columns.len()), rest }
+    }
+
+    /// Whether it finds at most one row.
+    pub fn is_single(&self) -> bool {
+        matches!(self.way, Way::Key | Way::Indexes { unique: true, .. })
+    }
+
+    fn known(&self, schema: &TableSchema, parameters: &[Value]) -> Result<Known> {
+        let mut values = Vec::with_capacity(self.equal.len());
+        for (column, slot) in &self.equal {
+            let value = slot.value(parameters)?;
+            if value.is_null() {
+                return Ok(Known::Null);
+            }
+            if schema.columns[*column].check(&value).is_err() {
+                return Ok(Known::Odd);
+            }
+            values.push((*column, value));
+        }
+        Ok(Known::Some(values))
+    }
+
+    /// The key's values, and others that the row must have.
+    fn split(&self, mut values: Vec<(usize, Value)>) -> (Vec<Value>, Vec<(usize, Value)>) {
+        let others = values.split_off(self.key_columns);
+        (values.into_iter().map(|(_, value)| value).collect(), others)
+    }
+
+    /// The newest committed rows, projected.
+    pub fn newest(
+        &self,
+        table: &Arc<Table>,
+        store: &Arc<Store>,
+        projection: &[usize],
+        parameters: &[Value],
+    ) -> Result<Outcome> {
+        // What is computed, and what is read by several reads, needs a snapshot that lasts.
+        if !self.rest.is_empty() || matches!(self.way, Way::Keys(_)) {
+            return Ok(Outcome::General);
+        }
+        let values = match self.known(table.schema(), parameters)? {
+            Known::Some(values) => values,
+            Known::Odd => return Ok(Outcome::General),
+            Known::Null => return Ok(self.nothing()),
+        };
+        match &self.way {
+            Way::Indexes { indexes, unique } => {
+                let mut batches = Vec::new();
+                let equal = Equal { values: &values, indexes, unique: *unique, most: MOST_ROWS };
+                let found = store.with_equal(table, &equal, &mut |found| {
+                    batches = found.iter().map(|rows| rows.batch(projection)).collect::<Result<_>>()?;
+                    Ok(())
+                })?;
+                Ok(if found { Outcome::Rows(batches) } else { Outcome::General })
+            }
+            _ => {
+                let (key, others) = self.split(values);
+                if !others.is_empty() {
+                    return Ok(Outcome::General);
+                }
+                store.get(table, &key, projection).map(Outcome::Row)
+            }
+        }
+    }
+
+    fn nothing(&self) -> Outcome {
+        if let Way::Key = self.way { Outcome::Row(None) } else { Outcome::Rows(Vec::new()) }
+    }
+
+    /// The one row that a transaction sees, projected, if no more is said of it than its key. `None` when this is
+    /// not so, or this execution needs the general way.
+    pub fn single(
+        &self,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        projection: &[usize],
+        parameters: &[Value],
+    ) -> Result<Option<Option<Vec<Value>>>> {
+        if !self.rest.is_empty() {
+            return Ok(None);
+        }
+        let values = match self.known(table.schema(), parameters)? {
+            Known::Some(values) => values,
+            Known::Null => return Ok(Some(None)),
+            Known::Odd => return Ok(None),
+        };
+        match &self.way {
+            Way::Key if values.len() == self.key_columns => {
+                transaction.get(table, &self.split(values).0, projection).map(Some)
+            }
+            Way::Indexes { indexes, unique: true } => {
+                let equal = Equal { values: &values, indexes, unique: true, most: MOST_ROWS };
+                let Some(found) = transaction.equal(table, &equal)? else { return Ok(None) };
+                found.first().map(|rows| rows.row(0, projection)).transpose().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The rows that a transaction sees, projected.
+    pub fn seen(
+        &self,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        projection: &[usize],
+        settings: &Settings<'_>,
+    ) -> Result<Outcome> {
+        if let Way::Indexes { .. } = self.way {
+            let Some(found) = self.indexed(table, transaction, settings)? else { return Ok(Outcome::General) };
+            let batches = found.iter().map(|rows| rows.batch(projection));
+            return Ok(Outcome::Rows(batches.collect::<Result<_>>()?));
+        }
+        if let Way::Key = self.way
+            && let Some(row) = self.single(table, transaction, projection, settings.parameters)?
+        {
+            return Ok(Outcome::Row(row));
+        }
+        let Some(found) = self.locate(table, transaction, settings)? else { return Ok(Outcome::General) };
+        let column = |at: &usize| {
+            let data_type = table.schema().columns[*at].data_type;
+            Arc::new(Vector::from_values(data_type, found.rows.iter().map(|row| &row[*at])))
+        };
+        if let Way::Key = self.way {
+            let project = |row: Vec<Value>| projection.iter().map(|at| row[*at].clone()).collect();
+            return Ok(Outcome::Row(found.rows.into_iter().next().map(project)));
+        }
+        let batch = Batch::new(projection.iter().map(column).collect(), found.rows.len());
+        Ok(Outcome::Rows(if found.rows.is_empty() { Vec::new() } else { vec![batch] }))
+    }
+
+    /// The whole rows that a transaction sees, and where they are; none when this execution needs the general way.
+    pub fn locate(
+        &self,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        settings: &Settings<'_>,
+    ) -> Result<Option<Located>> {
+        let (schema, parameters) = (table.schema(), settings.parameters);
+        let mut located = Located::default();
+        match &self.way {
+            Way::Indexes { .. } => {
+                let Some(found) = self.indexed(table, transaction, settings)? else { return Ok(None) };
+                let all: Vec<usize> = (0..schema.columns.len()).collect();
+                for rows in &found {
+                    for at in 0..rows.count() {
+                        located.add(rows.locator(at), rows.row(at, &all)?);
+                    }
+                }
+                return Ok(Some(located));
+            }
+            Way::Key => {
+                let values = match self.known(schema, parameters)? {
+                    Known::Some(values) => values,
+                    Known::Null => return Ok(Some(located)),
+                    Known::Odd => return Ok(None),
+                };
+                let (key, others) = self.split(values);
+                if let Some((locator, row)) = transaction.locate(table, &key)? {
+                    let equals = |(column, value): &(usize, Value)| same(&row[*column], value);
+                    if others.iter().all(equals) {
+                        located.add(locator, row);
+                    }
+                }
+            }
+            Way::Keys(slots) => {
+                let column = schema.primary_key.as_ref().and_then(|key| key.columns.first());
+                let Some(column) = column.and_then(|at| schema.columns.get(*at)) else { return Ok(None) };
+                let mut keys: Vec<Value> = Vec::with_capacity(slots.len());
+                for slot in slots {
+                    let value = slot.value(parameters)?;
+                    if !value.is_null() && column.check(&value).is_err() {
+                        return Ok(None);
+                    }
+                    if !value.is_null() && !keys.iter().any(|known| same(known, &value)) {
+                        keys.push(value);
+                    }
+                }
+                for key in keys {
+                    if let Some((locator, row)) = transaction.locate(table, &[key])? {
+                        located.add(locator, row);
+                    }
+                }
+            }
+        }
+        for computed in &self.rest {
+            let column = |at: &usize| {
+                let data_type = schema.columns[*at].data_type;
+                Arc::new(Vector::from_values(data_type, located.rows.iter().map(|row| &row[*at])))
+            };
+            let batch = Batch::new(computed.columns.iter().map(column).collect(), located.rows.len());
+            located.keep(&passing(computed, &batch, transaction, settings)?);
+        }
+        Ok(Some(located))
+    }
+
+    /// Rows found by indexes; none when this execution needs the general way.
+    fn indexed(
+        &self,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        settings: &Settings<'_>,
+    ) -> Result<Option<Vec<Rows>>> {
+        let Way::Indexes { indexes, unique } = &self.way else { return Ok(None) };
+        let values = match self.known(table.schema(), settings.parameters)? {
+            Known::Some(values) => values,
+            Known::Null => return Ok(Some(Vec::new())),
+            Known::Odd => return Ok(None),
+        };
+        let equal = Equal { values: &values, indexes, unique: *unique, most: MOST_ROWS };
+        let Some(mut found) = transaction.equal(table, &equal)? else { return Ok(None) };
+        for computed in &self.rest {
+            for rows in &mut found {
+                rows.keep(&passing(computed, &rows.batch(&computed.columns)?, transaction, settings)?);
+            }
+            found.retain(|rows| rows.count() > 0);
+        }
+        Ok(Some(found))
+    }
+}
+
+impl Located {
+    fn add(&mut self, locator: RowLocator, row: Vec<Value>) {
+        self.locators.push(locator);
+        self.rows.push(row);
+    }
+
+    fn keep(&mut self, positions: &[u32]) {
+        self.locators = positions.iter().map(|at| self.locators[*at as usize].clone()).collect();
+        self.rows = positions.iter().map(|at| std::mem::take(&mut self.rows[*at as usize])).collect();
+    }
+}
+
+/// Whether two values of one column are the same key.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => nacre_types::key::order_f64(*a) == nacre_types::key::order_f64(*b),
+        _ => a == b,
+    }
+}
+
+/// Positions of the rows of which a condition is true.
+fn passing(computed: &Computed, batch: &Batch, transaction: &Transaction, settings: &Settings<'_>) -> Result<Vec<u32>> {
+    if batch.rows == 0 {
+        return Ok(Vec::new());
+    }
+    let passed = computed.evaluate(batch, transaction, settings)?;
+    Ok((0..batch.rows as u32).filter(|at| passed.value(*at as usize) == Value::Boolean(true)).collect())
+}

@@ -1,0 +1,122 @@
+//! Values of point statements: those known once the parameters are, and those computed from a row.
+
+use crate::session::Session;
+use crate::statement::Settings;
+use nacre_column::{Batch, Vector};
+use nacre_exec::{cast_value, evaluate};
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_table::Transaction;
+use nacre_types::{Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// A value known once the parameters are.
+pub(super) enum Slot {
+    Parameter(usize),
+    Literal(Value),
+    Cast(Box<Expr>, Box<Slot>),
+}
+
+/// What a column is set to.
+pub(super) enum Assigned {
+    Slot(Slot),
+    /// An expression over columns of the row.
+    Computed(Computed),
+}
+
+/// An expression over columns of a row of the table: those listed, in that order.
+pub(super) struct Computed {
+    pub expr: Expr,
+    pub columns: Vec<usize>,
+}
+
+impl Slot {
+    /// What an expression is, if it needs no row.
+    pub fn of(expr: &Expr) -> Option<Slot> {
+        match &expr.kind {
+            ExprKind::Parameter(at) => Some(Slot::Parameter(*at)),
+            ExprKind::Literal(value) => Some(Slot::Literal(value.clone())),
+            ExprKind::Cast(inner) => Some(match Slot::of(inner)? {
+                // What fails does so when it is run.
+                Slot::Literal(value) => match cast_value(&value, expr.data_type) {
+                    Ok(cast) => Slot::Literal(cast),
+                    Err(_) => Slot::Cast(Box::new(expr.clone()), Box::new(Slot::Literal(value))),
+                },
+                inner => Slot::Cast(Box::new(expr.clone()), Box::new(inner)),
+            }),
+            _ => None,
+        }
+    }
+
+    pub fn value(&self, parameters: &[Value]) -> Result<Value> {
+        match self {
+            Slot::Parameter(at) => Ok(parameters.get(*at).cloned().unwrap_or(Value::Null)),
+            Slot::Literal(value) => Ok(value.clone()),
+            Slot::Cast(expr, inner) => cast_value(&inner.value(parameters)?, expr.data_type),
+        }
+    }
+}
+
+/// The values of several.
+pub(super) fn values(slots: &[Slot], parameters: &[Value]) -> Result<Vec<Value>> {
+    slots.iter().map(|slot| slot.value(parameters)).collect()
+}
+
+impl Assigned {
+    pub fn of(expr: &Expr, projection: &[usize]) -> Option<Assigned> {
+        match Slot::of(expr) {
+            Some(slot) => Some(Assigned::Slot(slot)),
+            None => Computed::of(expr, projection).map(Assigned::Computed),
+        }
+    }
+
+    /// The value for a row of the table, which is given as it was.
+    pub fn value(
+        &self,
+        schema: &TableSchema,
+        row: &[Value],
+        transaction: &Transaction,
+        settings: &Settings<'_>,
+    ) -> Result<Value> {
+        match self {
+            Assigned::Slot(slot) => slot.value(settings.parameters),
+            Assigned::Computed(computed) => {
+                let vector = |at: &usize| Arc::new(Vector::from_values(schema.columns[*at].data_type, [&row[*at]]));
+                let batch = Batch::new(computed.columns.iter().map(vector).collect(), 1);
+                Ok(computed.evaluate(&batch, transaction, settings)?.value(0))
+            }
+        }
+    }
+}
+
+impl Computed {
+    /// An expression over the output of a scan with this projection. `None` when it needs more than a row.
+    pub fn of(expr: &Expr, projection: &[usize]) -> Option<Computed> {
+        let mut computed = Computed { expr: expr.clone(), columns: Vec::new() };
+        gather_columns(&mut computed.expr, projection, &mut computed.columns)?;
+        Some(computed)
+    }
+
+    /// Over a batch of its columns.
+    pub fn evaluate(&self, batch: &Batch, transaction: &Transaction, settings: &Settings<'_>) -> Result<Vector> {
+        evaluate(&self.expr, batch, &Session::context(transaction, settings))
+    }
+}
+
+/// Lists the columns of the table that an expression over a scan reads, and makes it read them by their place in the
+/// list. `None` when it needs more than a row.
+fn gather_columns(expr: &mut Expr, projection: &[usize], columns: &mut Vec<usize>) -> Option<()> {
+    match &mut expr.kind {
+        ExprKind::Column(at) => {
+            let position = *projection.get(*at)?;
+            *at = columns.iter().position(|known| *known == position).unwrap_or_else(|| {
+                columns.push(position);
+                columns.len() - 1
+            });
+        }
+        ExprKind::Subquery(_) | ExprKind::Outer { .. } => return None,
+        _ => {}
+    }
+    let mut complete = Some(());
+    expr.for_each_child_mut(&mut |child| complete = complete.and(gather_columns(child, projection, columns)));
+    complete
+}
