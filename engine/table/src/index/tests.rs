@@ -110,7 +110,8 @@ pub(super) fn insert(store: &Arc<Store>, items: &[Item]) -> nacre_types::Result<
 /// What an index finds, as whole rows: memory first, then segments.
 pub(super) fn find(t: &Transaction, table: &Arc<Table>, name: &str, range: &KeyRange) -> Vec<(Item, RowLocator)> {
     let view = t.view(table);
-    let id = table.schema().index_by_name(name).unwrap().id;
+    // Companions too, which nobody else calls by their names.
+    let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
     let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]);
     let values = |at: usize| rows.columns.iter().map(|c| c.value(at)).collect::<Vec<_>>();
