@@ -8,6 +8,7 @@ import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import {
   bin,
+  exclusively,
   filesBelow,
   fingerprint,
   main,

@@ -7,13 +7,7 @@ import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
 import { nacreError, toErrorData } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
-import {
-  transferables,
-  type Call,
-  type OpenRequest,
-  type Reply,
-  type WireResult,
-} from '../shared/protocol.js';
+import { transferables, type Call, type OpenRequest, type Reply } from '../shared/protocol.js';
 import { OpfsStore } from './opfs-store.js';
 
 /** The part of a dedicated worker's global scope that is used; TypeScript knows pages or workers, not both. */
@@ -73,11 +67,7 @@ function answer(id: number, result: unknown): void {
     queueMicrotask(send);
   }
   ready.push({ id, result });
-  if (result instanceof Uint8Array) {
-    buffers.push(result.buffer as ArrayBuffer);
-  } else if (Array.isArray((result as WireResult | undefined)?.columns)) {
-    buffers.push(...transferables(result as WireResult));
-  }
+  buffers.push(...transferables(result));
 }
 
 function fail(id: number, error: unknown): void {

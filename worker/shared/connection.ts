@@ -13,11 +13,13 @@ import {
   isSound,
   mustBeSound,
   type Prepared,
+  type Rows,
   type Session,
 } from './engine.js';
 import { nacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
-import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './protocol.js';
+import type { EngineOptions, StorageReport, StreamForm, WirePrepared, WireResult } from './protocol.js';
+import { Streams } from './streams.js';
 
 /** The session of calls that belong to no transaction. */
 export const MAIN_SESSION = 0;
@@ -40,6 +42,7 @@ export class Connection {
   readonly #instance = currentInstance();
   readonly #sessions = new Map<number, OpenSession>();
   readonly #statements = new Map<number, Prepared>();
+  readonly #streams = new Streams();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
   #idle: Timer | null = null;
@@ -76,6 +79,18 @@ export class Connection {
     run: (session: number, statement: number, parameters: unknown) =>
       this.#on(session, (engine) => engine.run(this.#statement(statement), parameters) as WireResult),
     finalize: (statement: number) => this.#finalize(statement),
+    stream: (session: number, stream: number, form: StreamForm, sql: string, parameters: unknown) =>
+      this.#streams.open(stream, form, (opened) =>
+        this.#on(session, (engine) => opened(engine.stream(sql, parameters) as Rows)),
+      ),
+    runStream: (session: number, stream: number, form: StreamForm, statement: number, parameters: unknown) =>
+      this.#streams.open(stream, form, (opened) =>
+        this.#on(session, (engine) =>
+          opened(engine.streamPrepared(this.#statement(statement), parameters) as Rows),
+        ),
+      ),
+    more: (stream: number) => this.#streams.next(stream),
+    endStream: (stream: number) => this.#streams.end(stream),
     inspect: () => this.#database.inspect(),
     storage: () => this.#storage(),
     flush: () => this.#database.flush(),
@@ -126,6 +141,7 @@ export class Connection {
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
       if (isSound(this.#instance)) {
+        this.#streams.endAll();
         this.#statements.forEach((statement) => statement.free());
         this.#sessions.forEach((session) => session.engine.free());
         await this.#database.close();

@@ -6,7 +6,7 @@
 import init, { __wbg_reset_state as resetInstance, initSync } from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
 
-export { Database, Prepared, Session } from '../../bindings/wasm/pkg/nacre.js';
+export { Database, Prepared, Rows, Session } from '../../bindings/wasm/pkg/nacre.js';
 
 let ready = false;
 let loading: Promise<void> | null = null;

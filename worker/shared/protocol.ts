@@ -115,6 +115,21 @@ export interface WirePrepared {
   parameters: string[];
 }
 
+/** How the rows of a stream come. */
+export type StreamForm = 'columns' | 'arrow';
+
+/** Some rows of a stream, and whether they are the last. */
+export interface WireChunk {
+  /** Fields are left out; an Arrow IPC stream of its own in the form `arrow`. */
+  chunk: WireResult | Uint8Array;
+  done: boolean;
+}
+
+/** A stream that has been opened, with its first rows. */
+export interface WireStream extends WireChunk {
+  fields: WireField[];
+}
+
 /** What `storage()` answers. */
 export interface StorageReport {
   /** Bytes of this database's files. */
@@ -125,10 +140,17 @@ export interface StorageReport {
   persisted: boolean;
 }
 
-/** Buffers of a result that can be transferred. */
-export function transferables(result: WireResult): ArrayBuffer[] {
+/** Buffers of an answer that can be transferred. */
+export function transferables(answer: unknown): ArrayBuffer[] {
+  if (answer instanceof Uint8Array) {
+    return [answer.buffer as ArrayBuffer];
+  }
+  const { columns, chunk } = (answer ?? {}) as Partial<WireResult & WireChunk>;
+  if (chunk !== undefined) {
+    return transferables(chunk);
+  }
   const buffers: ArrayBuffer[] = [];
-  for (const column of result.columns) {
+  for (const column of Array.isArray(columns) ? columns : []) {
     for (const part of [column.values, column.offsets, column.validity]) {
       if (ArrayBuffer.isView(part)) {
         buffers.push(part.buffer as ArrayBuffer);

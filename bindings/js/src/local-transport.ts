@@ -5,6 +5,7 @@ import { nacreError } from '../../../worker/shared/errors.js';
 import type { Methods, Transport } from './transport.js';
 
 export class LocalTransport implements Transport {
+  readonly ahead = false;
   readonly #connection: Connection;
   #ended = false;
 

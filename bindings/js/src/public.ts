@@ -9,5 +9,6 @@ export type { CallOptions } from './queries.js';
 export { type QueryResult, type ResultColumn } from './result.js';
 export { sql, type SqlQuery } from './sql.js';
 export { type PreparedStatement } from './statement.js';
+export { type ResultStream } from './stream.js';
 export { type Transaction } from './transaction.js';
 export type { Parameter, Parameters, Row, TypeOptions } from './types.js';

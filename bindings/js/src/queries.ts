@@ -4,12 +4,13 @@ import { nacreError } from '../../../worker/shared/errors.js';
 import { QueryResult } from './result.js';
 import { isSqlQuery, type SqlQuery } from './sql.js';
 import { PreparedStatement } from './statement.js';
+import { ResultStream } from './stream.js';
 import type { Transport } from './transport.js';
 import type { Parameters, Row, TypeOptions } from './types.js';
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Cancels the call if it has not started. */
+  /** Cancels the call if it has not started; a stream at any time. */
   signal?: AbortSignal;
 }
 
@@ -57,6 +58,20 @@ export abstract class Queries {
     const { text, parameters, options } = split(sql, second, third);
     this.#check(options);
     return this.shared.transport.call('arrow', this.session, text, parameters);
+  }
+
+  /**
+   * Runs a query whose rows are taken while it runs: as Arrow IPC, or by `rows()` or `batches()`. Nothing happens
+   * before the first are asked for. `signal` ends it at any time.
+   */
+  stream<R = Row>(sql: SqlQuery, options?: CallOptions): ResultStream<R>;
+  stream<R = Row>(sql: string, parameters?: Parameters, options?: CallOptions): ResultStream<R>;
+  stream<R>(sql: string | SqlQuery, second?: unknown, third?: CallOptions): ResultStream<R> {
+    const { text, parameters, options } = split(sql, second, third);
+    return new ResultStream<R>(this.shared, options, async (stream, form) => {
+      this.#check(options);
+      return this.shared.transport.call('stream', this.session, stream, form, text, parameters);
+    });
   }
 
   /** Parses and binds a statement once, to run it many times. */

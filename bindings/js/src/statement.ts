@@ -4,8 +4,9 @@
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
-import type { Shared } from './queries.js';
+import type { CallOptions, Shared } from './queries.js';
 import { describe, QueryResult, type ResultColumn } from './result.js';
+import { ResultStream } from './stream.js';
 import type { Parameters, Row } from './types.js';
 
 export class PreparedStatement<R = Row> {
@@ -31,9 +32,7 @@ export class PreparedStatement<R = Row> {
 
   /** Runs it and answers everything: columns, rows, rows affected, statistics. */
   async run(parameters?: Parameters): Promise<QueryResult<R>> {
-    if (this.#closed) {
-      throw nacreError('closed', 'the prepared statement is closed');
-    }
+    this.#mustBeOpen();
     const { transport, types } = this.#shared;
     const wire = await transport.call('run', this.#session, this.#statement, parameters);
     return new QueryResult<R>(wire, types, this.#fields);
@@ -50,9 +49,18 @@ export class PreparedStatement<R = Row> {
     return (await this.run(parameters)).rows;
   }
 
-  /** Rows one by one. */
-  async *iterate(parameters?: Parameters): AsyncIterableIterator<R> {
-    yield* await this.run(parameters);
+  /** Rows one by one, taken while it runs. */
+  iterate(parameters?: Parameters, options?: CallOptions): AsyncIterableIterator<R> {
+    return this.stream(parameters, options).rows();
+  }
+
+  /** Runs it with its rows as a stream, as `db.stream` does. */
+  stream(parameters?: Parameters, options?: CallOptions): ResultStream<R> {
+    return new ResultStream<R>(this.#shared, options, async (stream, form) => {
+      this.#mustBeOpen();
+      const { transport } = this.#shared;
+      return transport.call('runStream', this.#session, stream, form, this.#statement, parameters);
+    });
   }
 
   /** Gives it back. Closing twice does nothing. */
@@ -65,5 +73,11 @@ export class PreparedStatement<R = Row> {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) {
+      throw nacreError('closed', 'the prepared statement is closed');
+    }
   }
 }

@@ -1,6 +1,13 @@
 /** How calls reach the engine: through a worker's messages, or directly where the engine is in this thread. */
 
-import type { WirePrepared, WireResult, StorageReport } from '../../../worker/shared/protocol.js';
+import type {
+  StorageReport,
+  StreamForm,
+  WireChunk,
+  WirePrepared,
+  WireResult,
+  WireStream,
+} from '../../../worker/shared/protocol.js';
 import type { TableReport } from './inspect.js';
 
 /** Parameters on their way to the engine: by position or by name. */
@@ -15,6 +22,22 @@ export interface Methods {
   prepare: (session: number, sql: string) => WirePrepared;
   run: (session: number, statement: number, parameters: WireParameters) => WireResult;
   finalize: (statement: number) => void;
+  stream: (
+    session: number,
+    stream: number,
+    form: StreamForm,
+    sql: string,
+    parameters: WireParameters,
+  ) => WireStream;
+  runStream: (
+    session: number,
+    stream: number,
+    form: StreamForm,
+    statement: number,
+    parameters: WireParameters,
+  ) => WireStream;
+  more: (stream: number) => WireChunk;
+  endStream: (stream: number) => void;
   inspect: () => TableReport[];
   storage: () => StorageReport;
   flush: () => void;
@@ -23,6 +46,8 @@ export interface Methods {
 
 /** Carries calls. Answers of one session come in the order of its calls; failures are NacreErrors. */
 export interface Transport {
+  /** Whether the engine works while the caller does, so that it is worth asking ahead of need. */
+  readonly ahead: boolean;
   call<M extends keyof Methods>(method: M, ...args: Parameters<Methods[M]>): Promise<ReturnType<Methods[M]>>;
   /** Ends the transport after `close` was answered, or when opening failed. */
   end(): void;

@@ -13,6 +13,7 @@ interface Waiting {
 }
 
 export class WorkerTransport implements Transport {
+  readonly ahead = true;
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   #queue: Call[] = [];

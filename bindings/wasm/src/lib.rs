@@ -10,11 +10,13 @@ mod error;
 mod host;
 mod inspect;
 mod parameters;
+mod rows;
 mod session;
 mod store;
 mod wire;
 
 pub use database::Database;
+pub use rows::Rows;
 pub use session::{Prepared, Session};
 
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -3,9 +3,10 @@
 use crate::answer::answer;
 use crate::error::to_js;
 use crate::parameters::Parameters;
+use crate::rows::Rows;
 use crate::wire;
 use js_sys::{Array, Uint8Array};
-use nacredb::{Error, Field, QueryResult};
+use nacredb::{Error, Field, QueryResult, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -58,6 +59,14 @@ async fn execute(session: &mut nacredb::Session, sql: &str, parameters: Paramete
     .map_err(to_js)
 }
 
+/// Parameters of a prepared statement.
+fn positional(parameters: &JsValue) -> Result<Vec<Value>, JsValue> {
+    match Parameters::from_js(parameters)? {
+        Parameters::Positional(values) => Ok(values),
+        Parameters::Named(_) => Err(to_js(Error::unsupported("named parameters of a prepared statement"))),
+    }
+}
+
 impl Session {
     pub(crate) fn new(session: nacredb::Session) -> Session {
         Session(Rc::new(RefCell::new(Some(session))))
@@ -70,7 +79,7 @@ impl Session {
     pub fn execute(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
-            wire::result(&execute(session, &sql, parameters).await?, None)
+            wire::result(&execute(session, &sql, parameters).await?, None).map_err(to_js)
         }))
     }
 
@@ -97,13 +106,34 @@ impl Session {
 
     /// Runs a prepared statement; its `WireResult`, or a promise of it.
     pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
-        let Parameters::Positional(values) = Parameters::from_js(parameters)? else {
-            return Err(to_js(Error::unsupported("named parameters of a prepared statement")));
-        };
+        let values = positional(parameters)?;
         let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
         answer(turn(self.0.clone(), async move |session| {
             let result = session.run(&statement, &values).await.map_err(to_js)?;
-            wire::result(&result, Some(&columns))
+            wire::result(&result, Some(&columns)).map_err(to_js)
+        }))
+    }
+
+    /// Runs statements; the last one's `Rows`, or a promise of them.
+    pub fn stream(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        let parameters = Parameters::from_js(parameters)?;
+        answer(turn(self.0.clone(), async move |session| {
+            let rows = match parameters {
+                Parameters::Positional(values) => session.stream(&sql, &values).await,
+                Parameters::Named(values) => session.stream_named(&sql, &values).await,
+            };
+            rows.map(|rows| Rows::new(rows).into()).map_err(to_js)
+        }))
+    }
+
+    /// Runs a prepared statement; its `Rows`, or a promise of them.
+    #[wasm_bindgen(js_name = streamPrepared)]
+    pub fn stream_prepared(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        let values = positional(parameters)?;
+        let statement = prepared.statement.clone();
+        answer(turn(self.0.clone(), async move |session| {
+            let rows = session.stream_prepared(&statement, &values).await;
+            rows.map(|rows| Rows::new(rows).into()).map_err(to_js)
         }))
     }
 

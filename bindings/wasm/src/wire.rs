@@ -1,7 +1,6 @@
 //! Results as columns for JavaScript: typed arrays when there are many rows, single values when there are
 //! few. The shapes and the codes are those of `worker/shared/protocol.ts`.
 
-use crate::error::to_js;
 use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array, Uint32Array};
 use nacredb::{DataType, Error, Field, PhysicalType, QueryResult, ResultKind, Value, Values, Vector};
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -100,7 +99,7 @@ pub fn fields(fields: &[Field]) -> Array {
 }
 
 /// `WireResult`. Fields that the other side `knows` already are left out.
-pub fn result(from: &QueryResult, known: Option<&[Field]>) -> Result<JsValue, JsValue> {
+pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<JsValue> {
     let rows = from.rows();
     let columns = Array::new();
     for (i, field) in from.columns.iter().enumerate() {
@@ -113,7 +112,7 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> Result<JsValue, Js
             });
             column.set_values(&values);
         } else {
-            fill(&column, field.data_type, &parts, rows).map_err(to_js)?;
+            fill(&column, field.data_type, &parts, rows)?;
         }
         columns.push(&column);
     }

@@ -181,11 +181,11 @@ pub fn batch_to_arrow(batch: &Batch, schema: &SchemaRef) -> Result<RecordBatch> 
     RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(arrow_error)
 }
 
-/// Batches as an Arrow IPC stream.
-pub fn to_ipc_stream(schema: &SchemaRef, batches: &[Batch]) -> Result<Vec<u8>> {
+/// Record batches as an Arrow IPC stream.
+pub fn to_ipc_stream(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), schema).map_err(arrow_error)?;
     for batch in batches {
-        writer.write(&batch_to_arrow(batch, schema)?).map_err(arrow_error)?;
+        writer.write(batch).map_err(arrow_error)?;
     }
     writer.finish().map_err(arrow_error)?;
     writer.into_inner().map_err(arrow_error)
@@ -205,7 +205,7 @@ impl QueryResult {
 
     /// The rows as an Arrow IPC stream.
     pub fn to_arrow_ipc(&self) -> Result<Vec<u8>> {
-        to_ipc_stream(&self.arrow_schema(), &self.batches)
+        to_ipc_stream(&self.arrow_schema(), &self.to_record_batches()?)
     }
 }
 

@@ -7,7 +7,7 @@
 //! file of what they could not hold. What it has answered it does not hold: only operators that must see all rows
 //! before they answer the first, as a sort does, hold rows, within the statement's memory limit.
 
-use crate::arrow::{batch_to_arrow, schema_of};
+use crate::arrow::{batch_to_arrow, schema_of, to_ipc_stream};
 use crate::database::Database;
 use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use arrow_array::RecordBatch;
@@ -172,6 +172,18 @@ impl Rows {
     pub async fn next_record_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batches = self.next_batches(rows).await?;
         joined(&self.columns, batches).map(|batch| batch_to_arrow(&batch, &self.arrow_schema())).transpose()
+    }
+
+    /// Like [`Rows::next_batches`], as an Arrow IPC stream of its own with one record batch; with none, but the schema,
+    /// at the end.
+    pub async fn next_arrow_ipc(&mut self, rows: usize) -> Result<Vec<u8>> {
+        let batch = self.next_record_batch(rows).await?;
+        to_ipc_stream(&self.arrow_schema(), batch.as_slice())
+    }
+
+    /// Whether the last row has been answered, or an error. Before the end was asked for nobody knows.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.source, Source::Ended)
     }
 
     /// All rows that are left, as [`crate::Session::execute`] would have answered them. They are not counted against

@@ -384,10 +384,18 @@ fn rows_are_gathered_and_become_arrow() {
     let record = block_on(rows.next_record_batch(3_000)).unwrap().unwrap();
     assert_eq!(record.schema(), rows.arrow_schema());
     assert!((3_000..5_100).contains(&record.num_rows()));
+    assert!(!rows.has_ended());
     let left = block_on(rows.collect()).unwrap();
     assert_eq!(left.row(0)[0], Value::Int((have + record.num_rows()) as i64));
     assert_eq!(have + record.num_rows() + left.rows(), ROWS);
     assert_eq!(left.statistics.rows_read, ROWS as u64);
+
+    let mut few = stream(&mut session, "select id from big where id < 3");
+    let whole = run(&mut session, "select id from big where id < 3").unwrap().to_arrow_ipc().unwrap();
+    assert_eq!(block_on(few.next_arrow_ipc(3_000)).unwrap(), whole);
+    assert!(few.has_ended());
+    let none = run(&mut session, "select id from big where id < 0").unwrap().to_arrow_ipc().unwrap();
+    assert_eq!(block_on(few.next_arrow_ipc(3_000)).unwrap(), none);
 }
 
 #[test]

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import type { Rows } from './engine.js';
+import { Streams } from './streams.js';
+
+/** Rows that note what they are asked. */
+function rowsOf(chunks: number, fail = Infinity) {
+  const calls: string[] = [];
+  const rows = {
+    fields: () => [],
+    ended: () => calls.filter((call) => call.startsWith('next')).length >= chunks,
+    next(wanted: number) {
+      calls.push(`next ${wanted}`);
+      if (calls.length >= fail) {
+        throw new Error('no');
+      }
+      return { rows: 1 };
+    },
+    arrow(wanted: number) {
+      calls.push(`arrow ${wanted}`);
+      return new Uint8Array();
+    },
+    free: () => void calls.push('free'),
+  };
+  return { rows: rows as unknown as Rows, calls };
+}
+
+describe('the streams of a connection', () => {
+  test('compute what is asked for, first little, then more, and end with the last', () => {
+    const streams = new Streams();
+    const { rows, calls } = rowsOf(7);
+    expect(streams.open(1, 'columns', (opened) => opened(rows))).toMatchObject({ fields: [], done: false });
+    expect(calls).toEqual(['next 1024']);
+    for (let at = 0; at < 6; at++) {
+      expect(streams.next(1)).toMatchObject({ done: at === 5 });
+    }
+    const sizes = [1024, 2048, 4096, 8192, 16384, 16384, 16384].map((size) => `next ${size}`);
+    expect(calls).toEqual([...sizes, 'free']);
+    expect(() => streams.next(1)).toThrow('ended');
+    streams.end(1);
+    expect(calls.at(-1)).toBe('free');
+  });
+
+  test('are given back when they fail, are ended, or all end', () => {
+    const streams = new Streams();
+    const [failing, ended, other] = [rowsOf(9, 2), rowsOf(9), rowsOf(9)];
+    [failing, ended, other].forEach(({ rows }, id) => streams.open(id, 'columns', (opened) => opened(rows)));
+    expect(() => streams.next(0)).toThrow('no');
+    streams.end(1);
+    streams.endAll();
+    for (const { calls } of [failing, ended, other]) {
+      expect(calls.filter((call) => call === 'free')).toHaveLength(1);
+    }
+    expect(() =>
+      streams.open(3, 'columns', () => {
+        throw new Error('not so');
+      }),
+    ).toThrow('not so');
+    expect(() => streams.next(3)).toThrow('ended');
+  });
+
+  test('can be ended before their statement has its turn', async () => {
+    const streams = new Streams();
+    const { rows, calls } = rowsOf(9);
+    const turn = Promise.resolve();
+    const opening = streams.open(1, 'arrow', (opened) => turn.then(() => opened(rows))) as Promise<unknown>;
+    streams.end(1);
+    await expect(opening).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(calls).toEqual(['free']);
+  });
+});
