@@ -1,11 +1,14 @@
-//! `npm run bench -- codecs | filter | index-probe | seek`: what single parts of the engine cost, in memory and without a
-//! database. Nothing but the engine's own crates is needed, so this builds in a minute.
+//! `npm run bench -- access | codecs | filter | index-entries | index-probe | seek`: what single parts of the engine
+//! cost, in memory, and but for `access` without a database. Nothing but the engine's own crates is needed, so this
+//! builds in a minute or two.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
 
+mod access;
 mod codecs;
 mod data;
 mod filter;
+mod index_entries;
 mod index_probe;
 mod measure;
 mod seek;
@@ -15,12 +18,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     match name.as_str() {
+        "access" => access::access(),
         "codecs" => codecs::run(),
         "filter" => filter::run(),
+        "index-entries" => index_entries::run(),
         "index-probe" => index_probe::run(),
         "seek" => seek::run(),
         _ => {
-            eprintln!("usage: npm run bench -- codecs | filter | index-probe | seek");
+            eprintln!("usage: npm run bench -- access | codecs | filter | index-entries | index-probe | seek");
             return ExitCode::from(2);
         }
     }

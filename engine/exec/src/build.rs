@@ -7,10 +7,11 @@ use crate::operator::{
     SharedScan, Sort, Union, Values, Window, wanted,
 };
 use crate::profile::{measured, measured_locating};
+use crate::scan::Order;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
-use nacre_sql::{KeyOrder, key_order};
+use nacre_sql::{index_order, key_order};
 use nacre_table::RowLocator;
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, Result};
@@ -163,7 +164,13 @@ impl Builder {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),
                 };
-                if let Some(order) = key_order(input, keys)
+                let (kept, by_index) = (key_order(input, keys), index_order(input, keys));
+                let order = match (&kept, &by_index) {
+                    (Some(order), _) => Some(Order::Kept(order)),
+                    (None, Some((index, order))) => Some(Order::Index(*index, order)),
+                    (None, None) => None,
+                };
+                if let Some(order) = order
                     && let Some(ordered) = in_order(input, &order, limit, context)?
                 {
                     return Ok(ordered);
@@ -221,6 +228,13 @@ impl Builder {
     }
 }
 
+/// The operator of a sort whose rows nothing gives in order.
+pub(crate) fn sorted(sort: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    let Plan::Sort { input, keys, limit } = sort else { return build_wanted(sort, &Wanted::default(), context) };
+    let rows = build_wanted(input, &Wanted::default(), context)?;
+    Ok(Box::new(Sort::new(rows, &types_of(input), keys.clone(), *limit)))
+}
+
 /// A sort, or columns computed from one.
 fn is_sort(plan: &Plan) -> bool {
     match plan {
@@ -233,7 +247,7 @@ fn is_sort(plan: &Plan) -> bool {
 /// A scan under projections that gives its rows in an order; none when they should rather be sorted.
 fn in_order(
     plan: &Plan,
-    order: &KeyOrder,
+    order: &Order<'_>,
     limit: Option<u64>,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
@@ -243,9 +257,7 @@ fn in_order(
             let input = in_order(input, order, limit, context)?;
             input.map(|input| Box::new(Project::new(input, exprs.clone())) as Box<dyn Operator>)
         }
-        Plan::Scan { table, projection, filters } => {
-            crate::scan::build_ordered(table, projection, filters, order, limit, context)?
-        }
+        Plan::Scan { .. } => crate::scan::build_ordered(plan, order, limit, context)?,
         _ => None,
     };
     Ok(operator.map(|operator| measured(operator, plan, context)))

@@ -7,9 +7,16 @@
 //! Invariant, kept by the callers: an entry is put in by who holds the row's lock before the version or change that
 //! needs it can be seen, and taken out only while nobody can lock the row ([`crate::Node::while_free`]) or by who holds
 //! its lock.
+//!
+//! Entries of any kind are nodes of a skiplist. Of an index over one integer, of rows whose key is an integer, they are
+//! pairs of numbers in compressed blocks ([`packed`]), which take a tenth of the memory
+//! (`docs/decisions/0014-btree-blocks.md`).
+
+mod packed;
 
 use crate::Key;
 use crossbeam_skiplist::SkipMap;
+use packed::{Packed, Pair};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,6 +26,102 @@ pub struct Entries {
     /// To the length of the index key.
     map: SkipMap<Key, u32>,
     bytes: AtomicUsize,
+    /// In the place of the map.
+    integers: Option<Box<Integers>>,
+}
+
+/// Entries whose both keys are one integer each: with a null for the index key, and without.
+#[derive(Default)]
+struct Integers {
+    halves: [Packed; 2],
+}
+
+/// A place among them: which half, and the least pair there. Behind all of them it is in a third one.
+type Place = (usize, Pair);
+
+/// An integer in a key ([`nacre_types::key`]): a tag, which is 0 for null, and eight bytes.
+const TAG: u8 = 1;
+const INTEGER_BYTES: usize = 9;
+
+/// Eight bytes of a key from `at` on; what is not there counts as zeros.
+fn number(bytes: &[u8], at: usize) -> u64 {
+    let mut raw = [0; 8];
+    let there = bytes.get(at..).unwrap_or_default();
+    let length = there.len().min(8);
+    raw[..length].copy_from_slice(&there[..length]);
+    u64::from_be_bytes(raw)
+}
+
+fn next(place: Place) -> Place {
+    match place {
+        (half, (key, row)) if row < u64::MAX => (half, (key, row + 1)),
+        (half, (key, _)) if key < u64::MAX => (half, (key + 1, 0)),
+        (half, _) => (half + 1, (0, 0)),
+    }
+}
+
+impl Integers {
+    fn place_of(index_key: &[u8], row_key: &[u8]) -> Place {
+        debug_assert!(index_key == [0] || (index_key.len() == INTEGER_BYTES && index_key[0] == TAG));
+        debug_assert!(row_key.len() == INTEGER_BYTES && row_key[0] == TAG);
+        (index_key[0] as usize, (number(index_key, 1), number(row_key, 1)))
+    }
+
+    /// The first place whose entry is not below these bytes.
+    fn from(bytes: &[u8]) -> Place {
+        let Some(half) = bytes.first().map(|tag| *tag as usize) else { return (0, (0, 0)) };
+        if half > 1 {
+            return (2, (0, 0));
+        }
+        let split = if half == 0 { 1 } else { INTEGER_BYTES };
+        let key = if half == 0 { 0 } else { number(bytes, 1) };
+        match bytes.get(split) {
+            None | Some(0) => (half, (key, 0)),
+            Some(&TAG) => {
+                let exact = (half, (key, number(bytes, split + 1)));
+                if bytes.len() > split + INTEGER_BYTES { next(exact) } else { exact }
+            }
+            Some(_) => next((half, (key, u64::MAX))),
+        }
+    }
+
+    fn entry(half: usize, (key, row): Pair) -> Entry {
+        let mut bytes = [0; 2 * INTEGER_BYTES];
+        let split = if half == 0 { 1 } else { INTEGER_BYTES };
+        bytes[0] = half as u8;
+        if half > 0 {
+            bytes[1..INTEGER_BYTES].copy_from_slice(&key.to_be_bytes());
+        }
+        bytes[split] = TAG;
+        bytes[split + 1..split + INTEGER_BYTES].copy_from_slice(&row.to_be_bytes());
+        Entry { bytes: bytes[..split + INTEGER_BYTES].into(), split: split as u32 }
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Option<&[u8]>, limit: usize, out: &mut Vec<Entry>) {
+        let from = match from {
+            Bound::Unbounded => (0, (0, 0)),
+            Bound::Included(bytes) => Integers::from(bytes),
+            Bound::Excluded(bytes) => {
+                let from = Integers::from(bytes);
+                let is_there = from.0 < 2 && Integers::entry(from.0, from.1).bytes() == bytes;
+                if is_there { next(from) } else { from }
+            }
+        };
+        let to = to.map(Integers::from);
+        let mut pairs = Vec::new();
+        let mut left = limit;
+        for (half, packed) in self.halves.iter().enumerate() {
+            if half < from.0 || to.is_some_and(|to| half > to.0) {
+                continue;
+            }
+            let first = if half == from.0 { from.1 } else { (0, 0) };
+            let end = to.filter(|to| to.0 == half).map(|to| to.1);
+            pairs.clear();
+            packed.range(first, end, left, &mut pairs);
+            left -= pairs.len();
+            out.extend(pairs.iter().map(|pair| Integers::entry(half, *pair)));
+        }
+    }
 }
 
 /// An index key and the key of a row that has it, or had.
@@ -63,8 +166,18 @@ impl Entries {
         Entries::default()
     }
 
+    /// No entries; their index keys will be one integer or null, and their row keys one integer.
+    pub fn of_integers() -> Entries {
+        Entries { integers: Some(Box::default()), ..Entries::default() }
+    }
+
     /// Puts an entry in; nothing when it is there.
     pub fn insert(&self, index_key: &[u8], row_key: &[u8]) {
+        if let Some(integers) = &self.integers {
+            let (half, pair) = Integers::place_of(index_key, row_key);
+            integers.halves[half].insert(pair);
+            return;
+        }
         let key = joined(index_key, row_key);
         if self.map.contains_key(&key) {
             return;
@@ -76,6 +189,11 @@ impl Entries {
 
     /// Takes an entry out, if it is there.
     pub fn remove(&self, index_key: &[u8], row_key: &[u8]) {
+        if let Some(integers) = &self.integers {
+            let (half, pair) = Integers::place_of(index_key, row_key);
+            integers.halves[half].remove(pair);
+            return;
+        }
         let key = joined(index_key, row_key);
         if self.map.remove(&key).is_some() {
             self.bytes.fetch_sub(bytes_of(&key), Ordering::Relaxed);
@@ -85,6 +203,9 @@ impl Entries {
     /// Up to `limit` entries from `from` on, before `to` when it is given. Scanning in such runs keeps no position
     /// pinned while the caller works.
     pub fn range(&self, from: Bound<&[u8]>, to: Option<&[u8]>, limit: usize, out: &mut Vec<Entry>) {
+        if let Some(integers) = &self.integers {
+            return integers.range(from, to, limit, out);
+        }
         let end = to.map_or(Bound::Unbounded, Bound::Excluded);
         if let (Bound::Included(from) | Bound::Excluded(from), Some(to)) = (from, to)
             && from >= to
@@ -97,17 +218,19 @@ impl Entries {
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.map.len()
+        let packed = self.integers.iter().flat_map(|integers| &integers.halves).map(Packed::len);
+        self.map.len() + packed.sum::<usize>()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
+        self.len() == 0
     }
 
     /// Memory of all entries, about.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        let packed = self.integers.iter().flat_map(|integers| &integers.halves).map(Packed::bytes);
+        self.bytes.load(Ordering::Relaxed) + packed.sum::<usize>()
     }
 }
 
@@ -138,5 +261,61 @@ mod tests {
         entries.remove(b"c", b"");
         assert!(entries.is_empty());
         assert_eq!(entries.bytes(), 0);
+    }
+
+    #[test]
+    fn packed_entries_are_found_like_others() {
+        use nacre_types::hash::hash_u64;
+        use nacre_types::key::put_i64;
+        let (all, packed) = (Entries::new(), Entries::of_integers());
+        let integer = |v: i64| {
+            let mut bytes = vec![1];
+            put_i64(&mut bytes, v);
+            bytes
+        };
+        let key = |random: u64| match random % 7 {
+            0 => vec![0],
+            1 => integer(i64::MIN + (random >> 8) as i64 % 3),
+            2 => integer(i64::MAX - (random >> 8) as i64 % 3),
+            _ => integer((random >> 8) as i64 % 50 - 25),
+        };
+        let row = |random: u64| integer((random >> 40) as i64 % 40 - 3);
+        for n in 0..4_000u64 {
+            let random = hash_u64(n);
+            let (index_key, row_key) = (key(random), row(random));
+            for entries in [&all, &packed] {
+                if n % 3 < 2 { entries.insert(&index_key, &row_key) } else { entries.remove(&index_key, &row_key) }
+            }
+            assert_eq!(all.len(), packed.len());
+            if n % 10 > 0 {
+                continue;
+            }
+            // Keys, entries, and pieces of them, longer and shorter ones.
+            let bound = |random: u64| {
+                let mut bytes = key(random);
+                match random % 5 {
+                    0 => bytes.extend(row(random)),
+                    1 => bytes.push((random >> 9) as u8 % 3),
+                    2 => bytes.truncate((random >> 9) as usize % 10),
+                    3 => bytes.extend([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+                    _ => {}
+                }
+                bytes
+            };
+            let (from, to) = (bound(hash_u64(random)), bound(hash_u64(random + 1)));
+            let start = match random % 3 {
+                0 => Bound::Included(&from[..]),
+                1 => Bound::Excluded(&from[..]),
+                _ => Bound::Unbounded,
+            };
+            let end = (!random.is_multiple_of(4)).then_some(&to[..]);
+            let found = |entries: &Entries| {
+                let mut out = Vec::new();
+                entries.range(start, end, (random >> 30) as usize % 60, &mut out);
+                out.iter().map(|e| (e.index_key().to_vec(), e.row_key().to_vec())).collect::<Vec<_>>()
+            };
+            assert_eq!(found(&all), found(&packed), "step {n}: {start:?} to {end:?}");
+        }
+        assert!(packed.bytes() * 5 < all.bytes());
     }
 }

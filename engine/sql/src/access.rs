@@ -103,44 +103,35 @@ pub fn joined_key(
     best.map(|(_, index, known)| (index, known))
 }
 
+/// The secondary index in which a scan may look up the keys that joins tell it, given them with its output columns.
+pub(crate) fn probed_index<'t>(
+    table: &'t TableSchema,
+    projection: &[usize],
+    filters: &[Expr],
+    told: &[(usize, usize)],
+) -> Option<&'t str> {
+    let joined = |at: usize| told.iter().any(|(_, column)| projection.get(*column) == Some(&at));
+    let fixed = fixed_columns(table, projection, filters);
+    let (index, _) = joined_key(table, &joined, &|at| fixed[at].is_some())?;
+    index.map(|_| key_name(table, index))
+}
+
 /// For each column of a table what filters say that it equals, if they do; no expression stands for null.
 pub fn fixed_columns<'a>(
     table: &TableSchema,
     projection: &[usize],
     filters: &'a [Expr],
 ) -> Vec<Option<Vec<Option<&'a Expr>>>> {
-    let mut columns: Vec<Option<Vec<Option<&Expr>>>> = vec![None; table.columns.len()];
-    for filter in flattened(filters) {
-        if let Some((at, Column { equal: Some(equal), .. })) = known_of_column(filter)
-            && let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at))
-            && column.as_ref().is_none_or(|known| equal.len() < known.len())
-        {
-            *column = Some(equal);
-        }
-    }
-    columns
+    known_columns(table, projection, filters).0.into_iter().map(|column| column.equal).collect()
 }
 
 fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
-    let conjuncts = flattened(filters);
-    let mut columns: Vec<Column<'a>> = table.columns.iter().map(|_| Column::default()).collect();
-    let mut found: Vec<IndexAccess<'a>> = Vec::new();
-    for filter in conjuncts {
-        if let ExprKind::Or(branches) = &filter.kind {
-            let branch = |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
-            found.extend(branches.iter().map(branch).collect::<Option<_>>().map(IndexAccess::Any));
-            continue;
-        }
-        let Some((at, known)) = known_of_column(filter) else { continue };
-        let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at)) else { continue };
-        // Of several lists the shortest says most.
-        let shorter = |a: &Vec<_>, b: &Option<Vec<_>>| b.as_ref().is_none_or(|b| a.len() < b.len());
-        if let Some(equal) = known.equal.filter(|equal| shorter(equal, &column.equal)) {
-            column.equal = Some(equal);
-        }
-        column.low = column.low.or(known.low);
-        column.high = column.high.or(known.high);
-    }
+    let (columns, either) = known_columns(table, projection, filters);
+    let of_branches = |branches: &'a [Expr]| {
+        let branch = |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
+        branches.iter().map(branch).collect::<Option<_>>().map(IndexAccess::Any)
+    };
+    let mut found: Vec<IndexAccess<'a>> = either.into_iter().filter_map(of_branches).collect();
     let mut keys: Vec<(IndexKeys<'a>, Vec<usize>)> = Vec::new();
     if let Some(key) = &table.primary_key
         && let Some(equal) = key.columns.iter().map(|at| columns[*at].equal.clone()).collect::<Option<Vec<_>>>()
@@ -149,21 +140,7 @@ fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Exp
         keys.push((IndexKeys { index: None, equal, low: None, high: None }, key.columns.clone()));
     }
     for (index, schema) in table.indexes.iter().enumerate() {
-        let mut of_index = IndexKeys { index: Some(index), equal: Vec::new(), low: None, high: None };
-        let mut used = Vec::new();
-        for position in table.index_positions(schema).unwrap_or_default() {
-            let column = &columns[position];
-            if let Some(equal) = &column.equal {
-                of_index.equal.push(equal.clone());
-                used.push(position);
-                continue;
-            }
-            (of_index.low, of_index.high) = (column.low, column.high);
-            if column.low.is_some() || column.high.is_some() {
-                used.push(position);
-            }
-            break;
-        }
+        let (of_index, used) = of_index(index, &table.index_positions(schema).unwrap_or_default(), &columns);
         // What says no more than another index is left out.
         let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| used.iter().all(|column| other.1.contains(column));
         if used.is_empty() || keys.iter().any(says_less) {
@@ -177,6 +154,58 @@ fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Exp
         0 | 1 => found.pop(),
         _ => Some(IndexAccess::All(found)),
     }
+}
+
+/// What filters say of each column, and the branches of each `OR` among them.
+fn known_columns<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+) -> (Vec<Column<'a>>, Vec<&'a [Expr]>) {
+    let mut columns: Vec<Column<'a>> = table.columns.iter().map(|_| Column::default()).collect();
+    let mut either: Vec<&'a [Expr]> = Vec::new();
+    for filter in flattened(filters) {
+        if let ExprKind::Or(branches) = &filter.kind {
+            either.push(branches);
+            continue;
+        }
+        let Some((at, known)) = known_of_column(filter) else { continue };
+        let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at)) else { continue };
+        // Of several lists the shortest says most.
+        let shorter = |a: &Vec<_>, b: &Option<Vec<_>>| b.as_ref().is_none_or(|b| a.len() < b.len());
+        if let Some(equal) = known.equal.filter(|equal| shorter(equal, &column.equal)) {
+            column.equal = Some(equal);
+        }
+        column.low = column.low.or(known.low);
+        column.high = column.high.or(known.high);
+    }
+    (columns, either)
+}
+
+/// What is known of the first columns of an index, and the positions of these.
+fn of_index<'a>(index: usize, positions: &[usize], columns: &[Column<'a>]) -> (IndexKeys<'a>, Vec<usize>) {
+    let mut keys = IndexKeys { index: Some(index), equal: Vec::new(), low: None, high: None };
+    let mut used = Vec::new();
+    for position in positions {
+        let column = &columns[*position];
+        if let Some(equal) = &column.equal {
+            keys.equal.push(equal.clone());
+            used.push(*position);
+            continue;
+        }
+        (keys.low, keys.high) = (column.low, column.high);
+        if column.low.is_some() || column.high.is_some() {
+            used.push(*position);
+        }
+        break;
+    }
+    (keys, used)
+}
+
+/// The keys of an index that the filters leave; all of it when they say nothing of its first column.
+pub fn index_keys<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr], index: usize) -> IndexKeys<'a> {
+    let positions = table.indexes.get(index).and_then(|of| table.index_positions(of)).unwrap_or_default();
+    of_index(index, &positions, &known_columns(table, projection, filters).0).0
 }
 
 fn flattened(filters: &[Expr]) -> Vec<&Expr> {

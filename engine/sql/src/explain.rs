@@ -1,11 +1,11 @@
 //! Plans and expressions as stable text: for `EXPLAIN`, for golden tests and for column names.
 
-use crate::access::{access_text, index_access};
+use crate::access::{access_text, index_access, probed_index};
 use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
 };
 use crate::join_filters::Told;
-use crate::ordered::key_order;
+use crate::ordered::{index_order_name, key_order};
 use crate::plan::{
     Bound, Field, Frame, FrameUnit, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement, WindowCall,
     WindowFunction,
@@ -180,9 +180,13 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 line += " using ";
                 line += &access_text(table, &access);
             }
-            for (at, (join, column)) in lines.1.of_scan(plan).into_iter().enumerate() {
+            let told = lines.1.of_scan(plan);
+            for (at, (join, column)) in told.iter().enumerate() {
                 line += if at == 0 { " filtered by " } else { " and " };
-                let _ = write!(line, "join {join} on {}", name(column));
+                let _ = write!(line, "join {join} on {}", name(*column));
+            }
+            if let Some(index) = probed_index(table, projection, filters, &told) {
+                let _ = write!(line, " or using {index}");
             }
         }
         Plan::Values { fields, rows } => {
@@ -273,6 +277,8 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 // Without a limit it depends on the segments.
                 if key_order(input, keys).is_some() {
                     line += " in key order";
+                } else if let Some(index) = index_order_name(input, keys) {
+                    let _ = write!(line, " in the order of {index}");
                 }
             }
             children.push(input);

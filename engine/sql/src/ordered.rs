@@ -6,7 +6,7 @@
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
-use nacre_types::TableSchema;
+use nacre_types::{DataType, TableSchema};
 
 /// The order in which a scan has to give its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,46 @@ pub struct KeyOrder {
     pub leading: bool,
 }
 
+impl KeyOrder {
+    /// The same as the keys of a sort over columns of these types.
+    pub fn sort_keys(&self, types: &[DataType]) -> Vec<SortKey> {
+        let key = |at: &usize| SortKey {
+            expr: Expr::column(*at, types[*at]),
+            descending: self.descending,
+            nulls_first: !self.descending,
+        };
+        self.columns.iter().map(key).collect()
+    }
+}
+
 /// The order that a sort's input, a scan perhaps under projections, has to give for the sort to be left out.
 pub fn key_order(input: &Plan, keys: &[SortKey]) -> Option<KeyOrder> {
+    let (table, projection, filters, columns) = sorted_scan(input, keys)?;
+    let (kept, unique) = kept_order(table)?;
+    order_of(table, projection, filters, &columns, keys, &kept, unique)
+}
+
+/// The same for the order of a secondary index: its position, and the order. The first index that gives it.
+pub fn index_order(input: &Plan, keys: &[SortKey]) -> Option<(usize, KeyOrder)> {
+    let (table, projection, filters, columns) = sorted_scan(input, keys)?;
+    table.indexes.iter().enumerate().find_map(|(at, index)| {
+        let kept = table.index_positions(index)?;
+        let unique = index.unique && !kept.iter().any(|position| table.columns[*position].nullable);
+        Some((at, order_of(table, projection, filters, &columns, keys, &kept, unique)?))
+    })
+}
+
+/// The name of that index.
+pub(crate) fn index_order_name<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<&'p str> {
+    let (at, _) = index_order(input, keys)?;
+    let (table, ..) = sorted_scan(input, keys)?;
+    table.indexes.get(at).map(|index| index.name.as_str())
+}
+
+type SortedScan<'p> = (&'p TableSchema, &'p [usize], &'p [Expr], Vec<usize>);
+
+/// The scan under a sort and the output columns of it that the sort is by.
+fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> {
     let mut columns: Vec<usize> = keys.iter().map(|key| column(&key.expr)).collect::<Option<_>>()?;
     let mut plan = input;
     while let Plan::Project { input, exprs, .. } = plan {
@@ -28,16 +66,28 @@ pub fn key_order(input: &Plan, keys: &[SortKey]) -> Option<KeyOrder> {
         plan = input;
     }
     let Plan::Scan { table, projection, filters } = plan else { return None };
+    Some((table, projection, filters, columns))
+}
+
+/// The order, if rows that are in the order of the `kept` columns, `unique` or not, are in that of the sort.
+fn order_of(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &[Expr],
+    columns: &[usize],
+    keys: &[SortKey],
+    kept: &[usize],
+    unique: bool,
+) -> Option<KeyOrder> {
     let descending = keys.first()?.descending;
     let mut fixed = Vec::new();
     filters.iter().for_each(|filter| fixed_columns(filter, &mut fixed));
     let mut order = KeyOrder { columns: Vec::new(), descending, leading: true };
-    let (kept, unique) = kept_order(table)?;
     let mut kept = kept.iter();
     let is_fixed = |position: &usize| fixed.iter().any(|at| projection.get(*at) == Some(position));
     'keys: for (key, at) in keys.iter().zip(columns) {
-        let position = projection.get(at)?;
-        if fixed.contains(&at) || order.columns.iter().any(|known| projection[*known] == *position) {
+        let position = projection.get(*at)?;
+        if fixed.contains(at) || order.columns.iter().any(|known| projection[*known] == *position) {
             continue;
         }
         if unique && !order.columns.is_empty() && kept.as_slice().iter().all(is_fixed) {
@@ -54,7 +104,7 @@ pub fn key_order(input: &Plan, keys: &[SortKey]) -> Option<KeyOrder> {
         }
         for next in kept.by_ref() {
             if next == position {
-                order.columns.push(at);
+                order.columns.push(*at);
                 continue 'keys;
             }
             if !is_fixed(next) {

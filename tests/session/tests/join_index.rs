@@ -149,6 +149,8 @@ fn many_keys_are_not_looked_up() {
         scan.split(' ').find_map(|word| word.strip_prefix("rows_read=")).map_or(0, |n| n.parse::<u64>().unwrap())
     };
     assert!((1..60).contains(&rows_read(session)), "{}", rows_read(session));
+    let explained = rows(session, &format!("explain {join}")).unwrap().join(" ");
+    assert!(explained.contains("filtered by join 1 on a or using i_a"), "{explained}");
     // A filter's index and a join's together.
     let both = used(session, "select count(*) from t join s on a = x where b = 'b9'");
     assert_eq!(both, (vec!["i_a".into(), "i_bc".into()], 5));

@@ -71,10 +71,7 @@ pub(super) fn find(
     if access.is_none() && wanted.0.is_empty() {
         return Ok(None);
     }
-    let rows = view.table().row_count_estimate();
-    let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
-    let keys = usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
-    let lookup = Lookup { schema, view, context, keys, most };
+    let lookup = Lookup::new(schema, view, context);
     let mut all = Vec::new();
     if let Some(access) = &access {
         all.extend(lookup.hits(access)?);
@@ -102,16 +99,24 @@ pub(super) fn find(
     Ok(Some(Found { segments, memory: hits::in_scan_order(memory) }))
 }
 
-struct Lookup<'a, 'c> {
-    schema: &'a TableSchema,
-    view: &'a TableView,
-    context: &'a Context<'c>,
-    /// Keys and rows at most.
+/// A table to look keys up in.
+pub(super) struct Lookup<'a, 'c> {
+    pub schema: &'a TableSchema,
+    pub view: &'a TableView,
+    pub context: &'a Context<'c>,
+    /// Keys at most, and rows.
     keys: usize,
-    most: usize,
+    pub most: usize,
 }
 
-impl Lookup<'_, '_> {
+impl<'a, 'c> Lookup<'a, 'c> {
+    pub fn new(schema: &'a TableSchema, view: &'a TableView, context: &'a Context<'c>) -> Lookup<'a, 'c> {
+        let rows = view.table().row_count_estimate();
+        let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
+        let keys = usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
+        Lookup { schema, view, context, keys, most }
+    }
+
     /// Nothing when these are too many.
     fn hits(&self, access: &IndexAccess<'_>) -> Result<Option<Hits>> {
         match access {
@@ -145,7 +150,7 @@ impl Lookup<'_, '_> {
     }
 
     /// Positions in the table of an index's columns, or of the primary key's.
-    fn positions(&self, index: Option<usize>) -> Option<Vec<usize>> {
+    pub fn positions(&self, index: Option<usize>) -> Option<Vec<usize>> {
         match index {
             Some(at) => self.schema.index_positions(self.schema.indexes.get(at)?),
             None => self.schema.primary_key.as_ref().map(|key| key.columns.clone()),
@@ -204,7 +209,7 @@ impl Lookup<'_, '_> {
     }
 
     /// The ranges of keys; nothing when a value is none that its column could hold, or there are too many.
-    fn ranges(&self, positions: &[usize], keys: &IndexKeys<'_>) -> Option<Vec<KeyRange>> {
+    pub fn ranges(&self, positions: &[usize], keys: &IndexKeys<'_>) -> Option<Vec<KeyRange>> {
         let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
         for (equal, position) in keys.equal.iter().zip(positions) {
             let values = self.values(*position, equal)?;

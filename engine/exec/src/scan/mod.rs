@@ -1,6 +1,7 @@
 //! Access to a table: the scan over segments and rowstore, and the point read that replaces it when the
 //! filters fix the whole primary key.
 
+mod by_index;
 mod clauses;
 mod index;
 mod ordered;
@@ -12,13 +13,15 @@ mod tests;
 
 use crate::context::{Context, LocatingOperator, Operator, Step, count};
 use crate::join_filter::Wanted;
+use crate::operator::Sort;
 use crate::parallel::Morsel;
-use index::Found;
+use index::{Found, Lookup};
 use nacre_column::Batch;
-use nacre_sql::KeyOrder;
 use nacre_sql::expr::Expr;
+use nacre_sql::plan::Plan;
+use nacre_sql::{KeyOrder, index_access};
 use nacre_table::{RowLocator, Table, TableView};
-use nacre_types::{Result, TableSchema};
+use nacre_types::{DataType, Result, TableSchema};
 use point::{LocatingPoint, PointRead, only_partition, point_key};
 use source::{Origin, Source};
 use std::sync::Arc;
@@ -62,16 +65,61 @@ pub(crate) fn build(
     Ok(Box::new(Scan(source)))
 }
 
-/// The rows of `Plan::Scan` in this order, about so many of them; none when they should rather be sorted.
+/// An order that a scan could give its rows in.
+pub(crate) enum Order<'a> {
+    /// That of the sort key or the primary key.
+    Kept(&'a KeyOrder),
+    /// That of an index, by its position.
+    Index(usize, &'a KeyOrder),
+}
+
+impl Order<'_> {
+    fn keys(&self) -> &KeyOrder {
+        match self {
+            Order::Kept(keys) | Order::Index(_, keys) => keys,
+        }
+    }
+}
+
+/// The rows of a scan in an order, about so many of them; none when they should rather be sorted.
 pub(crate) fn build_ordered(
-    schema: &Arc<TableSchema>,
-    projection: &[usize],
-    filters: &[Expr],
-    order: &KeyOrder,
+    scan: &Plan,
+    order: &Order<'_>,
     limit: Option<u64>,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
-    ordered::build(schema, projection, filters, order, limit, context)
+    let Plan::Scan { table: schema, projection, filters } = scan else { return Ok(None) };
+    let table = context.transaction.table_of(schema)?;
+    if point_key(schema, projection, filters, context).is_some() {
+        return Ok(None);
+    }
+    let view = view(&table, projection, filters, context);
+    let by_index = |only_if_alone: bool| -> Result<Option<Box<dyn Operator>>> {
+        let (Order::Index(index, keys), Some(limit)) = (order, limit) else { return Ok(None) };
+        let access = index_access(schema, projection, filters);
+        if by_index::is_alone(access.as_ref(), *index) != only_if_alone {
+            return Ok(None);
+        }
+        let built = by_index::build(&Lookup::new(schema, &view, context), *index, keys, limit, scan)?;
+        Ok(built.map(|operator| Box::new(operator) as Box<dyn Operator>))
+    };
+    if let Some(operator) = by_index(true)? {
+        return Ok(Some(operator));
+    }
+    if let Some(found) = index::find(schema, &view, projection, filters, &Wanted::default(), context)? {
+        let mut source = Source::new(schema, view, projection, filters, false, context);
+        source.only(found);
+        let types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+        let keys = order.keys().sort_keys(&types);
+        return Ok(Some(Box::new(Sort::new(Box::new(Scan(source)), &types, keys, limit))));
+    }
+    if let Some(operator) = by_index(false)? {
+        return Ok(Some(operator));
+    }
+    match order {
+        Order::Kept(keys) => ordered::build(schema, projection, filters, keys, limit, view, context),
+        Order::Index(..) => Ok(None),
+    }
 }
 
 /// What a scan has to read, cut for several threads.

@@ -9,14 +9,13 @@
 use super::source::Source;
 use crate::context::{Context, Operator, Statistics, Step, count};
 use crate::expr::Rows;
-use crate::join_filter::Wanted;
 use crate::operator::Sort;
 use crate::parallel::Morsel;
 use crate::store::RowStore;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
-use nacre_sql::plan::SortKey;
 use nacre_sql::{KeyOrder, kept_by_key};
+use nacre_table::TableView;
 use nacre_types::{DataType, Result, TableSchema, Value, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -58,17 +57,9 @@ pub(super) fn build(
     filters: &[Expr],
     order: &KeyOrder,
     limit: Option<u64>,
+    view: TableView,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
-    let table = context.transaction.table_of(schema)?;
-    if super::point_key(schema, projection, filters, context).is_some() {
-        return Ok(None);
-    }
-    let view = super::view(&table, projection, filters, context);
-    let trial = Context { statistics: &Statistics::default(), ..*context };
-    if super::index::find(schema, &view, projection, filters, &Wanted::default(), &trial)?.is_some() {
-        return Ok(None);
-    }
     let chooser = Source::new(schema, view.share(), projection, filters, false, context);
     let few = limit.is_some_and(|rows| rows <= FEW_ROWS);
     // Most statements without a limit should not have their blocks chosen twice.
@@ -100,12 +91,7 @@ pub(super) fn build(
                 Box::new(InOrder { source, descending: false })
             }
             _ => {
-                let key = |at: &usize| SortKey {
-                    expr: Expr::column(*at, types[*at]),
-                    descending: order.descending,
-                    nulls_first: !order.descending,
-                };
-                let keys = order.columns.iter().map(key).collect();
+                let keys = order.sort_keys(&types);
                 Box::new(Sort::new(Box::new(InOrder { source, descending: false }), &types, keys, limit))
             }
         };

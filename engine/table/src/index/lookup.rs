@@ -16,7 +16,7 @@ use crate::view::{RowLocator, TableView};
 use nacre_column::Batch;
 use nacre_rowstore::Row;
 use nacre_types::hash::hash_bytes;
-use nacre_types::{IndexId, Result, Value, key, limits};
+use nacre_types::{Error, IndexId, Result, Value, key, limits};
 use roaring::RoaringBitmap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -159,6 +159,11 @@ impl IndexProbe {
         self.len() == 0
     }
 
+    /// The index key of a row in memory.
+    pub fn memory_key(&self, at: usize) -> &[u8] {
+        &self.memory[at].0
+    }
+
     /// Rows in memory, in index key order, projected: those at positions `start..end`.
     pub fn memory(&self, start: usize, end: usize, projection: &[usize]) -> (Batch, Vec<RowLocator>) {
         let part = &self.memory[start..end];
@@ -191,6 +196,14 @@ impl IndexRun {
             rows.retain(|row| !deleted.contains(*row));
         }
         Ok(rows)
+    }
+
+    /// The value of a column of the index at a position of the run, where the segment has its part of it.
+    pub fn key_value(&self, at: usize, column: usize) -> Result<Value> {
+        match &self.source {
+            Source::Part { part, start, .. } => part.file.get(part.keys[column], start + at),
+            _ => Err(Error::unsupported("keys of a segment without a part of the index")),
+        }
     }
 
     /// Whether its rows ascend by number as they come, so that [`IndexRun::cursor`] need not read all of them.

@@ -33,7 +33,7 @@ pub(crate) use memory::each_entry;
 use crate::table::Table;
 use nacre_column::{Batch, Values};
 use nacre_rowstore::{Entries, Row, Rowstore};
-use nacre_types::{DataType, Error, IndexId, IndexSchema, Result, TableSchema, Value, key};
+use nacre_types::{DataType, Error, IndexId, IndexKind, IndexSchema, PhysicalType, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
 /// An index of one version of a table.
@@ -58,10 +58,16 @@ impl Index {
     pub fn all(schema: &TableSchema, partitions: usize, old: &[Index]) -> Vec<Index> {
         let make = |index: &IndexSchema| {
             let columns = schema.index_positions(index)?;
-            let types = columns.iter().map(|at| schema.columns[*at].data_type).collect();
+            let types: Vec<DataType> = columns.iter().map(|at| schema.columns[*at].data_type).collect();
+            let is_integer = |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
+            // Hidden row numbers are integers too.
+            let numbered =
+                schema.primary_key.as_ref().is_none_or(|key| matches!(&key.columns[..], [at] if is_integer(at)));
+            let is_packed = index.kind != IndexKind::Hash && numbered && matches!(&columns[..], [at] if is_integer(at));
             let known = old.iter().find(|old| old.schema.id == index.id).map(|old| old.memory.clone());
             let fresh = || {
-                let entries = (0..partitions).map(|_| Entries::new()).collect();
+                let new = if is_packed { Entries::of_integers } else { Entries::new };
+                let entries = (0..partitions).map(|_| new()).collect();
                 Arc::new(IndexMemory { entries, given: Rowstore::new() })
             };
             Some(Index { schema: index.clone(), columns, types, memory: known.unwrap_or_else(fresh) })
@@ -88,7 +94,7 @@ impl Index {
         for (column, data_type) in self.columns.iter().zip(&self.types) {
             match data_type.physical() {
                 _ if table.layout().is_null(row, *column) => out.push(0),
-                nacre_types::PhysicalType::I64 => {
+                PhysicalType::I64 => {
                     out.push(1);
                     key::put_i64(&mut out, table.layout().i64(row, *column));
                 }

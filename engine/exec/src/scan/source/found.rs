@@ -54,7 +54,7 @@ impl Source {
     }
 
     /// Those of some rows that pass the filters.
-    fn pick_found(
+    pub(in crate::scan) fn pick_found(
         &self,
         view: &SegmentView,
         mut rows: Vec<u32>,

@@ -1,0 +1,281 @@
+//! The first rows of a table in the order of a secondary index: the runs of its segments and of the rows in memory, each
+//! in that order already, are merged, and rows are picked and filtered as they come, until there are enough.
+//!
+//! How many that takes is not known before. When it turns out to be more than a scan would have cost, the rows are sorted
+//! after all; nothing has been given out by then.
+
+use super::index::Lookup;
+use super::source::{Origin, Source};
+use crate::build::sorted;
+use crate::context::{Context, Operator, Step, count};
+use crate::expr::{self, Rows};
+use crate::store::RowStore;
+use nacre_column::Batch;
+use nacre_sql::expr::Expr;
+use nacre_sql::plan::Plan;
+use nacre_sql::{IndexAccess, KeyOrder, index_keys};
+use nacre_table::{IndexProbe, TableView};
+use nacre_types::{DataType, Result, key, limits};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Rows that are looked at together, at least.
+const FIRST_ROWS: usize = 32;
+
+/// See the module.
+pub(super) struct ByIndex {
+    source: Source,
+    probes: Vec<IndexProbe>,
+    runs: Vec<Run>,
+    /// The keys of the runs' next rows.
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    /// Which of the index's columns the order is by, and the types of all of them.
+    columns: Vec<usize>,
+    types: Vec<DataType>,
+    descending: bool,
+    view: TableView,
+    filters: Vec<Expr>,
+    projection: Vec<usize>,
+    /// Rows that passed, in order.
+    rows: RowStore,
+    row_types: Vec<DataType>,
+    want: usize,
+    /// Rows that may be looked at, and that were.
+    most: usize,
+    seen: usize,
+    given: usize,
+    is_done: bool,
+    /// The sort instead, and its operator once it is needed.
+    sort: Arc<Plan>,
+    otherwise: Option<Box<dyn Operator>>,
+}
+
+/// Rows of a segment, or of memory, that one probe found.
+struct Run {
+    probe: usize,
+    /// Number of the segment's run; none for memory.
+    segment: Option<usize>,
+    at: usize,
+    len: usize,
+}
+
+/// A row in order: its probe, its segment's run and number, or its place in memory.
+enum Place {
+    Segment { segment: usize, row: u32 },
+    Memory { probe: usize, at: usize },
+}
+
+/// The operator; none when the index cannot give that order, or not so few rows that it is worth it. `scan` is the scan
+/// that would be sorted instead.
+pub(super) fn build(
+    lookup: &Lookup<'_, '_>,
+    index: usize,
+    order: &KeyOrder,
+    limit: u64,
+    scan: &Plan,
+) -> Result<Option<ByIndex>> {
+    let Plan::Scan { table: schema, projection, filters } = scan else { return Ok(None) };
+    let (view, context) = (lookup.view, lookup.context);
+    let Some(want) = usize::try_from(limit).ok().filter(|want| *want <= lookup.most) else { return Ok(None) };
+    let (Some(positions), Some(of_index)) = (lookup.positions(Some(index)), schema.indexes.get(index)) else {
+        return Ok(None);
+    };
+    if view.unindexed_rows(of_index.id) > 0 {
+        return Ok(None);
+    }
+    let Some(ranges) = lookup.ranges(&positions, &index_keys(schema, projection, filters, index)) else {
+        return Ok(None);
+    };
+    let place = |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
+    let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    let mut probes = Vec::with_capacity(ranges.len());
+    for range in &ranges {
+        probes.push(view.probe_index(of_index.id, range)?);
+        count(&context.statistics.index_probes, 1);
+    }
+    context.statistics.note_index(of_index.name.clone());
+    let row_types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+    let keys = order.sort_keys(&row_types);
+    let sort = Plan::Sort { input: Box::new(scan.clone()), keys, limit: Some(limit) };
+    let mut by_index = ByIndex {
+        source: Source::new(schema, view.share(), projection, filters, false, context),
+        runs: Vec::new(),
+        heads: BinaryHeap::new(),
+        columns,
+        types: positions.iter().map(|at| schema.columns[*at].data_type).collect(),
+        descending: order.descending,
+        view: view.share(),
+        filters: filters.clone(),
+        projection: projection.clone(),
+        rows: RowStore::new(&row_types),
+        row_types,
+        want,
+        most: lookup.most,
+        seen: 0,
+        given: 0,
+        is_done: false,
+        sort: Arc::new(sort),
+        otherwise: None,
+        probes,
+    };
+    by_index.begin()?;
+    count(&context.statistics.runs, by_index.runs.len());
+    Ok(Some(by_index))
+}
+
+impl ByIndex {
+    fn begin(&mut self) -> Result<()> {
+        for (probe, of_range) in self.probes.iter().enumerate() {
+            let segments = of_range.runs.iter().enumerate().map(|(at, run)| (Some(at), run.len()));
+            for (segment, len) in segments.chain([(None, of_range.memory_rows())]).filter(|(_, len)| *len > 0) {
+                self.runs.push(Run { probe, segment, at: 0, len });
+            }
+        }
+        for run in 0..self.runs.len() {
+            let head = self.head(run)?;
+            self.heads.push(Reverse((head, run)));
+        }
+        Ok(())
+    }
+
+    /// Where a run is.
+    fn position(&self, run: &Run) -> usize {
+        if self.descending { run.len - 1 - run.at } else { run.at }
+    }
+
+    /// The order's part of the key of a run's next row.
+    fn head(&self, run: usize) -> Result<Vec<u8>> {
+        let run = &self.runs[run];
+        let (probe, at) = (&self.probes[run.probe], self.position(run));
+        let mut out = Vec::with_capacity(self.columns.len() * 9);
+        match run.segment {
+            Some(segment) => {
+                for column in &self.columns {
+                    key::append(&mut out, self.types[*column], &probe.runs[segment].key_value(at, *column)?)?;
+                }
+            }
+            None => {
+                let parts: Vec<&[u8]> = key::parts(probe.memory_key(at), &self.types).collect();
+                self.columns.iter().for_each(|column| out.extend_from_slice(parts[*column]));
+            }
+        }
+        if self.descending {
+            out.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        Ok(out)
+    }
+
+    /// The next rows in order, about so many, deleted ones left out.
+    fn candidates(&mut self, count: usize) -> Result<Vec<Place>> {
+        let mut places = Vec::with_capacity(count);
+        while places.len() < count {
+            let Some(Reverse((_, number))) = self.heads.pop() else { break };
+            let run = &self.runs[number];
+            let (probe, at) = (run.probe, self.position(run));
+            match run.segment {
+                None => places.push(Place::Memory { probe, at }),
+                Some(segment) => {
+                    let found = &self.probes[probe].runs[segment];
+                    if let Some(row) = found.in_key_order(at, 1)?.first() {
+                        places.push(Place::Segment { segment: found.segment, row: *row });
+                    }
+                }
+            }
+            self.seen += 1;
+            self.runs[number].at += 1;
+            if self.runs[number].at < self.runs[number].len {
+                let head = self.head(number)?;
+                self.heads.push(Reverse((head, number)));
+            }
+        }
+        Ok(places)
+    }
+
+    /// Appends those of the rows that pass the filters, in their order.
+    fn pick(&mut self, places: &[Place], context: &Context<'_>) -> Result<()> {
+        count(&context.statistics.rows_read, places.len());
+        let mut picked = RowStore::new(&self.row_types);
+        // The places of what was picked.
+        let mut ranks: Vec<usize> = Vec::new();
+        let mut by_segment: Vec<(usize, u32, usize)> = Vec::new();
+        for (rank, place) in places.iter().enumerate() {
+            match place {
+                Place::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
+                Place::Memory { probe, at } => {
+                    count(&context.statistics.memory_rows, 1);
+                    let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection);
+                    let passed = expr::filter_rows(&self.filters, &batch, Rows::all(1), context)?;
+                    if !passed.is_empty() {
+                        picked.append(&batch, Rows::all(1))?;
+                        ranks.push(rank);
+                    }
+                }
+            }
+        }
+        by_segment.sort_unstable();
+        for of_one in by_segment.chunk_by(|a, b| a.0 == b.0) {
+            let rows = of_one.iter().map(|(_, row, _)| *row).collect();
+            let view = &self.view.segments[of_one[0].0];
+            let Some((batch, Origin::SegmentRows { rows, .. })) = self.source.pick_found(view, rows, context)? else {
+                continue;
+            };
+            picked.append(&batch, Rows::all(batch.rows))?;
+            for row in rows {
+                let at = of_one.partition_point(|(_, other, _)| *other < row);
+                ranks.push(of_one[at].2);
+            }
+        }
+        let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
+        order.sort_unstable_by_key(|at| ranks[*at as usize]);
+        order.truncate(self.want - self.rows.rows());
+        let batch = Batch::new(picked.take(&order), order.len());
+        self.rows.append(&batch, Rows::all(order.len()))
+    }
+
+    /// Reads until there are enough rows; false when that takes too many.
+    fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
+        let mut at_once = FIRST_ROWS;
+        while self.rows.rows() < self.want && !self.heads.is_empty() {
+            context.check_cancelled()?;
+            if self.seen > self.most {
+                return Ok(false);
+            }
+            let left = self.want - self.rows.rows();
+            let places = self.candidates(at_once.max(left).min(limits::VECTOR_ROWS))?;
+            self.pick(&places, context)?;
+            at_once *= 2;
+        }
+        Ok(true)
+    }
+}
+
+impl Operator for ByIndex {
+    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+        if !self.is_done {
+            self.is_done = true;
+            if !self.collect(context)? {
+                self.otherwise = Some(sorted(&self.sort, context)?);
+            }
+        }
+        if let Some(otherwise) = &mut self.otherwise {
+            return otherwise.next(context);
+        }
+        let end = self.rows.rows().min(self.given + limits::VECTOR_ROWS);
+        if self.given == end {
+            return Ok(Step::Done);
+        }
+        let rows: Vec<u32> = (self.given as u32..end as u32).collect();
+        self.given = end;
+        Ok(Step::Batch(Batch::new(self.rows.take(&rows), rows.len())))
+    }
+}
+
+/// Whether all that indexes could be asked about the filters is about this one.
+pub(super) fn is_alone(access: Option<&IndexAccess<'_>>, index: usize) -> bool {
+    match access {
+        None => true,
+        Some(IndexAccess::Keys(keys)) => keys.index == Some(index),
+        Some(_) => false,
+    }
+}

@@ -1,0 +1,395 @@
+//! Entries of an index over one integer, of rows whose key is an integer: pairs of numbers in compressed blocks.
+//!
+//! After upscaledb's tree nodes (Lemire and Rupp, "Upscaledb: Efficient integer-key compression in a key-value store
+//! using SIMD instructions", 2017). A block has up to 128 pairs in order: the difference of a key to the one before, in as
+//! many bits as the greatest takes (BP128, for 64-bit numbers), and beside it the row, from the least one on. Blocks have no fixed number of pairs: whether one more fits into a block's room is tried, and a block that has
+//! none is split. Taking a pair out may need *more* bits than there were, for a difference grows; then it is split, too.
+//! Blocks that get nearly empty join the one before.
+//!
+//! The blocks are found by the first pair that they may have, which does not change while they live; the first one of all
+//! may have any. One lock guards them, held by writers for the time of rebuilding a block or two, and by readers for the
+//! time of copying a run of pairs out.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+/// Pairs of a block at most.
+const MAX_PAIRS: usize = 128;
+/// Words of a block at most.
+const MAX_WORDS: usize = 64;
+/// A block of fewer joins the one before, if together they leave room for others.
+const FEW_PAIRS: usize = MAX_PAIRS / 8;
+const JOINED_PAIRS: usize = MAX_PAIRS / 2;
+
+/// A key and a row.
+pub(super) type Pair = (u64, u64);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Packed {
+    blocks: RwLock<Blocks>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    /// By the first pair that they may have; the first by the least pair of all.
+    map: BTreeMap<Pair, Block>,
+    pairs: usize,
+    words: usize,
+}
+
+/// Pairs in order, at least one.
+#[derive(Debug)]
+struct Block {
+    count: u8,
+    key_bits: u8,
+    row_bits: u8,
+    first: Pair,
+    last: Pair,
+    least_row: u64,
+    /// For each pair its key's difference to the one before, none for the first, and its row's to the least.
+    words: Vec<u64>,
+}
+
+fn bits_of(value: u64) -> u8 {
+    (u64::BITS - value.leading_zeros()) as u8
+}
+
+/// Words for so many pairs.
+fn words_for(pairs: usize, key_bits: u8, row_bits: u8) -> usize {
+    (pairs * (key_bits as usize + row_bits as usize)).div_ceil(64)
+}
+
+fn put(words: &mut [u64], at: usize, bits: u8, value: u64) {
+    if bits == 0 {
+        return;
+    }
+    let (word, shift) = (at / 64, at % 64);
+    words[word] |= value << shift;
+    if shift + bits as usize > 64 {
+        words[word + 1] |= value >> (64 - shift);
+    }
+}
+
+fn get(words: &[u64], at: usize, bits: u8) -> u64 {
+    if bits == 0 {
+        return 0;
+    }
+    let (word, shift) = (at / 64, at % 64);
+    let mut value = words[word] >> shift;
+    if shift + bits as usize > 64 {
+        value |= words[word + 1] << (64 - shift);
+    }
+    if bits == 64 { value } else { value & ((1 << bits) - 1) }
+}
+
+impl Block {
+    /// The block of some pairs; none when they do not fit.
+    fn of(pairs: &[Pair]) -> Option<Block> {
+        let (first, last) = (*pairs.first()?, *pairs.last()?);
+        let (mut differences, mut before) = (0, first.0);
+        let (mut least_row, mut greatest) = (u64::MAX, 0);
+        for (key, row) in pairs {
+            differences |= key - before;
+            before = *key;
+            (least_row, greatest) = (least_row.min(*row), greatest.max(*row));
+        }
+        let (key_bits, row_bits) = (bits_of(differences), bits_of(greatest - least_row));
+        let length = words_for(pairs.len(), key_bits, row_bits);
+        if pairs.len() > MAX_PAIRS || length > MAX_WORDS {
+            return None;
+        }
+        let mut words = vec![0; length];
+        let (mut at, mut before) = (0, first.0);
+        for (key, row) in pairs {
+            put(&mut words, at, key_bits, key - before);
+            put(&mut words, at + key_bits as usize, row_bits, row - least_row);
+            at += (key_bits + row_bits) as usize;
+            before = *key;
+        }
+        Some(Block { count: pairs.len() as u8, key_bits, row_bits, first, last, least_row, words })
+    }
+
+    /// Adds a pair that is behind all of it, if its numbers take no more bits than others do and there is room.
+    fn append(&mut self, pair: Pair) -> bool {
+        let count = self.count as usize;
+        let Some(row) = pair.1.checked_sub(self.least_row) else { return false };
+        let difference = pair.0 - self.last.0;
+        let length = words_for(count + 1, self.key_bits, self.row_bits);
+        let fits = bits_of(difference) <= self.key_bits && bits_of(row) <= self.row_bits;
+        if !fits || count == MAX_PAIRS || length > MAX_WORDS {
+            return false;
+        }
+        self.words.resize(length, 0);
+        let at = count * (self.key_bits + self.row_bits) as usize;
+        put(&mut self.words, at, self.key_bits, difference);
+        put(&mut self.words, at + self.key_bits as usize, self.row_bits, row);
+        (self.count, self.last) = (self.count + 1, pair);
+        true
+    }
+
+    fn pairs(&self, out: &mut Vec<Pair>) {
+        let (mut key, mut at) = (self.first.0, 0);
+        for _ in 0..self.count {
+            key += get(&self.words, at, self.key_bits);
+            at += self.key_bits as usize;
+            out.push((key, self.least_row + get(&self.words, at, self.row_bits)));
+            at += self.row_bits as usize;
+        }
+    }
+}
+
+/// Puts pairs into the place of a block that may have pairs from `from` on: one block, or as many as it takes.
+fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
+    match Block::of(pairs) {
+        Some(block) => {
+            blocks.words += block.words.len();
+            blocks.map.insert(from, block);
+        }
+        None if pairs.is_empty() => {}
+        None => {
+            let (low, high) = pairs.split_at(pairs.len().div_ceil(2));
+            put_blocks(blocks, from, low);
+            put_blocks(blocks, high[0], high);
+        }
+    }
+}
+
+impl Blocks {
+    /// Takes a block away, to be put in again.
+    fn take(&mut self, from: Pair) {
+        if let Some(block) = self.map.remove(&from) {
+            self.words -= block.words.len();
+        }
+    }
+
+    /// A block that has hardly any pairs left joins the one before.
+    fn join(&mut self, from: Pair) {
+        let few = |block: &Block| (block.count as usize) < FEW_PAIRS;
+        if from == (0, 0) || !self.map.get(&from).is_some_and(few) {
+            return;
+        }
+        let Some((before, other)) = self.map.range(..from).next_back() else { return };
+        let before = *before;
+        let mut pairs = Vec::with_capacity(MAX_PAIRS);
+        other.pairs(&mut pairs);
+        if let Some(block) = self.map.get(&from) {
+            block.pairs(&mut pairs);
+        }
+        if pairs.len() <= JOINED_PAIRS && Block::of(&pairs).is_some() {
+            self.take(from);
+            self.take(before);
+            put_blocks(self, before, &pairs);
+        }
+    }
+}
+
+impl Packed {
+    fn read<R>(&self, look: impl FnOnce(&Blocks) -> R) -> R {
+        look(&self.blocks.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<R>(&self, change: impl FnOnce(&mut Blocks) -> R) -> R {
+        change(&mut self.blocks.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a pair in; whether it was not there.
+    pub fn insert(&self, pair: Pair) -> bool {
+        self.write(|blocks| {
+            let is_last = blocks.map.last_key_value().is_none_or(|(from, _)| *from <= pair);
+            let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else {
+                blocks.pairs += 1;
+                put_blocks(blocks, (0, 0), &[pair]);
+                return true;
+            };
+            let before = block.words.len();
+            if pair > block.last && block.append(pair) {
+                blocks.pairs += 1;
+                blocks.words += block.words.len() - before;
+                return true;
+            }
+            let mut pairs = Vec::with_capacity(MAX_PAIRS + 1);
+            block.pairs(&mut pairs);
+            let Err(at) = pairs.binary_search(&pair) else { return false };
+            pairs.insert(at, pair);
+            blocks.pairs += 1;
+            if let Some(new) = Block::of(&pairs) {
+                blocks.words += new.words.len();
+                blocks.words -= before;
+                *block = new;
+            } else if is_last && at + 1 == pairs.len() {
+                // New rows come at the end of all: they leave full blocks behind.
+                put_blocks(blocks, pair, &[pair]);
+            } else {
+                let from = *from;
+                blocks.take(from);
+                put_blocks(blocks, from, &pairs);
+            }
+            true
+        })
+    }
+
+    /// Takes a pair out; whether it was there.
+    pub fn remove(&self, pair: Pair) -> bool {
+        self.write(|blocks| {
+            let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else { return false };
+            let (from, before) = (*from, block.words.len());
+            let mut pairs = Vec::with_capacity(MAX_PAIRS);
+            block.pairs(&mut pairs);
+            let Ok(at) = pairs.binary_search(&pair) else { return false };
+            pairs.remove(at);
+            if let Some(new) = Block::of(&pairs) {
+                blocks.words += new.words.len();
+                blocks.words -= before;
+                *block = new;
+            } else {
+                blocks.take(from);
+                put_blocks(blocks, from, &pairs);
+            }
+            blocks.pairs -= 1;
+            if pairs.len() < FEW_PAIRS {
+                blocks.join(from);
+            }
+            true
+        })
+    }
+
+    /// Up to `limit` pairs from `from` on, before `to` when it is given.
+    pub fn range(&self, from: Pair, to: Option<Pair>, limit: usize, out: &mut Vec<Pair>) {
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
+        self.read(|blocks| {
+            let start = blocks.map.range(..=from).next_back().map_or((0, 0), |(start, _)| *start);
+            let mut left = limit;
+            let mut pairs = Vec::with_capacity(MAX_PAIRS);
+            for (_, block) in blocks.map.range(start..) {
+                if left == 0 || to.is_some_and(|to| block.first >= to) {
+                    break;
+                }
+                if block.last < from {
+                    continue;
+                }
+                pairs.clear();
+                block.pairs(&mut pairs);
+                let first = pairs.partition_point(|pair| *pair < from);
+                let end = to.map_or(pairs.len(), |to| pairs.partition_point(|pair| *pair < to));
+                let found = pairs.get(first..end.max(first)).unwrap_or_default();
+                let found = &found[..found.len().min(left)];
+                out.extend_from_slice(found);
+                left -= found.len();
+            }
+        });
+    }
+
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.read(|blocks| blocks.pairs)
+    }
+
+    /// Memory of all blocks, about: a tree's nodes are two thirds full.
+    pub fn bytes(&self) -> usize {
+        let a_block = size_of::<(Pair, Block)>() * 3 / 2 + 16;
+        self.read(|blocks| blocks.words * 8 + blocks.map.len() * a_block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_types::hash::hash_u64;
+    use std::collections::BTreeSet;
+
+    fn check(packed: &Packed, model: &BTreeSet<Pair>, seed: u64) {
+        assert_eq!(packed.len(), model.len());
+        let mut all = Vec::new();
+        packed.range((0, 0), None, usize::MAX, &mut all);
+        assert!(all.iter().eq(model.iter()), "seed {seed}");
+        packed.read(|blocks| {
+            assert_eq!(blocks.words, blocks.map.values().map(|b| b.words.len()).sum::<usize>());
+            for (from, block) in &blocks.map {
+                let mut pairs = Vec::new();
+                block.pairs(&mut pairs);
+                assert!(!pairs.is_empty() && pairs[0] >= *from && block.words.len() <= MAX_WORDS);
+                assert_eq!((pairs[0], pairs[pairs.len() - 1]), (block.first, block.last));
+            }
+        });
+        for n in 0..20 {
+            let random = |k: u64| hash_u64(seed * 1000 + n * 10 + k);
+            let bound = |k: u64| match model.iter().nth(random(k) as usize % model.len().max(1)) {
+                Some((key, row)) => (key.saturating_add(random(k + 1) % 3), row.saturating_add(random(k + 2) % 3)),
+                None => (random(k), 0),
+            };
+            let (from, to, limit) =
+                (bound(1), (!random(4).is_multiple_of(4)).then(|| bound(5)), random(8) as usize % 300);
+            let mut found = Vec::new();
+            packed.range(from, to, limit, &mut found);
+            let before = |pair: &&Pair| to.is_none_or(|to| **pair < to);
+            let expected: Vec<Pair> = model.range(from..).take_while(before).take(limit).copied().collect();
+            assert_eq!(found, expected, "seed {seed}: {from:?} to {to:?}, {limit} at most");
+        }
+    }
+
+    /// A key and a row of some kind: dense, sparse, often repeated, at the ends of the domain.
+    fn pair(seed: u64, n: u64) -> Pair {
+        let random = hash_u64(seed.wrapping_mul(7919) ^ n);
+        match seed % 6 {
+            0 => (n, n),
+            1 => (random, random >> 7),
+            2 => (random % 5, random >> 20),
+            3 => (random % 3000, random >> 40),
+            4 => (u64::MAX - random % 200, u64::MAX - random % 3),
+            _ => (random % 1000 * (1 << (n % 50)), random % 100_000),
+        }
+    }
+
+    #[test]
+    fn it_is_a_set_of_pairs() {
+        for seed in 0..18 {
+            let (packed, mut model) = (Packed::default(), BTreeSet::new());
+            for n in 0..6_000u64 {
+                let random = hash_u64(seed * 31 + n * 3);
+                // First it mostly grows, then it mostly shrinks.
+                if random % 10 < if n < 3_500 { 8 } else { 3 } {
+                    let new = pair(seed, random % 4_000);
+                    assert_eq!(packed.insert(new), model.insert(new), "seed {seed}, step {n}");
+                } else if let Some(old) = model.iter().nth(random as usize % model.len().max(1)).copied() {
+                    assert!(packed.remove(old) && model.remove(&old), "seed {seed}, step {n}");
+                    assert!(!packed.remove(old));
+                }
+                if n % 500 == 499 {
+                    check(&packed, &model, seed);
+                }
+            }
+            for old in std::mem::take(&mut model) {
+                assert!(packed.remove(old));
+            }
+            assert_eq!((packed.len(), packed.bytes()), (0, 0), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn taking_a_pair_out_may_split_a_block() {
+        let packed = Packed::default();
+        let mut model = BTreeSet::new();
+        // 32 bits a pair, as many as fit: a difference of one bit more does not.
+        let pairs = (0..MAX_PAIRS as u64).map(|n| (n * 3, hash_u64(n) % (1 << 30)));
+        pairs.for_each(|pair| assert!(packed.insert(pair) && model.insert(pair)));
+        let blocks = || packed.read(|blocks| blocks.map.len());
+        assert_eq!(blocks(), 1);
+        let before = packed.bytes();
+        let middle = *model.iter().nth(64).unwrap();
+        assert!(packed.remove(middle) && model.remove(&middle));
+        assert_eq!(blocks(), 2);
+        assert!(packed.bytes() > before);
+        check(&packed, &model, 1);
+    }
+
+    #[test]
+    fn keys_in_a_row_fill_their_blocks() {
+        let packed = Packed::default();
+        (0..100_000).for_each(|n| assert!(packed.insert((n, n))));
+        assert!(packed.bytes() < 300_000, "{} bytes", packed.bytes());
+        assert_eq!(packed.read(|blocks| blocks.map.len()), 100_000usize.div_ceil(MAX_PAIRS));
+    }
+}
