@@ -45,6 +45,8 @@ pub struct Statistics {
     pub runs: Counter,
     /// Ranges of keys looked up in indexes.
     pub index_probes: Counter,
+    /// Hash tables of indexes that were asked for the segments of a key.
+    pub tables_probed: Counter,
     /// Of these, keys of joins above the scan.
     pub join_keys: Counter,
     /// Rows that joins above a scan told it to leave out.
@@ -78,7 +80,7 @@ impl Statistics {
     }
 
     /// All counters by name.
-    pub fn counters(&self) -> [(&'static str, &Counter); 15] {
+    pub fn counters(&self) -> [(&'static str, &Counter); 16] {
         [
             ("rows_read", &self.rows_read),
             ("memory_rows", &self.memory_rows),
@@ -91,6 +93,7 @@ impl Statistics {
             ("point_reads", &self.point_reads),
             ("runs", &self.runs),
             ("index_probes", &self.index_probes),
+            ("tables_probed", &self.tables_probed),
             ("join_keys", &self.join_keys),
             ("join_filtered", &self.join_filtered),
             ("build_rows", &self.build_rows),

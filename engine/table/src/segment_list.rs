@@ -45,8 +45,9 @@ impl SegmentList {
         &self.tables
     }
 
-    fn tables_of(&self, keys: KeySet) -> Vec<Arc<HashTable>> {
-        self.tables.iter().filter(|table| table.keys == keys).cloned().collect()
+    /// Those of one set of keys.
+    pub(crate) fn tables_of(&self, keys: KeySet) -> impl Iterator<Item = &Arc<HashTable>> {
+        self.tables.iter().filter(move |table| table.keys == keys)
     }
 
     /// The segments that may hold the row of a key, which is encoded.
@@ -54,7 +55,8 @@ impl SegmentList {
         if self.states.len() < FEW {
             return Ok(Candidates::all(self.states.len()));
         }
-        let make = || Directory::of_primary_key(table, self, &self.tables_of(KeySet::Primary));
+        let tables = || self.tables_of(KeySet::Primary).cloned().collect::<Vec<_>>();
+        let make = || Directory::of_primary_key(table, self, &tables());
         self.primary.get_or_init(make).candidates(key)
     }
 
@@ -66,7 +68,8 @@ impl SegmentList {
             return directory.clone();
         }
         drop(known);
-        let made = Arc::new(Directory::of_index(index, self, &self.tables_of(KeySet::Index(id))));
+        let tables: Vec<Arc<HashTable>> = self.tables_of(KeySet::Index(id)).cloned().collect();
+        let made = Arc::new(Directory::of_index(index, self, &tables));
         let mut known = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(known, _)| *known != id);
         known.push((id, made.clone()));

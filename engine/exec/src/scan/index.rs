@@ -174,6 +174,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
                 None => self.view.probe_key(&range.prefix)?,
             };
             count(&self.context.statistics.index_probes, 1);
+            count(&self.context.statistics.tables_probed, probe.tables_probed);
             rows += probe.len();
             if rows > self.most {
                 return Ok(None);

@@ -8,6 +8,7 @@ mod primary;
 
 use crate::index::Index;
 use crate::index::directory::Candidate;
+use crate::index::hash::KeySet;
 use crate::index::part::Part;
 use crate::rows;
 use crate::segments::SegmentState;
@@ -114,6 +115,8 @@ pub struct IndexProbe {
     pub segments_skipped: usize,
     /// Segments that had to be read as a whole, because they have no part of the index.
     pub segments_read: usize,
+    /// Hash tables that were asked which segments have the key.
+    pub tables_probed: usize,
     table: Arc<Table>,
     /// Rows in memory in index key order, with their keys.
     memory: Vec<(Vec<u8>, RowLocator, Row)>,
@@ -301,6 +304,7 @@ impl TableView {
             runs: Vec::new(),
             segments_skipped: 0,
             segments_read: 0,
+            tables_probed: 0,
             memory: self.probe_memory(index, range)?,
             table: table.clone(),
         };
@@ -324,6 +328,10 @@ impl TableView {
             if !run.is_empty() {
                 probe.runs.push(run);
             }
+        }
+        if hash.is_some() {
+            let keys = KeySet::Index(index.schema.id);
+            probe.tables_probed = self.lists.iter().map(|(_, list)| list.tables_of(keys).count()).sum();
         }
         probe.segments_skipped = self.segments.len() - probe.runs.len();
         Ok(probe)

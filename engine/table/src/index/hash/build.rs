@@ -82,7 +82,7 @@ impl Store {
     }
 
     fn next_hash(&self, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
-        let tables: Vec<Arc<HashTable>> = list.tables().iter().filter(|t| t.keys == build.keys).cloned().collect();
+        let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
         let current: nacre_types::hash::Set<u64> =
             list.iter().filter(|state| state.is_current()).map(|state| state.segment.id()).collect();
         let live = |table: &HashTable| table.segments.iter().filter(|id| current.contains(id)).count();

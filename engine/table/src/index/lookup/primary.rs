@@ -2,6 +2,7 @@
 //! values of keys. One whole key of one statement is `transaction.rs`'s affair.
 
 use super::{IndexProbe, IndexRun, Source};
+use crate::index::hash::KeySet;
 use crate::partition::Partition;
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
@@ -31,6 +32,7 @@ impl TableView {
             runs: Vec::new(),
             segments_skipped: 0,
             segments_read: 0,
+            tables_probed: 0,
             memory: Vec::new(),
             table: table.clone(),
         };
@@ -38,6 +40,7 @@ impl TableView {
             self.memory_of_key(partition, &encoded, is_whole, &mut probe.memory)?;
         }
         for (partition, list) in self.lists.iter().filter(|(n, _)| only.is_some_and(|only| only == *n)) {
+            probe.tables_probed += list.tables_of(KeySet::Primary).count();
             for candidate in list.of_key(&table, &encoded)?.newest_first() {
                 let Some(at) = self.position_of(*partition, candidate.place) else { continue };
                 let view = &self.segments[at];
