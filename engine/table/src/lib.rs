@@ -34,6 +34,7 @@ mod shard;
 mod snapshot;
 mod statistics;
 mod store;
+mod sync;
 mod table;
 mod temporary;
 mod transaction;
@@ -57,6 +58,8 @@ pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 
 #[cfg(test)]
 mod failed_sync_tests;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 #[cfg(test)]
 mod overtaking_tests;
 #[cfg(test)]

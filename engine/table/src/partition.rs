@@ -7,10 +7,11 @@
 use crate::index::hash::HashTable;
 use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
+use crate::sync::RwLock;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_types::limits;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 /// One partition of a table.
 pub struct Partition {
@@ -36,7 +37,7 @@ impl Partition {
         Partition {
             number,
             rowstore: Rowstore::new(),
-            segments: RwLock::default(),
+            segments: RwLock::new(Arc::default()),
             next_row_number: AtomicU64::new(1),
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),

@@ -5,12 +5,13 @@ use crate::bitmaps::BitmapCache;
 use crate::index::part::{Part, parts_of};
 use crate::record::NewPart;
 use crate::statistics::Distinct;
+use crate::sync::{AtomicU64, RwLock};
 use nacre_segment::Segment;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Timestamp};
 use roaring::RoaringBitmap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// Not dropped.
 pub(crate) const FOREVER: Timestamp = Timestamp::MAX;

@@ -135,6 +135,13 @@ impl Maker {
 
     /// Few unique values, many sessions.
     fn vie(&mut self, ops: &mut Vec<Op>) {
+        if self.random.percent(30) {
+            // A value that is there for a moment only.
+            let v = self.random.between(0, 4);
+            ops.push(Op::Insert { table: UNIQUE, rows: vec![Row { v, ..self.row(50 + v) }] });
+            ops.push(Op::Delete { table: UNIQUE, rows: Where::Key(50 + v) });
+            return;
+        }
         let table = if self.random.percent(80) { UNIQUE } else { "heap" };
         let explicit = self.random.percent(60);
         if explicit {
@@ -169,6 +176,9 @@ impl Maker {
 
     /// Indexes and columns come and go on tables that have rows.
     fn scheme(&mut self, ops: &mut Vec<Op>) {
+        if self.random.percent(20) {
+            return self.constrain(ops);
+        }
         let table = if self.random.percent(70) { self.table() } else { UNIQUE };
         let index = *self.random.pick(&INDEXES);
         let (alter, lenient) = (self.random.percent(30), self.random.percent(30));
@@ -191,6 +201,17 @@ impl Maker {
             17 => Op::Optimize { table, full: self.random.percent(30) },
             _ => Op::Select { table, rows },
         });
+    }
+
+    /// A unique index on rows that it fits, most of them in segments, while others write.
+    fn constrain(&mut self, ops: &mut Vec<Op>) {
+        let (table, index) = (UNIQUE, INDEXES[5]);
+        let rows: Vec<Row> = (0..5).map(|k| Row { v: k, ..self.row(k) }).collect();
+        ops.push(Op::DropIndex { table, name: index.name, alter: false, if_there: true });
+        ops.push(Op::Delete { table, rows: Where::All });
+        ops.push(Op::Upsert { table, rows, how: Upsert::Replace });
+        ops.push(Op::Optimize { table, full: false });
+        ops.push(Op::CreateIndex { table, index, alter: false, if_missing: false });
     }
 
     /// Questions that indexes answer.

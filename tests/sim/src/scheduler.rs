@@ -133,7 +133,9 @@ impl Hook for Scheduler {
             (world.frames.len(), world.room(class))
         };
         let Some(room) = room else { return };
-        if depth == 0 || depth > MAX_DEPTH || !self.random.borrow_mut().percent(self.nested_percent) {
+        // Reading ahead of a lock is rare, and so is always interrupted where anything is.
+        let often = if call == Call::Read { 100 * self.nested_percent.min(1) } else { self.nested_percent };
+        if depth == 0 || depth > MAX_DEPTH || !self.random.borrow_mut().percent(often) {
             return;
         }
         let polls = 1 + self.random.borrow_mut().below(6);

@@ -1,0 +1,7 @@
+//! The locks and atomics through which segments and delete bitmaps are published: the real ones, or those of a model
+//! checker. Nothing else of this crate goes through here.
+
+#[cfg(feature = "loom")]
+pub(crate) use loom::sync::{RwLock, atomic::AtomicU64};
+#[cfg(not(feature = "loom"))]
+pub(crate) use std::sync::{RwLock, atomic::AtomicU64};
