@@ -33,6 +33,8 @@ pub struct Segment {
     bytes: u64,
     pub(crate) columns: Vec<ColumnEntry>,
     metas: Vec<ColumnMeta>,
+    /// The columns' ids once more, side by side: every value that is looked up asks for its column.
+    ids: Vec<u32>,
     cache: Arc<BlockCache>,
     slots: Arc<Slots>,
 }
@@ -62,8 +64,9 @@ impl Segment {
         let bytes = file.len()?;
         let (rows, columns) = read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
         let slots = Slots::new(id, columns.len(), footer::block_count(rows));
-        let metas = columns.iter().map(|c| c.meta.clone()).collect();
-        Ok(Segment { file, name: name.to_string(), id, rows, bytes, columns, metas, cache, slots })
+        let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
+        let ids = metas.iter().map(|c| c.id).collect();
+        Ok(Segment { file, name: name.to_string(), id, rows, bytes, columns, metas, ids, cache, slots })
     }
 
     /// The number the segment was opened under.
@@ -93,7 +96,7 @@ impl Segment {
 
     /// Position of the column with a table's column number.
     pub fn column_index(&self, id: u32) -> Option<usize> {
-        self.metas.iter().position(|c| c.id == id)
+        self.ids.iter().position(|known| *known == id)
     }
 
     /// Number of values of a column's dictionary, if it has one.

@@ -346,6 +346,9 @@ fn check_search(specs: &[ColumnSpec], mut rows: Vec<Vec<Value>>, keys: &[usize],
             let prefix = encoded(&probe[..columns]);
             let expected = sorted.partition_point(|row| row[..] < prefix[..]);
             assert_eq!(segment.lower_bound(keys, &probe[..columns]).unwrap(), expected, "{probe:?} {columns}");
+            let end = expected + sorted[expected..].partition_point(|row| row.starts_with(&prefix));
+            let range = segment.equal_range(keys, &probe[..columns]).unwrap();
+            assert_eq!(range, (expected, end), "{probe:?} {columns}");
         }
         let expected = sorted
             .binary_search(&encoded(&probe))

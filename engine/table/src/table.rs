@@ -247,12 +247,13 @@ impl Table {
 
     /// Encodes key values.
     pub(crate) fn encode_key(&self, values: &[Value]) -> Result<Vec<u8>> {
-        let types = self.key_types();
-        if values.len() != types.len() {
+        let columns = self.key_columns();
+        if values.len() != columns.map_or(1, <[usize]>::len) {
             return Err(Error::type_error("key has a wrong number of values"));
         }
-        let mut out = Vec::with_capacity(types.len() * 9);
-        for (value, data_type) in values.iter().zip(types) {
+        let mut out = Vec::with_capacity(values.len() * 9);
+        for (at, value) in values.iter().enumerate() {
+            let data_type = columns.map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
             key::encode(&mut out, data_type, value)?;
         }
         Ok(out)

@@ -48,6 +48,15 @@ enum Known {
     Odd,
 }
 
+/// The values of a whole primary key.
+enum Key {
+    Some(Vec<Value>),
+    /// One is null, which equals nothing.
+    Null,
+    /// One that the column could not hold.
+    Odd,
+}
+
 impl Find {
     pub fn new(schema: &TableSchema, way: Way, equal: Vec<(usize, Slot)>, rest: Vec<Computed>) -> Find {
         Find { way, equal, key_columns: schema.primary_key.as_ref().map_or(0, |key| key.columns.len()), rest }
@@ -73,6 +82,26 @@ impl Find {
         Ok(Known::Some(values))
     }
 
+    /// The primary key's values when nothing else is asked of a row.
+    fn key_alone(&self, schema: &TableSchema, parameters: &[Value]) -> Result<Key> {
+        let mut key = Vec::with_capacity(self.key_columns);
+        for (column, slot) in &self.equal {
+            let value = slot.value(parameters)?;
+            if value.is_null() {
+                return Ok(Key::Null);
+            }
+            if schema.columns[*column].check(&value).is_err() {
+                return Ok(Key::Odd);
+            }
+            key.push(value);
+        }
+        Ok(Key::Some(key))
+    }
+
+    fn is_key_alone(&self) -> bool {
+        matches!(self.way, Way::Key) && self.rest.is_empty() && self.equal.len() == self.key_columns
+    }
+
     /// The key's values, and others that the row must have.
     fn split(&self, mut values: Vec<(usize, Value)>) -> (Vec<Value>, Vec<(usize, Value)>) {
         let others = values.split_off(self.key_columns);
@@ -87,6 +116,13 @@ impl Find {
         projection: &[usize],
         parameters: &[Value],
     ) -> Result<Outcome> {
+        if self.is_key_alone() {
+            return match self.key_alone(table.schema(), parameters)? {
+                Key::Some(key) => store.get(table, &key, projection).map(Outcome::Row),
+                Key::Null => Ok(Outcome::Row(None)),
+                Key::Odd => Ok(Outcome::General),
+            };
+        }
         // What is computed, and what is read by several reads, needs a snapshot that lasts.
         if !self.rest.is_empty() || matches!(self.way, Way::Keys(_)) {
             return Ok(Outcome::General);
@@ -96,24 +132,14 @@ impl Find {
             Known::Odd => return Ok(Outcome::General),
             Known::Null => return Ok(self.nothing()),
         };
-        match &self.way {
-            Way::Indexes { indexes, unique } => {
-                let mut batches = Vec::new();
-                let equal = Equal { values: &values, indexes, unique: *unique, most: MOST_ROWS };
-                let found = store.with_equal(table, &equal, &mut |found| {
-                    batches = found.iter().map(|rows| rows.batch(projection)).collect::<Result<_>>()?;
-                    Ok(())
-                })?;
-                Ok(if found { Outcome::Rows(batches) } else { Outcome::General })
-            }
-            _ => {
-                let (key, others) = self.split(values);
-                if !others.is_empty() {
-                    return Ok(Outcome::General);
-                }
-                store.get(table, &key, projection).map(Outcome::Row)
-            }
-        }
+        let Way::Indexes { indexes, unique } = &self.way else { return Ok(Outcome::General) };
+        let mut batches = Vec::new();
+        let equal = Equal { values: &values, indexes, unique: *unique, most: MOST_ROWS };
+        let found = store.with_equal(table, &equal, &mut |found| {
+            batches = found.iter().map(|rows| rows.batch(projection)).collect::<Result<_>>()?;
+            Ok(())
+        })?;
+        Ok(if found { Outcome::Rows(batches) } else { Outcome::General })
     }
 
     fn nothing(&self) -> Outcome {
@@ -129,6 +155,13 @@ impl Find {
         projection: &[usize],
         parameters: &[Value],
     ) -> Result<Option<Option<Vec<Value>>>> {
+        if self.is_key_alone() {
+            return match self.key_alone(table.schema(), parameters)? {
+                Key::Some(key) => transaction.get(table, &key, projection).map(Some),
+                Key::Null => Ok(Some(None)),
+                Key::Odd => Ok(None),
+            };
+        }
         if !self.rest.is_empty() {
             return Ok(None);
         }
@@ -138,9 +171,6 @@ impl Find {
             Known::Odd => return Ok(None),
         };
         match &self.way {
-            Way::Key if values.len() == self.key_columns => {
-                transaction.get(table, &self.split(values).0, projection).map(Some)
-            }
             Way::Indexes { indexes, unique: true } => {
                 let equal = Equal { values: &values, indexes, unique: true, most: MOST_ROWS };
                 let Some(found) = transaction.equal(table, &equal)? else { return Ok(None) };

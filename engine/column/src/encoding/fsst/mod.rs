@@ -61,20 +61,27 @@ impl<'a> Fsst<'a> {
     /// Appends what codes stand for: at most eight times as many bytes.
     #[inline]
     fn expand(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.reserve(codes.len() * LONGEST);
+        // All eight bytes of a symbol are written, and the next goes over those it does not have: cheaper than copying
+        // an unknown number.
+        let mut at = out.len();
+        out.resize(at + codes.len() * LONGEST, 0);
         let mut codes = codes.iter();
         while let Some(&code) = codes.next() {
-            if let (Some(symbol), Some(&length)) = (self.symbols.get(code as usize), self.lengths.get(code as usize)) {
-                // All eight bytes and back again: cheaper than copying an unknown number.
-                let end = out.len() + (length as usize).min(LONGEST);
-                out.extend_from_slice(symbol);
-                out.truncate(end);
-            } else if let (ESCAPE, Some(&byte)) = (code, codes.next()) {
-                out.push(byte);
+            if let (Some(symbol), Some(&length)) = (self.symbols.get(code as usize), self.lengths.get(code as usize))
+                && let Some(room) = out.get_mut(at..at + LONGEST)
+            {
+                room.copy_from_slice(symbol);
+                at += (length as usize).min(LONGEST);
+            } else if let (ESCAPE, Some(&byte)) = (code, codes.next())
+                && let Some(room) = out.get_mut(at)
+            {
+                *room = byte;
+                at += 1;
             } else {
                 return Err(corrupt("code without a symbol"));
             }
         }
+        out.truncate(at);
         Ok(())
     }
 
