@@ -10,7 +10,7 @@
 //!
 //! Entries of any kind are nodes of a skiplist. Of an index over one integer, of rows whose key is an integer, they are
 //! pairs of numbers in compressed blocks ([`packed`]), which take a tenth of the memory
-//! (`docs/decisions/0014-btree-blocks.md`).
+//! (`docs/decisions/0015-btree-blocks.md`).
 
 mod packed;
 

@@ -84,11 +84,16 @@ pub(super) fn build(
     if view.unindexed_rows(of_index.id) > 0 {
         return Ok(None);
     }
-    let Some(ranges) = lookup.ranges(&positions, &index_keys(schema, projection, filters, index)) else {
-        return Ok(None);
-    };
+    let keys = index_keys(schema, projection, filters, index);
+    let Some(ranges) = lookup.ranges(&positions, &keys) else { return Ok(None) };
     let place = |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
     let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    // A column before the last one of the order is of it, or has one value.
+    let is_one = |at: usize| keys.equal.get(at).is_some_and(|equal| equal.len() == 1);
+    let last = columns.last().copied().unwrap_or_default();
+    if (0..last).any(|at| !columns.contains(&at) && !is_one(at)) {
+        return Ok(None);
+    }
     let mut probes = Vec::with_capacity(ranges.len());
     for range in &ranges {
         probes.push(view.probe_index(of_index.id, range)?);
