@@ -12,6 +12,7 @@ mod failure;
 mod import;
 mod infer;
 mod inspect;
+mod interrupt;
 mod output;
 mod parameter;
 mod scan;

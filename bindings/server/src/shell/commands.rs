@@ -14,7 +14,7 @@ const HELP: &str = "\
   \\q          leave
   \\?          this
 
-Statements end with ; and may span lines. Tab completes, Ctrl-C cancels a line, Ctrl-D leaves.
+Statements end with ; and may span lines. Tab completes, Ctrl-C cancels a line or what runs, Ctrl-D leaves.
 A star in the prompt means that a transaction is open.
 ";
 

@@ -7,6 +7,7 @@ mod complete;
 use crate::args::ShellArgs;
 use crate::database::{self, Missing, Stream};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::{self, Interruptible};
 use crate::output::table::Layout;
 use crate::output::{Drawing, Shape};
 use crate::{scan, sql, terminal};
@@ -80,6 +81,7 @@ impl Shell<'_> {
             let _ = editor.load_history(path);
         }
         self.names.refresh(&mut self.session);
+        interrupt::listen();
         loop {
             if let Some(helper) = editor.helper_mut() {
                 helper.set_names(&self.names);
@@ -146,7 +148,11 @@ impl Shell<'_> {
 
     /// Runs a statement and shows its result or its error; false when it failed.
     fn statement(&mut self, sql: &str) -> Outcome<bool> {
-        let kind = Stream::open(&mut self.session, sql, &[]).and_then(|mut stream| {
+        let opening = Interruptible::by(self.session.cancel_flag());
+        let opened = Stream::open(&mut self.session, sql, &[]);
+        drop(opening);
+        let kind = opened.and_then(|mut stream| {
+            let _reading = Interruptible::by(stream.rows().cancel_flag());
             self.show(&mut stream)?;
             Ok(stream.rows().kind())
         });
