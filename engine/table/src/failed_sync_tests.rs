@@ -169,5 +169,8 @@ fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
     assert_eq!(load(1, "a").unwrap(), 1);
     refuse.store(true, Ordering::Relaxed);
     assert!(load(2, "b").is_err(), "what cannot be made durable is not acknowledged");
+    let mut again = store.bulk_load(&table, crate::OnDuplicate::Skip);
+    again.append(&batch(&[row(2, "b", 2)])).unwrap();
+    assert!(again.finish().is_err(), "nothing is skipped for a row that may be gone");
     assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
 }

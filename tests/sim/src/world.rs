@@ -263,10 +263,10 @@ impl World {
             Op::CreateAs { .. } => judge_create_as(op, &base, &mut self.model),
             op if op.is_ddl() => judge_ddl(op, &self.model.latest),
             Op::Optimize { table, .. } => {
-                let there = |state: &State| state.tables.contains_key(table);
+                let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
-                    (true, true) => Verdict::done(),
-                    (false, false) => Verdict::fails(&[ErrorKind::NotFound]),
+                    (Some(then), Some(now)) if then == now => Verdict::done(),
+                    (None, None) => Verdict::fails(&[ErrorKind::NotFound]),
                     // It came or went meanwhile.
                     _ => Verdict { errors: vec![ErrorKind::NotFound], ..Verdict::done() },
                 }

@@ -204,6 +204,8 @@ pub(crate) fn one_by_one(
             }
         }
     }
+    // Rows may have been skipped for others whose commit the log refused.
+    store.log.check_usable()?;
     transaction.commit_strictly()?;
     Ok(loaded)
 }
