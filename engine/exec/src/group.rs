@@ -5,17 +5,24 @@
 //! 128-bit values as interned ids. While the keys seen span few combinations, ids come from a dense table
 //! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
 
+mod codes;
+#[cfg(test)]
+mod tests;
+
 use crate::expr::Rows;
 use crate::intern::{Dictionaries, Interner, SlotTable};
 use crate::store::NO_ROW;
-use nacre_column::{Form, Values, Vector};
+use codes::Codes;
+use nacre_column::Vector;
 use nacre_types::hash::{combine, hash_u64};
-use nacre_types::{DataType, Error, PhysicalType, Result, key};
+use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
 /// A dense table may always have so many slots, and further ones in proportion to its groups.
 const DENSE_SLOTS: usize = 1 << 14;
-const DENSE_SLOTS_A_GROUP: usize = 8;
+const DENSE_SLOTS_A_GROUP: usize = 16;
+/// With so many groups for the first time, and whenever they have doubled, a hash table may become dense again.
+const CONSIDERED_GROUPS: usize = 4 << 10;
 
 /// Where a column's bits are. Narrow columns store `value - low + 1`, so that zero is null.
 struct Field {
@@ -47,6 +54,8 @@ pub(crate) struct Grouper {
     null_group: u32,
     table: SlotTable,
     dense: Option<(Vec<Axis>, Vec<u32>)>,
+    /// So many groups make it worth asking whether the table should be dense.
+    consider_at: usize,
     ids: Vec<u32>,
 }
 
@@ -112,6 +121,7 @@ impl Grouper {
             null_group: NO_ROW,
             table: SlotTable::new(),
             dense,
+            consider_at: CONSIDERED_GROUPS,
             ids: Vec::new(),
         }
     }
@@ -181,6 +191,7 @@ impl Grouper {
             self.assign_dense(&codes, n, out);
         } else {
             self.assign_hashed(&codes, n, out);
+            self.consider_dense();
         }
         if self.groups >= NO_ROW as usize - 1 {
             return Err(Error::limit("more than 4,294,967,293 groups"));
@@ -368,20 +379,54 @@ impl Grouper {
         }
     }
 
+    /// Values that came far apart at first, from several ends of a table, may fill their range in the end.
+    fn consider_dense(&mut self) {
+        let [field] = self.fields.as_slice() else { return };
+        if self.groups < self.consider_at || field.interner.is_some() || field.data_type.is_float() {
+            return;
+        }
+        self.consider_at = self.groups * 2;
+        let values = || (0..self.groups).filter_map(|group| self.code_of_group(field, group));
+        let (Some(low), Some(high)) = (values().min(), values().max()) else { return };
+        let Some(span) = high.checked_sub(low).filter(|span| *span < 1 << 30) else { return };
+        let size = (span as usize + 2).next_power_of_two();
+        if size > self.groups.saturating_mul(DENSE_SLOTS_A_GROUP) {
+            return;
+        }
+        self.dense = Some((vec![Axis { low, size }], Vec::new()));
+        let mut slots = vec![NO_ROW; size];
+        for group in 0..self.groups {
+            if let Some(at) = self.dense_slot_of_group(group) {
+                slots[at] = group as u32;
+            }
+        }
+        self.dense = Some((vec![Axis { low, size }], slots));
+        self.table = SlotTable::new();
+    }
+
     fn hashed_lookup(&self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
         let nulls = self.out_of_band(codes);
-        for (k, key) in self.pack_all(codes, n).chunks_exact(self.stride).enumerate() {
-            out.push(match nulls {
-                Some(nulls) if nulls[k] => self.null_group,
-                _ => self.find(key, hash_words(key)).unwrap_or(NO_ROW),
-            });
+        let words = self.pack_all(codes, n);
+        let mut before: (&[u64], u32) = (&[], NO_ROW);
+        for (k, key) in words.chunks_exact(self.stride).enumerate() {
+            if nulls.is_some_and(|nulls| nulls[k]) {
+                out.push(self.null_group);
+                continue;
+            }
+            // Tables are often in the order of a key, or nearly.
+            if !is_same(key, before.0) {
+                before = (key, self.find(key, hash_words(key)).unwrap_or(NO_ROW));
+            }
+            out.push(before.1);
         }
     }
 
     fn assign_hashed(&mut self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
         let stride = self.stride;
         let nulls = self.out_of_band(codes);
-        for (k, key) in self.pack_all(codes, n).chunks_exact(stride).enumerate() {
+        let words = self.pack_all(codes, n);
+        let mut before: (&[u64], u32) = (&[], NO_ROW);
+        for (k, key) in words.chunks_exact(stride).enumerate() {
             if nulls.is_some_and(|nulls| nulls[k]) {
                 if self.null_group == NO_ROW {
                     self.push_group(codes, k);
@@ -389,8 +434,12 @@ impl Grouper {
                 out.push(self.null_group);
                 continue;
             }
+            if is_same(key, before.0) {
+                out.push(before.1);
+                continue;
+            }
             let hash = hash_words(key);
-            out.push(match self.find(key, hash) {
+            let group = match self.find(key, hash) {
                 Ok(group) => group,
                 Err(slot) => {
                     let group = self.groups as u32;
@@ -400,7 +449,9 @@ impl Grouper {
                     self.table.insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
                     group
                 }
-            });
+            };
+            before = (key, group);
+            out.push(group);
         }
     }
 
@@ -426,6 +477,14 @@ impl Grouper {
                 Arc::new(builder.finish())
             })
             .collect()
+    }
+}
+
+#[inline]
+fn is_same(key: &[u64], before: &[u64]) -> bool {
+    match (key, before) {
+        ([a], [b]) => a == b,
+        _ => key == before,
     }
 }
 
@@ -496,60 +555,4 @@ fn hash_words(words: &[u64]) -> u64 {
 
 fn from_order(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
-}
-
-/// The values of one key column for the rows at hand, in their order.
-struct Codes {
-    values: Vec<i64>,
-    nulls: Option<Vec<bool>>,
-}
-
-impl Codes {
-    fn of_ids(ids: &[u32], vector: &Vector) -> Codes {
-        let nulls = vector.validity().map(|_| ids.iter().map(|id| *id == 0).collect());
-        Codes { values: ids.iter().map(|id| *id as i64).collect(), nulls }
-    }
-
-    fn is_null(&self, k: usize) -> bool {
-        self.nulls.as_ref().is_some_and(|n| n[k])
-    }
-
-    fn range(&self) -> Option<(i64, i64)> {
-        let mut range: Option<(i64, i64)> = None;
-        match &self.nulls {
-            None => {
-                let low = self.values.iter().min()?;
-                let high = self.values.iter().max()?;
-                range = Some((*low, *high));
-            }
-            Some(nulls) => {
-                for (v, _) in self.values.iter().zip(nulls).filter(|(_, null)| !**null) {
-                    range = Some(range.map_or((*v, *v), |(low, high)| (low.min(*v), high.max(*v))));
-                }
-            }
-        }
-        range
-    }
-
-    fn of(vector: &Vector, rows: Rows<'_>) -> Result<Codes> {
-        let at = |row: usize| match vector.form() {
-            Form::Flat(_) => row,
-            Form::Constant(_) => 0,
-            Form::Dictionary { codes, .. } => codes[row] as usize,
-        };
-        let values = match vector.form() {
-            Form::Flat(values) | Form::Constant(values) => values,
-            Form::Dictionary { values, .. } => values,
-        };
-        let nulls = vector.validity().map(|_| rows.iter().map(|row| vector.is_null(row)).collect());
-        let values: Vec<i64> = match (values, rows.selection) {
-            (Values::I64(v), None) if matches!(vector.form(), Form::Flat(_)) => v.clone(),
-            (Values::I64(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)]).collect(),
-            (Values::F64(v), _) if !v.is_empty() => rows.iter().map(|row| key::order_f64(v[at(row)]) as i64).collect(),
-            (Values::Bool(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)] as i64).collect(),
-            (Values::I64(_) | Values::F64(_) | Values::Bool(_), _) => vec![0; rows.count()],
-            _ => return Err(Error::type_error(format!("{} cannot be a key", vector.data_type()))),
-        };
-        Ok(Codes { values, nulls })
-    }
 }

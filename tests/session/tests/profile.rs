@@ -94,7 +94,8 @@ fn joins_say_what_they_collected_and_scans_what_joins_told_them() {
         [
             "Project [b, c] | 30 | NULL",
             "  InnerJoin 1 on a = a | 30 | build_rows=4",
-            "    Scan t [id, a, b] where id < 1000 filtered by join 1 on a | 20 | rows_read=4106 memory_rows=10 \
+            "    Project [a, b] | 20 | NULL",
+            "      Scan t [id, a, b] where id < 1000 filtered by join 1 on a | 20 | rows_read=4106 memory_rows=10 \
              segments_read=1 segments_skipped=1 blocks_read=1 blocks_skipped=3 join_filtered=980",
             "    Scan u [a, c] | 4 | rows_read=4 memory_rows=4",
         ]

@@ -89,6 +89,28 @@ fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
     project(plan, exprs, fields)
 }
 
+/// Prunes the input of a node that copies rows: columns that only the filters of a scan look at stay there.
+fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, Map) {
+    let (plan, map) = prune(plan, needed.clone());
+    let fields = plan.fields();
+    let mut wanted = vec![false; fields.len()];
+    for at in map.iter().zip(&needed).filter_map(|(to, needed)| to.filter(|_| *needed)) {
+        if let Some(slot) = wanted.get_mut(at) {
+            *slot = true;
+        }
+    }
+    let left_out = wanted.iter().any(|wanted| !wanted);
+    if !matches!(plan, Plan::Scan { .. }) || !left_out || !wanted.contains(&true) {
+        return (plan, map);
+    }
+    let places = packed(&wanted);
+    let kept = || fields.iter().enumerate().filter(|(at, _)| wanted[*at]);
+    let exprs = kept().map(|(at, field)| Expr::column(at, field.data_type)).collect();
+    let fields = kept().map(|(_, field)| field.clone()).collect();
+    let map = map.into_iter().map(|to| to.and_then(|at| places.get(at).copied().flatten())).collect();
+    (Plan::Project { input: Box::new(plan), exprs, fields }, map)
+}
+
 fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
     match plan {
         Plan::Scan { table, projection, mut filters } => {
@@ -177,8 +199,8 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
                 mark(l, &mut need_left);
                 mark(r, &mut need_right);
             }
-            let (left, left_map) = prune(*left, need_left);
-            let (right, right_map) = prune(*right, need_right);
+            let (left, left_map) = prune_copied(*left, need_left);
+            let (right, right_map) = prune_copied(*right, need_right);
             for (l, r) in &mut keys {
                 moved(l, &left_map);
                 moved(r, &right_map);

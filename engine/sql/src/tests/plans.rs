@@ -116,8 +116,10 @@ fn queries() {
         "
         Project [id, c]
           RightJoin 1 on id = id if b < 3
-            Scan u [id, a, c] where a > 5 filtered by join 1 on id
-            Scan t [id, a, b] where a = 2
+            Project [id, c]
+              Scan u [id, a, c] where a > 5 filtered by join 1 on id
+            Project [id, b]
+              Scan t [id, a, b] where a = 2
         ",
     );
     check(
@@ -126,7 +128,8 @@ fn queries() {
         Project [id, c]
           InnerJoin 1 on id = id
             Scan t [id] filtered by join 1 on id
-            Scan u [id, a, c] where a = 2
+            Project [id, c]
+              Scan u [id, a, c] where a = 2
         ",
     );
     check(
@@ -136,7 +139,8 @@ fn queries() {
           Filter b is null
             RightJoin 1 on id = id
               Scan t [id, b] filtered by join 1 on id
-              Scan u [id, a, c] where a = 2
+              Project [id, c]
+                Scan u [id, a, c] where a = 2
         ",
     );
     check(
@@ -271,10 +275,12 @@ fn tpch() {
             Sort [sum(l_extendedprice * (1.00 - l_discount)) desc, o_orderdate] limit 10
               Aggregate by [l_orderkey, o_orderdate, o_shippriority] compute [sum(l_extendedprice * (1.00 - l_discount))]
                 InnerJoin 1 on l_orderkey = o_orderkey
-                  Scan lineitem [l_orderkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate > DATE '1995-03-15' filtered by join 1 on l_orderkey
+                  Project [l_orderkey, l_extendedprice, l_discount]
+                    Scan lineitem [l_orderkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate > DATE '1995-03-15' filtered by join 1 on l_orderkey
                   InnerJoin 2 on o_custkey = c_custkey
                     Scan orders [o_orderkey, o_custkey, o_orderdate, o_shippriority] where o_orderdate < DATE '1995-03-15' filtered by join 2 on o_custkey
-                    Scan customer [c_custkey, c_mktsegment] where c_mktsegment = 'BUILDING'
+                    Project [c_custkey]
+                      Scan customer [c_custkey, c_mktsegment] where c_mktsegment = 'BUILDING'
         ",
     );
     check(
@@ -288,12 +294,14 @@ fn tpch() {
                 InnerJoin 2 on l_orderkey = o_orderkey
                   Scan lineitem [l_orderkey, l_suppkey, l_extendedprice, l_discount] filtered by join 2 on l_orderkey
                   InnerJoin 3 on o_custkey = c_custkey
-                    Scan orders [o_orderkey, o_custkey, o_orderdate] where o_orderdate >= DATE '1994-01-01' and o_orderdate < DATE '1995-01-01' filtered by join 3 on o_custkey
+                    Project [o_orderkey, o_custkey]
+                      Scan orders [o_orderkey, o_custkey, o_orderdate] where o_orderdate >= DATE '1994-01-01' and o_orderdate < DATE '1995-01-01' filtered by join 3 on o_custkey
                     InnerJoin 4 on c_nationkey = n_nationkey
                       Scan customer [c_custkey, c_nationkey] filtered by join 4 on c_nationkey
                       InnerJoin 5 on n_regionkey = r_regionkey
                         Scan nation [n_nationkey, n_name, n_regionkey] filtered by join 5 on n_regionkey
-                        Scan region [r_regionkey, r_name] where r_name = 'ASIA'
+                        Project [r_regionkey]
+                          Scan region [r_regionkey, r_name] where r_name = 'ASIA'
         ",
     );
     check(
@@ -338,7 +346,8 @@ fn tpch() {
                     InnerJoin 3 on ps_suppkey = s_suppkey
                       InnerJoin 4 on ps_partkey = p_partkey
                         Scan partsupp [ps_partkey, ps_suppkey, ps_supplycost] filtered by join 3 on ps_suppkey and join 4 on ps_partkey
-                        Scan part [p_partkey, p_name] where p_name like '%green%'
+                        Project [p_partkey]
+                          Scan part [p_partkey, p_name] where p_name like '%green%'
                       InnerJoin 5 on s_nationkey = n_nationkey
                         Scan supplier [s_suppkey, s_nationkey] filtered by join 5 on s_nationkey
                         Scan nation [n_nationkey, n_name]
@@ -352,7 +361,8 @@ fn tpch() {
             Aggregate by [count(o_orderkey)] compute [count(*)]
               Aggregate by [c_custkey] compute [count(o_orderkey)]
                 RightJoin 1 on o_custkey = c_custkey
-                  Scan orders [o_orderkey, o_custkey, o_comment] where o_comment not like '%special%requests%' filtered by join 1 on o_custkey
+                  Project [o_orderkey, o_custkey]
+                    Scan orders [o_orderkey, o_custkey, o_comment] where o_comment not like '%special%requests%' filtered by join 1 on o_custkey
                   Scan customer [c_custkey]
         ",
     );
@@ -362,7 +372,8 @@ fn tpch() {
         Project [100.00 * sum(case when p_type like 'PROMO%' then l_extendedprice * (1.00 - l_discount) else 0.0000 end) / sum(l_extendedprice * (1.00 - l_discount)) as promo_revenue]
           Aggregate by [] compute [sum(case when p_type like 'PROMO%' then l_extendedprice * (1.00 - l_discount) else 0.0000 end), sum(l_extendedprice * (1.00 - l_discount))]
             InnerJoin 1 on l_partkey = p_partkey
-              Scan lineitem [l_partkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-09-01' and l_shipdate < DATE '1995-10-01' filtered by join 1 on l_partkey
+              Project [l_partkey, l_extendedprice, l_discount]
+                Scan lineitem [l_partkey, l_extendedprice, l_discount, l_shipdate] where l_shipdate >= DATE '1995-09-01' and l_shipdate < DATE '1995-10-01' filtered by join 1 on l_partkey
               Scan part [p_partkey, p_type]
         ",
     );
@@ -372,7 +383,8 @@ fn tpch() {
         Project [sum(l_extendedprice * (1.00 - l_discount)) as revenue]
           Aggregate by [] compute [sum(l_extendedprice * (1.00 - l_discount))]
             InnerJoin 1 on l_partkey = p_partkey if p_brand = 'Brand#12' and l_quantity >= 1.00 and l_quantity <= 11.00 and p_size <= 5 or p_brand = 'Brand#23' and l_quantity >= 10.00 and l_quantity <= 20.00 and p_size <= 10
-              Scan lineitem [l_partkey, l_quantity, l_extendedprice, l_discount, l_shipmode] where l_shipmode in ('AIR', 'AIR REG') and (l_quantity >= 1.00 and l_quantity <= 11.00 or l_quantity >= 10.00 and l_quantity <= 20.00) filtered by join 1 on l_partkey
+              Project [l_partkey, l_quantity, l_extendedprice, l_discount]
+                Scan lineitem [l_partkey, l_quantity, l_extendedprice, l_discount, l_shipmode] where l_shipmode in ('AIR', 'AIR REG') and (l_quantity >= 1.00 and l_quantity <= 11.00 or l_quantity >= 10.00 and l_quantity <= 20.00) filtered by join 1 on l_partkey
               Scan part [p_partkey, p_brand, p_size] where p_size >= 1 and (p_brand = 'Brand#12' and p_size <= 5 or p_brand = 'Brand#23' and p_size <= 10)
         ",
     );
