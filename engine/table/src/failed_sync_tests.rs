@@ -148,8 +148,8 @@ fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
     assert_eq!(sorted(scan(&reader.view(&there)).unwrap()), [row(1, "a", 1)]);
 }
 
-#[test]
-fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
+/// A store that commits in memory only, with a table that has a unique index, and what makes its disk refuse.
+fn relaxed() -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>) {
     let files = Arc::new(MemoryStore::new());
     let refuse = Arc::new(AtomicBool::new(false));
     let mut refusing = host(&files);
@@ -161,6 +161,12 @@ fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
     let kind = nacre_types::IndexKind::BTree;
     let unique = nacre_types::IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind };
     let table = store.create_index(&table, unique).unwrap();
+    (store, table, refuse)
+}
+
+#[test]
+fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
+    let (store, table, refuse) = relaxed();
     let load = |id: i64, name: &str| {
         let mut load = store.bulk_load(&table, crate::OnDuplicate::Replace);
         load.append(&batch(&[row(id, name, id)])).unwrap();
@@ -173,4 +179,16 @@ fn a_load_that_goes_row_by_row_is_durable_like_any_other() {
     again.append(&batch(&[row(2, "b", 2)])).unwrap();
     assert!(again.finish().is_err(), "nothing is skipped for a row that may be gone");
     assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
+}
+
+#[test]
+fn what_a_load_skips_its_rows_for_is_durable() {
+    let (store, table, refuse) = relaxed();
+    let mut transaction = store.begin().unwrap();
+    transaction.insert_row(&table, &row(1, "a", 1)).unwrap();
+    transaction.commit().unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    let mut load = store.bulk_load(&table, crate::OnDuplicate::Skip);
+    load.append(&batch(&[row(1, "a", 1)])).unwrap();
+    assert!(load.finish().is_err());
 }

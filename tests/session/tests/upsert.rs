@@ -58,3 +58,34 @@ fn inside_a_transaction_a_faster_one_is_a_conflict() {
         assert_eq!(rows(&mut b, "select * from t order by k").unwrap(), ["1|6", "2|3"]);
     }
 }
+
+#[test]
+fn a_unique_value_of_a_row_deleted_since_is_a_conflict() {
+    for place in ["select 1", "optimize table t flush"] {
+        let db = memory().unwrap();
+        let (mut a, mut b) = (db.session(), db.session());
+        run(&mut a, "create table t (k int primary key, v int, s text, unique (v), unique (s), unique (s, v))")
+            .unwrap();
+        run(&mut a, "insert into t values (52, 2, 'mother')").unwrap();
+        run(&mut a, place).unwrap();
+        run(&mut a, "begin").unwrap();
+        run(&mut b, "delete from t where k = 52").unwrap();
+        let upsert = "insert into t (k, v, s) values (287, -76, 'mother') on duplicate key update v = v + values(v)";
+        assert_eq!(kind(&mut a, upsert), Some(ErrorKind::Conflict), "{place}");
+        run(&mut a, "rollback").unwrap();
+        run(&mut a, upsert).unwrap();
+        assert_eq!(rows(&mut b, "select * from t order by k").unwrap(), ["287|-76|mother"]);
+    }
+}
+
+#[test]
+fn only_the_first_row_that_is_met_is_written() {
+    let db = memory().unwrap();
+    let (mut a, mut b) = (db.session(), db.session());
+    run(&mut a, "create table t (k int primary key, v int, unique (v)); insert into t values (1, 1), (2, 2)").unwrap();
+    run(&mut a, "begin").unwrap();
+    run(&mut b, "delete from t where k = 2").unwrap();
+    run(&mut a, "insert into t values (1, 2) on duplicate key update v = v + 10").unwrap();
+    run(&mut a, "commit").unwrap();
+    assert_eq!(rows(&mut b, "select * from t").unwrap(), ["1|11"]);
+}

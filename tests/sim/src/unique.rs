@@ -122,7 +122,12 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
             continue;
         }
         let own = if table.shape.keyed { row.k } else { sight.model.new_row() };
-        if met.iter().chain([&own]).any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
+        // What is written: the first row that is met changes, the others are only looked at, in the snapshot.
+        let touched = match (how, met.first()) {
+            (Upsert::Update | Upsert::Duplicate, Some(first)) => vec![*first],
+            _ => met.iter().copied().chain([own]).collect(),
+        };
+        if touched.iter().any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
             return refused;
         }
         match (how, met.first()) {

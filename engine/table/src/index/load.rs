@@ -207,6 +207,8 @@ pub(crate) fn one_by_one(
     // Rows may have been skipped for others whose commit the log refused.
     store.log.check_usable()?;
     transaction.commit_strictly()?;
+    // What they were skipped for has to be as durable as what was loaded.
+    store.sync_log()?;
     Ok(loaded)
 }
 
