@@ -142,6 +142,10 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
             if verdict.answer.is_some() {
                 let moved: Vec<Row> = found.values().map(|row| Row { k: row.k + by, ..row.clone() }).collect();
                 insert(table, &moved, sight, &mut verdict);
+                if verdict.answer.is_none() {
+                    // Which of several rows fails first depends on the order of the scan.
+                    verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
+                }
             }
             verdict
         }

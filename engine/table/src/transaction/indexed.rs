@@ -204,7 +204,8 @@ impl Transaction {
         index: IndexId,
         values: &[Value],
     ) -> Result<Option<(RowLocator, Vec<Value>)>> {
-        let index = table.index(index)?;
+        // Whoever asks knew the index, so it was dropped since.
+        let index = table.index(index).map_err(|_| table.superseded())?;
         if values.len() != index.types.len() {
             return Err(Error::type_error("key has a wrong number of values"));
         }
