@@ -25,13 +25,16 @@ impl Store {
         changed.check_indexes()?;
         let seen = table.changed();
         if changed.indexes.last().is_some_and(|index| index.unique) {
-            // Without a lock first: nobody waits, and if nobody writes meanwhile that is enough.
+            // Without a lock first: nobody waits, and if nobody writes meanwhile that is enough. The snapshot keeps the
+            // segments that are read, whoever merges or truncates them.
+            let pinned = self.begin()?;
             let trial = Table::altered(table, changed.clone(), 0);
             let outcome = trial.enter_all().and_then(|()| trial.verify_new_indexes(table));
             // Rows that were written meanwhile may have been met twice: then the look under the lock decides.
             if outcome.is_err() && table.changed() == seen {
                 outcome?;
             }
+            drop(pinned);
         }
         self.alter(table, changed, Some(seen))
     }
