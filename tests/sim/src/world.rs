@@ -302,6 +302,15 @@ impl World {
         verdict
     }
 
+    /// The same on what was committed when the innermost frame began.
+    fn judge_as_begun(&mut self, session: usize, op: &Op) -> Verdict {
+        let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else { return Verdict::done() };
+        let latest = std::mem::replace(&mut self.model.latest, base);
+        let verdict = self.judge(session, op);
+        self.model.latest = latest;
+        verdict
+    }
+
     /// An operation has ended with this result.
     pub fn end(&mut self, session: usize, op: &Op, result: Result<Answer>) -> Next {
         self.steps += 1;
@@ -327,6 +336,11 @@ impl World {
         };
         if result.is_ok() && verdict.errors.contains(&ErrorKind::Constraint) && op.changes_rows() && self.committing() {
             verdict = self.judge_ahead(session, op);
+        }
+        // A load that loads nothing writes nothing that would show when it looked: it may have been as it began.
+        let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0)))) && committed.is_none();
+        if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
+            verdict = self.judge_as_begun(session, op);
         }
         let outcome = match result {
             Ok(answer) => self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred),
