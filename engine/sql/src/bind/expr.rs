@@ -168,14 +168,8 @@ impl<'a> Binder<'a> {
         match op {
             UnaryOperator::Not | UnaryOperator::BangNot => Ok(not(self.condition(expr, "the operand of NOT")?)),
             UnaryOperator::Minus => self.negate(expr),
-            UnaryOperator::Plus => {
-                let expr = self.settle(expr, DataType::Float64);
-                match expr.data_type {
-                    DataType::Null | DataType::Interval => Ok(expr),
-                    t if t.is_numeric() => Ok(expr),
-                    t => Err(Error::type_error(format!("no operator + for {t}")).with_sqlstate("42883")),
-                }
-            }
+            // Says nothing, of a text neither, as in SQLite and MySQL.
+            UnaryOperator::Plus => Ok(self.settle(expr, DataType::Float64)),
             // `~x` is `-1 ^ x`.
             UnaryOperator::BitwiseNot => {
                 self.binary(BinaryOp::BitXor, expr, Expr::literal(Value::Int(-1), DataType::Int64))
