@@ -412,14 +412,7 @@ impl BulkLoad {
                 let place = table.place(table.partition(*partition));
                 record::delete_rows(&mut payload, place, state.segment.id(), rows)?;
             }
-            for partition in table.partitions() {
-                let own = self.files.iter().filter(|f| f.partition == partition.number());
-                let segments: Vec<NewSegment> =
-                    own.map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
-                if !segments.is_empty() {
-                    record::add_segments(&mut payload, table.place(partition), &segments)?;
-                }
-            }
+            self.add_segments(&mut payload)?;
             Ok((self.store.log.append(&payload)?, held))
         })();
         let (lsn, held) = match result {
@@ -453,6 +446,19 @@ impl BulkLoad {
         drop(state);
         store.settle_strictly((commit, lsn))?;
         Ok(self.files.iter().map(|f| f.segment.rows() as u64 - f.rejected.len()).sum())
+    }
+
+    /// Appends to a record which segments the load adds to the table.
+    fn add_segments(&self, payload: &mut Vec<u8>) -> Result<()> {
+        for partition in self.table.partitions() {
+            let own = self.files.iter().filter(|f| f.partition == partition.number());
+            let segments: Vec<NewSegment> =
+                own.map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
+            if !segments.is_empty() {
+                record::add_segments(payload, self.table.place(partition), &segments)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
 
 use crate::tests::{batch, host, options, row, scan, schema, sorted};
-use crate::{Store, Table};
+use crate::{Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
 use nacre_types::{Error, Result};
@@ -58,13 +58,19 @@ impl LocalFile for RefusingFile {
     }
 }
 
-fn check(work: impl Fn(&Arc<Store>, &Arc<Table>) -> Result<()>) {
+/// A store with a table, and what makes its disk refuse.
+fn refusing(options: StoreOptions) -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>, Arc<MemoryStore>) {
     let files = Arc::new(MemoryStore::new());
     let refuse = Arc::new(AtomicBool::new(false));
     let mut refusing = host(&files);
     refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
-    let store = Store::open(refusing, options()).unwrap();
+    let store = Store::open(refusing, options).unwrap();
     let table = store.create_table(schema("t", true)).unwrap();
+    (store, table, refuse, files)
+}
+
+fn check(work: impl Fn(&Arc<Store>, &Arc<Table>) -> Result<()>) {
+    let (store, table, refuse, files) = refusing(options());
     for id in 0..3 {
         let mut t = store.begin().unwrap();
         t.insert(&table, &batch(&[row(id, "a", id)])).unwrap();
@@ -99,12 +105,7 @@ fn a_merge_whose_sync_fails_loses_nothing() {
 
 #[test]
 fn after_a_failed_commit_a_flush_takes_no_row_away() {
-    let files = Arc::new(MemoryStore::new());
-    let refuse = Arc::new(AtomicBool::new(false));
-    let mut refusing = host(&files);
-    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
-    let store = Store::open(refusing, options()).unwrap();
-    let table = store.create_table(schema("t", true)).unwrap();
+    let (store, table, refuse, _) = refusing(options());
     let insert = |id| {
         let mut t = store.begin().unwrap();
         t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
@@ -119,12 +120,7 @@ fn after_a_failed_commit_a_flush_takes_no_row_away() {
 
 #[test]
 fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
-    let files = Arc::new(MemoryStore::new());
-    let refuse = Arc::new(AtomicBool::new(false));
-    let mut refusing = host(&files);
-    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
-    let store = Store::open(refusing, options()).unwrap();
-    let table = store.create_table(schema("t", true)).unwrap();
+    let (store, table, refuse, _) = refusing(options());
     let insert = |id| {
         let mut t = store.begin().unwrap();
         t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
@@ -150,13 +146,8 @@ fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
 
 /// A store that commits in memory only, with a table that has a unique index, and what makes its disk refuse.
 fn relaxed() -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>) {
-    let files = Arc::new(MemoryStore::new());
-    let refuse = Arc::new(AtomicBool::new(false));
-    let mut refusing = host(&files);
-    refusing.store = Arc::new(Refusing { files, refuse: refuse.clone() });
     let durability = crate::Durability::Relaxed { interval_ms: 1_000_000 };
-    let store = Store::open(refusing, crate::StoreOptions { durability, ..options() }).unwrap();
-    let table = store.create_table(schema("t", true)).unwrap();
+    let (store, table, refuse, _) = refusing(StoreOptions { durability, ..options() });
     let columns = vec![table.schema().columns[1].id];
     let kind = nacre_types::IndexKind::BTree;
     let unique = nacre_types::IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind };

@@ -1,13 +1,21 @@
 //! Helpers of the session tests: open a database, run statements, compare rows as text.
 
-use nacre_native::{block_on, memory_host, open_folder};
+use nacre_native::{ThreadPool, block_on, memory_host, open_folder};
 use nacredb::{Database, ErrorKind, Options, QueryResult, Result, Session, Value};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A database in memory.
 pub fn memory() -> Result<Database> {
     block_on(Database::open(memory_host(), options()))
+}
+
+/// A database in memory whose statements work with so many threads, on few rows too.
+pub fn threaded(options: Options) -> Result<Database> {
+    let mut host = memory_host();
+    host.parallelism = Arc::new(ThreadPool::new(options.threads));
+    block_on(Database::open(host, Options { morsel_rows: 1, ..options }))
 }
 
 /// A database in a folder.

@@ -2,16 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{ThreadPool, block_on, memory_host};
-use nacre_session_tests::{Random, rows, run, run_with};
+use nacre_session_tests::{Random, rows, run, run_with, threaded};
 use nacredb::{Database, Options, Session, Value};
-use std::sync::Arc;
 
 fn database(threads: usize) -> Database {
-    let mut host = memory_host();
-    host.parallelism = Arc::new(ThreadPool::new(threads));
-    let options = Options { partitions: 3, threads, morsel_rows: 1, ..Options::default() };
-    block_on(Database::open(host, options)).unwrap()
+    threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
 }
 
 /// A table with indexes, and one with the same rows without.

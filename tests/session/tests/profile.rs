@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{ThreadPool, block_on, memory_host};
-use nacre_session_tests::{kind, memory, rows, run};
-use nacredb::{Database, ErrorKind, Options, QueryResult, Session, Value};
-use std::sync::Arc;
+use nacre_session_tests::{kind, memory, rows, run, threaded};
+use nacredb::{ErrorKind, Options, QueryResult, Session, Value};
 
 /// 10,000 rows in two segments, of which the keys tell which, and ten in memory.
 fn fill(session: &mut Session) {
@@ -63,9 +61,7 @@ fn scans_say_what_they_read() {
 
 #[test]
 fn several_threads_count_together() {
-    let mut host = memory_host();
-    host.parallelism = Arc::new(ThreadPool::new(3));
-    let db = block_on(Database::open(host, Options { threads: 3, morsel_rows: 1, ..Options::default() })).unwrap();
+    let db = threaded(Options { threads: 3, ..Options::default() }).unwrap();
     let session = &mut db.session();
     fill(session);
     run(session, "create table u (a int, c text)").unwrap();

@@ -4,7 +4,7 @@
 //! While it is loaded the table is in no catalog, so nothing else looks at it or keeps its files from being removed.
 
 use super::{BulkLoad, OnDuplicate};
-use crate::record::{self, NewSegment};
+use crate::record;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use nacre_types::{Result, TableSchema};
@@ -28,14 +28,7 @@ impl BulkLoad {
         let (store, table) = (self.store.clone(), self.table.clone());
         let mut payload = record::begin(0);
         record::create_table(&mut payload, table.schema())?;
-        for partition in table.partitions() {
-            let own = self.files.iter().filter(|f| f.partition == partition.number());
-            let segments: Vec<NewSegment> =
-                own.map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
-            if !segments.is_empty() {
-                record::add_segments(&mut payload, table.place(partition), &segments)?;
-            }
-        }
+        self.add_segments(&mut payload)?;
         store.commit_ddl(payload, |catalog, commit| {
             catalog.add(&table)?;
             for partition in table.partitions() {

@@ -153,11 +153,9 @@ impl Index {
 }
 
 impl Table {
-    /// Its index of an id.
+    /// Its index of an id. Who asks knows it from a version of the table: without it, this is another.
     pub(crate) fn index(&self, id: IndexId) -> Result<&Index> {
-        self.indexes().iter().find(|index| index.schema.id == id).ok_or_else(|| {
-            Error::not_found(format!("index {id} of table {}", self.schema().name)).with_sqlstate("42704")
-        })
+        self.indexes().iter().find(|index| index.schema.id == id).ok_or_else(|| self.superseded())
     }
 
     pub(crate) fn has_unique_index(&self) -> bool {

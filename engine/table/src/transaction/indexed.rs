@@ -204,8 +204,7 @@ impl Transaction {
         index: IndexId,
         values: &[Value],
     ) -> Result<Option<(RowLocator, Vec<Value>)>> {
-        // Whoever asks knew the index, so it was dropped since.
-        let index = table.index(index).map_err(|_| table.superseded())?;
+        let index = table.index(index)?;
         if values.len() != index.types.len() {
             return Err(Error::type_error("key has a wrong number of values"));
         }
