@@ -12,7 +12,8 @@ use std::rc::Rc;
 /// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began.
 pub fn judge_create_as(op: &Op, base: &State, model: &mut Model) -> Verdict {
     let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
-    let exists = model.latest.tables.contains_key(name);
+    // Whoever finds the table at the start is done; another may take the name until the end.
+    let exists = base.tables.contains_key(name) || model.latest.tables.contains_key(name);
     let source = base.tables.get(from).filter(|source| !rows.needs(Column::W) || source.shape.has(Column::W));
     let mut errors = Vec::new();
     if exists && !*if_missing {

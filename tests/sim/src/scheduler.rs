@@ -125,11 +125,10 @@ impl Hook for Scheduler {
     fn before(&self, call: Call, class: Class) {
         let (depth, room) = {
             let mut world = self.world.borrow_mut();
-            if call != Call::Read {
-                world.before_call(call, class);
-            } else if !world.looks_ahead() {
+            if call == Call::Read && !world.looks_ahead() {
                 return;
             }
+            world.before_call(call, class);
             (world.frames.len(), world.room(class))
         };
         let Some(room) = room else { return };

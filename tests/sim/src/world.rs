@@ -261,7 +261,12 @@ impl World {
             },
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, &mut self.model),
-            op if op.is_ddl() => judge_ddl(op, &self.model.latest),
+            op if op.is_ddl() => {
+                // Whether there is anything to do is decided when it begins; house-keeping may follow.
+                let first = judge_ddl(op, &base);
+                let nothing = first.answer.is_some() && first.table.is_none();
+                if nothing { first } else { judge_ddl(op, &self.model.latest) }
+            }
             Op::Optimize { table, .. } => {
                 let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
