@@ -20,6 +20,7 @@ mod ddl;
 mod flush;
 mod gather;
 mod index;
+mod maintenance;
 mod merge;
 mod moves;
 mod partition;
