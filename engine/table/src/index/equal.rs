@@ -19,7 +19,7 @@ use crate::view::RowLocator;
 use nacre_column::{Batch, Vector};
 use nacre_rowstore::{Owner, Row, Visible};
 use nacre_types::hash::hash_bytes;
-use nacre_types::{IndexId, Result, Timestamp, Value};
+use nacre_types::{Column, IndexId, Result, Timestamp, Value, key};
 use std::sync::Arc;
 
 /// Reads without a snapshot that are tried before one is taken.
@@ -177,7 +177,7 @@ impl Transaction {
 
 /// Rows in segments, oldest first, then rows in memory, by partition; none when there are too many.
 fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Option<Vec<Rows>>> {
-    let keys = equal.indexes.iter().map(|index| key(table, equal, *index)).collect::<Result<Vec<_>>>()?;
+    let keys = equal.indexes.iter().map(|index| key_of(table, equal, *index)).collect::<Result<Vec<_>>>()?;
     let (mut found, mut left) = (Vec::new(), equal.most);
     for partition in table.partitions() {
         // Before the segments: a row that goes to one meanwhile does so later than the reader sees.
@@ -223,7 +223,7 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
     Ok(Some(found))
 }
 
-fn key<'a>(table: &'a Table, equal: &Equal<'_>, (index, columns): (IndexId, usize)) -> Result<Key<'a>> {
+fn key_of<'a>(table: &'a Table, equal: &Equal<'_>, (index, columns): (IndexId, usize)) -> Result<Key<'a>> {
     let index = table.index(index)?;
     let value = |column: &usize| equal.values.iter().find(|(at, _)| at == column).map(|(_, value)| value.clone());
     let prefix: Vec<Value> = index.columns.iter().take(columns).map_while(value).collect();
@@ -262,13 +262,17 @@ fn in_memory(
     Ok(found)
 }
 
-/// Whether a row's column and a value are alike to keys: zeroes of both signs, for one.
 fn has_value(table: &Table, row: &Row, column: usize, value: &Value) -> bool {
-    let data_type = table.schema().columns[column].data_type;
-    let (mut own, mut other) = (Vec::new(), Vec::new());
-    nacre_types::key::append(&mut own, data_type, &table.layout().value(row, column)).is_ok()
-        && nacre_types::key::append(&mut other, data_type, value).is_ok()
-        && own == other
+    is_alike(&table.schema().columns[column], &table.layout().value(row, column), value)
+}
+
+/// Whether two values of a column are alike to keys: zeroes of both signs, for one.
+fn is_alike(column: &Column, own: &Value, other: &Value) -> bool {
+    let encode = |value: &Value| {
+        let mut bytes = Vec::new();
+        key::append(&mut bytes, column.data_type, value).ok().map(|()| bytes)
+    };
+    matches!((encode(own), encode(other)), (Some(own), Some(other)) if own == other)
 }
 
 /// Rows of a segment, ascending; none when there are more than `most`.
@@ -327,7 +331,8 @@ fn in_segment(
         let column = &table.schema().columns[*column];
         match state.segment.column_index(column.id) {
             Some(position) => state.segment.retain_equal(position, value, &mut rows)?,
-            None => rows.retain(|_| column.default == *value),
+            None if is_alike(column, &column.default, value) => {}
+            None => rows.clear(),
         }
     }
     Ok((rows.len() <= most).then_some(rows))

@@ -73,7 +73,7 @@ impl Intervals {
         // Of the ranges that begin at or before a key, those that also ended before it are out.
         let begun = |key: u64| self.ranges.partition_point(|range| range.low <= key);
         let ended = |key: u64| highs.partition_point(|high| *high < key);
-        let sum: usize = self.ranges.iter().map(|range| begun(range.low) - ended(range.low)).sum();
+        let sum: usize = self.ranges.iter().map(|range| begun(range.low).saturating_sub(ended(range.low))).sum();
         sum as f64 / self.ranges.len().max(1) as f64
     }
 }
@@ -181,5 +181,15 @@ mod tests {
         assert_eq!(intervals.depth(), 1.0);
         assert_eq!(found(&intervals, &bytes(5_005)), [500]);
         assert_eq!(found(&intervals, &bytes(5_009)), []);
+    }
+
+    /// A damaged footer may say so.
+    #[test]
+    fn a_range_that_ends_before_it_begins_holds_nothing() {
+        let bounds: Vec<Bounds> = vec![(vec![5], vec![3], 0), (vec![9], vec![4], 1), (vec![1], vec![2], 2)];
+        let intervals = Intervals::new(&bounds);
+        assert!(intervals.depth() < 1.0);
+        assert_eq!(found(&intervals, &[5]), []);
+        assert_eq!(found(&intervals, &[1]), [2]);
     }
 }

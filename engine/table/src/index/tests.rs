@@ -11,6 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 mod builds;
+mod floats;
 mod hashes;
 mod model;
 mod races;

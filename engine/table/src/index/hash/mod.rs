@@ -59,7 +59,7 @@ pub(crate) fn stored(hash: u64) -> i64 {
 
 /// A segment's number in a table, and a position in the segment.
 pub(crate) fn unpack(place: i64) -> (usize, u32) {
-    ((place >> POSITION_BITS) as usize, (place & ((1 << POSITION_BITS) - 1)) as u32)
+    (usize::try_from(place >> POSITION_BITS).unwrap_or(usize::MAX), (place & ((1 << POSITION_BITS) - 1)) as u32)
 }
 
 pub(crate) fn pack(segment: usize, position: u32) -> i64 {

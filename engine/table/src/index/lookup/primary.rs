@@ -1,5 +1,5 @@
 //! Looking into the primary key as into an index, for access paths that have several keys of a table, or the first
-//! values of keys. One whole key of one statement is `transaction.rs`'s affair.
+//! values of keys. One whole key of one statement is `point.rs`'s affair.
 
 use super::{IndexProbe, IndexRun, Source};
 use crate::index::hash::KeySet;
@@ -104,12 +104,10 @@ fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value]) -> Result<Opt
         Some(order) => {
             let mut at = segment.lower_bound_in_order(order, &columns, prefix)?;
             let mut rows = Vec::new();
-            'rows: while at < segment.rows() {
+            while at < segment.rows() {
                 let row = segment.row_in_order(order, at)?;
-                for (column, wanted) in columns.iter().zip(prefix) {
-                    if segment.get(*column, row)? != *wanted {
-                        break 'rows;
-                    }
+                if !segment.is_key(row, &columns, prefix)? {
+                    break;
                 }
                 rows.push(row as u32);
                 at += 1;
