@@ -5,7 +5,7 @@
 //! together, up to a number of bytes.
 
 use nacre_types::Timestamp;
-use nacre_types::hash::Map;
+use nacre_types::hash::{Map, Set};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,7 +65,7 @@ impl BitmapCache {
     }
 
     /// Forgets the bitmaps of segments that are gone.
-    pub fn forget(&self, segments: &[u64]) {
+    pub fn forget(&self, segments: &Set<u64>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let held = &mut *held;
         let bytes = &mut held.bytes;
@@ -115,7 +115,7 @@ mod tests {
         cache.get((1, 0), || unreachable!("it was used after the others"));
         cache.get((1, 1), || one.clone());
         assert_eq!(cache.statistics(), (5, 3, bytes * 3));
-        cache.forget(&[1]);
+        cache.forget(&Set::from_iter([1]));
         assert_eq!(cache.statistics(), (5, 1, bytes));
         cache.get((3, 0), || RoaringBitmap::from_iter((0..90_000u32).step_by(2)));
         assert_eq!(cache.statistics(), (6, 1, bytes), "larger than the limit: not kept");

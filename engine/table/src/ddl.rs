@@ -12,7 +12,7 @@ use crate::record;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result, TableSchema, Timestamp};
+use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -24,9 +24,10 @@ impl Store {
 
     /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
-        if self.last_ddl() <= at {
-            return self.table(name);
+        if let Some(table) = self.table(name).filter(|table| table.since() <= at) {
+            return Some(table);
         }
+        // It has another name now, or had another shape then.
         let versions = self.tables().into_iter().map(|table| table.version_at(at));
         versions.into_iter().find(|table| table.schema().name.eq_ignore_ascii_case(name))
     }
@@ -90,7 +91,7 @@ impl Store {
             }
             table.end_at(commit);
             version.set_previous(Some(table.clone()));
-            self.discard_parts(&version, commit);
+            self.discard_parts(table, &version, commit);
             catalog.by_name.remove(&from);
             catalog.by_name.insert(to.clone(), version.clone());
             catalog.by_id.insert(version.id(), version.clone());
@@ -138,21 +139,18 @@ impl Store {
         gone.extend(tables.iter().flat_map(|table| &table.files).map(|file| (commit, file.clone())));
     }
 
-    /// Takes from the segments the parts of indexes that a table does not have any more; their files go when no
-    /// snapshot reads them.
-    fn discard_parts(&self, table: &Table, commit: Timestamp) {
-        let is_of_none = |hashes: &Arc<HashTable>| match hashes.keys {
-            KeySet::Primary => false,
-            KeySet::Index(id) => table.index(id).is_err(),
-        };
+    /// Parts and hash tables of indexes that a version of a table does not have any more. The hash tables go from its
+    /// lists at once; the parts stay with their segments, for whoever sees the version before, and go with their files
+    /// when no snapshot reads them.
+    fn discard_parts(&self, old: &Table, new: &Table, commit: Timestamp) {
+        let is_gone = |index: IndexId| old.index(index).is_ok() && new.index(index).is_err();
+        let is_of_none = |hashes: &Arc<HashTable>| matches!(hashes.keys, KeySet::Index(id) if is_gone(id));
         let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
-        for state in table.segments() {
-            let files = state.take_parts(|index| table.index(index).is_err());
-            gone.extend(files.into_iter().map(|file| (commit, file)));
+        for state in new.segments() {
+            gone.extend(state.part_files(is_gone).into_iter().map(|file| (commit, file)));
         }
         drop(gone);
-        // Lists know the parts and the tables that there were when they were made: each partition gets a new one.
-        for partition in table.partitions() {
+        for partition in new.partitions() {
             let tables = partition.segments().tables().to_vec();
             let gone: Vec<_> = tables.into_iter().filter(is_of_none).collect();
             self.discard_tables(&gone, commit);

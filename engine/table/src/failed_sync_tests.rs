@@ -3,22 +3,32 @@
 use crate::tests::{batch, host, options, row, scan, schema, sorted};
 use crate::{Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{LocalFile, LocalStore, ReadRange};
+use nacre_host::{Host, LocalFile, LocalStore, ReadRange};
 use nacre_types::{Error, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// Files in memory; log files refuse to sync while `refuse` is set, but keep what was written.
+/// Files in memory; log files refuse to sync while `refuse` is set, but keep what was written. There is no room for
+/// new files while it is `full`. What is in `during` happens while a log file is being synced.
+#[derive(Clone, Default)]
 struct Refusing {
     files: Arc<MemoryStore>,
     refuse: Arc<AtomicBool>,
+    full: Arc<AtomicBool>,
+    during: Arc<Mutex<Option<During>>>,
 }
 
-struct RefusingFile(Arc<dyn LocalFile>, Option<Arc<AtomicBool>>);
+type During = Box<dyn FnOnce() + Send>;
+
+struct RefusingFile(Arc<dyn LocalFile>, Option<Refusing>);
 
 impl Refusing {
+    fn host(&self) -> Host {
+        Host { store: Arc::new(self.clone()), ..host(&self.files) }
+    }
+
     fn wrap(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
-        Arc::new(RefusingFile(file, name.starts_with("log-").then(|| self.refuse.clone())))
+        Arc::new(RefusingFile(file, name.starts_with("log-").then(|| self.clone())))
     }
 }
 
@@ -30,6 +40,9 @@ impl LocalStore for Refusing {
         Ok(self.wrap(name, self.files.open(name)?))
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err(Error::io("no space left"));
+        }
         Ok(self.wrap(name, self.files.create(name)?))
     }
     fn remove(&self, name: &str) -> Result<()> {
@@ -51,22 +64,21 @@ impl LocalFile for RefusingFile {
         self.0.truncate(len)
     }
     fn sync(&self) -> Result<()> {
-        match &self.1 {
-            Some(refuse) if refuse.load(Ordering::Relaxed) => Err(Error::io("sync refused")),
-            _ => self.0.sync(),
+        let Some(disk) = &self.1 else { return self.0.sync() };
+        let during = disk.during.lock().unwrap().take();
+        if let Some(during) = during {
+            during();
         }
+        if disk.refuse.load(Ordering::Relaxed) { Err(Error::io("sync refused")) } else { self.0.sync() }
     }
 }
 
 /// A store with a table, and what makes its disk refuse.
 fn refusing(options: StoreOptions) -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>, Arc<MemoryStore>) {
-    let files = Arc::new(MemoryStore::new());
-    let refuse = Arc::new(AtomicBool::new(false));
-    let mut refusing = host(&files);
-    refusing.store = Arc::new(Refusing { files: files.clone(), refuse: refuse.clone() });
-    let store = Store::open(refusing, options).unwrap();
+    let disk = Refusing::default();
+    let store = Store::open(disk.host(), options).unwrap();
     let table = store.create_table(schema("t", true)).unwrap();
-    (store, table, refuse, files)
+    (store, table, disk.refuse, disk.files)
 }
 
 fn check(work: impl Fn(&Arc<Store>, &Arc<Table>) -> Result<()>) {
@@ -182,4 +194,81 @@ fn what_a_load_skips_its_rows_for_is_durable() {
     let mut load = store.bulk_load(&table, crate::OnDuplicate::Skip);
     load.append(&batch(&[row(1, "a", 1)])).unwrap();
     assert!(load.finish().is_err());
+}
+
+/// What a full disk keeps from being written does not keep from being removed what makes room again.
+#[test]
+fn a_dropped_table_makes_room_on_a_full_disk() {
+    let disk = Refusing::default();
+    let Refusing { files, full, .. } = &disk;
+    let store = Store::open(disk.host(), StoreOptions { flush_bytes: 1, ..options() }).unwrap();
+    let tables = ["large", "other"].map(|name| store.create_table(schema(name, true)).unwrap());
+    for table in &tables {
+        let mut t = store.begin().unwrap();
+        t.insert(table, &batch(&[row(1, "a", 1)])).unwrap();
+        t.commit().unwrap();
+    }
+    store.flush(&tables[0]).unwrap();
+    full.store(true, Ordering::Relaxed);
+    let segments = || files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count();
+    assert_eq!(segments(), 1);
+    store.drop_table(&tables[0]).unwrap();
+    // There is a table to be flushed, which cannot be.
+    assert_eq!(store.maintain().unwrap_err().kind(), nacre_types::ErrorKind::Io);
+    assert_eq!(segments(), 0);
+    full.store(false, Ordering::Relaxed);
+    while store.maintain().unwrap() {}
+    assert_eq!(segments(), 1);
+}
+
+/// A commit of relaxed durability is visible at once, also when the one before it, which dropped a table, is not durable
+/// yet: then a crash would bring the table back.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn files_of_a_dropped_table_stay_until_that_is_durable() {
+    let disk = Refusing::default();
+    let durability = crate::Durability::Relaxed { interval_ms: 1_000_000 };
+    let store = Store::open(disk.host(), StoreOptions { durability, ..options() }).unwrap();
+    let [gone, other] = ["gone", "other"].map(|name| store.create_table(schema(name, true)).unwrap());
+    let insert = |store: &Arc<Store>, table: &Arc<Table>| {
+        let mut t = store.begin().unwrap();
+        t.insert(table, &batch(&[row(1, "a", 1)])).unwrap();
+        t.commit().unwrap();
+    };
+    insert(&store, &gone);
+    store.flush(&gone).unwrap();
+    let at_crash = Arc::new(MemoryStore::new());
+    let (files, copy, keeper) = (disk.files.clone(), at_crash.clone(), store.clone());
+    *disk.during.lock().unwrap() = Some(Box::new(move || {
+        let work = std::thread::spawn(move || {
+            insert(&keeper, &other);
+            keeper.maintain().unwrap();
+        });
+        // It either ends or waits for the sync.
+        for _ in 0..50 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            if work.is_finished() {
+                break;
+            }
+        }
+        // What a crash would leave: all files, but of the log only what was synced before.
+        for name in files.list().unwrap().iter().filter(|name| !name.starts_with("log-")) {
+            let from = files.open(name).unwrap();
+            let mut bytes = vec![0; from.len().unwrap() as usize];
+            from.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]).unwrap();
+            copy.create(name).unwrap().write(0, &bytes).unwrap();
+        }
+    }));
+    store.drop_table(&gone).unwrap();
+    let segments = |files: &MemoryStore| files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count();
+    assert_eq!(segments(&at_crash), 1);
+    // The other thread may be in the middle of it.
+    for _ in 0..500 {
+        store.maintain().unwrap();
+        if segments(&disk.files) == 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the files are still there");
 }

@@ -4,12 +4,14 @@
 use crate::index::build::Build;
 use crate::index::hash::build::HashBuild;
 use crate::merge::{Merge, Progress};
+use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_segment::Segment;
-use nacre_types::Result;
+use nacre_types::hash::Set;
+use nacre_types::{ErrorKind, Result, Timestamp};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// House-keeping that goes on from step to step.
 #[derive(Default)]
@@ -40,6 +42,15 @@ impl Store {
     pub fn maintain(self: &Arc<Self>) -> Result<bool> {
         let Ok(mut maintenance) = self.maintenance.try_lock() else { return Ok(false) };
         self.check_open()?;
+        let done = self.do_next(&mut maintenance);
+        if done.is_err() {
+            // What fails comes first again the next time. Where there is no room to write, this makes some.
+            self.collect_garbage().ok();
+        }
+        done
+    }
+
+    fn do_next(self: &Arc<Self>, maintenance: &mut Maintenance) -> Result<bool> {
         if self.sync_is_due() {
             self.sync_log()?;
         }
@@ -63,7 +74,7 @@ impl Store {
         if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
             maintenance.hash = self.find_hash()?;
         }
-        let step = match &mut *maintenance {
+        let step = match maintenance {
             Maintenance { merge: Some(merge), .. } => merge.step(self),
             Maintenance { build: Some(build), .. } => build.step(self),
             Maintenance { hash: Some(hash), .. } => hash.step(self),
@@ -80,7 +91,11 @@ impl Store {
                 self.merging.store(goes_on, Ordering::Relaxed);
             }
             Err(error) => {
-                self.abandon(&mut maintenance);
+                // A merge that fails is not begun again before its partition changes.
+                if let Some(mut merge) = maintenance.merge.take() {
+                    merge.abandon(self);
+                }
+                self.abandon(maintenance);
                 return Err(error);
             }
         }
@@ -107,10 +122,11 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives up the house-keeping that is under way, if there is any.
+    /// Gives up the house-keeping that is under way, if there is any. It begins anew when its turn comes.
     pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
         if let Some(mut merge) = maintenance.merge.take() {
             merge.abandon(self);
+            merge.partition().consider_merging();
         }
         if let Some(mut build) = maintenance.build.take() {
             build.abandon(self);
@@ -139,39 +155,56 @@ impl Store {
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let oldest = self.oldest_snapshot();
         self.forget_versions(oldest);
-        let ready: Vec<_> = {
-            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
-            let (ready, kept) = garbage.drain(..).partition(|s| s.dropped_at() <= oldest);
-            *garbage = kept;
-            ready
-        };
-        if !ready.is_empty() {
-            let gone: Vec<u64> = ready.iter().map(|s| s.segment.id()).collect();
-            self.bitmaps.forget(&gone);
-            // Under the commit lock, like every change of a table's segments.
-            let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-            for table in self.tables() {
-                for partition in table.partitions() {
-                    partition.update_segments(|list| list.retain(|s| !gone.contains(&s.segment.id())));
-                }
-            }
-        }
-        let mut files: Vec<Arc<Segment>> = ready.iter().map(|state| state.segment.clone()).collect();
-        files.extend(ready.iter().flat_map(|state| state.part_files()));
-        {
-            let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
-            files.extend(gone.extract_if(.., |(commit, _)| *commit <= oldest).map(|(_, file)| file));
-        }
-        for file in &files {
-            self.cache.forget(file.id());
-            match self.host.store.remove(file.name()) {
-                Err(e) if e.kind() != nacre_types::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+        let has_garbage = locked(&self.garbage).iter().any(|state| state.dropped_at() <= oldest)
+            || locked(&self.gone_parts).iter().any(|(commit, _)| *commit <= oldest);
+        if has_garbage {
+            // Commits of relaxed durability are visible before they are durable, and with them the one before that
+            // dropped a file: a crash could bring it back.
+            self.sync_log()?;
+            self.remove_garbage(oldest)?;
         }
         for table in self.tables() {
             table.segments().iter().for_each(|s| s.fold(oldest));
         }
-        Ok(!ready.is_empty())
+        Ok(has_garbage)
     }
+
+    fn remove_garbage(&self, oldest: Timestamp) -> Result<()> {
+        let gone: Vec<_> = locked(&self.garbage).extract_if(.., |state| state.dropped_at() <= oldest).collect();
+        let parts: Vec<_> = locked(&self.gone_parts).extract_if(.., |(commit, _)| *commit <= oldest).collect();
+        let mut files: Vec<Arc<Segment>> = parts.into_iter().map(|(_, file)| file).collect();
+        let gone_files: Set<u64> = files.iter().map(|file| file.id()).collect();
+        let gone_segments: Set<u64> = gone.iter().map(|state| state.segment.id()).collect();
+        self.bitmaps.forget(&gone_segments);
+        {
+            // Under the commit lock, like every change of a table's segments.
+            let _commit = locked(&self.commit);
+            let is_gone = |state: &Arc<SegmentState>| gone_segments.contains(&state.segment.id());
+            for table in self.tables() {
+                for partition in table.partitions() {
+                    let list = partition.segments();
+                    list.iter().for_each(|state| state.forget_parts(&gone_files));
+                    if list.iter().any(is_gone) {
+                        partition.update_segments(|list| list.retain(|state| !is_gone(state)));
+                    }
+                }
+            }
+        }
+        files.extend(gone.iter().map(|state| state.segment.clone()));
+        files.extend(gone.iter().flat_map(|state| state.part_files(|_| true)));
+        // One that cannot be removed does not keep the others; the next start finds it.
+        let mut outcome = Ok(());
+        for file in &files {
+            self.cache.forget(file.id());
+            match self.host.store.remove(file.name()) {
+                Err(e) if e.kind() != ErrorKind::NotFound => outcome = Err(e),
+                _ => {}
+            }
+        }
+        outcome
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

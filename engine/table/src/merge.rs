@@ -75,12 +75,19 @@ impl Store {
         self.check_open()?;
         self.abandon(&mut maintenance);
         self.flush_table(table)?;
-        let table = &self.newest(table)?;
-        for partition in table.partitions() {
-            let sources = current(partition);
-            let clean = sources.iter().all(|s| s.deleted_rows() == 0);
-            if sources.len() > 1 || !clean {
-                self.merge(table, partition, &sources)?;
+        for number in 0..table.partitions().len() {
+            loop {
+                // It may have been altered since, as long as the others took.
+                let table = &self.newest(table)?;
+                let partition = table.partition(number as u32);
+                let sources = current(partition);
+                let clean = sources.iter().all(|s| s.deleted_rows() == 0);
+                if sources.len() > 1 || !clean {
+                    self.merge(table, partition, &sources)?;
+                }
+                if table.is_newest() {
+                    break;
+                }
             }
         }
         self.collect_garbage()?;
@@ -140,7 +147,14 @@ impl Merge {
         states: &[Arc<SegmentState>],
     ) -> Result<Option<Merge>> {
         let visible = store.visible();
-        // A segment that is not visible yet waits for its turn: its commit may still fail.
+        // A segment that is not visible yet waits for its turn: its commit may still fail. And one may have columns
+        // that came after this version of the table.
+        if !table.is_newest() || !states.iter().all(|s| s.exists_at(visible)) {
+            partition.consider_merging();
+        }
+        if !table.is_newest() {
+            return Ok(None);
+        }
         let states = states.iter().filter(|s| s.exists_at(visible));
         let sources: Vec<Source> = states
             .map(|state| Source {
@@ -202,6 +216,10 @@ impl Merge {
         self.files.clear();
         store.settle_strictly(committed)?;
         Ok(Progress::Done)
+    }
+
+    pub(crate) fn partition(&self) -> &Partition {
+        self.table.partition(self.partition)
     }
 
     /// Removes what was written.

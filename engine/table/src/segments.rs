@@ -7,6 +7,7 @@ use crate::record::NewPart;
 use crate::statistics::Distinct;
 use crate::sync::{AtomicU64, RwLock};
 use nacre_segment::Segment;
+use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Timestamp};
 use roaring::RoaringBitmap;
@@ -80,12 +81,12 @@ impl SegmentState {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
     }
 
-    /// Takes out the parts in files of their own whose index is gone, and answers the files.
-    pub(crate) fn take_parts(&self, is_gone: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
-        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
-        let own = self.segment.id();
-        let gone = parts.extract_if(.., |part| part.file.id() != own && is_gone(part.index));
-        gone.map(|part| part.file.clone()).collect()
+    /// Takes out the parts in these files, which are removed. Nobody sees a table that has their index any more.
+    pub(crate) fn forget_parts(&self, files: &Set<u64>) {
+        let is_gone = |part: &Arc<Part>| files.contains(&part.file.id());
+        if self.parts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_gone) {
+            self.parts.write().unwrap_or_else(PoisonError::into_inner).retain(|part| !is_gone(part));
+        }
     }
 
     /// Its parts in files of their own.
@@ -96,10 +97,11 @@ impl SegmentState {
         parts.iter().filter(|part| part.file.id() != own).map(new).collect()
     }
 
-    /// The files of [`SegmentState::new_parts`].
-    pub(crate) fn part_files(&self) -> Vec<Arc<Segment>> {
+    /// The files of [`SegmentState::new_parts`], of some indexes.
+    pub(crate) fn part_files(&self, wanted: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        parts.iter().filter(|part| part.file.id() != self.segment.id()).map(|part| part.file.clone()).collect()
+        let is_wanted = |part: &&Arc<Part>| part.file.id() != self.segment.id() && wanted(part.index);
+        parts.iter().filter(is_wanted).map(|part| part.file.clone()).collect()
     }
 
     /// See [`SegmentState::with_content`].

@@ -120,7 +120,9 @@ fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
     for (table, segments, _) in tables {
         for (partition, segments) in table.partitions().iter().zip(segments) {
             let place = table.place(partition);
-            parts.extend(segments.iter().flat_map(|(state, _)| state.new_parts()).map(|part| (place, part)));
+            let new = segments.iter().flat_map(|(state, _)| state.new_parts());
+            // Those of an index that was dropped stay for a while.
+            parts.extend(new.filter(|part| table.index(part.index).is_ok()).map(|part| (place, part)));
         }
     }
     out.put_varint(parts.len() as u64);

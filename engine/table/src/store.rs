@@ -110,7 +110,7 @@ pub struct Store {
     last_sync_ns: AtomicU64,
     /// Segments no longer in any table, whose files go once no snapshot can see them.
     pub(crate) garbage: Mutex<Vec<Arc<SegmentState>>>,
-    /// Files of parts of dropped indexes, and the commits that dropped them.
+    /// Files of parts of dropped indexes and of hash tables that were replaced, and the commits that did so.
     pub(crate) gone_parts: Mutex<Vec<(Timestamp, Arc<Segment>)>>,
     pub(crate) last_ddl: AtomicU64,
     /// Moves that wait for the commit lock.

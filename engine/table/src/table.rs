@@ -46,13 +46,28 @@ pub struct Table {
     since: Timestamp,
     /// The commit that put another version in its place or dropped the table.
     until: AtomicU64,
-    /// The version before, while a snapshot may ask for it.
-    previous: RwLock<Option<Arc<Table>>>,
+    previous: Previous,
     /// Counts rows that may go anywhere.
     pub(crate) next_spread: AtomicU64,
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed it.
     changed: Arc<AtomicU64>,
+}
+
+/// The version before, while a snapshot may ask for it.
+#[derive(Default)]
+struct Previous(RwLock<Option<Arc<Table>>>);
+
+impl Drop for Previous {
+    /// One version after the other, not each inside the drop of the next: there are as many as there were changes while
+    /// somebody read the oldest.
+    fn drop(&mut self) {
+        let take = |previous: &mut Previous| previous.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut next = take(self);
+        while let Some(mut table) = next.and_then(Arc::into_inner) {
+            next = take(&mut table.previous);
+        }
+    }
 }
 
 impl Table {
@@ -67,7 +82,7 @@ impl Table {
             older: Vec::new(),
             since: 0,
             until: AtomicU64::new(FOREVER),
-            previous: RwLock::default(),
+            previous: Previous::default(),
             dropped: AtomicBool::new(false),
             changed: Arc::default(),
         }
@@ -103,11 +118,11 @@ impl Table {
     }
 
     pub(crate) fn previous(&self) -> Option<Arc<Table>> {
-        self.previous.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.previous.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn set_previous(&self, previous: Option<Arc<Table>>) {
-        *self.previous.write().unwrap_or_else(PoisonError::into_inner) = previous;
+        *self.previous.0.write().unwrap_or_else(PoisonError::into_inner) = previous;
     }
 
     /// Whether no commit has put another version in the place of this one.

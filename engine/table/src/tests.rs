@@ -2,6 +2,7 @@
 //! bulk loads, reopening and long-lived readers; then single behaviours one by one.
 
 mod merges;
+mod overtaken;
 
 use crate::*;
 use nacre_column::{Batch, Vector};

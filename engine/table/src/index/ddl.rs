@@ -11,8 +11,8 @@ use crate::index::memory::each_entry;
 use crate::store::Store;
 use crate::table::Table;
 use nacre_rowstore::{Change, Node};
-use nacre_types::{Error, IndexKind, IndexSchema, Result, TableSchema, limits};
-use std::sync::Arc;
+use nacre_types::{Error, IndexKind, IndexSchema, Result, TableSchema, Timestamp, limits};
+use std::sync::{Arc, PoisonError};
 
 impl Store {
     /// Makes an index, and answers the version of the table that has it. Its id is replaced by a new one. `constraint`
@@ -23,7 +23,7 @@ impl Store {
         index.id = changed.take_index_id();
         changed.indexes.push(index);
         changed.check_indexes()?;
-        let seen = table.changed();
+        let seen = self.settled_change(table);
         if changed.indexes.last().is_some_and(|index| index.unique) {
             // Without a lock first: nobody waits, and if nobody writes meanwhile that is enough. The snapshot keeps the
             // segments that are read, whoever merges or truncates them.
@@ -31,12 +31,19 @@ impl Store {
             let trial = Table::altered(table, changed.clone(), 0);
             let outcome = trial.enter_all().and_then(|()| trial.verify_new_indexes(table));
             // Rows that were written meanwhile may have been met twice: then the look under the lock decides.
-            if outcome.is_err() && table.changed() == seen {
+            if outcome.is_err() && self.settled_change(table) == seen {
                 outcome?;
             }
             drop(pinned);
         }
         self.alter(table, changed, Some(seen))
+    }
+
+    /// The last commit that changed a table, when none is in the middle of it: while one is, rows may be there already of
+    /// which the table does not say so, or the other way round.
+    fn settled_change(&self, table: &Table) -> Timestamp {
+        let _nobody_commits = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        table.changed()
     }
 
     /// Drops an index by name, and answers the version of the table without it. `conflict` when the table was changed

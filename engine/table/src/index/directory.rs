@@ -34,7 +34,7 @@ pub(crate) struct Directory {
     intervals: Intervals,
     /// Where there are hash tables, ranges of the segments that none covers.
     uncovered: Option<Intervals>,
-    /// Segments whose range is not known. No hash table covers them.
+    /// Segments whose range is not known. Nothing is asked about them.
     unbounded: Vec<u32>,
     /// Hash tables, each with the places of its segments in the list; `None` for those that are not in it.
     tables: Vec<(Arc<HashTable>, Vec<Option<u32>>)>,
@@ -63,9 +63,11 @@ impl Directory {
         tables: &[Arc<HashTable>],
     ) -> Directory {
         let mut uncovered: Map<u64, u32> = list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
-        // Two tables never cover the same segment; if they did, one would do.
+        // Two tables never cover the same segment; if they did, one would do. A place in a file that is not known is
+        // none: such a segment is a candidate already.
+        let is_known = |place: &u32| files.get(*place as usize).is_some_and(Option::is_some);
         let here = |table: &Arc<HashTable>| {
-            let places = table.segments.iter().map(|id| uncovered.remove(id)).collect();
+            let places = table.segments.iter().map(|id| uncovered.remove(id).filter(is_known)).collect();
             (table.clone(), places)
         };
         let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };

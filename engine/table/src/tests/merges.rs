@@ -1,10 +1,13 @@
 //! Merges beside other work, the order of segments, and bitmaps of old snapshots.
 
+use crate::segments::SegmentState;
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
-use crate::{OnDuplicate, Store};
+use crate::{OnDuplicate, Store, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{KeyColumns, Value};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn long_snapshots_merge_their_bitmaps_once() {
@@ -171,4 +174,50 @@ fn moves_that_wait_together_are_committed_together() {
     let table = store.table("t").unwrap();
     assert_eq!(crate::tests::sorted(scan(&reader.view(&table)).unwrap()), expected);
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Four segments of one size.
+fn four() -> (Arc<Store>, Arc<Table>) {
+    let (_, store, table) = open_with(&[]);
+    for round in 0..4 {
+        let rows: Vec<_> = (0..100).map(|id| row(id * 4 + round, "a", id)).collect();
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        load.append(&batch(&rows)).unwrap();
+        load.finish().unwrap();
+    }
+    (store, table)
+}
+
+fn current(table: &Table) -> usize {
+    table.segments().iter().filter(|state| state.is_current()).count()
+}
+
+#[test]
+fn a_merge_that_had_to_make_way_begins_again() {
+    let (store, table) = four();
+    let other = store.create_table(schema("u", true)).unwrap();
+    assert!(store.maintain().unwrap());
+    assert_eq!(current(&table), 4);
+    store.build_indexes(&other).unwrap();
+    while store.maintain().unwrap() {}
+    assert_eq!(current(&table), 1);
+}
+
+#[test]
+fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
+    let (store, table) = four();
+    let partition = &table.partitions()[0];
+    let not_yet = store.visible() + 1;
+    partition.update_segments(|list| {
+        let new = |old: &Arc<SegmentState>| SegmentState::new(old.segment.clone(), not_yet, RoaringBitmap::new());
+        *list = list.iter().map(|old| Arc::new(new(old))).collect();
+    });
+    while store.maintain().unwrap() {}
+    assert_eq!(current(&table), 4);
+    assert!(partition.may_merge().load(Ordering::Relaxed));
+    store.commit.lock().unwrap().last = not_yet;
+    store.make_visible(not_yet);
+    while store.maintain().unwrap() {}
+    assert_eq!(current(&table), 1);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 400);
 }

@@ -78,7 +78,7 @@ fn files_of_parts_go_with_their_index_or_their_segment() {
     store.drop_index(&store.table("t").unwrap(), "by_n").unwrap();
     while store.maintain().unwrap() {}
     assert_eq!(part_files(&files).len(), 8);
-    // The old snapshot has the index, and reads the segments instead.
+    // The old snapshot has the index.
     let table = old.table("t").unwrap();
     assert_eq!(ids(&find(&old, &table, "by_n", &by_n(3))).len(), 1_000);
     drop((old, table));

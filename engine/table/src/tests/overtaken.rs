@@ -1,0 +1,196 @@
+//! Changes of a schema, and the work that they overtake or that overtakes them.
+
+use crate::index::Index;
+use crate::record::{self, NewSegment};
+use crate::segments::SegmentState;
+use crate::tests::{alter, batch, batch_for, extra_of, host, open_with, options, row, scan, schema};
+use crate::{OnDuplicate, Store, Table};
+use nacre_host::memory::MemoryStore;
+use nacre_types::{ErrorKind, IndexKind, IndexSchema, Result, Value};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A merge that was given the table before a column came is given segments that have it.
+#[test]
+fn a_merge_does_not_lose_a_column_that_came_before_its_segments() {
+    let (_, store, old) = open_with(&[]);
+    alter(&store, &old, 7);
+    let newest = store.table("t").unwrap();
+    let rows: Vec<_> = (0..200).map(|id| row(id, "a", id)).collect();
+    for part in rows.chunks(100) {
+        let mut load = store.bulk_load(&newest, OnDuplicate::Error);
+        load.append(&batch_for(&newest, part)).unwrap();
+        load.finish().unwrap();
+    }
+    store.merge(&old, &old.partitions()[0], &old.segments()).unwrap();
+    // Whoever should have merged them comes again.
+    assert!(store.needs_maintenance());
+    store.merge_all(&newest).unwrap();
+    let reader = store.begin().unwrap();
+    for segment in &reader.view(&newest).segments {
+        let x = segment.columns[3].unwrap();
+        for at in 0..segment.segment.rows() {
+            let n = segment.segment.get(segment.columns[2].unwrap(), at).unwrap();
+            assert_eq!(segment.segment.get(x, at).unwrap(), extra_of(&n));
+        }
+    }
+    assert_eq!(scan(&reader.view(&newest)).unwrap().len(), 200);
+}
+
+fn unique(table: &Arc<Table>) -> IndexSchema {
+    let columns = vec![table.schema().columns[2].id];
+    IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree }
+}
+
+/// Makes a unique index while somebody else is in the middle of a commit, which `finish` ends.
+#[allow(clippy::disallowed_methods)]
+fn create_beside(store: &Arc<Store>, table: &Arc<Table>, finish: impl FnOnce()) -> Result<Arc<Table>> {
+    std::thread::scope(|scope| {
+        let creator = scope.spawn(|| store.create_index(table, unique(table)));
+        // Long enough for all that it does before it waits.
+        std::thread::sleep(Duration::from_millis(400));
+        finish();
+        creator.join().unwrap()
+    })
+}
+
+#[test]
+fn a_unique_index_meets_all_rows_of_a_commit_that_is_half_done() {
+    let (_, store, table) = open_with(&[]);
+    let mut writer = store.begin().unwrap();
+    writer.insert(&table, &batch(&[row(1, "a", 7), row(2, "a", 7)])).unwrap();
+    let partition = &table.partitions()[0];
+    let mut nodes = Vec::new();
+    partition.each_node(|node| nodes.push(node.clone()));
+    let [first, second] = &nodes[..] else { panic!("{} nodes", nodes.len()) };
+    // As a commit does: it stamps one row after the other.
+    let mut state = store.commit.lock().unwrap();
+    let commit = state.last + 1;
+    let mut payload = record::begin(commit);
+    for node in &nodes {
+        let Some(nacre_rowstore::Change::Put(row)) = node.pending() else { panic!("no row") };
+        record::put(&mut payload, table.place(partition), node.key(), &row);
+    }
+    first.commit_pending(commit);
+    table.set_changed(commit);
+    let refused = create_beside(&store, &table, || {
+        second.commit_pending(commit);
+        table.set_changed(commit);
+        let lsn = store.log.append(&payload).unwrap();
+        state.last = commit;
+        drop(state);
+        store.settle_strictly((commit, lsn)).unwrap();
+    });
+    drop(writer);
+    assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::Constraint));
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 2);
+}
+
+#[test]
+fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
+    let (_, store, table) = open_with(&[row(1, "a", 7)]);
+    let partition = &table.partitions()[0];
+    let mut builder = table.segment_builder();
+    builder.push(&batch(&[row(1, "a", 7)]));
+    let segment = store.write_segment(builder).unwrap();
+    // As a flush does: the segment is listed before the row says that it is there.
+    let mut state = store.commit.lock().unwrap();
+    let commit = state.last + 1;
+    let added = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
+    partition.update_segments(|list| list.push(added));
+    let made = create_beside(&store, &table, || {
+        partition.each_node(|node| assert!(node.flush(commit, node.newest().unwrap().commit)));
+        let mut payload = record::begin(commit);
+        let segments = [NewSegment { id: segment.id(), deleted: RoaringBitmap::new() }];
+        record::flush(&mut payload, table.place(partition), commit - 1, &segments, &[]).unwrap();
+        let lsn = store.log.append(&payload).unwrap();
+        state.last = commit;
+        table.set_changed(commit);
+        drop(state);
+        store.settle_strictly((commit, lsn)).unwrap();
+    });
+    assert_eq!(made.err().map(|error| error.to_string()), None);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Between the change of the catalog and the note that there was one, a name still means what it meant.
+#[test]
+fn a_snapshot_has_its_names_while_the_catalog_changes() {
+    let (_, store, table) = open_with(&[]);
+    let (at, noted) = (store.visible(), store.last_ddl());
+    alter(&store, &table, 7);
+    let mut renamed = (**store.table("t").unwrap().schema()).clone();
+    renamed.name = "u".into();
+    store.alter_table(&store.table("t").unwrap(), renamed).unwrap();
+    for noted in [store.last_ddl(), noted] {
+        store.last_ddl.store(noted, Ordering::Release);
+        assert_eq!(store.table_at("T", at).map(|t| t.schema().columns.len()), Some(3));
+        assert!(store.table_at("u", at).is_none());
+        assert_eq!(store.table_at("U", store.visible()).map(|t| t.schema().columns.len()), Some(4));
+        assert!(store.table_at("t", store.visible()).is_none());
+    }
+}
+
+/// As many versions as there were changes while somebody read the oldest go at once, on a small stack.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn many_versions_of_a_table_go_at_once() {
+    let go = || {
+        let mut table = Arc::new(Table::new(schema("t", true)));
+        for commit in 1..5_000 {
+            let next = Arc::new(Table::altered(&table, schema("t", true), commit));
+            next.set_previous(Some(table));
+            table = next;
+        }
+        let second = table.previous().unwrap();
+        drop(table);
+        second.set_previous(None);
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(go).unwrap().join().unwrap();
+}
+
+/// An index that is dropped is there for whoever began before: as quickly, and every row once.
+#[test]
+fn a_dropped_index_serves_those_who_began_before() {
+    let files = Arc::new(MemoryStore::new());
+    let small = crate::StoreOptions { segment_rows: 100, hash_from: 0.0, ..options() };
+    let store = Store::open(host(&files), small).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    for round in 0..8 {
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        let rows: Vec<_> = (0..100).map(|i| row(i * 8 + round, "a", i * 8 + round)).collect();
+        load.append(&batch(&rows)).unwrap();
+        load.finish().unwrap();
+    }
+    let index = IndexSchema { unique: false, ..unique(&table) };
+    let table = store.create_index(&table, index).unwrap();
+    while store.maintain().unwrap() {}
+    let id = table.schema().indexes[0].id;
+    let built = |index: &Index| table.segments().iter().all(|state| state.part(index.schema.id).is_some());
+    assert!(table.indexes().iter().all(built));
+    let list = table.partitions()[0].segments();
+    let covered = list.tables_of(crate::index::hash::KeySet::Index(id)).map(|hashes| hashes.segments.len());
+    assert_eq!(covered.sum::<usize>(), 8);
+    let old = store.begin().unwrap();
+    let view = old.view(&table);
+    store.drop_index(&table, "u").unwrap();
+    while store.maintain().unwrap() {}
+    for wanted in [0, 17, 799] {
+        let range = crate::KeyRange::equal(vec![Value::Int(wanted)]);
+        let probe = view.probe_index(id, &range).unwrap();
+        assert_eq!((probe.len(), probe.segments_read), (1, 0), "{wanted}");
+        let values = [(2, Value::Int(wanted))];
+        let equal = crate::Equal { values: &values, indexes: &[(id, 1)], unique: false, most: 100 };
+        let found = old.equal(&table, &equal).unwrap().unwrap();
+        assert_eq!(found.iter().map(crate::Rows::count).sum::<usize>(), 1, "{wanted}");
+    }
+    let parts = || nacre_host::LocalStore::list(&*files).unwrap().iter().filter(|n| n.starts_with("idx-")).count();
+    assert_eq!(parts(), 8);
+    drop((old, view));
+    while store.maintain().unwrap() {}
+    store.collect_garbage().unwrap();
+    assert_eq!(parts(), 0);
+    assert!(table.segments().iter().all(|state| state.part(id).is_none()));
+}
