@@ -85,6 +85,17 @@ impl Dialect for NacreDialect {
         true
     }
 
+    /// What is a literal or a parameter by its first token need not be tried as the type of one (`DATE '…'`), which
+    /// fails with a message that takes longer to write than all the rest of it.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
+                Some(parser.parse_value().map(Expr::Value))
+            }
+            _ => None,
+        }
+    }
+
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         glob(parser).map(|_| Ok(self.prec_value(Precedence::Like)))
     }

@@ -11,6 +11,7 @@ mod dialect;
 mod explain;
 pub mod expr;
 mod join_filters;
+mod literal_rows;
 mod optimize;
 mod ordered;
 mod parse;

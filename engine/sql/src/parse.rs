@@ -1,14 +1,16 @@
 //! Text to syntax trees: statements, their text spans and their parameters.
 //!
 //! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them, so
-//! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`.
+//! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`; what is cut out of a
+//! text ([`literal_rows`]) changes no answer, and no error is reported of a text that is not whole.
 
 use crate::dialect::NacreDialect;
+use crate::literal_rows::{self, Cut, LiteralRows};
 use nacre_types::{Error, Position, Result, limits};
-use sqlparser::ast::{Expr, SetExpr, Statement, Value};
+use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::sync::Arc;
 
 /// Nesting of parentheses.
@@ -31,9 +33,15 @@ pub struct Parsed {
     pub(crate) statement: Statement,
     text: String,
     parameter_names: Arc<[Option<String>]>,
+    /// Rows of an insert that are not in the tree; they come after its first.
+    literal_rows: Option<LiteralRows>,
 }
 
 impl Parsed {
+    pub(crate) fn literal_rows(&self) -> Option<&LiteralRows> {
+        self.literal_rows.as_ref()
+    }
+
     /// The statement as it was written, without the semicolon.
     pub fn text(&self) -> &str {
         &self.text
@@ -74,22 +82,35 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > limits::MAX_SQL_BYTES {
         return Err(Error::limit(format!("SQL text is longer than {} bytes", limits::MAX_SQL_BYTES)));
     }
-    let mut tokens = Vec::new();
-    Tokenizer::new(&NacreDialect, sql)
-        .tokenize_with_location_into_buf(&mut tokens)
-        .map_err(|e| Error::syntax(e.message).at(position(e.location)))?;
-    tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+    let cuts = literal_rows::find(sql);
+    if !cuts.is_empty()
+        && let Ok(Some(parsed)) = parse_without(sql, &cuts)
+    {
+        return Ok(parsed);
+    }
+    parse_whole(sql)
+}
+
+/// The same without cutting anything out.
+pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
+    parse_without(sql, &[]).map(Option::unwrap_or_default)
+}
+
+/// Parses what is left of a text; nothing when a cut is not where rows end of which a statement inserts nothing else.
+fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
+    let (mut tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
     let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(tokens);
-    let mut lines = Lines::new(sql);
+    let mut cuts = cuts.iter();
+    let mut next_cut = cuts.next();
     let mut parsed = Vec::new();
     loop {
         while parser.consume_token(&Token::SemiColon) {}
         let start = parser.peek_token_ref();
         if start.token == Token::EOF {
-            return Ok(parsed);
+            return Ok(next_cut.is_none().then_some(parsed));
         }
         let start = start.span.start;
         let statement =
@@ -101,10 +122,56 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
             return Err(Error::syntax(message).at(position(after.span.start)));
         }
         let from = lines.offset(start);
-        let to = lines.offset(end).max(from);
+        let (mut rows, mut least) = (None, from);
+        if let Some(cut) = next_cut
+            && let Some(row) = end_of_first_row(&statement)
+            && lines.offset(row) == cut.start
+        {
+            rows = Some(LiteralRows::new(cut.start - from..cut.end - from, start));
+            least = cut.end;
+            next_cut = cuts.next();
+        }
+        let to = lines.offset(end).max(least);
         let text = sql.get(from..to).unwrap_or(sql).trim_end().to_string();
-        parsed.push(Parsed { statement, text, parameter_names: parameter_names.clone() });
+        parsed.push(Parsed { statement, text, parameter_names: parameter_names.clone(), literal_rows: rows });
     }
+}
+
+/// Where the first row ends of an insert of nothing but rows.
+fn end_of_first_row(statement: &Statement) -> Option<Location> {
+    let Statement::Insert(insert) = statement else { return None };
+    let query = insert.source.as_deref().filter(|query| is_rows_only(query))?;
+    let SetExpr::Values(values) = query.body.as_ref() else { return None };
+    Some(values.rows.first()?.closing_token.0.span.end)
+}
+
+/// Whether a query is its body.
+pub(crate) fn is_rows_only(query: &Query) -> bool {
+    query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none()
+}
+
+/// The tokens of what is between the cuts, at their places in the whole text.
+fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines<'a>)> {
+    let mut tokens: Vec<TokenWithSpan> = Vec::new();
+    let mut known = vec![(Location::new(1, 1), 0)];
+    for to in cuts.iter().map(|cut| cut.start).chain([sql.len()]) {
+        let (base, from) = known.last().copied().unwrap_or((Location::new(1, 1), 0));
+        let shift = |at: Location| match at.line {
+            1 => Location::new(base.line, base.column + at.column - 1),
+            line => Location::new(base.line + line - 1, at.column),
+        };
+        let span = |t: &TokenWithSpan| Span::new(shift(t.span.start), shift(t.span.end));
+        Tokenizer::new(&NacreDialect, sql.get(from..to).unwrap_or_default())
+            .tokenize_with_location_into_buf_with_mapper(&mut tokens, |t| TokenWithSpan { span: span(&t), ..t })
+            .map_err(|e| Error::syntax(e.message).at(position(shift(e.location))))?;
+        if let Some(cut) = cuts.get(known.len() - 1) {
+            let mut place = tokens.last().map_or(base, |t| t.span.end);
+            sql.get(cut.clone()).unwrap_or_default().chars().for_each(|char| place = literal_rows::after(place, char));
+            known.push((place, cut.end));
+        }
+    }
+    tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+    Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
 }
 
 pub(crate) fn position(location: Location) -> Option<Position> {
@@ -309,28 +376,27 @@ pub(crate) fn placeholder_index(value: &Value) -> Option<usize> {
 
 /// Byte offsets of locations, asked for in ascending order.
 struct Lines<'a> {
-    rest: std::iter::Peekable<std::str::CharIndices<'a>>,
-    length: usize,
-    line: u64,
-    column: u64,
+    sql: &'a str,
+    /// Where the walk is.
+    location: Location,
+    offset: usize,
+    /// Places that need not be walked to, ascending.
+    known: std::vec::IntoIter<(Location, usize)>,
 }
 
-impl<'a> Lines<'a> {
-    fn new(sql: &'a str) -> Lines<'a> {
-        Lines { rest: sql.char_indices().peekable(), length: sql.len(), line: 1, column: 1 }
-    }
-
+impl Lines<'_> {
     fn offset(&mut self, to: Location) -> usize {
-        while (self.line, self.column) < (to.line, to.column) {
-            match self.rest.next() {
-                Some((_, '\n')) => {
-                    self.line += 1;
-                    self.column = 1;
-                }
-                Some(_) => self.column += 1,
-                None => break,
-            }
+        while let Some((location, offset)) = self.known.as_slice().first().copied().filter(|(known, _)| *known <= to) {
+            (self.location, self.offset) = (location, offset);
+            self.known.next();
         }
-        self.rest.peek().map_or(self.length, |(at, _)| *at)
+        for char in self.sql.get(self.offset..).unwrap_or_default().chars() {
+            if self.location >= to {
+                break;
+            }
+            self.location = literal_rows::after(self.location, char);
+            self.offset += char.len_utf8();
+        }
+        self.offset
     }
 }

@@ -1,10 +1,13 @@
 //! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
 
+use super::literal::number;
 use super::scope::{Scope, no_column};
 use super::{Binder, Env, place, position, unsupported};
 use crate::expr::Expr;
+use crate::literal_rows::{Literal, LiteralRows};
+use crate::parse::is_rows_only;
 use crate::plan::{Field, Plan, Statement};
-use nacre_types::{Column, Error, Position, Result, TableSchema};
+use nacre_types::{Column, Error, Position, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
@@ -72,12 +75,8 @@ impl<'a> Binder<'a> {
             let source = Plan::Values { fields: table_fields(&table), rows };
             return self.written(insert, table, source);
         };
-        let simple = source.with.is_none()
-            && source.order_by.is_none()
-            && source.limit_clause.is_none()
-            && source.fetch.is_none();
         let source = match source.body.as_ref() {
-            SetExpr::Values(values) if simple => self.insert_values(&table, &targets, values)?,
+            SetExpr::Values(values) if is_rows_only(source) => self.insert_values(&table, &targets, values)?,
             _ => self.insert_query(&table, &targets, source)?,
         };
         self.written(insert, table, source)
@@ -87,6 +86,9 @@ impl<'a> Binder<'a> {
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
             rows.push(self.inserted_row(table, targets, row.content.iter().collect())?);
+            if let Some(literals) = self.literal_rows.take() {
+                self.literal_rows(table, targets, literals, &mut rows)?;
+            }
         }
         Ok(Plan::Values { fields: table_fields(table), rows })
     }
@@ -117,6 +119,51 @@ impl<'a> Binder<'a> {
             }
         }
         Ok(out)
+    }
+
+    /// The rows that are no syntax trees, like those that are.
+    fn literal_rows(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        literals: &LiteralRows,
+        rows: &mut Vec<Vec<Expr>>,
+    ) -> Result<()> {
+        let text = self.text;
+        let at = |offset: usize| position(literals.place(text, offset));
+        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        literals.for_each(text, |row| {
+            if row.len() != targets.len() {
+                let first = row.first().and_then(|(_, offset)| at(*offset));
+                return Err(count_error(targets.len(), row.len()).at(first));
+            }
+            let mut out: Vec<Expr> =
+                if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
+            for ((literal, offset), target) in row.iter().zip(targets) {
+                let column = &table.columns[*target];
+                let expr = self.plain_literal(*literal);
+                let expr = expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
+                let expr = expr.map_err(|e| e.at(at(*offset)))?;
+                match in_order {
+                    true => out.push(expr),
+                    false => out[*target] = expr,
+                }
+            }
+            rows.push(out);
+            Ok(())
+        })
+    }
+
+    fn plain_literal(&mut self, literal: Literal<'_>) -> Result<Expr> {
+        let value = match literal {
+            Literal::Null => Value::Null,
+            Literal::Boolean(v) => Value::Boolean(v),
+            Literal::Text(text) => Value::Text(Literal::unquoted(text)),
+            Literal::Number { digits, .. } => number(digits)?,
+        };
+        let data_type = value.natural_type();
+        let expr = Expr::literal(value, data_type);
+        if let Literal::Number { negative: true, .. } = literal { self.negate(expr) } else { Ok(expr) }
     }
 
     fn insert_query(&mut self, table: &TableSchema, targets: &[usize], query: &'a ast::Query) -> Result<Plan> {

@@ -3,10 +3,11 @@
 
 use crate::expr::BinaryOp;
 use nacre_types::{DataType, Error, Interval, Result, Value, decimal, temporal};
+use std::borrow::Cow;
 
 /// A number as written: integers, exact decimals, or a double when there is an exponent.
 pub(crate) fn number(text: &str) -> Result<Value> {
-    let digits = text.replace('_', "");
+    let digits = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     if digits.contains(['e', 'E']) {
         return digits.parse().map(Value::Float).map_err(|_| Error::syntax(format!("{text} is not a number")));
     }

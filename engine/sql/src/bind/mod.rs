@@ -34,6 +34,7 @@ mod view;
 mod window;
 
 use crate::expr::{Aggregate, Expr, ExprKind};
+use crate::literal_rows::LiteralRows;
 use crate::parse::{Parsed, position};
 use crate::plan::{Catalog, Statement};
 pub(crate) use from::nullable;
@@ -72,6 +73,8 @@ struct Binder<'a> {
     tables: usize,
     /// The statement as written.
     text: &'a str,
+    /// Rows of the insert that are only in the text, until they are bound.
+    literal_rows: Option<&'a LiteralRows>,
     /// The `WINDOW` clause of the current `SELECT`.
     named_windows: &'a [ast::NamedWindowDefinition],
     /// Views whose queries are being bound, outermost first.
@@ -117,6 +120,7 @@ pub(crate) fn bind_statement(
     natural: &[DataType],
 ) -> Result<(Statement, Vec<DataType>)> {
     let mut binder = Binder::new(catalog, natural, parsed.parameter_names().len(), parsed.text());
+    binder.literal_rows = parsed.literal_rows();
     let statement = binder.statement(&parsed.statement)?;
     let statement = crate::unnest::statement(statement, &mut binder.numbers)?;
     let mut parameters = binder.parameters;
@@ -146,6 +150,7 @@ impl<'a> Binder<'a> {
             queries: 0,
             tables: 0,
             text,
+            literal_rows: None,
             named_windows: &[],
             views: Vec::new(),
         }
