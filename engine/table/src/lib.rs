@@ -57,8 +57,6 @@ pub use temporary::TemporaryFile;
 pub use transaction::{Savepoint, Transaction};
 pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 
-#[cfg(test)]
-mod failed_sync_tests;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of table storage as a whole: a random workload against a model, with flushes, snapshots,
 //! bulk loads, reopening and long-lived readers; then single behaviours one by one.
 
+mod failed_syncs;
 mod merges;
 mod overtaken;
 
