@@ -17,8 +17,8 @@ pub(crate) enum Found {
     Segment(Arc<SegmentState>, u32),
 }
 
-/// The row of a key, also `encoded`, in its partition, as seen at `at` by `owner`, whose own changes count. `hidden` tells which rows of segments the
-/// reader itself has replaced.
+/// The row of a key, also `encoded`, in its partition, as seen at `at` by `owner`, whose own changes count. `hidden`
+/// tells which rows of segments the reader itself has replaced.
 pub(crate) fn find(
     table: &Table,
     partition: &Partition,

@@ -51,7 +51,7 @@ impl Table {
                 }
                 partition_of_hash(&deciding, all.len())
             }
-            _ => row_number(key) as usize % all.len(),
+            _ => (row_number(key) % all.len() as u64) as usize,
         };
         &all[number]
     }

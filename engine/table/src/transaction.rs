@@ -100,7 +100,8 @@ impl Transaction {
         !self.undo.is_empty()
     }
 
-    /// The holder of the row lock that made the last write fail with [`ErrorKind::LockTimeout`].
+    /// The holder of the row lock that made the last write fail with
+    /// [`LockTimeout`](nacre_types::ErrorKind::LockTimeout).
     pub fn take_blocker(&mut self) -> Option<Arc<Owner>> {
         self.blocker.take()
     }

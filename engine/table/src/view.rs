@@ -57,7 +57,7 @@ pub struct SegmentView {
 pub struct TableView {
     /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
-    /// Of each partition that has some, the list that they are from.
+    /// Of each partition that is seen, the list that they are from.
     pub(crate) lists: Vec<(u32, Arc<SegmentList>)>,
     /// Partitions whose rowstores are seen.
     partitions: Range<usize>,

@@ -2,9 +2,10 @@
 //!
 //! After upscaledb's tree nodes (Lemire and Rupp, "Upscaledb: Efficient integer-key compression in a key-value store
 //! using SIMD instructions", 2017). A block has up to 128 pairs in order: the difference of a key to the one before, in as
-//! many bits as the greatest takes (BP128, for 64-bit numbers), and beside it the row, from the least one on. Blocks have no fixed number of pairs: whether one more fits into a block's room is tried, and a block that has
-//! none is split. Taking a pair out may need *more* bits than there were, for a difference grows; then it is split, too.
-//! Blocks that get nearly empty join the one before.
+//! many bits as the greatest takes (BP128, for 64-bit numbers), and beside it the row, from the least one on. Blocks have
+//! no fixed number of pairs: whether one more fits into a block's room is tried, and a block that has none is split.
+//! Taking a pair out may need *more* bits than there were, for a difference grows; then it is split, too. Blocks that
+//! get nearly empty join the one before.
 //!
 //! The blocks are found by the first pair that they may have, which does not change while they live; the first one of all
 //! may have any. One lock guards them, held by writers for the time of rebuilding a block or two, and by readers for the

@@ -1,5 +1,5 @@
-//! A table that is made with its rows, in one commit: after a crash there are both or neither, and nobody sees one
-//! without the other.
+//! A table that is made with its rows, in one commit: after a crash there are both or neither, and whoever begins after
+//! it sees both. Whoever began before may know the table, as he knows any new one, and sees it empty.
 //!
 //! While it is loaded the table is in no catalog, so nothing else looks at it or keeps its files from being removed.
 

@@ -89,10 +89,8 @@ impl Transaction {
             self.probe(table, index, partition, index_key, &values, own)?;
         }
         // Nobody has it now. In this transaction's snapshot somebody may: two rows would have it there.
-        if table.changed() > self.guard.at()
-            && let Some((locator, _)) = self.find_unique(table, index, index_key, &values, Some(own))?
+        if table.changed() > self.guard.at() && self.find_unique(table, index, index_key, &values, Some(own))?.is_some()
         {
-            drop(locator);
             return Err(self.conflict(table));
         }
         Ok(())

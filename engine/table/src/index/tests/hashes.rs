@@ -173,7 +173,7 @@ fn tables_of_a_dropped_index_go() {
 }
 
 /// A table made of these entries, in files of some each.
-fn made(store: &Arc<Store>, keys: KeySet, files: &[&[(i64, i64)]], segments: &[u64]) -> Arc<HashTable> {
+fn made(keys: KeySet, files: &[&[(i64, i64)]], segments: &[u64]) -> Arc<HashTable> {
     let cache = BlockCache::new(1 << 20);
     let local = MemoryStore::new();
     let file = |(id, entries): (usize, &&[(i64, i64)])| {
@@ -189,13 +189,11 @@ fn made(store: &Arc<Store>, keys: KeySet, files: &[&[(i64, i64)]], segments: &[u
         builder.write(&*file).unwrap();
         Arc::new(Segment::open(file, "hsh", 1_000 + id as u64, cache.clone()).unwrap())
     };
-    let _ = store;
     Arc::new(HashTable::new(keys, files.iter().enumerate().map(file).collect(), segments.to_vec()).unwrap())
 }
 
 #[test]
 fn entries_of_one_hash_are_found_across_segments_and_files() {
-    let (_, store, _) = scattered(1, 2.0);
     let hash = |n: i64| ((n as u64) << 24) | 5;
     let entry = |n, segment, position| (n, pack(segment, position));
     let files: [&[_]; 4] = [
@@ -204,7 +202,7 @@ fn entries_of_one_hash_are_found_across_segments_and_files() {
         &[entry(4, 3, (1 << 20) - 1), entry(9, 1, 1)],
         &[],
     ];
-    let table = made(&store, KeySet::Primary, &files, &[10, 11, 12, 13]);
+    let table = made(KeySet::Primary, &files, &[10, 11, 12, 13]);
     let found = |n| {
         let mut found = Vec::new();
         table.find(hash(n), |segment, position| found.push((segment, position))).unwrap();
@@ -217,7 +215,7 @@ fn entries_of_one_hash_are_found_across_segments_and_files() {
         assert_eq!(found(nothing), []);
     }
     // An entry of a segment that the table does not have is damage.
-    let bad = made(&store, KeySet::Primary, &[&[entry(1, 2, 0)]], &[10, 11]);
+    let bad = made(KeySet::Primary, &[&[entry(1, 2, 0)]], &[10, 11]);
     assert_eq!(bad.find(hash(1), |_, _| {}).unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
@@ -239,7 +237,7 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     entries.sort_unstable();
     let partition = &table.partitions()[0];
     let with = |entries: &[(i64, i64)]| {
-        let hashes = made(&store, KeySet::Primary, &[entries], &ids[..1]);
+        let hashes = made(KeySet::Primary, &[entries], &ids[..1]);
         partition.update_tables(|tables| *tables = vec![hashes]);
         store.check().unwrap()
     };

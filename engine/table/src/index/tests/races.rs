@@ -54,12 +54,13 @@ fn new_item(random: &mut Random, id: i64) -> Item {
 /// Inserts, changes and deletes rows of its own.
 fn writer(world: &World, thread: u64, rounds: u64) {
     let store = &world.store;
-    let table = store.table("t").unwrap();
     let mut random = Random(thread);
     let mut own: Vec<Item> = Vec::new();
     for round in 0..rounds {
         let id = (thread * 1_000_000 + round) as i64;
         let mut t = store.begin().unwrap();
+        // It may be an older one, to which nothing can be written.
+        let table = t.table("t").unwrap();
         let kind = random.below(4);
         if kind < 2 || own.is_empty() {
             let new = new_item(&mut random, id);
@@ -145,6 +146,14 @@ fn reader(world: &World) {
         assert_eq!(ids(&find(&t, &table, "by_n", &number(wanted.n))), expect(&|i| i.n == wanted.n));
         let tag = KeyRange::equal(vec![Value::Text(wanted.tag.clone())]);
         assert_eq!(ids(&find(&t, &table, "by_tag", &tag)), expect(&|i| i.tag == wanted.tag));
+        // One that comes and goes.
+        if let Some(extra) = table.schema().index_by_name("extra").map(|index| index.id) {
+            assert_eq!(ids(&find(&t, &table, "extra", &number(wanted.u))), expect(&|i| i.u == wanted.u));
+            let values = [(1, Value::Int(wanted.u.unwrap())), (2, Value::Text(wanted.tag.clone()))];
+            let equal = Equal { values: &values, indexes: &[(extra, 1)], unique: false, most: 100 };
+            let found: usize = t.equal(&table, &equal).unwrap().unwrap().iter().map(Rows::count).sum();
+            assert_eq!(found, expect(&|i| i.u == wanted.u && i.tag == wanted.tag).len());
+        }
     }
 }
 
@@ -161,12 +170,38 @@ fn keeper(world: &World) {
     }
 }
 
+/// Makes and drops an index over what is unique anyway. So it is never refused.
+fn changer(world: &World) {
+    let mut unique = false;
+    while !world.done.load(Ordering::Relaxed) {
+        let table = world.store.table("t").unwrap();
+        unique = !unique;
+        let made =
+            world.store.create_index(&table, index("extra", if unique { &[2] } else { &[2, 1] }, unique)).unwrap();
+        world.store.build_indexes(&made).unwrap();
+        // What is under way begins again.
+        for _ in 0..20 {
+            world.store.maintain().unwrap();
+        }
+        world.store.drop_index(&world.store.table("t").unwrap(), "extra").unwrap();
+    }
+}
+
 #[test]
-#[allow(clippy::disallowed_methods)]
 fn threads_that_fight_for_values() {
+    fight(options(), false);
+}
+
+#[test]
+fn threads_that_fight_for_values_while_indexes_come_and_go() {
+    fight(hashed(), true);
+}
+
+#[allow(clippy::disallowed_methods)]
+fn fight(options: StoreOptions, changes: bool) {
     let mut shape = schema(true);
     shape.shard_key = Some(ShardKey { columns: vec![0], partitions: 2 });
-    let (files, store, _) = open(shape);
+    let (files, store, _) = open_with(shape, options.clone());
     let world = World {
         store,
         owners: Owners::default(),
@@ -200,6 +235,12 @@ fn threads_that_fight_for_values() {
             let _done = Done(&world.done);
             keeper(&world)
         });
+        if changes {
+            scope.spawn(|| {
+                let _done = Done(&world.done);
+                changer(&world)
+            });
+        }
         let _done = Done(&world.done);
         let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         assert!(ended.iter().all(|ended| ended.is_ok()));
@@ -214,5 +255,5 @@ fn threads_that_fight_for_values() {
     };
     look(&store);
     drop(store);
-    look(&Store::open(host(&files), options()).unwrap());
+    look(&Store::open(host(&files), options).unwrap());
 }
