@@ -16,6 +16,7 @@ mod packed;
 
 use crate::Key;
 use crossbeam_skiplist::SkipMap;
+use nacre_types::{Error, Result};
 use packed::{Packed, Pair};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,10 +62,11 @@ fn next(place: Place) -> Place {
 }
 
 impl Integers {
-    fn place_of(index_key: &[u8], row_key: &[u8]) -> Place {
-        debug_assert!(index_key == [0] || (index_key.len() == INTEGER_BYTES && index_key[0] == TAG));
-        debug_assert!(row_key.len() == INTEGER_BYTES && row_key[0] == TAG);
-        (index_key[0] as usize, (number(index_key, 1), number(row_key, 1)))
+    /// None for keys of other kinds.
+    fn place_of(index_key: &[u8], row_key: &[u8]) -> Option<Place> {
+        let is_integer = |key: &[u8]| key.len() == INTEGER_BYTES && key[0] == TAG;
+        let fits = is_integer(row_key) && (index_key == [0] || is_integer(index_key));
+        fits.then(|| (index_key[0] as usize, (number(index_key, 1), number(row_key, 1))))
     }
 
     /// The first place whose entry is not below these bytes.
@@ -171,27 +173,31 @@ impl Entries {
         Entries { integers: Some(Box::default()), ..Entries::default() }
     }
 
-    /// Puts an entry in; nothing when it is there.
-    pub fn insert(&self, index_key: &[u8], row_key: &[u8]) {
+    /// Puts an entry in; nothing when it is there. `corrupt` for keys of another kind than the entries are of: no table
+    /// has them but one whose schema does not belong to its rows.
+    pub fn insert(&self, index_key: &[u8], row_key: &[u8]) -> Result<()> {
         if let Some(integers) = &self.integers {
-            let (half, pair) = Integers::place_of(index_key, row_key);
+            let (half, pair) = Integers::place_of(index_key, row_key)
+                .ok_or_else(|| Error::corrupt("a row has another kind of key than its table"))?;
             integers.halves[half].insert(pair);
-            return;
+            return Ok(());
         }
         let key = joined(index_key, row_key);
         if self.map.contains_key(&key) {
-            return;
+            return Ok(());
         }
         let bytes = bytes_of(&key);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.map.insert(key, index_key.len() as u32);
+        Ok(())
     }
 
     /// Takes an entry out, if it is there.
     pub fn remove(&self, index_key: &[u8], row_key: &[u8]) {
         if let Some(integers) = &self.integers {
-            let (half, pair) = Integers::place_of(index_key, row_key);
-            integers.halves[half].remove(pair);
+            if let Some((half, pair)) = Integers::place_of(index_key, row_key) {
+                integers.halves[half].remove(pair);
+            }
             return;
         }
         let key = joined(index_key, row_key);
@@ -243,7 +249,7 @@ mod tests {
     fn entries_come_in_order_and_are_counted_once() {
         let entries = Entries::new();
         for (index, row) in [("b", "1"), ("a", "2"), ("b", "0"), ("a", "2"), ("c", "")] {
-            entries.insert(index.as_bytes(), row.as_bytes());
+            entries.insert(index.as_bytes(), row.as_bytes()).unwrap();
         }
         assert_eq!(entries.len(), 4);
         let mut out = Vec::new();
@@ -261,6 +267,18 @@ mod tests {
         entries.remove(b"c", b"");
         assert!(entries.is_empty());
         assert_eq!(entries.bytes(), 0);
+    }
+
+    #[test]
+    fn packed_entries_take_no_other_keys() {
+        let packed = Entries::of_integers();
+        let integer = [1; INTEGER_BYTES];
+        for (index_key, row_key) in [(&integer[..], &[0][..]), (&[0], &[]), (&[], &integer), (&[2], &integer)] {
+            let error = packed.insert(index_key, row_key).unwrap_err();
+            assert_eq!(error.kind(), nacre_types::ErrorKind::Corrupt);
+            packed.remove(index_key, row_key);
+        }
+        assert!(packed.is_empty());
     }
 
     #[test]
@@ -284,7 +302,10 @@ mod tests {
             let random = hash_u64(n);
             let (index_key, row_key) = (key(random), row(random));
             for entries in [&all, &packed] {
-                if n % 3 < 2 { entries.insert(&index_key, &row_key) } else { entries.remove(&index_key, &row_key) }
+                match n % 3 {
+                    0 => entries.remove(&index_key, &row_key),
+                    _ => entries.insert(&index_key, &row_key).unwrap(),
+                }
             }
             assert_eq!(all.len(), packed.len());
             if n % 10 > 0 {

@@ -67,7 +67,7 @@ impl Table {
     pub(crate) fn enter(&self, partition: u32, row_key: &[u8], row: &Row) -> Result<()> {
         for index in self.indexes() {
             if let Some(entries) = index.memory.entries.get(partition as usize) {
-                entries.insert(&index.key_of(self, row)?, row_key);
+                entries.insert(&index.key_of(self, row)?, row_key)?;
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ impl Transaction {
                 self.claim(table, at, &index_key, own)?;
             }
             if let Some(entries) = index.memory.entries.get(locked.partition as usize) {
-                entries.insert(&index_key, locked.node.key());
+                entries.insert(&index_key, locked.node.key())?;
             }
         }
         Ok(())
