@@ -1,12 +1,14 @@
 //! Blocks in memory, bounded in bytes over all segments that share the cache.
 //!
-//! Every segment has one slot a block, so a hit is one uncontended lock and one reference count, no
-//! hashing. The cache proper is a ring of what is loaded, swept by the clock algorithm: a block
-//! that was used since the hand last passed is spared once. Lock order: ring before slot.
+//! Every segment has one slot a block, so a hit needs no hashing. Who reads pins the segment's pages ([`Slots::pin`]):
+//! one shared lock for as many pages as a row needs, and no reference count, because only who evicts takes the lock for
+//! itself. A pin is held for moments, never while waiting for a file or for another pin, which could wait for an eviction
+//! that waits for this one. The cache proper is a ring of what is loaded, swept by the clock algorithm: a block that was
+//! used since the hand last passed is spared once. Lock order: ring before pages.
 
 use nacre_column::Values;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 /// The bytes of one block or dictionary, as verified; for a dictionary also its decoded values.
 pub(crate) struct Page {
@@ -21,22 +23,15 @@ impl Page {
     }
 }
 
-type Slot = Mutex<Option<Arc<Page>>>;
+type Slot = OnceLock<Arc<Page>>;
 
-/// The slots of one segment; those of a column are made when it is first touched.
-pub(crate) struct Slots {
-    segment: u64,
+/// The pages of one segment that are in memory; the slots of a column are made when it is first touched.
+pub(crate) struct Pages {
     columns: Box<[OnceLock<Box<[Slot]>>]>,
     per_column: usize,
 }
 
-impl Slots {
-    /// Slots of a segment. The last one of each column is for its dictionary.
-    pub fn new(segment: u64, columns: usize, blocks: usize) -> Arc<Slots> {
-        let columns = (0..columns).map(|_| OnceLock::new()).collect();
-        Arc::new(Slots { segment, columns, per_column: blocks + 1 })
-    }
-
+impl Pages {
     fn slot(&self, column: usize, index: usize) -> &Slot {
         let make = || (0..self.per_column).map(|_| Slot::default()).collect();
         &self.columns[column].get_or_init(make)[index]
@@ -44,13 +39,52 @@ impl Slots {
 
     /// The page in a slot, if it is there.
     #[inline]
-    pub fn get(&self, column: usize, index: usize) -> Option<Arc<Page>> {
-        let page = locked(self.slot(column, index)).clone()?;
+    pub fn get(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
+        let page = self.columns[column].get()?[index].get()?;
         // Written only when it changes: hits by many threads leave the line shared.
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
         Some(page)
+    }
+}
+
+/// The slots of one segment.
+pub(crate) struct Slots {
+    segment: u64,
+    pages: RwLock<Pages>,
+}
+
+impl Slots {
+    /// Slots of a segment. The last one of each column is for its dictionary.
+    pub fn new(segment: u64, columns: usize, blocks: usize) -> Arc<Slots> {
+        let columns = (0..columns).map(|_| OnceLock::new()).collect();
+        Arc::new(Slots { segment, pages: RwLock::new(Pages { columns, per_column: blocks + 1 }) })
+    }
+
+    /// The pages as they are now; none goes away meanwhile. Not to be held across anything that waits or pins.
+    #[inline]
+    pub fn pin(&self) -> RwLockReadGuard<'_, Pages> {
+        self.pages.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A page to hold as long as one likes, if it is there.
+    #[inline]
+    pub fn get(&self, column: usize, index: usize) -> Option<Arc<Page>> {
+        self.pin().get(column, index).cloned()
+    }
+
+    fn evict(&self, column: u32, index: u32) {
+        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slots) = pages.columns[column as usize].get_mut() {
+            slots[index as usize].take();
+        }
+    }
+
+    /// Whether a page was used since this was last asked.
+    fn was_used(&self, column: u32, index: u32) -> bool {
+        let pages = self.pin();
+        pages.slot(column as usize, index as usize).get().is_some_and(|page| page.used.swap(false, Ordering::Relaxed))
     }
 }
 
@@ -114,7 +148,7 @@ impl BlockCache {
             if !keep {
                 freed += entry.bytes;
                 if let Some(slots) = slots {
-                    *locked(slots.slot(entry.column as usize, entry.index as usize)) = None;
+                    slots.evict(entry.column, entry.index);
                 }
             }
             keep
@@ -138,11 +172,12 @@ impl BlockCache {
         bytes: usize,
     ) -> Arc<Page> {
         {
-            let mut slot = locked(slots.slot(column, index));
-            if let Some(other) = &*slot {
-                return other.clone();
+            let pages = slots.pin();
+            let slot = pages.slot(column, index);
+            let kept = slot.get_or_init(|| page.clone());
+            if !Arc::ptr_eq(kept, &page) {
+                return kept.clone();
             }
-            *slot = Some(page.clone());
         }
         let mut ring = locked(&self.ring);
         let (column, index) = (column as u32, index as u32);
@@ -161,12 +196,11 @@ impl Ring {
             }
             let entry = &self.entries[self.hand];
             if let Some(slots) = entry.slots.upgrade() {
-                let mut slot = locked(slots.slot(entry.column as usize, entry.index as usize));
-                if slot.as_ref().is_some_and(|page| page.used.swap(false, Ordering::Relaxed)) {
+                if slots.was_used(entry.column, entry.index) {
                     self.hand += 1;
                     continue;
                 }
-                *slot = None;
+                slots.evict(entry.column, entry.index);
             }
             self.bytes -= entry.bytes;
             self.entries.swap_remove(self.hand);

@@ -28,7 +28,7 @@ impl Segment {
         if block == blocks || value < least[block] {
             return Ok(None);
         }
-        let found = self.with_block(column, block, |view| {
+        let found = self.look(column, block, |view| {
             let (mut low, mut high) = (0, self.block_rows(block));
             let (mut below, mut above) = (least[block], greatest[block]);
             let mut found = false;

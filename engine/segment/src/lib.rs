@@ -13,6 +13,7 @@ mod filter;
 mod footer;
 mod index_order;
 mod key_order;
+mod row;
 mod search;
 mod segment;
 mod type_code;

@@ -78,9 +78,7 @@ impl Segment {
     fn find_in_block(&self, block: usize, key_columns: &[usize], key: &[Value], all: bool) -> Result<(usize, usize)> {
         let (mut start, mut end) = (0, self.block_rows(block));
         for (position, (&column, key)) in key_columns.iter().zip(key).enumerate() {
-            let held = self.held(column, block)?;
-            let narrow = || -> Result<(usize, usize)> {
-                let view = self.open_block(&held, column, block)?;
+            (start, end) = self.look(column, block, |view| {
                 let order = |row| view.compare(row, key)?.ok_or_else(|| mismatch(self, column));
                 let guess = if position == 0 { self.guess(block, end, key_columns, &[key]) } else { None };
                 let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
@@ -100,8 +98,7 @@ impl Segment {
                     }
                 }
                 Ok((first, low))
-            };
-            (start, end) = narrow().map_err(|error| self.locate_block(error, column, block))?;
+            })?;
             if start == end {
                 break;
             }
@@ -131,7 +128,7 @@ impl Segment {
     pub(crate) fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
         for (&column, key) in key_columns.iter().zip(key) {
             let compare = |block: &Block<'_>| block.compare(row % BLOCK_ROWS, key);
-            let order = self.with_block(column, row / BLOCK_ROWS, compare)?;
+            let order = self.look(column, row / BLOCK_ROWS, compare)?;
             match order.ok_or_else(|| mismatch(self, column))? {
                 Ordering::Equal => {}
                 other => return Ok(other),

@@ -8,7 +8,7 @@ use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
 use nacre_column::encoding::{Block, Dictionary, Encoding, Scalar};
 use nacre_column::kernel::Predicate;
-use nacre_column::{Bitmap, Values, Vector, VectorBuilder};
+use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
@@ -36,7 +36,7 @@ pub struct Segment {
     /// The columns' ids once more, side by side: every value that is looked up asks for its column.
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
-    slots: Arc<Slots>,
+    pub(crate) slots: Arc<Slots>,
 }
 
 /// A block, or the dictionary, of a column: its place and what it must hash to.
@@ -141,7 +141,7 @@ impl Segment {
     /// One value; decodes nothing else than it must.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
         let data_type = self.columns[column].meta.data_type;
-        self.with_block(column, row / BLOCK_ROWS, |block| {
+        self.look(column, row / BLOCK_ROWS, |block| {
             block.get(row % BLOCK_ROWS).map(|scalar| scalar.into_value(data_type))
         })
     }
@@ -171,7 +171,7 @@ impl Segment {
         let mut at = 0;
         while at < rows.len() {
             let block = rows[at] as usize / BLOCK_ROWS;
-            at = self.with_block(column, block, |view| {
+            at = self.look(column, block, |view| {
                 while at < rows.len() && rows[at] as usize / BLOCK_ROWS == block {
                     if view.compare(rows[at] as usize % BLOCK_ROWS, value)? == Some(Ordering::Equal) {
                         rows[kept] = rows[at];
@@ -195,6 +195,9 @@ impl Segment {
             return Err(Error::corrupt(format!("segment {} has no such rows", self.name)));
         }
         let blocks = runs().count();
+        if blocks > 1 && rows.len() < blocks * SPARSE {
+            return self.take_few(column, rows);
+        }
         let mut loaded = blocks < 2;
         let mut held_of = |block: usize| match self.cached(column, block) {
             Some(held) => Ok(held),
@@ -206,19 +209,6 @@ impl Segment {
                 self.held(column, block)
             }
         };
-        if blocks > 1 && rows.len() < blocks * SPARSE {
-            let mut out = VectorBuilder::new(data_type);
-            for run in runs() {
-                let index = block_of(&run[0]);
-                let held = held_of(index)?;
-                let mut push = || {
-                    let block = self.open_block(&held, column, index)?;
-                    run.iter().try_for_each(|row| block.push_to(*row as usize % BLOCK_ROWS, &mut out))
-                };
-                push().map_err(|error| self.locate_block(error, column, index))?;
-            }
-            return Ok(out.finish());
-        }
         let mut parts = Vec::with_capacity(blocks);
         for run in runs() {
             let index = block_of(&run[0]);

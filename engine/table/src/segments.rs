@@ -5,7 +5,7 @@ use crate::bitmaps::BitmapCache;
 use crate::index::part::{Part, parts_of};
 use crate::record::NewPart;
 use crate::statistics::Distinct;
-use crate::sync::{AtomicU64, RwLock};
+use crate::sync::{AtomicBool, AtomicU64, RwLock};
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
@@ -26,6 +26,8 @@ pub struct SegmentState {
     /// No row's content is newer than this, but for rows whose rowstore node says so itself.
     content: Timestamp,
     deletes: RwLock<Deletes>,
+    /// Whether any commit has deleted a row; set before that commit is visible. Most segments of most tables have none.
+    has_deletes: AtomicBool,
     /// Where bitmaps between the deltas are kept.
     merged: Option<Arc<BitmapCache>>,
     /// What indexes have of it, in its own file or in files of their own.
@@ -54,6 +56,7 @@ impl SegmentState {
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
             content: 0,
+            has_deletes: AtomicBool::new(!all.is_empty()),
             deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
             merged: None,
             distinct: Distinct::default(),
@@ -153,6 +156,9 @@ impl SegmentState {
 
     /// Whether a row is deleted as seen at `at`.
     pub fn is_deleted_at(&self, row: u32, at: Timestamp) -> bool {
+        if !self.has_deletes.load(Ordering::Acquire) {
+            return false;
+        }
         let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
         deletes.all.contains(row)
             && (deletes.base.contains(row)
@@ -185,6 +191,7 @@ impl SegmentState {
         debug_assert!(deletes.deltas.last().is_none_or(|(last, _)| *last <= commit));
         *Arc::make_mut(&mut deletes.all) |= &rows;
         deletes.deltas.push((commit, rows));
+        self.has_deletes.store(true, Ordering::Release);
         fold(&mut deletes, oldest);
     }
 

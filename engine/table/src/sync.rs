@@ -2,6 +2,6 @@
 //! checker. Nothing else of this crate goes through here.
 
 #[cfg(feature = "loom")]
-pub(crate) use loom::sync::{RwLock, atomic::AtomicU64};
+pub(crate) use loom::sync::{RwLock, atomic::AtomicBool, atomic::AtomicU64};
 #[cfg(not(feature = "loom"))]
-pub(crate) use std::sync::{RwLock, atomic::AtomicU64};
+pub(crate) use std::sync::{RwLock, atomic::AtomicBool, atomic::AtomicU64};

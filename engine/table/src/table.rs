@@ -453,18 +453,13 @@ impl Table {
         columns.iter().map(|c| state.segment.get(*c, row as usize)).collect()
     }
 
-    /// A whole row of a segment, in table order.
+    /// Values of a row of a segment.
     pub(crate) fn segment_row(&self, state: &SegmentState, row: u32, projection: &[usize]) -> Result<Vec<Value>> {
-        projection
-            .iter()
-            .map(|position| {
-                let column = &self.schema.columns[*position];
-                match state.segment.column_index(column.id) {
-                    Some(index) => state.segment.get(index, row as usize),
-                    None => Ok(column.default.clone()),
-                }
-            })
-            .collect()
+        let mut values = Vec::with_capacity(projection.len());
+        let column = |at: usize| &self.schema.columns[projection[at]];
+        let absent = |at: usize| column(at).default.clone();
+        state.segment.values(row as usize, projection.len(), &|at| column(at).id, &absent, &mut values)?;
+        Ok(values)
     }
 
     /// Checks that a batch has this table's columns and that no value breaks a constraint.
