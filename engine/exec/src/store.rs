@@ -47,6 +47,10 @@ impl ColumnStore {
     /// Appends these rows of a vector of the column's physical type.
     pub fn append(&mut self, vector: &Vector, rows: Rows<'_>) -> Result<()> {
         let added = rows.count();
+        if added == 0 {
+            // The dictionary of no rows is nobody's.
+            return Ok(());
+        }
         self.append_validity(vector, rows);
         if let Form::Dictionary { codes, values } = vector.form()
             && (self.len == 0 || self.dictionary.as_ref().is_some_and(|(_, own)| Arc::ptr_eq(own, values)))
@@ -223,5 +227,27 @@ impl RowStore {
     pub fn retain(&mut self, positions: &[u32]) {
         self.columns.iter_mut().for_each(|c| c.retain(positions));
         self.rows = positions.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_types::Value;
+
+    fn coded(texts: &[&str]) -> Vector {
+        let values: Vec<Value> = texts.iter().map(|text| Value::Text((*text).into())).collect();
+        let flat = Vector::from_values(DataType::TEXT, &values);
+        let Form::Flat(values) = flat.form() else { panic!("{flat:?}") };
+        Vector::dictionary(DataType::TEXT, (0..texts.len() as u32).collect(), Arc::new(values.clone()), None)
+    }
+
+    #[test]
+    fn the_dictionary_of_no_rows_decides_nothing() {
+        let mut store = ColumnStore::new(DataType::TEXT);
+        store.append(&coded(&["a", "b"]), Rows { len: 2, selection: Some(&[]) }).unwrap();
+        store.append(&coded(&["x", "y"]), Rows::all(2)).unwrap();
+        let taken = store.take(&[1, 0]);
+        assert_eq!([taken.value(0), taken.value(1)], [Value::Text("y".into()), Value::Text("x".into())]);
     }
 }
