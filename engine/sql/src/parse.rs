@@ -236,7 +236,10 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
                 weights.push(own);
                 levels.push((0, 0, false));
             }
-            Token::RParen | Token::RBracket => while levels.len() > 1 && levels.pop().is_some_and(|l| l.2) {},
+            Token::RParen | Token::RBracket => {
+                while levels.len() > 1 && levels.pop().is_some_and(|l| l.2) {}
+                weight -= weights.pop().unwrap_or(0);
+            }
             Token::Comma => {
                 (top.0, top.1) = (0, 0);
             }

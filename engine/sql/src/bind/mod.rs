@@ -45,8 +45,11 @@ use std::sync::Arc;
 
 /// Levels of expressions and subqueries at most.
 const MAX_DEPTH: usize = 420;
-/// Subqueries, common table expressions included, that one statement may expand to.
-const MAX_QUERIES: usize = 1_000;
+/// Levels that a query inside another takes: binding it needs so much more of the stack than an expression does.
+const QUERY_LEVELS: usize = 7;
+/// Subqueries, common table expressions included, that one statement may expand to. Each may become a join below the
+/// others, and who walks a plan needs stack for each.
+const MAX_QUERIES: usize = 160;
 /// Tables of one `FROM` at most.
 const MAX_TABLES: usize = 64;
 /// Aggregates of a grouped query are columns from here on until the grouping is known.

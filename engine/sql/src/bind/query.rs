@@ -3,7 +3,7 @@
 use super::operator::cast;
 use super::recursive::Itself;
 use super::scope::Scope;
-use super::{Binder, Env, MAX_QUERIES, place, position, unsupported};
+use super::{Binder, Env, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS, place, position, unsupported};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Result, Value};
@@ -77,8 +77,14 @@ impl<'a> Binder<'a> {
         if self.queries > MAX_QUERIES {
             return Err(Error::limit(format!("statement expands to more than {MAX_QUERIES} queries")));
         }
+        if self.depth + QUERY_LEVELS > MAX_DEPTH {
+            let most = MAX_DEPTH / (QUERY_LEVELS + 1);
+            return Err(Error::limit(format!("queries are nested too deeply: about {most} within each other at most")));
+        }
         let tables = std::mem::take(&mut self.tables);
-        let plan = self.nested(|b| b.query_inner(query));
+        self.depth += QUERY_LEVELS;
+        let plan = self.query_inner(query);
+        self.depth -= QUERY_LEVELS;
         self.tables = tables;
         plan
     }

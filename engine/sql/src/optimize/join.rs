@@ -9,11 +9,14 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Catalog, JoinKind, Plan};
 use nacre_types::DataType;
 
+/// Relations that are ordered together at most: sets of them are bits of a word.
+const MAX_RELATIONS: usize = u64::BITS as usize;
+
 /// Joins in a good order; `conditions` are over the plan's output, whose columns stay as they are.
 pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog) -> Plan {
     let fields = plan.fields();
     let mut inputs = Vec::new();
-    flatten(plan, 0, &mut inputs, &mut conditions);
+    flatten(plan, 0, &mut (MAX_RELATIONS - 1), &mut inputs, &mut conditions);
     let places: Vec<(usize, usize)> = inputs.iter().map(|(plan, start)| (*start, plan.fields().len())).collect();
     let (mut own, mut shared, mut constant) = (vec![Vec::new(); inputs.len()], Vec::new(), Vec::new());
     let mut equations = Vec::new();
@@ -138,10 +141,12 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
     }
 }
 
-/// Takes a tree of inner joins apart; conditions move to the columns of the whole.
-fn flatten(plan: Plan, start: usize, inputs: &mut Vec<(Plan, usize)>, conditions: &mut Vec<Expr>) {
+/// Takes a tree of inner joins apart; conditions move to the columns of the whole. `room` is how many of the joins may
+/// be taken apart: those that are left stay one relation, which is ordered by itself.
+fn flatten(plan: Plan, start: usize, room: &mut usize, inputs: &mut Vec<(Plan, usize)>, conditions: &mut Vec<Expr>) {
     match plan {
-        Plan::Join { left, right, kind: JoinKind::Inner, keys, residual } if inputs.len() < 62 => {
+        Plan::Join { left, right, kind: JoinKind::Inner, keys, residual } if *room > 0 => {
+            *room -= 1;
             let width = left.fields().len();
             let mut own = Vec::new();
             if let Some(residual) = residual {
@@ -154,15 +159,15 @@ fn flatten(plan: Plan, start: usize, inputs: &mut Vec<(Plan, usize)>, conditions
             }
             own.iter_mut().for_each(|c| shift_columns(c, start as isize));
             conditions.append(&mut own);
-            flatten(*left, start, inputs, conditions);
-            flatten(*right, start + width, inputs, conditions);
+            flatten(*left, start, room, inputs, conditions);
+            flatten(*right, start + width, room, inputs, conditions);
         }
         Plan::Filter { input, predicate } if over_inner_join(&input) => {
             let mut own = Vec::new();
             conjuncts(predicate, &mut own);
             own.iter_mut().for_each(|c| shift_columns(c, start as isize));
             conditions.append(&mut own);
-            flatten(*input, start, inputs, conditions);
+            flatten(*input, start, room, inputs, conditions);
         }
         other => inputs.push((other, start)),
     }

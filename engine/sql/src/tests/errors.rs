@@ -241,6 +241,31 @@ fn stack_is_safe() {
             ),
             (format!("select case {} end from t", "when a = 1 then 2 ".repeat(5_000)), ErrorKind::Closed),
             (format!("select a{} from t", " is null".repeat(5_000)), ErrorKind::Limit),
+            // What is beside each other is not nested.
+            (format!("select 1{}", ", abs(1)".repeat(3_000)), ErrorKind::Closed),
+            (format!("insert into t (id) values (0){}", ", (cast('1' as int))".repeat(3_000)), ErrorKind::Closed),
+            (format!("select 1{}", ", (select 2)".repeat(150)), ErrorKind::Closed),
+            (format!("select id from t where a = 1{}", " or a = (select 2)".repeat(150)), ErrorKind::Closed),
+            (format!("select id from t where a = 1{}", " and a in (select b from t)".repeat(150)), ErrorKind::Closed),
+            (
+                format!("select id from t where a = 1{}", " and a <> (select max(b) from t)".repeat(150)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "with c0 as (select 1 a){} select * from c50",
+                    (1..=50).map(|i| format!(", c{i} as (select count(*) a from c{})", i - 1)).collect::<String>()
+                ),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "with c0 as (select 1 a){} select * from c100",
+                    (1..=100).map(|i| format!(", c{i} as (select a from c{})", i - 1)).collect::<String>()
+                ),
+                ErrorKind::Limit,
+            ),
+            (format!("select 1{}", ", (select 2)".repeat(200)), ErrorKind::Limit),
             (format!("create table x (a {}int{})", "array<".repeat(5_000), ">".repeat(5_000)), ErrorKind::Limit),
         ] {
             let result = plan(&sql, &[]);
