@@ -22,7 +22,7 @@ use nacre_sql::expr::Expr;
 use nacre_sql::{IndexAccess, IndexKeys, index_access};
 use nacre_table::{IndexProbe, KeyRange, RowLocator, SegmentView, TableView};
 use nacre_types::hash::Set;
-use nacre_types::{Result, TableSchema, Value};
+use nacre_types::{Result, TableSchema, Value, key};
 use std::ops::Bound;
 
 /// One row in so many of a table is worth picking by index: a scan reads the rows beside it much faster.
@@ -191,19 +191,29 @@ impl<'a, 'c> Lookup<'a, 'c> {
         fits.then_some(value)
     }
 
-    /// The values that a column may equal, each once; nothing when one is none that the column could hold.
+    /// The values that a column may equal, each once; nothing when one is none that the column could hold, or when they
+    /// are too many.
     fn values(&self, position: usize, equal: &[Option<&Expr>]) -> Option<Vec<Value>> {
         let mut values: Vec<Value> = Vec::new();
+        // Keys say which values are equal: NaN is itself, and zero has no sign.
+        let mut known: Set<Vec<u8>> = Set::default();
         for expr in equal {
-            match expr {
-                None => values.push(Value::Null),
-                Some(expr) => {
-                    let value = self.value(position, constant(expr, self.context)?)?;
-                    // Null equals nothing.
-                    if !value.is_null() && !values.contains(&value) {
-                        values.push(value);
-                    }
-                }
+            let Some(expr) = expr else {
+                values.push(Value::Null);
+                continue;
+            };
+            let value = self.value(position, constant(expr, self.context)?)?;
+            // Null equals nothing.
+            if value.is_null() {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            key::append(&mut bytes, self.schema.columns[position].data_type, &value).ok()?;
+            if known.insert(bytes) {
+                values.push(value);
+            }
+            if values.len() > self.keys {
+                return None;
             }
         }
         Some(values)

@@ -306,9 +306,7 @@ impl<'a> Binder<'a> {
         for (at, item) in bound {
             let (left, item) = self.unify(arg.clone(), item, "IN").map_err(|e| e.at(at))?;
             let wide = if types::meets(left.data_type, item.data_type) { item.data_type } else { left.data_type };
-            if !types::meets(to, wide) {
-                to = types::common(to, wide).unwrap_or(to);
-            }
+            to = types::common(to, wide).unwrap_or(to);
             items.push(item);
         }
         if !types::meets(arg.data_type, to) {
