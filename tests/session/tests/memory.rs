@@ -56,6 +56,28 @@ fn what_cannot_be_held_is_spilled() {
     assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["20000"]);
 }
 
+/// The first rows in the order of an index are held until there are enough of them: when they are too wide, they are
+/// sorted instead.
+#[test]
+fn first_rows_by_index_are_counted() {
+    let place = Folder::new("spill-by-index");
+    let db = folder(place.path()).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, a int, b text, key i_a (a))").unwrap();
+    let wide = "wide ".repeat(400);
+    let values: Vec<String> = (0..4_000).map(|id| format!("({id}, {}, '{wide}{id}')", id * 7 % 4_001)).collect();
+    run(&mut session, &format!("insert into t values {}; optimize table t flush", values.join(", "))).unwrap();
+    let sql = "select sum(a), max(b) from (select a, b from t order by a limit 120) as s";
+    let result = run(&mut session, sql).unwrap();
+    assert_eq!(result.statistics.bytes_spilled, 0);
+    assert!(result.statistics.rows_read < 300, "{}", result.statistics.rows_read);
+    let expected = rows(&mut session, sql).unwrap();
+    run(&mut session, "set memory_limit = '200KB'").unwrap();
+    let result = run(&mut session, sql).unwrap();
+    assert!(result.statistics.bytes_spilled > 100_000, "{}", result.statistics.bytes_spilled);
+    assert_eq!(rows(&mut session, sql).unwrap(), expected);
+}
+
 #[test]
 fn without_files_the_limit_is_an_error() {
     let db = memory().unwrap();

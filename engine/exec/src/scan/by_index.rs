@@ -1,14 +1,15 @@
 //! The first rows of a table in the order of a secondary index: the runs of its segments and of the rows in memory, each
 //! in that order already, are merged, and rows are picked and filtered as they come, until there are enough.
 //!
-//! How many that takes is not known before. When it turns out to be more than a scan would have cost, the rows are sorted
-//! after all; nothing has been given out by then.
+//! How many that takes is not known before. When it turns out to be more than a scan would have cost, or more than can be
+//! held, the rows are sorted after all; nothing has been given out by then.
 
 use super::index::Lookup;
 use super::source::{Origin, Source};
 use crate::build::sorted;
 use crate::context::{Context, Operator, Step, count};
 use crate::expr::{self, Rows};
+use crate::memory::Held;
 use crate::store::RowStore;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
@@ -39,6 +40,7 @@ pub(super) struct ByIndex {
     projection: Vec<usize>,
     /// Rows that passed, in order.
     rows: RowStore,
+    held: Held,
     row_types: Vec<DataType>,
     want: usize,
     /// Rows that may be looked at, and that were.
@@ -114,6 +116,7 @@ pub(super) fn build(
         filters: filters.clone(),
         projection: projection.clone(),
         rows: RowStore::new(&row_types),
+        held: Held::default(),
         row_types,
         want,
         most: lookup.most,
@@ -238,7 +241,7 @@ impl ByIndex {
         self.rows.append(&batch, Rows::all(order.len()))
     }
 
-    /// Reads until there are enough rows; false when that takes too many.
+    /// Reads until there are enough rows; false when that takes too many, or when they cannot be held.
     fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
         let mut at_once = FIRST_ROWS;
         while self.rows.rows() < self.want && !self.heads.is_empty() {
@@ -249,6 +252,9 @@ impl ByIndex {
             let left = self.want - self.rows.rows();
             let places = self.candidates(at_once.max(left).min(limits::VECTOR_ROWS))?;
             self.pick(&places, context)?;
+            if !self.held.hold(self.rows.memory_bytes(), context) {
+                return Ok(false);
+            }
             at_once *= 2;
         }
         Ok(true)
@@ -260,6 +266,8 @@ impl Operator for ByIndex {
         if !self.is_done {
             self.is_done = true;
             if !self.collect(context)? {
+                self.rows = RowStore::new(&self.row_types);
+                self.held.release();
                 self.otherwise = Some(sorted(&self.sort, context)?);
             }
         }
