@@ -4,10 +4,11 @@ use crate::memory::Memory;
 use crate::parallel::{Builds, Morsel};
 use crate::profile::Profile;
 use nacre_column::Batch;
-use nacre_table::{RowLocator, Transaction};
-use nacre_types::{Error, ErrorKind, Result, Value};
+use nacre_sql::plan::Plan;
+use nacre_table::{RowLocator, Table, Transaction};
+use nacre_types::{Error, ErrorKind, Result, TableSchema, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number that several threads add to.
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ pub struct Statistics {
     pub index_probes: Counter,
     /// Hash tables of indexes that were asked for the segments of a key.
     pub tables_probed: Counter,
-    /// Of these, keys of joins above the scan.
+    /// Of the ranges that were looked up, keys of joins above the scan.
     pub join_keys: Counter,
     /// Rows that joins above a scan told it to leave out.
     pub join_filtered: Counter,
@@ -132,6 +133,30 @@ pub struct Context<'a> {
     pub(crate) builds: Option<&'a Builds>,
     /// What measures each node of the plan, if somebody asked.
     pub profile: Option<&'a Profile>,
+    /// Tables that the plan reads, of the transaction's snapshot, where it may outlive them ([`tables_of`]). Others are
+    /// looked for.
+    pub tables: &'a [Arc<Table>],
+}
+
+/// The tables that a plan reads, as a transaction sees them.
+pub fn tables_of(plan: &Plan, transaction: &Transaction) -> Result<Vec<Arc<Table>>> {
+    fn gather(plan: &Plan, transaction: &Transaction, tables: &mut Vec<Arc<Table>>) -> Result<()> {
+        if let Plan::Scan { table, .. } = plan
+            && !tables.iter().any(|known| known.schema().id == table.id)
+        {
+            tables.push(transaction.table_of(table)?);
+        }
+        let mut result = Ok(());
+        plan.for_each_input(&mut |input| {
+            if result.is_ok() {
+                result = gather(input, transaction, tables);
+            }
+        });
+        result
+    }
+    let mut tables = Vec::new();
+    gather(plan, transaction, &mut tables)?;
+    Ok(tables)
 }
 
 /// Rows that are given to a plan from outside.
@@ -186,11 +211,20 @@ impl<'a> Context<'a> {
             morsel: None,
             builds: None,
             profile: None,
+            tables: &[],
         }
     }
 }
 
 impl Context<'_> {
+    /// The table of a scan. Parts of a plan are built late, when it may have been dropped for everybody else.
+    pub(crate) fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
+        match self.tables.iter().find(|table| table.schema().id == schema.id) {
+            Some(table) => Ok(table.clone()),
+            None => self.transaction.table_of(schema),
+        }
+    }
+
     /// Fails when the statement was cancelled; called once a batch.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         if (self.cancelled)() { Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")) } else { Ok(()) }

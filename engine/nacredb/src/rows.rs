@@ -15,7 +15,7 @@ use arrow_schema::SchemaRef;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads};
 use nacre_sql::Field;
-use nacre_table::Transaction;
+use nacre_table::{Table, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +58,8 @@ pub(crate) struct OwnSettings {
     pub memory: Memory,
     pub now_us: i64,
     pub threads: Threads,
+    /// What the plan reads: they may be dropped while it is on its way.
+    pub tables: Vec<Arc<Table>>,
 }
 
 impl OwnSettings {
@@ -70,6 +72,7 @@ impl OwnSettings {
         let mut context = Context::new(transaction, &self.parameters, &self.statistics, &self.memory, cancelled);
         context.now_us = self.now_us;
         context.threads = self.threads;
+        context.tables = &self.tables;
         context
     }
 }

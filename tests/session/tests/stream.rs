@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::block_on;
-use nacre_session_tests::{Folder, folder, memory, options, rows, run};
+use nacre_session_tests::{Folder, folder, memory, options, rows, run, threaded};
 use nacredb::{Batch, Budget, Database, ErrorKind, Options, ResultKind, Rows, Session, Value};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -408,4 +408,44 @@ fn a_closed_database_ends_its_streams() {
     block_on(db.close()).unwrap();
     assert_eq!(next(&mut rows).unwrap_err().kind(), ErrorKind::Closed);
     assert!(next(&mut rows).unwrap().is_none());
+}
+
+/// What a stream builds late, when its tables are gone for everybody else: the sort of what was begun by index, and the
+/// collected sides of joins that several threads work on.
+#[test]
+fn what_is_built_late_finds_its_tables_though_they_are_gone() {
+    let queries = [
+        "select id from t where b = 999 order by a limit 10",
+        "select t.id from t join u on t.id = u.n where t.b > 990",
+        "select count(*), max(t.id) from t join u on t.id = u.n where t.b > 990",
+        "select t.id from t left join u on t.id = u.n and u.id > 5 where t.b > 990 order by 1",
+    ];
+    let changes = [
+        "drop table t, u",
+        "truncate t, u",
+        "alter table t drop column b, add column b int default 7; alter table u rename to v",
+        "alter table t drop index i_a; optimize table t full",
+    ];
+    let cases = queries.iter().flat_map(|sql| changes.iter().map(move |change| (sql, change)));
+    for ((sql, change), threads) in cases.flat_map(|case| [(case, 1), (case, 3)]) {
+        let db = threaded(Options { threads, ..options() }).unwrap();
+        let mut session = db.session();
+        run(&mut session, "create table t (id int primary key, a int, b int, key i_a (a))").unwrap();
+        run(&mut session, "create table u (id int primary key, n int)").unwrap();
+        let values: Vec<String> = (0..3_000).map(|id| format!("({id}, {}, {})", id * 7 % 3_001, id % 1_000)).collect();
+        run(&mut session, &format!("insert into t values {}; optimize table t flush", values.join(", "))).unwrap();
+        run(&mut session, "insert into u select id, a from t where b < 500; optimize table u flush").unwrap();
+        let mut expected = rows(&mut session, sql).unwrap();
+        let mut stream = block_on(session.stream(sql, &[])).unwrap();
+        run(&mut session, change).unwrap();
+        let mut found = Vec::new();
+        while let Some(batch) = block_on(stream.next()).unwrap_or_else(|e| panic!("{sql}; {change}: {e}")) {
+            let text = |row| batch.columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|");
+            found.extend((0..batch.rows).map(text));
+        }
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{sql}; {change}");
+        assert!(!found.is_empty(), "{sql}");
+    }
 }

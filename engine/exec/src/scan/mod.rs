@@ -42,7 +42,7 @@ pub(crate) fn build(
     let mut source = match context.morsel {
         Some(morsel) => Source::of_morsel(schema, morsel, projection, filters, context),
         None => {
-            let table = context.transaction.table_of(schema)?;
+            let table = context.table_of(schema)?;
             if let Some(key) = point_key(schema, projection, filters, context) {
                 return Ok(Box::new(PointRead::new(table, key, projection, filters)));
             }
@@ -89,7 +89,7 @@ pub(crate) fn build_ordered(
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
     let Plan::Scan { table: schema, projection, filters } = scan else { return Ok(None) };
-    let table = context.transaction.table_of(schema)?;
+    let table = context.table_of(schema)?;
     if point_key(schema, projection, filters, context).is_some() {
         return Ok(None);
     }
@@ -170,7 +170,7 @@ pub(crate) fn morsels(
     under_joins: bool,
     context: &Context<'_>,
 ) -> Result<Option<Cut>> {
-    let table = context.transaction.table_of(schema)?;
+    let table = context.table_of(schema)?;
     // One row by its key, or nothing but a number of rows, which is known without reading them.
     if point_key(schema, projection, filters, context).is_some() || (projection.is_empty() && filters.is_empty()) {
         return Ok(None);
@@ -194,7 +194,7 @@ pub(crate) fn build_locating(
     filters: &[Expr],
     context: &Context<'_>,
 ) -> Result<Box<dyn LocatingOperator>> {
-    let table = context.transaction.table_of(schema)?;
+    let table = context.table_of(schema)?;
     if let Some(key) = point_key(schema, projection, filters, context) {
         return Ok(Box::new(LocatingPoint(PointRead::new(table, key, projection, filters))));
     }

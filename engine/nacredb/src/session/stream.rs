@@ -10,7 +10,7 @@ use super::prepared::Prepared;
 use crate::point::Point;
 use crate::result::{QueryResult, ResultKind};
 use crate::rows::{OwnSettings, Rows, Running};
-use nacre_exec::{Memory, Statistics, build, build_collected};
+use nacre_exec::{Memory, Statistics, build, build_collected, tables_of};
 use nacre_sql::{Bound, Parsed, Plan, Statement};
 use nacre_types::{DataType, Result, Value};
 use std::sync::atomic::Ordering;
@@ -92,22 +92,25 @@ impl Session {
     }
 
     async fn begin_stream(&mut self, plan: &Plan, parameters: Vec<Value>) -> Result<Running> {
-        let settings = OwnSettings {
+        let mut settings = OwnSettings {
             parameters,
             statistics: Statistics::default(),
             memory: Memory::new(self.memory_limit),
             now_us: self.db.0.host.clock.wall_us(),
             threads: self.threads,
+            tables: Vec::new(),
         };
         let cancel = &self.cancel;
         let cancelled = || cancel.load(Ordering::Relaxed);
         let (operator, transaction) = match &self.transaction {
             None => {
                 let transaction = self.db.0.store.begin()?;
+                settings.tables = tables_of(plan, &transaction)?;
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }
             Some(open) if !open.has_writes() => {
                 let transaction = open.reader();
+                settings.tables = tables_of(plan, &transaction)?;
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }
             Some(open) => (build_collected(plan, &settings.context(open, &cancelled))?, open.reader()),
