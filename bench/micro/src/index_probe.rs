@@ -53,6 +53,12 @@ impl Parallelism for Still {
     }
 }
 
+/// A host with these files and nothing else.
+pub fn host(files: Arc<MemoryStore>) -> Host {
+    let still = Arc::new(Still);
+    Host { store: files, clock: still.clone(), entropy: still.clone(), parallelism: still }
+}
+
 /// A table of so many segments, and what making it took.
 struct Subject {
     files: Arc<MemoryStore>,
@@ -72,8 +78,6 @@ fn key(scattered: bool, n: usize) -> i64 {
 impl Subject {
     fn new(segments: usize, scattered: bool, hash_from: f64) -> Subject {
         let files = Arc::new(MemoryStore::new());
-        let still = Arc::new(Still);
-        let host = Host { store: files.clone(), clock: still.clone(), entropy: still.clone(), parallelism: still };
         let options = StoreOptions {
             segment_rows: ROWS,
             hash_from,
@@ -81,7 +85,7 @@ impl Subject {
             snapshot_bytes: u64::MAX,
             ..StoreOptions::default()
         };
-        let store = Store::open(host, options).expect("a store");
+        let store = Store::open(host(files.clone()), options).expect("a store");
         let index = IndexSchema { id: 0, name: "k".into(), columns: vec![1], unique: false, kind: IndexKind::Hash };
         let column =
             Column { id: 1, name: "k".into(), data_type: DataType::Int64, nullable: false, default: Value::Null };

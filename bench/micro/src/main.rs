@@ -1,6 +1,6 @@
-//! `npm run bench -- access | codecs | filter | index-entries | index-probe | seek`: what single parts of the engine
-//! cost, in memory, and but for `access` without a database. Nothing but the engine's own crates is needed, so this
-//! builds in a minute or two.
+//! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek`: what
+//! single parts of the engine cost, in memory, and but for `access` and `load-indexed` without a database. Nothing but
+//! the engine's own crates is needed, so this builds in a minute or two.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
 
@@ -10,6 +10,8 @@ mod data;
 mod filter;
 mod index_entries;
 mod index_probe;
+mod load_indexed;
+mod load_over;
 mod measure;
 mod seek;
 
@@ -23,9 +25,13 @@ fn main() -> ExitCode {
         "filter" => filter::run(),
         "index-entries" => index_entries::run(),
         "index-probe" => index_probe::run(),
+        "load-indexed" => load_indexed::run(),
+        "load-over" => load_over::run(),
         "seek" => seek::run(),
         _ => {
-            eprintln!("usage: npm run bench -- access | codecs | filter | index-entries | index-probe | seek");
+            eprintln!(
+                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek"
+            );
             return ExitCode::from(2);
         }
     }

@@ -1,5 +1,6 @@
 //! Medians of interleaved rounds, and random numbers that are the same in every run.
 
+use std::sync::LazyLock;
 use std::time::Instant;
 
 const ROUNDS: usize = 15;
@@ -26,6 +27,15 @@ pub fn interleaved(mut works: Vec<Work<'_>>) -> Vec<(String, f64)> {
         times[times.len() / 2]
     };
     works.into_iter().zip(&mut times).map(|((name, _), times)| (name, median(times))).collect()
+}
+
+/// Nanoseconds that this thread has been running, where the system tells, else that have passed: for work that is too
+/// long for rounds.
+pub fn cpu_ns() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let ran = ran.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    ran.unwrap_or_else(|| START.elapsed().as_nanos() as u64)
 }
 
 /// Xorshift.

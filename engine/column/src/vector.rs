@@ -99,6 +99,19 @@ impl Values {
         }
     }
 
+    /// Appends a value as a column of an encoded key ([`nacre_types::key`]), which is not null.
+    #[inline]
+    pub fn put_key(&self, row: usize, out: &mut Vec<u8>) {
+        out.push(1);
+        match self {
+            Values::Bool(v) => out.push(u8::from(v[row])),
+            Values::I64(v) => key::put_i64(out, v[row]),
+            Values::I128(v) => key::put_i128(out, v[row]),
+            Values::F64(v) => key::put_f64(out, v[row]),
+            Values::Bytes(v) => key::put_escaped(out, v.get(row)),
+        }
+    }
+
     /// Values at these positions, in this order.
     pub fn take(&self, positions: impl ExactSizeIterator<Item = u32>) -> Values {
         match self {

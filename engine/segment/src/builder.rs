@@ -16,7 +16,7 @@ use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{DataType, Error, Result};
+use nacre_types::{DataType, Error, Result, Value};
 
 /// Bytes gathered before the file is written to.
 const WRITE_BYTES: usize = 1 << 20;
@@ -46,6 +46,8 @@ pub struct SegmentBuilder {
     overflow: bool,
     /// Key columns and the id of the column of row numbers in key order.
     key_order: Option<(Vec<usize>, u32)>,
+    /// Key columns and the id of the column of their filter.
+    key_filter: Option<(Vec<usize>, u32)>,
     indexes: Vec<IndexOrder>,
     /// Its own columns are not written, only what the indexes need.
     indexes_only: bool,
@@ -61,6 +63,7 @@ impl SegmentBuilder {
             memory: 0,
             overflow: false,
             key_order: None,
+            key_filter: None,
             indexes: Vec::new(),
             indexes_only: false,
         }
@@ -70,6 +73,13 @@ impl SegmentBuilder {
     /// another order.
     pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
         SegmentBuilder { key_order: Some((key_columns, id)), ..self }
+    }
+
+    /// Adds, at the end, a column of this id with a Bloom filter of the key ([`Segment::may_have`]).
+    ///
+    /// [`Segment::may_have`]: crate::Segment::may_have
+    pub fn with_key_filter(self, key_columns: Vec<usize>, id: u32) -> Self {
+        SegmentBuilder { key_filter: Some((key_columns, id)), ..self }
     }
 
     /// Adds, at the end, what indexes need.
@@ -85,6 +95,19 @@ impl SegmentBuilder {
     /// Rows so far.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Values of a row so far.
+    pub fn values(&self, columns: &[usize], row: usize) -> Vec<Value> {
+        let value = |column: &usize| {
+            let column = &self.columns[*column];
+            let (values, validity) = &column.blocks[row / BLOCK_ROWS];
+            match validity.as_ref().is_none_or(|v| v.get(row % BLOCK_ROWS)) {
+                true => Scalar::at(values, row % BLOCK_ROWS).to_value(column.spec.data_type),
+                false => Value::Null,
+            }
+        };
+        columns.iter().map(value).collect()
     }
 
     /// Memory held, in bytes.
@@ -123,6 +146,11 @@ impl SegmentBuilder {
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             self.columns.push(Column::new(spec, blocks, self.rows as u64 * 8));
         }
+        let filter = self.key_filter.take().map(|(key, id)| {
+            let keys: Vec<&[Rows]> = key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            filter_column(id, filter::build(&keys, self.rows), self.rows)
+        });
+        self.columns.extend(filter);
         self.add_indexes();
         if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
             return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
@@ -147,14 +175,13 @@ impl SegmentBuilder {
             let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
             let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             added.push(Column::new(spec, blocks, self.rows as u64 * 8));
-            let filter = filter::build(&sorted, self.rows);
+            let filter = filter::build(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>(), self.rows);
             for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
                 let column = &self.columns[*at];
                 let spec = ColumnSpec { id: *id, ..column.spec.clone() };
                 added.push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
             }
-            let spec = ColumnSpec { id: index.filter, data_type: DataType::UInt16, nullable: false };
-            added.push(Column::new(spec, filter, self.rows as u64 * 8));
+            added.push(filter_column(index.filter, filter, self.rows));
         }
         if self.indexes_only {
             self.columns.clear();
@@ -304,6 +331,10 @@ impl Column {
         }
         Ok(ColumnWriter { blocks: self.blocks, next: 0, plan, entry, whole: None })
     }
+}
+
+fn filter_column(id: u32, blocks: Vec<Rows>, rows: usize) -> Column {
+    Column::new(ColumnSpec { id, data_type: DataType::UInt16, nullable: false }, blocks, rows as u64 * 8)
 }
 
 fn length(bytes: &[u8]) -> Result<u32> {

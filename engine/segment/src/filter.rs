@@ -1,4 +1,4 @@
-//! A Bloom filter as a column: whether a key may be among a segment's sorted keys, from one block.
+//! A Bloom filter as a column: whether a key may be among a segment's keys, from one block.
 //!
 //! The column has 16 bits a row. A key's hash chooses a block, each by its share of the rows, and six bits in it; all
 //! are set where the key is. So a block has as many keys as rows, or fewer, and of keys that are not there about one in
@@ -12,7 +12,7 @@ use nacre_column::Values;
 use nacre_column::encoding::Scalar;
 use nacre_types::hash::{hash_bytes, hash_u64};
 use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{Error, Result, key};
+use nacre_types::{Error, Result};
 
 /// Bits of a row.
 const BITS: usize = 16;
@@ -25,15 +25,18 @@ fn bits(rows: usize, hash: u64) -> (usize, impl Iterator<Item = (usize, u32)>) {
     let all = (block_rows(rows, block) * BITS) as u64;
     let again = hash_u64(hash);
     let (first, step) = (again & 0xffff_ffff, (again >> 32) | 1);
+    let mask = all.is_power_of_two().then(|| all - 1);
     let bit = move |look| {
-        let bit = ((first + look * step) % all) as usize;
+        let place = first + look * step;
+        // Nearly all blocks are full, and division is slow.
+        let bit = mask.map_or_else(|| place % all, |mask| place & mask) as usize;
         (bit / BITS, (bit % BITS) as u32)
     };
     (block, (0..LOOKS).map(bit))
 }
 
-/// The filter of sorted keys, in blocks. Keys with a null are left out: nobody looks for them.
-pub(crate) fn build(columns: &[Vec<Rows>], rows: usize) -> Vec<Rows> {
+/// The filter of keys, in blocks. Keys with a null are left out: nobody looks for them. Equal neighbours cost little.
+pub(crate) fn build(columns: &[&[Rows]], rows: usize) -> Vec<Rows> {
     let mut blocks: Vec<Vec<i64>> = (0..block_count(rows)).map(|block| vec![0; block_rows(rows, block)]).collect();
     let (mut key, mut last) = (Vec::new(), Vec::new());
     for row in 0..rows {
@@ -43,7 +46,7 @@ pub(crate) fn build(columns: &[Vec<Rows>], rows: usize) -> Vec<Rows> {
             let at = row % BLOCK_ROWS;
             let is_null = validity.as_ref().is_some_and(|v| !v.get(at));
             if !is_null {
-                put(&mut key, values, at);
+                values.put_key(at, &mut key);
             }
             is_null
         });
@@ -55,18 +58,6 @@ pub(crate) fn build(columns: &[Vec<Rows>], rows: usize) -> Vec<Rows> {
         std::mem::swap(&mut key, &mut last);
     }
     blocks.into_iter().map(|words| (Values::I64(words), None)).collect()
-}
-
-/// A value that is not null, as in an encoded key.
-fn put(out: &mut Vec<u8>, values: &Values, row: usize) {
-    out.push(1);
-    match values {
-        Values::Bool(v) => out.push(u8::from(v[row])),
-        Values::I64(v) => key::put_i64(out, v[row]),
-        Values::I128(v) => key::put_i128(out, v[row]),
-        Values::F64(v) => key::put_f64(out, v[row]),
-        Values::Bytes(v) => key::put_escaped(out, v.get(row)),
-    }
 }
 
 impl Segment {

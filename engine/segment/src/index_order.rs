@@ -7,7 +7,7 @@
 use crate::builder::Rows;
 use crate::key_order::order_of;
 use crate::segment::Segment;
-use nacre_column::{Bitmap, Values};
+use nacre_column::{Bitmap, BytesColumn, Values};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{PhysicalType, Result, Value};
 
@@ -34,29 +34,48 @@ pub(crate) fn sorted(columns: &[&[Rows]], types: &[PhysicalType], rows: usize) -
 fn permuted(blocks: &[Rows], physical: PhysicalType, order: &[i64]) -> Vec<Rows> {
     let has_nulls = blocks.iter().any(|(_, validity)| validity.is_some());
     let block = |rows: &[i64]| {
-        let mut values = Values::empty(physical);
-        let mut bits = has_nulls.then(Bitmap::default);
-        for row in rows {
-            let (from, validity) = &blocks[*row as usize / BLOCK_ROWS];
-            let at = *row as usize % BLOCK_ROWS;
-            append(&mut values, from, at);
-            if let Some(bits) = &mut bits {
-                bits.push(validity.as_ref().is_none_or(|v| v.get(at)));
+        let bits = has_nulls.then(|| {
+            let mut bits = Bitmap::default();
+            for row in rows {
+                let validity = &blocks[*row as usize / BLOCK_ROWS].1;
+                bits.push(validity.as_ref().is_none_or(|v| v.get(*row as usize % BLOCK_ROWS)));
             }
-        }
-        (values, bits.filter(|bits| bits.count_ones() < bits.len()))
+            bits
+        });
+        (gathered(blocks, physical, rows), bits.filter(|bits| bits.count_ones() < bits.len()))
     };
     order.chunks(BLOCK_ROWS).map(block).collect()
 }
 
-fn append(to: &mut Values, from: &Values, row: usize) {
-    match (to, from) {
-        (Values::Bool(to), Values::Bool(from)) => to.push(from[row]),
-        (Values::I64(to), Values::I64(from)) => to.push(from[row]),
-        (Values::I128(to), Values::I128(from)) => to.push(from[row]),
-        (Values::F64(to), Values::F64(from)) => to.push(from[row]),
-        (Values::Bytes(to), Values::Bytes(from)) => to.push(from.get(row)),
-        _ => debug_assert!(false, "values of another physical type"),
+/// The values of some rows; all blocks are of this type.
+fn gathered(blocks: &[Rows], physical: PhysicalType, rows: &[i64]) -> Values {
+    macro_rules! pick {
+        ($kind:ident, $empty:expr) => {
+            Values::$kind(
+                rows.iter()
+                    .map(|row| match &blocks[*row as usize / BLOCK_ROWS].0 {
+                        Values::$kind(values) => values[*row as usize % BLOCK_ROWS],
+                        _ => $empty,
+                    })
+                    .collect(),
+            )
+        };
+    }
+    match physical {
+        PhysicalType::Bool => pick!(Bool, false),
+        PhysicalType::I64 => pick!(I64, 0),
+        PhysicalType::I128 => pick!(I128, 0),
+        PhysicalType::F64 => pick!(F64, 0.0),
+        PhysicalType::Bytes => {
+            let mut out = BytesColumn::default();
+            out.offsets.reserve(rows.len());
+            for row in rows {
+                if let Values::Bytes(values) = &blocks[*row as usize / BLOCK_ROWS].0 {
+                    out.push(values.get(*row as usize % BLOCK_ROWS));
+                }
+            }
+            Values::Bytes(out)
+        }
     }
 }
 

@@ -4,39 +4,119 @@
 //! is encoded like every column, so it takes about as many bits a row as row numbers have, and a position is found
 //! without decoding its neighbours. A search is then a binary search over positions, each step two seeks.
 
+use crate::builder::Rows;
 use crate::segment::Segment;
+use nacre_column::Values;
 use nacre_column::encoding::Scalar;
-use nacre_column::{Bitmap, Values};
+use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 
-/// The row numbers of `rows` rows in the order of their keys, given the blocks of each key column.
-pub(crate) fn order_of(keys: &[&[(Values, Option<Bitmap>)]], rows: usize) -> Vec<i64> {
-    if let [blocks] = keys
-        && blocks.iter().all(|(values, validity)| matches!(values, Values::I64(_)) && validity.is_none())
-    {
-        // The common case: one integer.
-        let values = blocks.iter().flat_map(|(values, _)| match values {
-            Values::I64(values) => values.as_slice(),
-            _ => &[],
-        });
-        let mut pairs: Vec<(i64, u32)> = values.copied().zip(0..).collect();
-        pairs.sort_unstable();
-        return pairs.into_iter().map(|(_, row)| row as i64).collect();
-    }
-    let scalar = |column: usize, row: u32| {
-        let (values, validity) = &keys[column][row as usize / BLOCK_ROWS];
-        let at = row as usize % BLOCK_ROWS;
-        if validity.as_ref().is_none_or(|v| v.get(at)) { Scalar::at(values, at) } else { Scalar::Null }
-    };
-    let compare = |a: &u32, b: &u32| {
-        let orders = (0..keys.len()).map(|column| scalar(column, *a).order(&scalar(column, *b)));
-        orders.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.cmp(b))
-    };
+/// The row numbers of `rows` rows in the order of their keys, given the blocks of each key column; of equal keys the
+/// lower number first.
+pub(crate) fn order_of(keys: &[&[Rows]], rows: usize) -> Vec<i64> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
-    order.sort_unstable_by(compare);
+    sort_by(keys, 0, &mut order);
     order.into_iter().map(i64::from).collect()
+}
+
+/// Sorts rows, which ascend, by the columns from one on.
+///
+/// What decides first is taken out of the column, so that most comparisons are of one number: whether there is a value,
+/// its first eight bytes after those that all rows have in common, how many there are, and last the row. Rows that this
+/// does not tell apart are sorted by what comes next: the column's next bytes, or the next column.
+fn sort_by(keys: &[&[Rows]], column: usize, rows: &mut [u32]) {
+    let Some(blocks) = keys.get(column).filter(|_| rows.len() > 1) else { return };
+    let common = common_bytes(blocks, rows);
+    let mut ranks: Vec<u128> = rows.iter().map(|row| rank(blocks, *row, common)).collect();
+    ranks.sort_unstable();
+    rows.iter_mut().zip(&ranks).for_each(|(row, rank)| *row = *rank as u32);
+    let is_wide = matches!(blocks.first(), Some((Values::I128(_), _)));
+    let mut start = 0;
+    for run in ranks.chunk_by(|a, b| a >> ROW_BITS == b >> ROW_BITS) {
+        let same = &mut rows[start..start + run.len()];
+        start += run.len();
+        if same.len() < 2 {
+            continue;
+        }
+        if (run[0] >> ROW_BITS) as u32 & LENGTH_MASK < LONGER {
+            // They are equal.
+            sort_by(keys, column + 1, same);
+        } else if is_wide || same.len() <= FEW {
+            same.sort_unstable_by(|a, b| compare(&keys[column..], *a, *b));
+        } else {
+            sort_by(keys, column, same);
+        }
+    }
+}
+
+/// Bits of a row number, and of a length, in a rank.
+const ROW_BITS: u32 = 32;
+const LENGTH_BITS: u32 = 4;
+const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
+/// The length of a value that goes on after its rank.
+const LONGER: u32 = 9;
+/// So few rows are compared as a whole.
+const FEW: usize = 16;
+
+/// What orders a row among others whose values begin with `common` bytes that are the same.
+fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
+    let (values, validity) = &blocks[row as usize / BLOCK_ROWS];
+    let at = row as usize % BLOCK_ROWS;
+    if validity.as_ref().is_some_and(|v| !v.get(at)) {
+        return u128::from(row);
+    }
+    let (first, length) = match values {
+        Values::Bool(v) => (u64::from(v[at]), 0),
+        Values::I64(v) => (v[at] as u64 ^ 1 << 63, 0),
+        Values::F64(v) => (order_f64(v[at]), 0),
+        Values::I128(v) => ((v[at] >> 64) as u64 ^ 1 << 63, LONGER),
+        Values::Bytes(v) => {
+            let rest = v.get(at).get(common..).unwrap_or_default();
+            let mut first = [0; 8];
+            let taken = rest.len().min(8);
+            first[..taken].copy_from_slice(&rest[..taken]);
+            (u64::from_be_bytes(first), if rest.len() > 8 { LONGER } else { rest.len() as u32 })
+        }
+    };
+    let key = 1 << 64 | u128::from(first);
+    (key << LENGTH_BITS | u128::from(length)) << ROW_BITS | u128::from(row)
+}
+
+/// How many bytes the values of all rows have in common at their beginning.
+fn common_bytes(blocks: &[Rows], rows: &[u32]) -> usize {
+    let mut common: Option<&[u8]> = None;
+    for row in rows {
+        let (values, validity) = &blocks[*row as usize / BLOCK_ROWS];
+        let at = *row as usize % BLOCK_ROWS;
+        let Values::Bytes(values) = values else { return 0 };
+        if validity.as_ref().is_some_and(|v| !v.get(at)) {
+            continue;
+        }
+        let value = values.get(at);
+        let same = match common {
+            Some(common) if value.starts_with(common) => continue,
+            Some(common) => common.iter().zip(value).take_while(|(a, b)| a == b).count(),
+            None => value.len(),
+        };
+        if same == 0 {
+            return 0;
+        }
+        common = Some(&value[..same]);
+    }
+    common.map_or(0, <[u8]>::len)
+}
+
+fn compare(keys: &[&[Rows]], a: u32, b: u32) -> Ordering {
+    let orders = keys.iter().map(|blocks| scalar(blocks, a).order(&scalar(blocks, b)));
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.cmp(&b))
+}
+
+fn scalar(blocks: &[Rows], row: u32) -> Scalar<'_> {
+    let (values, validity) = &blocks[row as usize / BLOCK_ROWS];
+    let at = row as usize % BLOCK_ROWS;
+    if validity.as_ref().is_none_or(|v| v.get(at)) { Scalar::at(values, at) } else { Scalar::Null }
 }
 
 impl Segment {
@@ -93,5 +173,73 @@ impl Segment {
             return Some(Ordering::Greater);
         }
         Scalar::at(&entry.bounds.min, whole).compare(key)?.is_gt().then_some(Ordering::Less)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{compare, order_of};
+    use crate::builder::Rows;
+    use nacre_column::{Bitmap, BytesColumn, Values};
+    use nacre_types::limits::BLOCK_ROWS;
+
+    /// Numbers that look random, the same every time.
+    fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        }
+    }
+
+    /// A column of values of which many are equal or nearly so, some of them null.
+    fn column(kind: u64, rows: usize, nulls: bool, next: &mut dyn FnMut(u64) -> u64) -> Vec<Rows> {
+        let mut block = |rows: usize| -> Rows {
+            let mut many = |most: u64| (0..rows).map(|_| next(most)).collect::<Vec<u64>>();
+            let values = match kind {
+                0 => Values::I64(many(50).iter().map(|n| *n as i64 - 25).collect()),
+                1 => Values::F64(
+                    many(6).iter().map(|n| [0.0, -0.0, f64::NAN, -1.5, f64::NEG_INFINITY, 7.0][*n as usize]).collect(),
+                ),
+                2 => Values::Bool(many(2).iter().map(|n| *n == 1).collect()),
+                3 => Values::I128(many(9).iter().map(|n| (i128::from(*n % 3) - 1) << 64 | i128::from(n % 2)).collect()),
+                _ => {
+                    // Beginnings in common, zero bytes at the end, and ends far behind.
+                    let mut out = BytesColumn::default();
+                    for n in many(400) {
+                        let mut text = b"in common ".to_vec();
+                        text.extend((0..n % 5).map(|_| b'x'));
+                        text.extend((0..n / 5 % 4).map(|_| 0));
+                        text.extend_from_slice(&b"a long end of a value"[..(n as usize / 20) % 20]);
+                        out.push(&text[if kind == 5 && n == 0 { text.len() } else { 0 }..]);
+                    }
+                    Values::Bytes(out)
+                }
+            };
+            let validity = nulls.then(|| {
+                let mut bits = Bitmap::default();
+                (0..rows).for_each(|_| bits.push(next(4) > 0));
+                bits
+            });
+            (values, validity)
+        };
+        let blocks = rows.div_ceil(BLOCK_ROWS);
+        (0..blocks).map(|at| block(BLOCK_ROWS.min(rows - at * BLOCK_ROWS))).collect()
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_their_keys() {
+        let mut next = random(3);
+        for round in 0..60 {
+            let rows = [0, 1, 2, 17, 300, BLOCK_ROWS + 5][round % 6];
+            let columns = 1 + next(3);
+            let columns: Vec<Vec<Rows>> =
+                (0..columns).map(|_| column(next(6), rows, next(2) == 0, &mut next)).collect();
+            let keys: Vec<&[Rows]> = columns.iter().map(Vec::as_slice).collect();
+            let mut expected: Vec<u32> = (0..rows as u32).collect();
+            expected.sort_by(|a, b| compare(&keys, *a, *b));
+            let found: Vec<u32> = order_of(&keys, rows).iter().map(|row| *row as u32).collect();
+            assert_eq!(found, expected, "round {round}");
+        }
     }
 }

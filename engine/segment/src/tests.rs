@@ -266,6 +266,68 @@ fn every_flipped_byte_is_found_or_harmless() {
     assert!(harmless < bytes.len() / 8, "only padding is harmless: {harmless} of {}", bytes.len());
 }
 
+/// A segment with a filter of a number and a text, and the hash of each row's key.
+fn with_filter(rows: i64) -> (Arc<dyn LocalFile>, Vec<u64>) {
+    let spec = |id, data_type| ColumnSpec { id, data_type, nullable: false };
+    let specs = [spec(1, DataType::Int64), spec(2, DataType::TEXT)];
+    let rows: Vec<Vec<Value>> = (0..rows).map(|row| vec![Value::Int(row * 3), text(format!("t{row}"))]).collect();
+    let hash = |row: &Vec<Value>| {
+        let mut key = Vec::new();
+        specs
+            .iter()
+            .zip(row)
+            .for_each(|(spec, value)| nacre_types::key::append(&mut key, spec.data_type, value).unwrap());
+        nacre_types::hash::hash_bytes(&key)
+    };
+    let hashes = rows.iter().map(hash).collect();
+    let mut builder = SegmentBuilder::new(specs.to_vec()).with_key_filter(vec![0, 1], 9);
+    batches(&specs, &rows, 1000).iter().for_each(|batch| builder.push(batch));
+    assert_eq!(builder.values(&[1, 0], 0), [text("t0"), Value::Int(0)]);
+    let file = MemoryStore::new().create("s").unwrap();
+    builder.write(&*file).unwrap();
+    (file, hashes)
+}
+
+#[test]
+fn a_filter_of_keys_leaves_out_nothing_and_lets_little_through() {
+    for rows in [1, 100, 4_096, 10_000] {
+        let (file, hashes) = with_filter(rows);
+        let segment = open(file).unwrap();
+        let filter = segment.column_index(9).unwrap();
+        assert_eq!(segment.columns()[filter].data_type, DataType::UInt16);
+        assert!(hashes.iter().all(|hash| segment.may_have(filter, *hash).unwrap()));
+        let absent = (0..2_000u64).filter(|n| segment.may_have(filter, nacre_types::hash::hash_u64(*n)).unwrap());
+        let passed = absent.count();
+        assert!(passed < 40, "{passed} of 2000 beside {rows}");
+        assert_eq!(segment.verify().len(), 0);
+    }
+}
+
+#[test]
+fn a_damaged_filter_leaves_out_nothing() {
+    let (file, hashes) = with_filter(100);
+    let bytes = bytes_of(&*file);
+    let mut found = 0;
+    for at in 0..bytes.len() {
+        for mask in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= mask;
+            let Ok(segment) = open(file_of(&damaged)) else { continue };
+            let filter = segment.column_index(9).unwrap();
+            match segment.may_have(filter, hashes[at % 100]) {
+                Ok(may_have) => assert!(may_have, "byte {at}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                    assert!(error.message().contains("segment 7.seg, column 9"), "{error}");
+                    found += 1;
+                }
+            }
+        }
+    }
+    // Two bytes a row.
+    assert!(found >= 600, "{found}");
+}
+
 #[test]
 fn every_cut_is_found() {
     let rows: Vec<Vec<Value>> = (0..40).map(all_row).collect();

@@ -3,10 +3,12 @@
 //! Keys that exist already are found in two phases (seed: Doris): first against what is visible,
 //! without any lock; then, under the commit lock, only if the table changed meanwhile.
 
+pub(crate) mod common;
 mod create;
 
 use crate::gather::{Pick, gather};
 use crate::index::load;
+use crate::keys::KeyRows;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::segments::{FOREVER, SegmentState};
@@ -16,7 +18,7 @@ use nacre_column::{Batch, Values, Vector};
 use nacre_rowstore::{Change, Node, Owner, Version};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Map;
-use nacre_types::{DataType, Error, Result, Timestamp, Value, key, limits};
+use nacre_types::{DataType, Error, Result, Timestamp, key, limits};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
@@ -176,14 +178,16 @@ impl BulkLoad {
         }
         let row_number = [self.table.schema().columns.len()];
         let columns = self.table.key_columns().unwrap_or(&row_number);
-        let types = self.table.key_types();
-        let keys = encode_keys(columns, &types, &batches)?;
+        let keys = encode_keys(columns, &batches)?;
         let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
         if in_order && self.table.sort_columns().is_none() {
             batches.iter().for_each(|batch| builder.push(batch));
         } else {
             self.push_in_order(keys, &batches, &mut builder)?;
         }
+        let besides: Vec<&Segment> =
+            self.files.iter().filter(|file| file.partition == partition).map(|file| &*file.segment).collect();
+        let builder = self.table.with_key_filter(self.table.partition(partition), builder, &besides, &[]);
         Ok(Loaded { partition, segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
     }
 
@@ -209,8 +213,7 @@ impl BulkLoad {
         }
         let types: Vec<DataType> = self.table.segment_columns().iter().map(|c| c.data_type).collect();
         if let Some(sort) = self.table.sort_columns() {
-            let sort_types: Vec<DataType> = sort.iter().map(|c| types[*c]).collect();
-            let orders = encode_keys(sort, &sort_types, batches)?;
+            let orders = encode_keys(sort, batches)?;
             let first: Vec<usize> =
                 batches.iter().scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.rows))).collect();
             // Stable: of equal sort keys the lower key comes first.
@@ -274,15 +277,16 @@ impl BulkLoad {
                 if earlier.partition != later.partition {
                     continue;
                 }
-                let earlier_state = SegmentState::new(earlier.segment.clone(), FOREVER, RoaringBitmap::new());
-                let table = &self.table;
-                let on_duplicate = self.on_duplicate;
-                for_each_overlap(table, &earlier_state, &later.segment, |old_row, new_row, key| {
+                let (table, on_duplicate) = (&self.table, self.on_duplicate);
+                let (old, new) = (earlier.segment.clone(), later.segment.clone());
+                let (old, new) = (table.sorted_keys(&old)?, table.sorted_keys(&new)?);
+                common::each_common(&old, &new, &mut |old_at, new_at| {
+                    let (old_row, new_row) = (old.row(old_at)?, new.row(new_at)?);
                     if earlier.rejected.contains(old_row) || later.rejected.contains(new_row) {
                         return Ok(());
                     }
                     match on_duplicate {
-                        OnDuplicate::Error => return Err(table.duplicate(key)),
+                        OnDuplicate::Error => return Err(table.duplicate(&new.at(new_at)?)),
                         OnDuplicate::Skip => later.rejected.insert(new_row),
                         OnDuplicate::Replace => earlier.rejected.insert(old_row),
                     };
@@ -300,28 +304,54 @@ impl BulkLoad {
             return Ok(replaced);
         }
         let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
-        let table = &self.table;
-        let on_duplicate = self.on_duplicate;
+        let (table, on_duplicate) = (self.table.clone(), self.on_duplicate);
         for file in &mut self.files {
-            let others = table.partition(file.partition).segments();
-            for state in others.iter().filter(|s| s.is_current() && !own.contains(&s.segment.id())) {
-                for_each_overlap(table, state, &file.segment, |old_row, new_row, key| {
-                    if state.is_deleted(old_row) || file.rejected.contains(new_row) {
-                        return Ok(());
+            let segment = file.segment.clone();
+            let new = table.sorted_keys(&segment)?;
+            let mut met = |state: &Arc<SegmentState>, old_row: u32, new_at: usize| {
+                let new_row = new.row(new_at)?;
+                if state.is_deleted(old_row) || file.rejected.contains(new_row) {
+                    return Ok(());
+                }
+                match on_duplicate {
+                    OnDuplicate::Error => return Err(table.duplicate(&new.at(new_at)?)),
+                    OnDuplicate::Skip => {
+                        file.rejected.insert(new_row);
                     }
-                    match on_duplicate {
-                        OnDuplicate::Error => return Err(table.duplicate(key)),
-                        OnDuplicate::Skip => {
-                            file.rejected.insert(new_row);
-                        }
-                        OnDuplicate::Replace => {
-                            let entry = replaced.rows.entry(state.segment.id());
-                            let made = || (file.partition, state.clone(), RoaringBitmap::new());
-                            entry.or_insert_with(made).2.insert(old_row);
-                        }
+                    OnDuplicate::Replace => {
+                        let made = || (file.partition, state.clone(), RoaringBitmap::new());
+                        replaced.rows.entry(state.segment.id()).or_insert_with(made).2.insert(old_row);
                     }
-                    Ok(())
-                })?;
+                }
+                Ok(())
+            };
+            let list = table.partition(file.partition).segments();
+            // Segments with so many rows that each of the load's keys is looked up by itself.
+            let mut large = vec![false; list.len()];
+            for (place, state) in list.iter().enumerate() {
+                if !state.is_current() || own.contains(&state.segment.id()) {
+                    continue;
+                }
+                let old = table.sorted_keys(&state.segment)?;
+                if common::is_few(&new, segment.rows(), state.segment.rows()) {
+                    large[place] = common::overlap(&old, &new)?.is_some();
+                } else {
+                    common::each_common(&old, &new, &mut |old_at, new_at| met(state, old.row(old_at)?, new_at))?;
+                }
+            }
+            if !large.contains(&true) {
+                continue;
+            }
+            for new_at in 0..segment.rows() {
+                let key = new.at(new_at)?;
+                for candidate in list.of_key(&table, &table.encode_key(&key)?)?.newest_first() {
+                    let state = &list[candidate.place];
+                    if large[candidate.place]
+                        && let Some(old_row) = table.find_candidate(state, candidate, &key)?
+                    {
+                        met(state, old_row, new_at)?;
+                    }
+                }
             }
         }
         self.resolve_rowstores(&mut replaced)?;
@@ -509,53 +539,21 @@ struct KeyAt {
     pick: Pick,
 }
 
-/// The columns at these positions, of these types, of all rows in turn.
-fn encode_keys(columns: &[usize], types: &[DataType], batches: &[Batch]) -> Result<Vec<KeyAt>> {
+/// The columns at these positions of all rows in turn.
+fn encode_keys(columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
     let mut keys = Vec::with_capacity(batches.iter().map(|b| b.rows).sum());
     for (index, batch) in batches.iter().enumerate() {
-        let vectors: Vec<_> = columns.iter().map(|c| (&batch.columns[*c], batch.columns[*c].flat())).collect();
+        let vectors: Vec<&Vector> = columns.iter().map(|c| &*batch.columns[*c]).collect();
+        let rows = KeyRows::new(&vectors);
         for row in 0..batch.rows {
             let mut bytes = Vec::with_capacity(columns.len() * 9);
-            for ((vector, flat), data_type) in vectors.iter().zip(types) {
-                match &**flat {
-                    _ if vector.is_null(row) => bytes.push(0),
-                    Values::I64(v) => {
-                        bytes.push(1);
-                        key::put_i64(&mut bytes, v[row]);
-                    }
-                    _ => key::encode(&mut bytes, *data_type, &vector.value(row))?,
-                }
-            }
+            rows.put(row, &mut bytes);
+            key::check_length(&bytes)?;
             keys.push(KeyAt { bytes, pick: Pick { batch: index as u32, row: row as u32 } });
         }
     }
     Ok(keys)
 }
 
-/// Calls `found(old row, new row, key)` for every key that is in both segments. Whole segments whose key
-/// ranges do not meet cost two comparisons.
-fn for_each_overlap(
-    table: &Table,
-    old: &SegmentState,
-    new: &Arc<Segment>,
-    mut found: impl FnMut(u32, u32, &[Value]) -> Result<()>,
-) -> Result<()> {
-    let new_state = SegmentState::new(new.clone(), FOREVER, RoaringBitmap::new());
-    if new.rows() == 0 || old.segment.rows() == 0 {
-        return Ok(());
-    }
-    let first = table.key_of_segment_row(old, table.row_in_key_order(&old.segment, 0)? as u32)?;
-    let last = table.row_in_key_order(&old.segment, old.segment.rows() - 1)?;
-    let last = table.encode_key(&table.key_of_segment_row(old, last as u32)?)?;
-    for at in table.lower_bound(new, &first)?..new.rows() {
-        let row = table.row_in_key_order(new, at)? as u32;
-        let key = table.key_of_segment_row(&new_state, row)?;
-        if table.encode_key(&key)? > last {
-            break;
-        }
-        if let Some(old_row) = table.find_row(&old.segment, &key)? {
-            found(old_row, row, &key)?;
-        }
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

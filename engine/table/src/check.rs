@@ -117,6 +117,10 @@ fn check_keys(
                     format!("table {name}: segment {}: row {} is in the wrong partition", segment.name(), start + row),
                 );
             }
+            if !state.may_have(Some(hash_bytes(&encoded)))? {
+                let row = start + row;
+                report(findings, format!("table {name}: segment {}: the filter leaves out row {row}", segment.name()));
+            }
             if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded)) {
                 let key: Vec<String> = values[key_start..].iter().map(ToString::to_string).collect();
                 report(findings, format!("table {name}: key ({}) is there twice", key.join(", ")));

@@ -29,6 +29,11 @@ struct NewFile {
     rows: Vec<FlushRow>,
 }
 
+/// Files of one flush overlap where the rows' order is not that of their keys.
+fn segments_of(files: &[NewFile]) -> Vec<&Segment> {
+    files.iter().map(|file| &*file.segment).collect()
+}
+
 impl Store {
     /// Removes a file nobody refers to; what cannot be removed now is an orphan, removed at the next start. After the
     /// log has failed a record may name the file all the same, so it is left to that start to find out.
@@ -108,10 +113,12 @@ impl Store {
             push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
             if flushed.len() >= self.options.segment_rows {
                 let full = std::mem::replace(&mut builder, table.segment_builder());
-                files.push(NewFile { segment: self.write_segment(full)?, rows: std::mem::take(&mut flushed) });
+                let segment = self.write_segment(table.with_key_filter(partition, full, &[], &[]))?;
+                files.push(NewFile { segment, rows: std::mem::take(&mut flushed) });
             }
         }
         if !flushed.is_empty() {
+            let builder = table.with_key_filter(partition, builder, &[], &[]);
             files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
         }
         Ok(files)
@@ -154,6 +161,7 @@ impl Store {
                 }
                 builder.push(&rows::to_segment_batch(table, &found, &keys)?);
             }
+            let builder = table.with_key_filter(partition, builder, &segments_of(&files), &[]);
             files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
         }
         Ok(files)

@@ -20,6 +20,8 @@ mod ddl;
 mod flush;
 mod gather;
 mod index;
+mod key_filter;
+mod keys;
 mod maintenance;
 mod merge;
 mod moves;

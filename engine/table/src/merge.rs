@@ -12,9 +12,9 @@
 use crate::gather::{Pick, gather};
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
-use crate::segment_file::SegmentFile;
+use crate::segment_file::NewFiles;
 use crate::segments::SegmentState;
-use crate::store::Store;
+use crate::store::{Store, file_name_of_segment};
 use crate::table::Table;
 use nacre_column::{Batch, Vector};
 use nacre_log::Lsn;
@@ -40,10 +40,8 @@ pub(crate) struct Merge {
     sources: Vec<Source>,
     builder: SegmentBuilder,
     picks: Vec<Pick>,
-    /// The file being written.
-    writing: Option<SegmentFile>,
-    files: Vec<Arc<Segment>>,
-    /// One for each file: rows that were deleted in the sources meanwhile.
+    files: NewFiles,
+    /// One for each file that is complete: rows that were deleted in the sources meanwhile.
     deleted: Vec<RoaringBitmap>,
     read: bool,
 }
@@ -176,8 +174,7 @@ impl Merge {
             sources,
             builder: table.segment_builder(),
             picks: Vec::with_capacity(limits::BLOCK_ROWS),
-            writing: None,
-            files: Vec::new(),
+            files: NewFiles::default(),
             deleted: Vec::new(),
             read: false,
         };
@@ -193,12 +190,8 @@ impl Merge {
             self.abandon(store);
             return Ok(Progress::Done);
         }
-        if let Some(writing) = &mut self.writing {
-            if let Some(segment) = writing.step(store)? {
-                self.writing = None;
-                self.files.push(segment);
-                self.deleted.push(RoaringBitmap::new());
-            }
+        if self.files.step(store)? {
+            self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
         if !self.read {
@@ -213,7 +206,7 @@ impl Merge {
             return Ok(Progress::Done);
         };
         // Whether or not the sync succeeds, the log may name the files from here on.
-        self.files.clear();
+        self.files.are_named();
         store.settle_strictly(committed)?;
         Ok(Progress::Done)
     }
@@ -224,10 +217,7 @@ impl Merge {
 
     /// Removes what was written.
     pub(crate) fn abandon(&mut self, store: &Store) {
-        if let Some(writing) = self.writing.take() {
-            writing.abandon(store);
-        }
-        self.files.drain(..).for_each(|file| store.remove_file(file.name()));
+        self.files.abandon(store);
     }
 
     /// Whether the table still has the partition that is being merged. That columns came or went does not matter:
@@ -239,7 +229,7 @@ impl Merge {
     fn read_some(&mut self, store: &Store) -> Result<()> {
         let segment_rows = store.options.segment_rows;
         let mut blocks = 0;
-        while blocks < READ_BLOCKS && self.writing.is_none() {
+        while blocks < READ_BLOCKS && !self.files.is_writing() {
             let sources = &mut self.sources;
             let least = (0..sources.len())
                 .filter(|s| sources[*s].key().is_some())
@@ -288,8 +278,10 @@ impl Merge {
 
     fn begin_writing(&mut self, store: &Store) -> Result<()> {
         let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
-        self.writing = Some(SegmentFile::begin(store, full)?);
-        Ok(())
+        let sources: Vec<u64> = self.sources.iter().map(|source| source.state.segment.id()).collect();
+        let besides: Vec<&Segment> = self.files.complete().iter().map(|file| &**file).collect();
+        let full = self.table.with_key_filter(self.table.partition(self.partition), full, &besides, &sources);
+        self.files.begin(store, full, file_name_of_segment)
     }
 
     /// Remaps deletes that arrived since the merge began, unless they are few. Answers whether it did.
@@ -307,7 +299,7 @@ impl Merge {
             let new = &*source.state.all_deleted() - &source.deleted;
             for row in new.iter().take(most) {
                 let key = self.table.key_of_segment_row(&source.state, row)?;
-                for (file, deleted) in self.files.iter().zip(&mut self.deleted) {
+                for (file, deleted) in self.files.complete().iter().zip(&mut self.deleted) {
                     if let Some(row) = self.table.find_row(file, &key)? {
                         if !plant::is(Bug::MergeRemap) {
                             deleted.insert(row);
@@ -335,7 +327,7 @@ impl Merge {
             return Ok(None);
         }
         self.remap(usize::MAX)?;
-        let added: Vec<NewSegment> = (self.files.iter().zip(&self.deleted))
+        let added: Vec<NewSegment> = (self.files.complete().iter().zip(&self.deleted))
             .map(|(file, deleted)| NewSegment { id: file.id(), deleted: deleted.clone() })
             .collect();
         let mut payload = record::begin(commit);
@@ -345,7 +337,7 @@ impl Merge {
         state.last = commit;
         let content = self.sources.iter().map(|s| s.state.content()).max().unwrap_or(0);
         partition.update_segments(|list| {
-            list.extend((self.files.iter().zip(added)).map(|(file, new)| {
+            list.extend((self.files.complete().iter().zip(added)).map(|(file, new)| {
                 Arc::new(
                     SegmentState::new(file.clone(), commit, new.deleted)
                         .with_content(content)

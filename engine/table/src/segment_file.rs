@@ -48,6 +48,54 @@ impl SegmentFile {
     }
 }
 
+/// The files that a piece of house-keeping makes, one after the other, until a record names them.
+#[derive(Default)]
+pub(crate) struct NewFiles {
+    writing: Option<SegmentFile>,
+    files: Vec<Arc<Segment>>,
+}
+
+impl NewFiles {
+    /// Begins the next file; the one before must be complete.
+    pub fn begin(&mut self, store: &Store, builder: SegmentBuilder, name: fn(u64) -> String) -> Result<()> {
+        self.writing = Some(SegmentFile::begin_named(store, builder, name)?);
+        Ok(())
+    }
+
+    /// Whether a file is not complete yet.
+    pub fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Goes on with the file that is not complete, if there is one; answers whether there was.
+    pub fn step(&mut self, store: &Store) -> Result<bool> {
+        let Some(writing) = &mut self.writing else { return Ok(false) };
+        if let Some(file) = writing.step(store)? {
+            self.writing = None;
+            self.files.push(file);
+        }
+        Ok(true)
+    }
+
+    /// Those that are complete and synced.
+    pub fn complete(&self) -> &[Arc<Segment>] {
+        &self.files
+    }
+
+    /// The log may name them from here on, so they are not to be removed.
+    pub fn are_named(&mut self) {
+        self.files.clear();
+    }
+
+    /// Removes all of them.
+    pub fn abandon(&mut self, store: &Store) {
+        if let Some(writing) = self.writing.take() {
+            writing.abandon(store);
+        }
+        self.files.drain(..).for_each(|file| store.remove_file(file.name()));
+    }
+}
+
 impl Store {
     /// Writes a segment file and syncs it. The caller removes it when its commit fails.
     pub(crate) fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {

@@ -9,6 +9,7 @@ use crate::index::directory::{Candidates, Directory};
 use crate::index::hash::{HashTable, KeySet};
 use crate::segments::SegmentState;
 use crate::table::Table;
+use nacre_types::hash::hash_bytes;
 use nacre_types::{IndexId, Result};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -23,6 +24,8 @@ pub struct SegmentList {
     /// Of all sets of keys. They may cover segments that are not in the list.
     tables: Vec<Arc<HashTable>>,
     primary: OnceLock<Directory>,
+    /// Whether any segment has a filter of its rows' keys.
+    is_filtered: bool,
     indexes: RwLock<Vec<(IndexId, Arc<Directory>)>>,
 }
 
@@ -37,7 +40,8 @@ impl Deref for SegmentList {
 impl SegmentList {
     /// A list of these.
     pub(crate) fn new(states: Vec<Arc<SegmentState>>, tables: Vec<Arc<HashTable>>) -> SegmentList {
-        SegmentList { states, tables, ..SegmentList::default() }
+        let is_filtered = states.iter().any(|state| state.key_filter().is_some());
+        SegmentList { states, tables, is_filtered, ..SegmentList::default() }
     }
 
     /// The hash tables of the primary key and of indexes.
@@ -52,12 +56,13 @@ impl SegmentList {
 
     /// The segments that may hold the row of a key, which is encoded.
     pub(crate) fn of_key(&self, table: &Table, key: &[u8]) -> Result<Candidates> {
-        if self.states.len() < FEW {
-            return Ok(Candidates::all(self.states.len()));
-        }
         let tables = || self.tables_of(KeySet::Primary).cloned().collect::<Vec<_>>();
         let make = || Directory::of_primary_key(table, self, &tables());
-        self.primary.get_or_init(make).candidates(key)
+        let found = match self.states.len() < FEW {
+            true => Candidates::all(self.states.len()),
+            false => self.primary.get_or_init(make).candidates(key)?,
+        };
+        Ok(if self.is_filtered { found.with_hash(hash_bytes(key)) } else { found })
     }
 
     /// What finds the segments that may hold a key of an index.

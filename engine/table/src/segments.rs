@@ -3,13 +3,14 @@
 
 use crate::bitmaps::BitmapCache;
 use crate::index::part::{Part, parts_of};
+use crate::key_filter::KEY_FILTER_COLUMN;
 use crate::record::NewPart;
 use crate::statistics::Distinct;
 use crate::sync::{AtomicBool, AtomicU64, RwLock};
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{IndexId, Timestamp};
+use nacre_types::{IndexId, Result, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -32,6 +33,8 @@ pub struct SegmentState {
     merged: Option<Arc<BitmapCache>>,
     /// What indexes have of it, in its own file or in files of their own.
     parts: RwLock<Vec<Arc<Part>>>,
+    /// Position of the filter of its rows' keys.
+    key_filter: Option<usize>,
     pub(crate) distinct: Distinct,
 }
 
@@ -52,6 +55,7 @@ impl SegmentState {
         let all = Arc::new(deleted);
         SegmentState {
             parts: RwLock::new(parts_of(&segment)),
+            key_filter: segment.column_index(KEY_FILTER_COLUMN),
             segment,
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
@@ -77,6 +81,19 @@ impl SegmentState {
     pub(crate) fn part(&self, index: IndexId) -> Option<Arc<Part>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         parts.iter().find(|part| part.index == index).cloned()
+    }
+
+    /// The column that is a filter of its rows' keys, if it has one.
+    pub(crate) fn key_filter(&self) -> Option<usize> {
+        self.key_filter
+    }
+
+    /// Whether its filter leaves it open that a key of a hash is there.
+    pub(crate) fn may_have(&self, hash: Option<u64>) -> Result<bool> {
+        match (self.key_filter, hash) {
+            (Some(filter), Some(hash)) => self.segment.may_have(filter, hash),
+            _ => Ok(true),
+        }
     }
 
     /// Adds the parts that are in a file of their own.

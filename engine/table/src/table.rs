@@ -3,6 +3,7 @@
 //! The key of a row alone decides which partition the row is in. What only needs the schema is here;
 //! what is kept per partition is in `partition.rs`.
 
+use crate::bulk::common::SortedKeys;
 use crate::index::Index;
 use crate::index::directory::Candidate;
 use crate::partition::Partition;
@@ -328,13 +329,10 @@ impl Table {
         }
     }
 
-    /// The first position in key order whose key is not below this one.
-    pub(crate) fn lower_bound(&self, segment: &Segment, key: &[Value]) -> Result<usize> {
-        let columns = self.key_positions(segment)?;
-        match self.key_order(segment)? {
-            Some(order) => segment.lower_bound_in_order(order, &columns, key),
-            None => segment.lower_bound(&columns, key),
-        }
+    /// The keys of a segment's rows, in order.
+    pub(crate) fn sorted_keys<'a>(&self, segment: &'a Segment) -> Result<SortedKeys<'a>> {
+        let (columns, order) = (self.key_positions(segment)?, self.key_order(segment)?);
+        Ok(SortedKeys { file: segment, columns, order })
     }
 
     /// Positions, inside a segment, of the columns that its rows are sorted by.
@@ -410,6 +408,7 @@ impl Table {
                 let columns = self.segment_key_columns(state)?;
                 Ok(state.segment.is_key(row as usize, &columns, key)?.then_some(row))
             }
+            None if !state.may_have(candidate.hash)? => Ok(None),
             None => self.find_in_segment(state, key),
         }
     }

@@ -11,7 +11,12 @@ use crate::{DataType, Error, PhysicalType, Result, Value, limits};
 /// Appends one value. The value must be of the type (see [`crate::Column::check`]). Keys have a limit.
 pub fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
     append(out, data_type, value)?;
-    if out.len() > limits::MAX_KEY_BYTES {
+    check_length(out)
+}
+
+/// `limit` when an encoded key is longer than keys may be.
+pub fn check_length(key: &[u8]) -> Result<()> {
+    if key.len() > limits::MAX_KEY_BYTES {
         return Err(Error::limit(format!("key longer than {} bytes", limits::MAX_KEY_BYTES)));
     }
     Ok(())
@@ -58,12 +63,14 @@ pub fn put_f64(out: &mut Vec<u8>, v: f64) {
 
 /// Text or binary without its tag.
 pub fn put_escaped(out: &mut Vec<u8>, v: &[u8]) {
-    for &byte in v {
-        out.push(byte);
-        if byte == 0 {
-            out.push(0xff);
-        }
+    let mut rest = v;
+    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
+        let (before, after) = rest.split_at(zero + 1);
+        out.extend_from_slice(before);
+        out.push(0xff);
+        rest = after;
     }
+    out.extend_from_slice(rest);
     out.extend_from_slice(&[0, 0]);
 }
 

@@ -5,7 +5,7 @@
 
 use super::block::{encode, encode_values};
 use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
-use super::{Encoding, Input, bitpacked, delta, run_length};
+use super::{Encoding, Input, bitpacked, delta, fsst, run_length};
 use crate::{Bitmap, Values};
 use nacre_types::PhysicalType;
 
@@ -155,6 +155,17 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
     if let Some(bytes) = encode(Encoding::Constant, input, None) {
         return EncodedBlock { encoding: Encoding::Constant, bytes };
     }
+    let find_runs = || encode(Encoding::RunLength, input, None);
+    // Compressing text takes far longer than finding its runs, and is left out where runs are sure to be smaller.
+    let mut runs = None;
+    if plan.compress == Some(Encoding::Fsst) {
+        match find_runs() {
+            Some(bytes) if is_smaller(&bytes, fsst::least_bytes(input)) => {
+                return EncodedBlock { encoding: Encoding::RunLength, bytes };
+            }
+            found => runs = Some(found),
+        }
+    }
     let coded = plan.dictionary.as_ref().and_then(|built| built.codes.get(index));
     let mut block = by_plan(plan, input, coded.map(Vec::as_slice));
     // Codes of text are worth more to a query than the bytes that runs would save.
@@ -168,11 +179,15 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
     {
         block = EncodedBlock { encoding: Encoding::Delta, bytes };
     }
-    // Finding a run costs a search, so runs must be clearly smaller.
-    match encode(Encoding::RunLength, input, None) {
-        Some(bytes) if bytes.len() * 4 < block.bytes.len() * 3 => EncodedBlock { encoding: Encoding::RunLength, bytes },
+    match runs.unwrap_or_else(find_runs) {
+        Some(bytes) if is_smaller(&bytes, block.bytes.len()) => EncodedBlock { encoding: Encoding::RunLength, bytes },
         _ => block,
     }
+}
+
+/// Finding a run costs a search, so runs must be clearly smaller than what takes so many bytes.
+fn is_smaller(runs: &[u8], bytes: usize) -> bool {
+    runs.len() * 4 < bytes * 3
 }
 
 fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {

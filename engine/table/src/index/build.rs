@@ -8,11 +8,11 @@ use crate::index::Index;
 use crate::index::lookup::block_columns;
 use crate::merge::Progress;
 use crate::record::{self, NewPart};
-use crate::segment_file::SegmentFile;
+use crate::segment_file::NewFiles;
 use crate::segments::SegmentState;
 use crate::store::{Store, file_name_of_part};
 use crate::table::Table;
-use nacre_segment::{ColumnSpec, IndexOrder, Segment, SegmentBuilder};
+use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
 use nacre_types::{IndexId, Result, limits};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -29,8 +29,7 @@ pub(crate) struct Build {
     /// Empty once everything has been read.
     builder: Option<SegmentBuilder>,
     next_row: usize,
-    writing: Option<SegmentFile>,
-    file: Option<Arc<Segment>>,
+    files: NewFiles,
 }
 
 impl Store {
@@ -102,8 +101,7 @@ impl Build {
             state,
             builder: Some(builder),
             next_row: 0,
-            writing: None,
-            file: None,
+            files: NewFiles::default(),
         }
     }
 
@@ -117,11 +115,7 @@ impl Build {
             self.read_some(store)?;
             return Ok(Progress::More);
         }
-        if let Some(writing) = &mut self.writing {
-            if let Some(file) = writing.step(store)? {
-                self.writing = None;
-                self.file = Some(file);
-            }
+        if self.files.step(store)? {
             return Ok(Progress::More);
         }
         self.commit(store)?;
@@ -130,12 +124,7 @@ impl Build {
 
     /// Removes what was written.
     pub(crate) fn abandon(&mut self, store: &Store) {
-        if let Some(writing) = self.writing.take() {
-            writing.abandon(store);
-        }
-        if let Some(file) = self.file.take() {
-            store.remove_file(file.name());
-        }
+        self.files.abandon(store);
         self.table.partition(self.partition).consider_indexing();
     }
 
@@ -160,14 +149,15 @@ impl Build {
         if self.next_row < rows {
             self.builder = Some(builder);
         } else {
-            self.writing = Some(SegmentFile::begin_named(store, builder, file_name_of_part)?);
+            self.files.begin(store, builder, file_name_of_part)?;
         }
         Ok(())
     }
 
     /// Appends and applies the record, unless the segment or the index went meanwhile.
     fn commit(&mut self, store: &Store) -> Result<()> {
-        let Some(file) = self.file.clone() else { return Ok(()) };
+        let [file] = self.files.complete() else { return Ok(()) };
+        let file = file.clone();
         let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_wanted(store) {
             drop(state);
@@ -184,7 +174,7 @@ impl Build {
         // The list knows the parts that there were when it was made.
         self.table.partition(self.partition).update_segments(|_| {});
         // Whether or not the sync succeeds, the log may name the file from here on.
-        self.file = None;
+        self.files.are_named();
         drop(state);
         store.settle_strictly((commit, lsn))
     }

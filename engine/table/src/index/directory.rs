@@ -167,6 +167,8 @@ pub(crate) struct Candidate {
     /// Where the key is, if it is there at all: the number of its row, or the first position of an index's part. Several
     /// candidates may be of one segment. `None` when that is not known, and the segment is to be searched.
     pub position: Option<u32>,
+    /// The key's hash, when a filter of the segment may know it.
+    pub hash: Option<u64>,
 }
 
 /// Candidates of a list of segments.
@@ -176,6 +178,7 @@ pub(crate) struct Candidates {
     few: [(u32, u32); INLINE],
     /// All of them, once they are more than a few.
     many: Vec<(u32, u32)>,
+    hash: Option<u64>,
 }
 
 impl Candidates {
@@ -184,6 +187,11 @@ impl Candidates {
         let mut all = Candidates::default();
         (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
         all
+    }
+
+    /// The same for who asks segments' filters before searching them.
+    pub fn with_hash(self, hash: u64) -> Candidates {
+        Candidates { hash: Some(hash), ..self }
     }
 
     fn push(&mut self, place: u32, position: u32) {
@@ -212,6 +220,7 @@ impl Candidates {
         self.all_of_them().iter().rev().map(|(place, position)| Candidate {
             place: *place as usize,
             position: (*position != NOWHERE).then_some(*position),
+            hash: self.hash,
         })
     }
 }

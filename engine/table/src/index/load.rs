@@ -4,12 +4,13 @@
 //! under the commit lock when the table was changed meanwhile; what transactions hold is looked at under the lock only,
 //! after the load's segments are listed, so that whoever claims a value meets them or is met.
 
-use crate::bulk::OnDuplicate;
+use crate::bulk::{OnDuplicate, common};
+use crate::index::lookup::{live_keys, positions};
 use crate::index::part::Part;
-use crate::index::{Index, each_entry, rows_of};
-use crate::index::{KeyRange, lookup::positions};
+use crate::index::{Index, KeyRange, each_entry, rows_of_candidate};
 use crate::partition::Partition;
 use crate::rows;
+use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
@@ -72,59 +73,74 @@ pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> 
 
 /// Fails when a unique value of the load is in one of the table's segments.
 pub(crate) fn check_segments(table: &Table, files: &[SegmentState]) -> Result<()> {
-    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.segment.id());
     for index in table.indexes().iter().filter(|index| index.schema.unique) {
         for partition in table.partitions() {
-            for state in partition.segments().iter().filter(|state| state.is_current() && !is_own(state)) {
-                files.iter().try_for_each(|file| check_pair(table, index, state, file))?;
+            let list = partition.segments();
+            files.iter().try_for_each(|file| check_file(table, index, &list, files, file))?;
+        }
+    }
+    Ok(())
+}
+
+/// The same of one file of the load and the segments of a partition.
+fn check_file(
+    table: &Table,
+    index: &Index,
+    list: &SegmentList,
+    files: &[SegmentState],
+    file: &SegmentState,
+) -> Result<()> {
+    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.segment.id());
+    let new_part = part_of(index, file)?;
+    let new = new_part.sorted_keys();
+    let duplicate = |at: usize| Err(index.duplicate(table, &index.encode(&new.at(at)?)?));
+    // Segments with so many rows that each of the load's keys is looked up by itself.
+    let mut large = vec![false; list.len()];
+    for (place, state) in list.iter().enumerate().filter(|(_, state)| state.is_current() && !is_own(state)) {
+        let Some(old_part) = state.part(index.schema.id) else {
+            check_unindexed(table, index, state, &new_part)?;
+            continue;
+        };
+        let old = old_part.sorted_keys();
+        if common::is_few(&new, new.file.rows(), old.file.rows()) {
+            large[place] = common::overlap(&old, &new)?.is_some();
+            continue;
+        }
+        common::each_common(&old, &new, &mut |old_at, new_at| match state.is_deleted(old_part.row(old_at)?) {
+            true => Ok(()),
+            false => duplicate(new_at),
+        })?;
+    }
+    if !large.contains(&true) {
+        return Ok(());
+    }
+    let directory = list.of_index(index);
+    for at in 0..new.file.rows() {
+        let key = new.at(at)?;
+        if key.iter().any(Value::is_null) {
+            continue;
+        }
+        let encoded = index.encode(&key)?;
+        let (range, hash) = (KeyRange::equal(key), Some(hash_bytes(&encoded)));
+        for candidate in directory.candidates(&encoded)?.newest_first().filter(|found| large[found.place]) {
+            let state = &list[candidate.place];
+            let rows = rows_of_candidate(table, index, state, &range, hash, candidate)?;
+            if rows.iter().any(|row| !state.is_deleted(*row)) {
+                return duplicate(at);
             }
         }
     }
     Ok(())
 }
 
-fn check_pair(table: &Table, index: &Index, old: &SegmentState, new: &SegmentState) -> Result<()> {
-    let new = part_of(index, new)?;
-    let old_part = old.part(index.schema.id);
-    // Only keys that the old segment's range leaves possible.
-    let start = match &old_part {
-        Some(part) if part.file.rows() > 0 => {
-            let first: Vec<Value> = part.keys.iter().map(|at| part.file.get(*at, 0)).collect::<Result<_>>()?;
-            new.lower(&first)?
-        }
-        _ => 0,
-    };
-    let last = match &old_part {
-        Some(part) if part.file.rows() > 0 => {
-            let at = part.file.rows() - 1;
-            let last: Vec<Value> = part.keys.iter().map(|c| part.file.get(*c, at)).collect::<Result<_>>()?;
-            Some(index.encode(&last)?)
-        }
-        _ => None,
-    };
-    let known = match &old_part {
-        Some(_) => None,
-        // Read once, not once a row.
-        None => Some(crate::index::lookup::live_keys(table, index, old)?),
-    };
-    let mut walk = Walk { index, part: new, next: start, keys: Vec::new() };
+/// The same of a segment without a part of the index: its keys are read once.
+fn check_unindexed(table: &Table, index: &Index, old: &SegmentState, new: &Arc<Part>) -> Result<()> {
+    let known = live_keys(table, index, old)?;
+    let mut walk = Walk { index, part: new.clone(), next: 0, keys: Vec::new() };
     loop {
         walk.fill()?;
         let Some(key) = walk.keys.pop() else { return Ok(()) };
-        if last.as_ref().is_some_and(|last| key > *last) {
-            return Ok(());
-        }
-        if index.may_repeat(&key) {
-            continue;
-        }
-        let is_there = match &known {
-            Some(known) => known.binary_search(&key).is_ok(),
-            None => {
-                let range = KeyRange::equal(key::decode(&key, &index.types)?);
-                rows_of(table, index, old, &range, Some(hash_bytes(&key)))?.iter().any(|row| !old.is_deleted(*row))
-            }
-        };
-        if is_there {
+        if !index.may_repeat(&key) && known.binary_search(&key).is_ok() {
             return Err(index.duplicate(table, &key));
         }
     }

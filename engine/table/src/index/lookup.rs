@@ -355,7 +355,7 @@ impl TableView {
         }
         let key = index.encode(&range.prefix)?;
         for (partition, list) in &self.lists {
-            for Candidate { place, position } in list.of_index(index).candidates(&key)?.newest_first() {
+            for Candidate { place, position, .. } in list.of_index(index).candidates(&key)?.newest_first() {
                 found.extend(self.position_of(*partition, place).map(|at| (at, position)));
             }
         }

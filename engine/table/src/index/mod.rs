@@ -26,12 +26,13 @@ pub(crate) mod part;
 
 pub use equal::{Equal, Rows};
 pub use lookup::{IndexProbe, IndexRun, KeyRange, RowCursor};
-pub(crate) use lookup::{rows_of, rows_of_candidate, successor};
+pub(crate) use lookup::{rows_of_candidate, successor};
 
 pub(crate) use memory::each_entry;
 
+use crate::keys::KeyRows;
 use crate::table::Table;
-use nacre_column::{Batch, Values};
+use nacre_column::Batch;
 use nacre_rowstore::{Entries, Row, Rowstore};
 use nacre_types::{DataType, Error, IndexId, IndexKind, IndexSchema, PhysicalType, Result, TableSchema, Value, key};
 use std::sync::Arc;
@@ -132,23 +133,16 @@ impl Index {
 
     /// The index keys of some rows of its columns, given in its own order.
     pub fn encode_rows(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
-        let flats: Vec<_> = batch.columns.iter().map(|column| (column, column.flat())).collect();
-        let mut keys = Vec::with_capacity(batch.rows);
-        for row in 0..batch.rows {
-            let mut bytes = Vec::with_capacity(flats.len() * 9);
-            for ((vector, flat), data_type) in flats.iter().zip(&self.types) {
-                match &**flat {
-                    _ if vector.is_null(row) => bytes.push(0),
-                    Values::I64(values) => {
-                        bytes.push(1);
-                        key::put_i64(&mut bytes, values[row]);
-                    }
-                    _ => key::append(&mut bytes, *data_type, &vector.value(row))?,
-                }
-            }
-            keys.push(bytes);
+        if !batch.columns.iter().zip(&self.types).all(|(column, t)| column.data_type().physical() == t.physical()) {
+            return Err(Error::corrupt(format!("columns of index {} are of other types", self.schema.name)));
         }
-        Ok(keys)
+        let keys = KeyRows::new(&batch.columns);
+        let encode = |row| {
+            let mut bytes = Vec::with_capacity(self.types.len() * 9);
+            keys.put(row, &mut bytes);
+            bytes
+        };
+        Ok((0..batch.rows).map(encode).collect())
     }
 }
 

@@ -5,6 +5,7 @@
 //! segment was written after the index was made; otherwise in a file of their own that has nothing else. So a key is
 //! found by zone maps and a search inside one block, and the rows of a key are neighbours: its postings list.
 
+use crate::bulk::common::SortedKeys;
 use crate::index::Index;
 use nacre_column::Values;
 use nacre_column::encoding::Scalar;
@@ -96,6 +97,11 @@ impl Part {
             Some(filter) => self.file.may_have(filter, hash),
             None => Ok(true),
         }
+    }
+
+    /// Its keys, in order, by position.
+    pub fn sorted_keys(&self) -> SortedKeys<'_> {
+        SortedKeys { file: &self.file, columns: self.keys.clone(), order: None }
     }
 
     /// The number of the row at a position in index order.

@@ -38,6 +38,13 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// What [`encode`] would append takes more bytes than this.
+pub fn least_bytes(input: Input<'_>) -> usize {
+    let Values::Bytes(values) = input.values else { return 0 };
+    let valid = (0..input.len).filter(|row| input.is_valid(*row));
+    valid.map(|row| values.get(input.start + row).len().div_ceil(LONGEST)).sum()
+}
+
 /// A body of codes.
 pub struct Fsst<'a> {
     symbols: &'a [[u8; LONGEST]],

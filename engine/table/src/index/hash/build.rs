@@ -14,13 +14,13 @@ use crate::index::directory::Directory;
 use crate::merge::Progress;
 use crate::partition::Partition;
 use crate::record;
-use crate::segment_file::SegmentFile;
+use crate::segment_file::NewFiles;
 use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use crate::store::{Store, file_name_of_table};
 use crate::table::Table;
 use nacre_column::{Batch, Values, Vector};
-use nacre_segment::{Segment, SegmentBuilder};
+use nacre_segment::SegmentBuilder;
 use nacre_types::{DataType, Result, limits};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -45,8 +45,7 @@ pub(crate) struct HashBuild {
     segments: Vec<u64>,
     source: Source,
     builder: SegmentBuilder,
-    writing: Option<SegmentFile>,
-    files: Vec<Arc<Segment>>,
+    files: NewFiles,
     read: bool,
 }
 
@@ -137,8 +136,7 @@ impl HashBuild {
             segments: Vec::new(),
             source: Source::Tables(Vec::new()),
             builder: file_builder(),
-            writing: None,
-            files: Vec::new(),
+            files: NewFiles::default(),
             read: false,
         }
     }
@@ -171,11 +169,7 @@ impl HashBuild {
             self.abandon(store);
             return Ok(Progress::Done);
         }
-        if let Some(writing) = &mut self.writing {
-            if let Some(file) = writing.step(store)? {
-                self.writing = None;
-                self.files.push(file);
-            }
+        if self.files.step(store)? {
             return Ok(Progress::More);
         }
         if !self.read {
@@ -188,10 +182,7 @@ impl HashBuild {
 
     /// Removes what was written.
     pub(crate) fn abandon(&mut self, store: &Store) {
-        if let Some(writing) = self.writing.take() {
-            writing.abandon(store);
-        }
-        self.files.drain(..).for_each(|file| store.remove_file(file.name()));
+        self.files.abandon(store);
         self.partition().consider_hashing();
     }
 
@@ -249,9 +240,9 @@ impl HashBuild {
 
     /// Writes the rows so far as a file. A table has one file at least, if only to have a name.
     fn begin_writing(&mut self, store: &Store, is_end: bool) -> Result<()> {
-        if self.builder.rows() > 0 || (is_end && self.files.is_empty()) {
+        if self.builder.rows() > 0 || (is_end && self.files.complete().is_empty()) {
             let full = std::mem::replace(&mut self.builder, file_builder());
-            self.writing = Some(SegmentFile::begin_named(store, full, file_name_of_table)?);
+            self.files.begin(store, full, file_name_of_table)?;
         }
         Ok(())
     }
@@ -260,7 +251,7 @@ impl HashBuild {
     fn commit(&mut self, store: &Store) -> Result<()> {
         let made = match self.segments.is_empty() {
             true => None,
-            false => Some(Arc::new(HashTable::new(self.keys, self.files.clone(), self.segments.clone())?)),
+            false => Some(Arc::new(HashTable::new(self.keys, self.files.complete().to_vec(), self.segments.clone())?)),
         };
         let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_wanted(store) {
@@ -281,7 +272,7 @@ impl HashBuild {
         });
         store.discard_tables(&self.old, commit);
         // Whether or not the sync succeeds, the log may name the files from here on.
-        self.files.clear();
+        self.files.are_named();
         drop(state);
         store.settle_strictly((commit, lsn))
     }

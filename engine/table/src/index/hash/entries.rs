@@ -1,28 +1,28 @@
 //! Reading what a hash table is made of: the distinct keys of a segment, or the entries of another table.
 
 use super::{HASH, HashTable, KeySet, PLACE, bad_entry, pack, stored, unpack};
+use crate::keys::KeyRows;
 use crate::segments::SegmentState;
 use crate::table::Table;
 use nacre_column::{Values, Vector};
 use nacre_segment::Segment;
 use nacre_types::hash::hash_bytes;
-use nacre_types::{DataType, Error, Result, key, limits};
+use nacre_types::{Error, Result, limits};
 use std::sync::Arc;
 
 /// Bits of a hash by which entries of a segment are sorted as they come; the rest is sorted a share at a time.
 const SHARE_BITS: u32 = 8;
 const STORED_BITS: u32 = 64 - super::LEFT_OUT;
 
-/// Where the keys of a set are in a segment: a file, its columns, their types.
-pub(crate) type KeyPlace = (Arc<Segment>, Vec<usize>, Vec<DataType>);
+/// Where the keys of a set are in a segment: a file, and its columns.
+pub(crate) type KeyPlace = (Arc<Segment>, Vec<usize>);
 
 /// Finds the keys of a segment; `None` when it has no part of the index yet.
 pub(crate) fn place_of(table: &Table, keys: KeySet, state: &SegmentState) -> Result<Option<KeyPlace>> {
     Ok(match keys {
-        KeySet::Primary => Some((state.segment.clone(), table.segment_key_columns(state)?, table.key_types())),
+        KeySet::Primary => Some((state.segment.clone(), table.segment_key_columns(state)?)),
         KeySet::Index(id) => {
-            let types = table.index(id)?.types.clone();
-            state.part(id).map(|part| (part.file.clone(), part.keys.clone(), types))
+            table.index(id).map(|_| state.part(id))?.map(|part| (part.file.clone(), part.keys.clone()))
         }
     })
 }
@@ -51,26 +51,17 @@ impl SegmentKeys {
 
     /// Reads the keys of a block.
     pub fn read_block(&mut self) -> Result<()> {
-        let (file, columns, types) = &self.place;
+        let (file, columns) = &self.place;
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
         let decoded = columns.iter().map(|c| file.decode(*c, self.next_row, count));
         let decoded: Vec<Vector> = decoded.collect::<Result<_>>()?;
-        let flats: Vec<_> = decoded.iter().map(|vector| (vector, vector.flat())).collect();
+        let keys = KeyRows::new(&decoded);
         let mut bytes = Vec::new();
         for row in 0..count {
-            // Nobody looks for nulls.
-            if decoded.iter().any(|vector| vector.is_null(row)) {
-                continue;
-            }
             bytes.clear();
-            for ((vector, flat), data_type) in flats.iter().zip(types) {
-                match &**flat {
-                    Values::I64(values) => {
-                        bytes.push(1);
-                        key::put_i64(&mut bytes, values[row]);
-                    }
-                    _ => key::append(&mut bytes, *data_type, &vector.value(row))?,
-                }
+            // Nobody looks for nulls.
+            if keys.put(row, &mut bytes) {
+                continue;
             }
             if bytes == self.last {
                 continue;
