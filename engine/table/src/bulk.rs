@@ -179,6 +179,7 @@ impl BulkLoad {
         let row_number = [self.table.schema().columns.len()];
         let columns = self.table.key_columns().unwrap_or(&row_number);
         let keys = encode_keys(columns, &batches)?;
+        keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
         let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
         if in_order && self.table.sort_columns().is_none() {
             batches.iter().for_each(|batch| builder.push(batch));
@@ -539,7 +540,7 @@ struct KeyAt {
     pick: Pick,
 }
 
-/// The columns at these positions of all rows in turn.
+/// The columns at these positions of all rows in turn, however long.
 fn encode_keys(columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
     let mut keys = Vec::with_capacity(batches.iter().map(|b| b.rows).sum());
     for (index, batch) in batches.iter().enumerate() {
@@ -548,7 +549,6 @@ fn encode_keys(columns: &[usize], batches: &[Batch]) -> Result<Vec<KeyAt>> {
         for row in 0..batch.rows {
             let mut bytes = Vec::with_capacity(columns.len() * 9);
             rows.put(row, &mut bytes);
-            key::check_length(&bytes)?;
             keys.push(KeyAt { bytes, pick: Pick { batch: index as u32, row: row as u32 } });
         }
     }

@@ -62,7 +62,7 @@ impl Store {
         projection: &[usize],
     ) -> Result<Option<Vec<Value>>> {
         self.check_open()?;
-        let encoded = table.encode_key(key)?;
+        let encoded = table.encode_wanted_key(key)?;
         for _ in 0..OPTIMISTIC_ATTEMPTS {
             let at = self.visible();
             let row = read(table, key, &encoded, at, projection);

@@ -261,8 +261,14 @@ impl Table {
         }
     }
 
-    /// Encodes key values.
+    /// Encodes key values of a row. Keys have a limit.
     pub(crate) fn encode_key(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let key = self.encode_wanted_key(values)?;
+        key::check_length(&key).map(|()| key)
+    }
+
+    /// The same of a key that is only looked for: one that is too long for a row is not found.
+    pub(crate) fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
         let columns = self.key_columns();
         if values.len() != columns.map_or(1, <[usize]>::len) {
             return Err(Error::type_error("key has a wrong number of values"));
@@ -270,7 +276,7 @@ impl Table {
         let mut out = Vec::with_capacity(values.len() * 9);
         for (at, value) in values.iter().enumerate() {
             let data_type = columns.map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
-            key::encode(&mut out, data_type, value)?;
+            key::append(&mut out, data_type, value)?;
         }
         Ok(out)
     }
@@ -348,13 +354,14 @@ impl Table {
         Ok(positions)
     }
 
-    /// Encodes the values of the columns that rows are sorted by.
+    /// Encodes the values of the columns that rows are sorted by. They are stored nowhere like this, so that they have no
+    /// limit.
     pub(crate) fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
         let sort = self.sort_columns().unwrap_or_default();
         let types = sort.iter().map(|column| self.schema.columns[*column].data_type).chain(self.key_types());
         let mut out = Vec::with_capacity(values.len() * 9);
         for (value, data_type) in values.iter().zip(types) {
-            key::encode(&mut out, data_type, value)?;
+            key::append(&mut out, data_type, value)?;
         }
         Ok(out)
     }

@@ -536,3 +536,25 @@ fn threads_that_move_the_same_money_lose_none() {
     });
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
+
+/// A key that is too long for any row is not found, which is no error; nothing is written under it.
+#[test]
+fn a_key_longer_than_keys_may_be_is_not_there() {
+    let (_, store, table) = open_with(&[row(1, "a", 1)]);
+    let long = row(1, &"x".repeat(limits::MAX_KEY_BYTES), 2);
+    for flush in [false, true] {
+        if flush {
+            store.flush(&table).unwrap();
+        }
+        let mut t = store.begin().unwrap();
+        assert_eq!(store.get(&table, &long[..2], &[2]).unwrap(), None);
+        assert_eq!(t.get(&table, &long[..2], &[2]).unwrap(), None);
+        assert_eq!(t.locate(&table, &long[..2]).unwrap(), None);
+        assert!(t.view(&table).probe_key(&long[..2]).unwrap().is_empty());
+        assert_eq!(t.delete_conflicting(&table, &long).unwrap(), 0);
+        assert_eq!(t.insert_row(&table, &long).unwrap_err().kind(), ErrorKind::Limit);
+        let at = locate(&t, &table, 1);
+        assert_eq!(t.update_row(&table, &at, &row(1, "a", 1)).map(|()| 1).unwrap(), 1);
+        assert_eq!(t.update(&table, &[at], &batch(&[long.clone()])).unwrap_err().kind(), ErrorKind::Limit);
+    }
+}

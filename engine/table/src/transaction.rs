@@ -113,7 +113,7 @@ impl Transaction {
 
     /// The row of a key, projected; `None` when there is none. `key` holds the primary key's values in key order.
     pub fn get(&self, table: &Arc<Table>, key: &[Value], projection: &[usize]) -> Result<Option<Vec<Value>>> {
-        let encoded = table.encode_key(key)?;
+        let encoded = table.encode_wanted_key(key)?;
         match self.find(table, table.partition_of(&encoded), key, &encoded)? {
             Some(Found::Memory(_, row)) => {
                 Ok(Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()))
@@ -125,7 +125,7 @@ impl Transaction {
 
     /// Where the row of a key is, and the whole row.
     pub fn locate(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<(RowLocator, Vec<Value>)>> {
-        let encoded = table.encode_key(key)?;
+        let encoded = table.encode_wanted_key(key)?;
         let partition = table.partition_of(&encoded);
         match self.find(table, partition, key, &encoded)? {
             Some(Found::Memory(node, row)) => {

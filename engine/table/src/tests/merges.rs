@@ -4,7 +4,7 @@ use crate::segments::SegmentState;
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
 use crate::{OnDuplicate, Store, Table};
 use nacre_host::memory::MemoryStore;
-use nacre_types::{KeyColumns, Value};
+use nacre_types::{KeyColumns, Value, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -77,6 +77,34 @@ fn segments_are_sorted_by_the_sort_key_and_found_by_the_key() {
             assert_eq!(store.check().unwrap(), Vec::<String>::new());
             store.merge_all(&table).unwrap();
         }
+    }
+}
+
+/// What rows are sorted by is stored nowhere as a key, so it may be as long as values are.
+#[test]
+fn rows_are_sorted_by_texts_that_are_longer_than_keys() {
+    for keyed in [true, false] {
+        let files = Arc::new(MemoryStore::new());
+        let store = Store::open(host(&files), options()).unwrap();
+        let mut shape = schema("s", keyed);
+        if let Some(key) = &mut shape.primary_key {
+            key.columns = vec![0];
+        }
+        shape.sort_key = Some(KeyColumns { name: "SORT".into(), columns: vec![1] });
+        let table = store.create_table(shape).unwrap();
+        let long = |c: char| c.to_string().repeat(limits::MAX_KEY_BYTES + 1);
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&[row(1, &long('b'), 1), row(2, &long('a'), 2)])).unwrap();
+        t.commit().unwrap();
+        store.flush(&table).unwrap();
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        load.append(&batch(&[row(3, &long('c'), 3), row(4, "b", 4)])).unwrap();
+        load.finish().unwrap();
+        store.merge_all(&table).unwrap();
+        let reader = store.begin().unwrap();
+        let ids: Vec<Value> = scan(&reader.view(&table)).unwrap().into_iter().map(|(row, _)| row[0].clone()).collect();
+        assert_eq!(ids, [2, 4, 1, 3].map(Value::Int));
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
     }
 }
 

@@ -24,7 +24,7 @@ impl TableView {
         let types = table.key_types();
         let mut encoded = Vec::with_capacity(prefix.len() * 9);
         for (value, data_type) in prefix.iter().zip(&types) {
-            key::encode(&mut encoded, *data_type, value)?;
+            key::append(&mut encoded, *data_type, value)?;
         }
         let is_whole = prefix.len() == types.len();
         let only = is_whole.then(|| table.partition_of(&encoded).number());
