@@ -249,7 +249,7 @@ pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> 
         put_type(out, column.data_type);
         out.put_u8(column.nullable as u8);
         let mut default = Vec::new();
-        key::encode(&mut default, column.data_type, &column.default)?;
+        key::append(&mut default, column.data_type, &column.default)?;
         out.put_bytes(&default);
     }
     put_key(out, schema.primary_key.as_ref());

@@ -171,3 +171,28 @@ fn an_open_transaction_sees_its_own_rows_in_order() {
     run(session, "rollback").unwrap();
     assert_eq!(rows(session, "select id from t order by id desc limit 3").unwrap(), ["7", "5", "3"]);
 }
+
+/// Keys have a limit; what rows are sorted by, what a column has by default and what is looked for have none.
+#[test]
+fn texts_longer_than_keys_are_ordered_and_looked_for() {
+    let db = database();
+    let session = &mut db.session();
+    let long = |c: char| c.to_string().repeat(17_000);
+    run(session, "create table t (id varchar(20) primary key, s text, sort key (s))").unwrap();
+    for (first, second) in [('d', 'a'), ('c', 'b')] {
+        let (a, b) = (long(first), long(second));
+        run(session, &format!("insert into t values ('{first}', '{a}'), ('{second}', '{b}')")).unwrap();
+        run(session, "optimize table t flush").unwrap();
+    }
+    assert_eq!(rows(session, "select id from t order by s limit 3").unwrap(), ["a", "b", "c"]);
+    assert_eq!(rows(session, "select id from t order by s desc limit 3").unwrap(), ["d", "c", "b"]);
+    run(session, "optimize table t full").unwrap();
+    assert_eq!(rows(session, "select id from t order by s").unwrap(), ["a", "b", "c", "d"]);
+    assert_eq!(rows(session, &format!("select id from t where id = '{}'", long('a'))).unwrap(), [""; 0]);
+    assert_eq!(rows(session, &format!("select id from t where id in ('{}', 'a')", long('a'))).unwrap(), ["a"]);
+    run(session, &format!("create table u (id int primary key, s text default '{}')", long('u'))).unwrap();
+    run(session, "insert into u (id) values (1), (2)").unwrap();
+    run(session, "update u set s = 'b' where id = 2").unwrap();
+    assert_eq!(rows(session, "select u.id, t.id from u join t on t.id = u.s").unwrap(), ["2|b"]);
+    assert_eq!(rows(session, "select length(s) from u where id = 1").unwrap(), ["17000"]);
+}

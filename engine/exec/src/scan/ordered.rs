@@ -124,7 +124,7 @@ fn bound(value: Option<Value>, data_type: DataType, order: &KeyOrder) -> Result<
 
 fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value, order: &KeyOrder) -> Result<()> {
     let from = out.len();
-    key::encode(out, data_type, value)?;
+    key::append(out, data_type, value)?;
     if order.descending {
         out[from..].iter_mut().for_each(|byte| *byte = !*byte);
     }
