@@ -220,7 +220,8 @@ impl Session {
         if writes {
             self.db.0.host.store.prepare().await?;
         }
-        let deadline = self.now_ns() + self.db.0.options.lock_timeout_ms * 1_000_000;
+        let timeout_ns = self.db.0.options.lock_timeout_ms.saturating_mul(1_000_000);
+        let deadline = self.now_ns().saturating_add(timeout_ns);
         let mut conflicts = 0;
         loop {
             let explicit = self.transaction.take();
