@@ -16,6 +16,7 @@ mod optimize;
 mod ordered;
 mod parse;
 pub mod plan;
+mod statement;
 #[cfg(test)]
 mod tests;
 mod unnest;

@@ -13,6 +13,7 @@ mod dml;
 mod expr;
 mod from;
 mod function;
+mod functions;
 mod grouping;
 mod index;
 mod information;

@@ -125,7 +125,7 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn show_functions(&mut self, filter: Option<&'a ast::ShowStatementFilter>) -> Result<Statement> {
-        let scalar = super::function::names().map(|name| (name, "scalar"));
+        let scalar = super::functions::names().map(|name| (name, "scalar"));
         let aggregate = super::aggregate::names().map(|name| (name, "aggregate"));
         let window = super::window::names().map(|name| (name, "window"));
         let mut all: Vec<(&str, &str)> = scalar.chain(aggregate).chain(window).collect();

@@ -1,0 +1,280 @@
+//! Expressions as stable text, over columns whose names are given.
+
+use super::joined;
+use crate::expr::{
+    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
+};
+use crate::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
+use nacre_types::{DataType, Value};
+use std::fmt::Write;
+
+/// A literal as it is written in SQL.
+pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match value {
+        Value::Text(text) | Value::Json(text) => quoted(text),
+        Value::Binary(_) => format!("X'{}'", value.to_string().trim_start_matches("\\x")),
+        Value::Date(_) | Value::Time(_) | Value::Timestamp(_) | Value::Interval(_) => {
+            format!("{data_type} '{value}'")
+        }
+        _ => value.to_string(),
+    }
+}
+
+pub(super) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String {
+    let mut text = expr_text(&key.expr, name, false);
+    if key.descending {
+        text += " desc";
+    }
+    if key.nulls_first == key.descending {
+        text += if key.nulls_first { " nulls first" } else { " nulls last" };
+    }
+    text
+}
+
+pub(super) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
+    let mut out = match &call.function {
+        WindowFunction::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
+        function => format!("{}({})", function.name(), joined(call.args.iter().map(|e| expr_text(e, name, false)))),
+    };
+    if call.frame != Frame::default() {
+        let unit = match call.frame.unit {
+            FrameUnit::Rows => "rows",
+            FrameUnit::Range => "range",
+            FrameUnit::Groups => "groups",
+        };
+        let bound = |b: &Bound| match b {
+            Bound::UnboundedPreceding => "unbounded preceding".to_string(),
+            Bound::Preceding(e) => format!("{} preceding", expr_text(e, name, false)),
+            Bound::CurrentRow => "current row".to_string(),
+            Bound::Following(e) => format!("{} following", expr_text(e, name, false)),
+            Bound::UnboundedFollowing => "unbounded following".to_string(),
+        };
+        let _ = write!(out, " {unit} between {} and {}", bound(&call.frame.start), bound(&call.frame.end));
+    }
+    out
+}
+
+/// An aggregate call; `brief` leaves out casts.
+pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let function = aggregate_name(aggregate.function);
+    let distinct = if aggregate.distinct { "distinct " } else { "" };
+    let arg = match aggregate.arg.as_ref() {
+        None => "*".into(),
+        Some(Expr { kind: ExprKind::Function { function: ScalarFunction::Row, args }, .. }) => {
+            joined(args.iter().map(|a| expr_text(a, name, brief)))
+        }
+        Some(arg) => expr_text(arg, name, brief),
+    };
+    let mut out = format!("{function}({distinct}{arg})");
+    if let Some(filter) = &aggregate.filter {
+        out += " filter (where ";
+        out += &expr_text(filter, name, brief);
+        out.push(')');
+    }
+    out
+}
+
+/// The name of an aggregate.
+pub(crate) fn aggregate_name(function: AggregateFunction) -> &'static str {
+    match function {
+        AggregateFunction::CountStar | AggregateFunction::Count => "count",
+        AggregateFunction::Grouping => "grouping",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
+        AggregateFunction::First => "first",
+        AggregateFunction::Last => "last",
+        AggregateFunction::BitAnd => "bit_and",
+        AggregateFunction::BitOr => "bit_or",
+        AggregateFunction::BitXor => "bit_xor",
+        AggregateFunction::Product => "product",
+        AggregateFunction::StringAgg => "string_agg",
+        AggregateFunction::Quantile { discrete: true } => "quantile_disc",
+        AggregateFunction::Quantile { discrete: false } => "quantile_cont",
+        AggregateFunction::Mode => "mode",
+        AggregateFunction::ArgMin => "arg_min",
+        AggregateFunction::ArgMax => "arg_max",
+        AggregateFunction::Moment(moment) => moment_name(moment),
+    }
+}
+
+fn moment_name(moment: Moment) -> &'static str {
+    match moment {
+        Moment::VariancePopulation => "var_pop",
+        Moment::VarianceSample => "var_samp",
+        Moment::DeviationPopulation => "stddev_pop",
+        Moment::DeviationSample => "stddev_samp",
+        Moment::CovariancePopulation => "covar_pop",
+        Moment::CovarianceSample => "covar_samp",
+        Moment::Correlation => "corr",
+        Moment::Slope => "regr_slope",
+        Moment::Intercept => "regr_intercept",
+        Moment::R2 => "regr_r2",
+        Moment::Skewness => "skewness",
+        Moment::Kurtosis => "kurtosis",
+    }
+}
+
+/// How tightly an expression binds; what binds looser than its place gets parentheses.
+fn strength(expr: &Expr) -> u8 {
+    use BinaryOp::*;
+    match &expr.kind {
+        ExprKind::Or(_) => 1,
+        ExprKind::And(_) => 2,
+        ExprKind::Not(_) => 3,
+        ExprKind::Like { .. } | ExprKind::InList { .. } | ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => 4,
+        ExprKind::Binary { op, .. } => match op {
+            _ if op.is_comparison() => 4,
+            Multiply | Divide | IntegerDivide | Modulo => 7,
+            Add | Subtract => 6,
+            _ => 5,
+        },
+        ExprKind::Negate(_) => 8,
+        _ => 9,
+    }
+}
+
+pub(super) fn operand(expr: &Expr, least: u8, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let mut inner = expr;
+    while let (true, ExprKind::Cast(arg)) = (brief, &inner.kind) {
+        inner = arg;
+    }
+    let text = expr_text(inner, name, brief);
+    if strength(inner) < least { format!("({text})") } else { text }
+}
+
+/// An expression over columns with these names; `brief` leaves out casts.
+pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+    let text = |e: &Expr| expr_text(e, name, brief);
+    let list = |l: &[Expr]| joined(l.iter().map(text));
+    let not = |negated: &bool| if *negated { "not " } else { "" };
+    match &expr.kind {
+        ExprKind::Column(at) => name(*at),
+        ExprKind::Literal(value) => literal_text(value, expr.data_type),
+        ExprKind::Parameter(at) => format!("${}", at + 1),
+        ExprKind::Cast(arg) if brief => text(arg),
+        ExprKind::Cast(arg) => format!("cast({} as {})", text(arg), expr.data_type),
+        ExprKind::Not(arg) => format!("not {}", operand(arg, 4, name, brief)),
+        ExprKind::Negate(arg) => format!("-{}", operand(arg, 9, name, brief)),
+        ExprKind::IsNull { arg, negated } => format!("{} is {}null", operand(arg, 5, name, brief), not(negated)),
+        ExprKind::IsBoolean { arg, value, negated } => {
+            format!("{} is {}{value}", operand(arg, 5, name, brief), not(negated))
+        }
+        ExprKind::Binary { op, left, right } => {
+            let own = strength(expr);
+            let symbol = op.symbol();
+            format!("{} {symbol} {}", operand(left, own, name, brief), operand(right, own + 1, name, brief))
+        }
+        ExprKind::And(parts) => parts.iter().map(|p| operand(p, 3, name, brief)).collect::<Vec<_>>().join(" and "),
+        ExprKind::Or(parts) => parts.iter().map(|p| operand(p, 2, name, brief)).collect::<Vec<_>>().join(" or "),
+        ExprKind::Case { branches, otherwise } => {
+            let mut out = String::from("case");
+            for (condition, result) in branches {
+                let _ = write!(out, " when {} then {}", text(condition), text(result));
+            }
+            if let Some(e) = otherwise {
+                let _ = write!(out, " else {}", text(e));
+            }
+            out + " end"
+        }
+        ExprKind::InList { arg, list: items, negated } => {
+            let shown = if items.len() > 20 { &items[..20] } else { items };
+            let more = if items.len() > 20 { format!(", … {} more", items.len() - 20) } else { String::new() };
+            format!("{} {}in ({}{more})", operand(arg, 5, name, brief), not(negated), list(shown))
+        }
+        ExprKind::Like { arg, pattern, escape, negated, case_insensitive } => {
+            let word = if *case_insensitive { "ilike" } else { "like" };
+            let mut out = format!("{} {}{word} {}", operand(arg, 5, name, brief), not(negated), text(pattern));
+            if let Some(c) = escape {
+                let _ = write!(out, " escape '{c}'");
+            }
+            out
+        }
+        ExprKind::Function { function, args } => {
+            let (word, part) = function_name(*function);
+            match part {
+                Some(part) if args.is_empty() => format!("{word}('{}')", part_name(part)),
+                Some(part) => format!("{word}('{}', {})", part_name(part), list(args)),
+                None => format!("{word}({})", list(args)),
+            }
+        }
+        ExprKind::Outer { index, .. } => format!("outer.{index}"),
+        ExprKind::Subquery(sub) => match sub.kind {
+            SubqueryKind::Scalar => "(subquery)".into(),
+            SubqueryKind::Exists => "exists (subquery)".into(),
+            SubqueryKind::Any(BinaryOp::Equal) => format!("{} in (subquery)", list(&sub.operands)),
+            SubqueryKind::Any(op) => format!("{} {} any (subquery)", list(&sub.operands), op.symbol()),
+        },
+    }
+}
+
+fn part_name(part: DatePart) -> &'static str {
+    match part {
+        DatePart::Year => "year",
+        DatePart::Quarter => "quarter",
+        DatePart::Month => "month",
+        DatePart::Week => "week",
+        DatePart::Day => "day",
+        DatePart::DayOfWeek => "dow",
+        DatePart::DayOfYear => "doy",
+        DatePart::Hour => "hour",
+        DatePart::Minute => "minute",
+        DatePart::Second => "second",
+        DatePart::Millisecond => "millisecond",
+        DatePart::Microsecond => "microsecond",
+        DatePart::Epoch => "epoch",
+    }
+}
+
+fn function_name(function: ScalarFunction) -> (&'static str, Option<DatePart>) {
+    use ScalarFunction::*;
+    let name = match function {
+        Abs => "abs",
+        Ceil => "ceil",
+        Floor => "floor",
+        Round => "round",
+        Trunc => "trunc",
+        Sign => "sign",
+        Sqrt => "sqrt",
+        Power => "power",
+        Exp => "exp",
+        Ln => "ln",
+        Log10 => "log10",
+        Mod => "mod",
+        Greatest => "greatest",
+        Least => "least",
+        Coalesce => "coalesce",
+        NullIf => "nullif",
+        Length => "length",
+        OctetLength => "octet_length",
+        Lower => "lower",
+        Upper => "upper",
+        Trim => "trim",
+        LeftTrim => "ltrim",
+        RightTrim => "rtrim",
+        Substring => "substring",
+        Replace => "replace",
+        Concat => "concat",
+        Position => "position",
+        Left => "left",
+        Right => "right",
+        Reverse => "reverse",
+        Repeat => "repeat",
+        LeftPad => "lpad",
+        RightPad => "rpad",
+        StartsWith => "starts_with",
+        Extract(part) => return ("date_part", Some(part)),
+        DateTrunc(part) => return ("date_trunc", Some(part)),
+        Year => "year",
+        Month => "month",
+        Day => "day",
+        Row => "row",
+        Builtin(builtin) => builtin.name(),
+        TypeOf => "typeof",
+        CurrentTimestamp => "current_timestamp",
+        CurrentDate => "current_date",
+    };
+    (name, None)
+}
