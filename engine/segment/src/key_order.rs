@@ -17,36 +17,43 @@ use std::cmp::Ordering;
 /// lower number first.
 pub(crate) fn order_of(keys: &[&[Rows]], rows: usize) -> Vec<i64> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
-    sort_by(keys, 0, &mut order);
+    sort_by(keys, &mut order);
     order.into_iter().map(i64::from).collect()
 }
 
-/// Sorts rows, which ascend, by the columns from one on.
+/// Sorts rows, which ascend, by all columns.
 ///
 /// What decides first is taken out of the column, so that most comparisons are of one number: whether there is a value,
 /// its first eight bytes after those that all rows have in common, how many there are, and last the row. Rows that this
-/// does not tell apart are sorted by what comes next: the column's next bytes, or the next column.
-fn sort_by(keys: &[&[Rows]], column: usize, rows: &mut [u32]) {
-    let Some(blocks) = keys.get(column).filter(|_| rows.len() > 1) else { return };
-    let common = common_bytes(blocks, rows);
-    let mut ranks: Vec<u128> = rows.iter().map(|row| rank(blocks, *row, common)).collect();
-    ranks.sort_unstable();
-    rows.iter_mut().zip(&ranks).for_each(|(row, rank)| *row = *rank as u32);
-    let is_wide = matches!(blocks.first(), Some((Values::I128(_), _)));
-    let mut start = 0;
-    for run in ranks.chunk_by(|a, b| a >> ROW_BITS == b >> ROW_BITS) {
-        let same = &mut rows[start..start + run.len()];
-        start += run.len();
-        if same.len() < 2 {
-            continue;
-        }
-        if (run[0] >> ROW_BITS) as u32 & LENGTH_MASK < LONGER {
-            // They are equal.
-            sort_by(keys, column + 1, same);
-        } else if is_wide || same.len() <= FEW {
-            same.sort_unstable_by(|a, b| compare(&keys[column..], *a, *b));
-        } else {
-            sort_by(keys, column, same);
+/// does not tell apart are sorted by what comes next: the column's next bytes, or the next column. They wait for that in
+/// a list: texts may be as many times alike as they have bytes.
+fn sort_by(keys: &[&[Rows]], rows: &mut [u32]) {
+    // Column, bytes that are known to be in common, places.
+    let mut left = vec![(0, 0, 0..rows.len())];
+    let mut ranks: Vec<u128> = Vec::new();
+    while let Some((column, known, places)) = left.pop() {
+        let rows = &mut rows[places.clone()];
+        let Some(blocks) = keys.get(column).filter(|_| rows.len() > 1) else { continue };
+        let common = common_bytes(blocks, rows, known);
+        ranks.clear();
+        ranks.extend(rows.iter().map(|row| rank(blocks, *row, common)));
+        ranks.sort_unstable();
+        rows.iter_mut().zip(&ranks).for_each(|(row, rank)| *row = *rank as u32);
+        let is_wide = matches!(blocks.first(), Some((Values::I128(_), _)));
+        let mut start = 0;
+        for run in ranks.chunk_by(|a, b| a >> ROW_BITS == b >> ROW_BITS) {
+            let same = start..start + run.len();
+            start = same.end;
+            let is_equal = (run[0] >> ROW_BITS) as u32 & LENGTH_MASK < LONGER;
+            if same.len() < 2 || (is_equal && column + 1 == keys.len()) {
+                continue;
+            }
+            if is_wide || same.len() <= FEW {
+                rows[same].sort_unstable_by(|a, b| compare(&keys[column..], *a, *b));
+                continue;
+            }
+            let same = places.start + same.start..places.start + same.end;
+            left.push(if is_equal { (column + 1, 0, same) } else { (column, common + FIRST_BYTES, same) });
         }
     }
 }
@@ -55,6 +62,8 @@ fn sort_by(keys: &[&[Rows]], column: usize, rows: &mut [u32]) {
 const ROW_BITS: u32 = 32;
 const LENGTH_BITS: u32 = 4;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
+/// Bytes of a text in a rank.
+const FIRST_BYTES: usize = 8;
 /// The length of a value that goes on after its rank.
 const LONGER: u32 = 9;
 /// So few rows are compared as a whole.
@@ -74,18 +83,18 @@ fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
         Values::I128(v) => ((v[at] >> 64) as u64 ^ 1 << 63, LONGER),
         Values::Bytes(v) => {
             let rest = v.get(at).get(common..).unwrap_or_default();
-            let mut first = [0; 8];
-            let taken = rest.len().min(8);
+            let mut first = [0; FIRST_BYTES];
+            let taken = rest.len().min(FIRST_BYTES);
             first[..taken].copy_from_slice(&rest[..taken]);
-            (u64::from_be_bytes(first), if rest.len() > 8 { LONGER } else { rest.len() as u32 })
+            (u64::from_be_bytes(first), if rest.len() > FIRST_BYTES { LONGER } else { rest.len() as u32 })
         }
     };
     let key = 1 << 64 | u128::from(first);
     (key << LENGTH_BITS | u128::from(length)) << ROW_BITS | u128::from(row)
 }
 
-/// How many bytes the values of all rows have in common at their beginning.
-fn common_bytes(blocks: &[Rows], rows: &[u32]) -> usize {
+/// How many bytes the values of all rows have in common at their beginning, of which some are known.
+fn common_bytes(blocks: &[Rows], rows: &[u32], known: usize) -> usize {
     let mut common: Option<&[u8]> = None;
     for row in rows {
         let (values, validity) = &blocks[*row as usize / BLOCK_ROWS];
@@ -94,18 +103,18 @@ fn common_bytes(blocks: &[Rows], rows: &[u32]) -> usize {
         if validity.as_ref().is_some_and(|v| !v.get(at)) {
             continue;
         }
-        let value = values.get(at);
+        let value = values.get(at).get(known..).unwrap_or_default();
         let same = match common {
             Some(common) if value.starts_with(common) => continue,
             Some(common) => common.iter().zip(value).take_while(|(a, b)| a == b).count(),
             None => value.len(),
         };
         if same == 0 {
-            return 0;
+            return known;
         }
         common = Some(&value[..same]);
     }
-    common.map_or(0, <[u8]>::len)
+    known + common.map_or(0, <[u8]>::len)
 }
 
 fn compare(keys: &[&[Rows]], a: u32, b: u32) -> Ordering {
@@ -241,5 +250,20 @@ mod tests {
             let found: Vec<u32> = order_of(&keys, rows).iter().map(|row| *row as u32).collect();
             assert_eq!(found, expected, "round {round}");
         }
+    }
+
+    /// Each text begins like all that are longer: no two are told apart by the same bytes.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn texts_that_differ_ever_later_need_no_deep_stack() {
+        const ROWS: usize = 2_000;
+        let sort = || {
+            let mut texts = BytesColumn::default();
+            (0..ROWS).for_each(|row| texts.push(&[vec![b'a'; 8 * row], vec![b'b']].concat()));
+            let blocks = [(Values::Bytes(texts), None)];
+            let expected: Vec<i64> = (0..ROWS as i64).rev().collect();
+            assert_eq!(order_of(&[&blocks], ROWS), expected);
+        };
+        std::thread::Builder::new().stack_size(160 << 10).spawn(sort).unwrap().join().unwrap();
     }
 }
