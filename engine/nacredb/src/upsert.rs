@@ -1,7 +1,8 @@
 //! Inserts that say what becomes of a row one of whose unique keys is taken.
 //!
 //! Rows go in chunks without a repeated key: what a chunk meets is looked up first, new values are computed for all of
-//! its updates at once, then it is written. A later row of the same statement meets what an earlier one left.
+//! its updates at once, then it is written. A later row of the same statement meets what an earlier one left. Where the
+//! primary key alone counts and stays what it is, storage locks a chunk's keys before it looks ([`by_primary_key`]).
 
 use crate::session::Session;
 use crate::statement::Settings;
@@ -9,7 +10,7 @@ use nacre_column::{Batch, Vector};
 use nacre_exec::evaluate;
 use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, OnDuplicateKey};
-use nacre_table::{RowLocator, Table, Transaction};
+use nacre_table::{RowKey, RowLocator, Table, Transaction};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Error, ErrorKind, IndexId, Result, TableSchema, Value, key};
 use std::sync::Arc;
@@ -108,7 +109,13 @@ pub(crate) fn run(
         }
         return Ok(affected);
     }
-    let chunk_rows = if may_rekey(schema, on_duplicate) { 1 } else { CHUNK_ROWS };
+    let rekeys = may_rekey(schema, on_duplicate);
+    if let ([UniqueKey { index: None, .. }], false, OnDuplicateKey::Update { .. } | OnDuplicateKey::Replace) =
+        (&unique[..], rekeys, on_duplicate)
+    {
+        return by_primary_key(transaction, &table, rows, on_duplicate, settings, &mut written);
+    }
+    let chunk_rows = if rekeys { 1 } else { CHUNK_ROWS };
     let mut chunk: Vec<Proposed> = Vec::new();
     // Keys of the rows to come and places of those they meet: nothing may be in a chunk twice.
     let mut seen: Set<Vec<u8>> = Set::default();
@@ -122,9 +129,7 @@ pub(crate) fn run(
                 affected +=
                     write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?;
                 seen.clear();
-                if (settings.cancelled)() {
-                    return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
-                }
+                check_cancelled(settings)?;
             }
             let olds = met(transaction, &table, &unique, &new)?;
             // With one key, rows of different keys meet different rows.
@@ -142,6 +147,66 @@ pub(crate) fn run(
         chunk.push(Proposed { new, olds });
     }
     Ok(affected + write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?)
+}
+
+fn check_cancelled(settings: &Settings<'_>) -> Result<()> {
+    match (settings.cancelled)() {
+        true => Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")),
+        false => Ok(()),
+    }
+}
+
+/// The common case: rows are met by their primary key and keep it.
+fn by_primary_key(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    rows: &mut dyn Iterator<Item = Result<Row>>,
+    on_duplicate: &OnDuplicateKey,
+    settings: &Settings<'_>,
+    written: &mut Written<'_>,
+) -> Result<u64> {
+    let schema = table.schema();
+    let mut affected = 0;
+    let (mut keys, mut news): (Vec<RowKey>, Vec<Row>) = Default::default();
+    // Other keys with the same hash only make the chunk smaller.
+    let mut seen: Set<u64> = Set::default();
+    let mut write = |keys: &mut Vec<RowKey>, news: &mut Vec<Row>| -> Result<()> {
+        let decide = |transaction: &Transaction, olds: &[Option<Row>]| {
+            let rows: Vec<Option<Row>> = match on_duplicate {
+                OnDuplicateKey::Update { assignments, filter } => {
+                    let taken: Vec<(&Row, &Row)> =
+                        olds.iter().zip(&*news).filter_map(|(old, new)| Some((old.as_ref()?, new))).collect();
+                    let mut changed =
+                        changed(transaction, schema, &taken, assignments, filter.as_ref(), settings)?.into_iter();
+                    let news = olds.iter().zip(news.drain(..));
+                    news.map(|(old, new)| if old.is_none() { Some(new) } else { changed.next().flatten() }).collect()
+                }
+                _ => news.drain(..).map(Some).collect(),
+            };
+            for row in rows.iter().flatten() {
+                affected += 1;
+                written.add(|| row.clone());
+            }
+            Ok(rows)
+        };
+        transaction.write_keys(table, keys, decide)?;
+        keys.clear();
+        Ok(())
+    };
+    for new in rows {
+        let new = new?;
+        let key = table.row_key(&new)?;
+        if keys.len() >= CHUNK_ROWS || !seen.insert(key.hash()) {
+            write(&mut keys, &mut news)?;
+            check_cancelled(settings)?;
+            seen.clear();
+            seen.insert(key.hash());
+        }
+        keys.push(key);
+        news.push(new);
+    }
+    write(&mut keys, &mut news)?;
+    Ok(affected)
 }
 
 /// The unique keys of a row; not those with a null, which are like no other.
@@ -268,16 +333,50 @@ fn update(
     written: &mut Written<'_>,
 ) -> Result<u64> {
     let schema = table.schema().clone();
+    let pairs: Vec<(&Row, &Row)> = taken.iter().map(|(_, old, new)| (old, new)).collect();
+    let changed = changed(transaction, &schema, &pairs, assignments, filter, settings)?;
+    let is_key = |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
+    let rekeys = assignments.iter().any(|(at, _)| is_key(at));
+    let (mut locators, mut olds, mut news) = (Vec::new(), Vec::new(), Vec::new());
+    for ((locator, old, _), row) in taken.iter().zip(changed) {
+        let Some(row) = row else { continue };
+        written.add(|| row.clone());
+        locators.push(locator.clone());
+        olds.push(old.as_slice());
+        news.push(row);
+    }
+    let affected = news.len() as u64;
+    if rekeys {
+        // All old keys go before any new one comes.
+        news.iter().try_for_each(|row| schema.check_row(row))?;
+        transaction.delete(table, &locators)?;
+        news.iter().try_for_each(|row| transaction.insert_row(table, row))?;
+    } else if !news.is_empty() {
+        transaction.update_seen(table, &locators, &olds, news)?;
+    }
+    Ok(affected)
+}
+
+/// What becomes of rows that were there, each given beside the one that was proposed; none for those that the filter
+/// leaves as they are.
+fn changed(
+    transaction: &Transaction,
+    schema: &TableSchema,
+    taken: &[(&Row, &Row)],
+    assignments: &[(usize, Expr)],
+    filter: Option<&Expr>,
+    settings: &Settings<'_>,
+) -> Result<Vec<Option<Row>>> {
+    let context = Session::context(transaction, settings);
     let mut chosen: Vec<usize> = (0..taken.len()).collect();
-    if let Some(filter) = filter {
-        let passed =
-            evaluate(filter, &both(&schema.types(), taken, &chosen), &Session::context(transaction, settings))?;
+    if let (Some(filter), false) = (filter, taken.is_empty()) {
+        let passed = evaluate(filter, &both(&schema.types(), taken, &chosen), &context)?;
         chosen.retain(|row| passed.value(*row) == Value::Boolean(true));
     }
+    let mut out = vec![None; taken.len()];
     if chosen.is_empty() {
-        return Ok(0);
+        return Ok(out);
     }
-    let context = Session::context(transaction, settings);
     let mut batch = None;
     let mut values: Vec<(usize, Source)> = Vec::with_capacity(assignments.len());
     for (at, expr) in assignments {
@@ -292,11 +391,8 @@ fn update(
         values.push((*at, source));
     }
     let width = schema.columns.len();
-    let is_key = |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
-    let rekeys = assignments.iter().any(|(at, _)| is_key(at));
-    let (mut locators, mut olds, mut news) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, taken_row) in chosen.iter().enumerate() {
-        let (locator, old, new) = &taken[*taken_row];
+    for (position, taken_row) in chosen.into_iter().enumerate() {
+        let (old, new) = taken[taken_row];
         let mut row = old.clone();
         for (at, source) in &values {
             row[*at] = match source {
@@ -305,20 +401,9 @@ fn update(
                 Source::Vector(vector) => vector.value(position),
             };
         }
-        written.add(|| row.clone());
-        locators.push(locator.clone());
-        olds.push(old.as_slice());
-        news.push(row);
+        out[taken_row] = Some(row);
     }
-    if rekeys {
-        // All old keys go before any new one comes.
-        news.iter().try_for_each(|row| schema.check_row(row))?;
-        transaction.delete(table, &locators)?;
-        news.iter().try_for_each(|row| transaction.insert_row(table, row))?;
-    } else {
-        transaction.update_seen(table, &locators, &olds, news)?;
-    }
-    Ok(chosen.len() as u64)
+    Ok(out)
 }
 
 /// Where a new value comes from.
@@ -329,10 +414,10 @@ enum Source {
 }
 
 /// Old columns, then new columns, of some rows.
-fn both(types: &[DataType], taken: &[(RowLocator, Row, Row)], chosen: &[usize]) -> Batch {
+fn both(types: &[DataType], taken: &[(&Row, &Row)], chosen: &[usize]) -> Batch {
     let old = (types.iter().enumerate())
-        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].1[at]))));
+        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].0[at]))));
     let new = (types.iter().enumerate())
-        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].2[at]))));
+        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].1[at]))));
     Batch::new(old.chain(new).collect(), chosen.len())
 }

@@ -28,6 +28,7 @@ pub use node::{Change, Node, Version, Visible};
 use crate::reclaim::pin;
 use crossbeam_skiplist::SkipMap;
 use nacre_types::Timestamp;
+use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,7 +76,7 @@ impl Rowstore {
     /// The node of a key, made if there is none. It was alive a moment ago.
     pub fn get_or_insert(&self, key: &[u8]) -> Arc<Node> {
         loop {
-            let node = self.get(key).unwrap_or_else(|| self.insert(key));
+            let node = self.insert(key.into());
             if !node.is_dead() {
                 return node;
             }
@@ -84,15 +85,15 @@ impl Rowstore {
         }
     }
 
-    fn insert(&self, key: &[u8]) -> Arc<Node> {
-        let key: Key = key.into();
-        let new = Arc::new(Node::new(key.clone(), self.bytes.clone()));
-        let entry = self.nodes.get_or_insert(key, new.clone());
-        if !Arc::ptr_eq(entry.value(), &new) {
-            return entry.value().clone();
+    /// In one search, whether there is one or not.
+    fn insert(&self, key: Key) -> Arc<Node> {
+        let new = OnceCell::new();
+        let make = || new.get_or_init(|| Arc::new(Node::new(key.clone(), self.bytes.clone()))).clone();
+        let node = self.nodes.get_or_insert_with(key.clone(), make).value().clone();
+        if new.get().is_some_and(|new| Arc::ptr_eq(new, &node)) {
+            self.bytes.fetch_add(node.own_bytes(), Ordering::Relaxed);
         }
-        self.bytes.fetch_add(new.own_bytes(), Ordering::Relaxed);
-        new
+        node
     }
 
     /// Takes a dead node out, once.

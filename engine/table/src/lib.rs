@@ -56,7 +56,7 @@ pub use statistics::ColumnSummary;
 pub use store::{Durability, Store, StoreOptions};
 pub use table::Table;
 pub use temporary::TemporaryFile;
-pub use transaction::{Savepoint, Transaction};
+pub use transaction::{RowKey, Savepoint, Transaction};
 pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
 
 #[cfg(all(test, feature = "loom"))]

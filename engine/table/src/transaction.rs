@@ -5,6 +5,7 @@
 //! nothing a reader can tell (paper, 4.2); then the copy is locked and changed like any other row.
 
 mod indexed;
+mod keyed;
 mod locking;
 mod reader;
 
@@ -15,6 +16,7 @@ use crate::rows;
 use crate::store::{SnapshotGuard, Store};
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
+pub use keyed::RowKey;
 use locking::LockedRow;
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Node, Owner, Row};
@@ -276,6 +278,11 @@ impl Transaction {
             }
         }
         failed?;
+        self.write_later(table, later)?;
+        Ok(count)
+    }
+
+    fn write_later(&mut self, table: &Arc<Table>, later: Later) -> Result<()> {
         for (key, row) in later.rekeyed {
             self.insert_unique(table, &key, row)?;
         }
@@ -285,7 +292,7 @@ impl Transaction {
         for (locked, row) in later.staying {
             self.write_row(table, locked, row)?;
         }
-        Ok(count)
+        Ok(())
     }
 
     /// Gives a locked row its new values, or takes the old ones away and leaves the rest for later. On an error its

@@ -62,13 +62,14 @@ impl RowLayout {
 
     /// Encodes one row of values, which must be of the layout's types.
     pub fn encode(&self, row: &[Value]) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(self.fixed_end);
-        out.put_u16(self.version);
-        out.resize(self.fixed_start, 0);
-        let mut variable = Vec::new();
         if row.len() != self.types.len() {
             return Err(Error::type_error("row has a wrong number of values"));
         }
+        let variable = || self.bytes_columns.iter().map(|column| bytes_of(&row[*column as usize]).unwrap_or_default());
+        let mut out = Vec::with_capacity(self.fixed_end + variable().map(<[u8]>::len).sum::<usize>());
+        out.put_u16(self.version);
+        out.resize(self.fixed_start, 0);
+        let mut end = 0;
         for (index, (value, data_type)) in row.iter().zip(&self.types).enumerate() {
             if value.is_null() {
                 out[VERSION_BYTES + index / 8] |= 1 << (index % 8);
@@ -88,18 +89,13 @@ impl RowLayout {
                     out.put_u64(v.to_bits());
                 }
                 PhysicalType::Bytes => {
-                    match value {
-                        Value::Null => {}
-                        Value::Text(v) | Value::Json(v) => variable.extend_from_slice(v.as_bytes()),
-                        Value::Binary(v) => variable.extend_from_slice(v),
-                        _ => return Err(mismatch()),
-                    }
-                    let end = u32::try_from(variable.len()).map_err(|_| Error::limit("row longer than 4 GiB"))?;
+                    end += bytes_of(value).ok_or_else(mismatch)?.len();
+                    let end = u32::try_from(end).map_err(|_| Error::limit("row longer than 4 GiB"))?;
                     out.put_u32(end);
                 }
             }
         }
-        out.extend_from_slice(&variable);
+        variable().for_each(|bytes| out.extend_from_slice(bytes));
         Ok(out)
     }
 
@@ -194,6 +190,16 @@ impl RowLayout {
             previous = end;
         }
         if self.fixed_end + previous != row.len() { bad("trailing bytes") } else { Ok(()) }
+    }
+}
+
+/// What a value of a type held as bytes is held as; nothing for another one's.
+fn bytes_of(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Null => Some(&[]),
+        Value::Text(v) | Value::Json(v) => Some(v.as_bytes()),
+        Value::Binary(v) => Some(v),
+        _ => None,
     }
 }
 

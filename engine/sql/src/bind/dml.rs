@@ -7,7 +7,7 @@ use crate::expr::Expr;
 use crate::literal_rows::{Literal, LiteralRows};
 use crate::parse::is_rows_only;
 use crate::plan::{Field, Plan, Statement};
-use nacre_types::{Column, Error, Position, Result, TableSchema, Value};
+use nacre_types::{Column, DataType, Error, Position, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
@@ -141,9 +141,14 @@ impl<'a> Binder<'a> {
                 if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
             for ((literal, offset), target) in row.iter().zip(targets) {
                 let column = &table.columns[*target];
-                let expr = self.plain_literal(*literal);
-                let expr = expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
-                let expr = expr.map_err(|e| e.at(at(*offset)))?;
+                let expr = match obvious(*literal, column.data_type) {
+                    Some(expr) => expr,
+                    None => {
+                        let expr = self.plain_literal(*literal);
+                        let expr = expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
+                        expr.map_err(|e| e.at(at(*offset)))?
+                    }
+                };
                 match in_order {
                     true => out.push(expr),
                     false => out[*target] = expr,
@@ -224,6 +229,21 @@ impl<'a> Binder<'a> {
         let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
         Ok(Plan::Filter { input: Box::new(input), predicate })
     }
+}
+
+/// A literal as a value of a column's type, where there is nothing to it: most of a long insert.
+fn obvious(literal: Literal<'_>, to: DataType) -> Option<Expr> {
+    let value = match literal {
+        Literal::Text(text) if to == DataType::TEXT => Value::Text(Literal::unquoted(text)),
+        Literal::Number { negative, digits } if to.is_integer() && to != DataType::UInt64 => {
+            let size: i64 = digits.parse().ok()?;
+            let v = if negative { -size } else { size };
+            let (low, high) = to.integer_range()?;
+            (low..=high).contains(&i128::from(v)).then_some(Value::Int(v))?
+        }
+        _ => return None,
+    };
+    Some(Expr::literal(value, to))
 }
 
 fn count_error(columns: usize, values: usize) -> Error {

@@ -99,8 +99,13 @@ impl Transaction {
                 _ => moves.push((row, seen)),
             }
         }
+        self.move_all(table, &moves)
+    }
+
+    /// Moves rows from segments into the rowstore, wherever merges take them meanwhile.
+    pub(super) fn move_all(&self, table: &Arc<Table>, moves: &[(LockedRow, Option<&[Value]>)]) -> Result<()> {
         for _ in 0..MOVE_ATTEMPTS {
-            if self.move_rows(table, &moves)? {
+            if self.move_rows(table, moves)? {
                 return Ok(());
             }
         }
