@@ -556,6 +556,6 @@ fn a_key_longer_than_keys_may_be_is_not_there() {
         assert_eq!(t.insert_row(&table, &long).unwrap_err().kind(), ErrorKind::Limit);
         let at = locate(&t, &table, 1);
         assert_eq!(t.update_row(&table, &at, &row(1, "a", 1)).map(|()| 1).unwrap(), 1);
-        assert_eq!(t.update(&table, &[at], &batch(&[long.clone()])).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(t.update(&table, &[at], &batch(std::slice::from_ref(&long))).unwrap_err().kind(), ErrorKind::Limit);
     }
 }

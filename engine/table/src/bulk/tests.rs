@@ -109,7 +109,7 @@ fn keys_in_common_are_those_of_both_sets() {
         for (at, size) in sizes.into_iter().enumerate() {
             let keys: BTreeSet<i64> = (0..size).map(|_| (next(size * spread) + at as u64 * shift) as i64).collect();
             let table = store.create_table(schema(&format!("t{at}"), kind)).unwrap();
-            let rows: Vec<_> = keys.iter().map(|n| row_of(kind, *n, (n * 7_919 % 1_009) as i64)).collect();
+            let rows: Vec<_> = keys.iter().map(|n| row_of(kind, *n, n * 7_919 % 1_009)).collect();
             load(&store, &table, &rows, OnDuplicate::Error).unwrap();
             sets.push(keys);
             tables.push(table);
