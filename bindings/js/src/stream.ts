@@ -35,14 +35,14 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
     this.#options = options;
   }
 
-  /** Arrow IPC streams, each complete with its schema and some of the rows; one without rows if there are none. */
+  /** Arrow IPC streams, each complete with its schema and some of the rows; the last may be without rows. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const { chunk } of this.#parts('arrow')) {
       yield chunk as Uint8Array;
     }
   }
 
-  /** Results of some rows each; one without rows if there are none. */
+  /** Results of some rows each; the last may be without rows. */
   async *batches(): AsyncGenerator<QueryResult<R>, void, undefined> {
     for await (const { chunk, fields } of this.#parts('columns')) {
       yield new QueryResult<R>(chunk as Exclude<typeof chunk, Uint8Array>, this.#shared.types, fields);
