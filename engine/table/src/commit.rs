@@ -54,10 +54,11 @@ impl Store {
         // that what can still be read stays readable.
         let check = |commit| {
             self.log.check_usable()?;
+            // First, so that whoever meets the change knows that it may be too new for him.
+            self.last_ddl.store(commit, Ordering::Release);
             apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit)
         };
-        let noted = |commit, ()| self.last_ddl.store(commit, Ordering::Release);
-        let committed = self.commit_record(&mut payload, check, noted)?;
+        let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
         self.settle_strictly(committed)
     }
 }

@@ -22,29 +22,42 @@ impl Store {
         self.last_ddl.load(Ordering::Acquire)
     }
 
-    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case.
+    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case. One that was made
+    /// later has today's name and the schema of its beginning, unless the name was another's then.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
-        if let Some(table) = self.table(name).filter(|table| table.since() <= at) {
-            return Some(table);
+        let today = self.table(name);
+        // Asked afterwards: whoever changes the catalog says so first.
+        if self.last_ddl() <= at || today.as_ref().is_some_and(|table| table.made() <= at && table.since() <= at) {
+            return today;
         }
-        // It has another name now, or had another shape then.
-        let versions = self.tables().into_iter().map(|table| table.version_at(at));
-        versions.into_iter().find(|table| table.schema().name.eq_ignore_ascii_case(name))
+        // It has another name now, had another shape then, or was not there.
+        let there = self.tables().into_iter().filter(|table| table.made() <= at || plant::is(Bug::NameReuse));
+        let mut versions = there.map(|table| table.version_at(at));
+        let then = versions.find(|table| table.schema().name.eq_ignore_ascii_case(name));
+        then.or_else(|| today.filter(|table| table.made() > at).map(|table| table.version_at(at)))
     }
 
     /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when the schema
-    /// is not the one it had then.
+    /// or the name is not the one it had then.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         let newest = self
             .table_by_id(schema.id)
             .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))?;
         let table = newest.version_at(at);
-        if table.schema().same_columns(schema) { Ok(table) } else { Err(table.superseded()) }
+        let known = table.schema();
+        if known.same_columns(schema) && known.name == schema.name { Ok(table) } else { Err(table.superseded()) }
     }
 
     /// Names of the tables at a timestamp.
     pub fn table_names_at(&self, at: Timestamp) -> Vec<String> {
-        self.tables().iter().map(|table| table.version_at(at).schema().name.clone()).collect()
+        let name = |table: &Arc<Table>| {
+            let then = if table.made() <= at { table.version_at(at) } else { table.clone() };
+            then.schema().name.clone()
+        };
+        let mut names: Vec<String> = self.tables().iter().map(name).collect();
+        names.sort_unstable();
+        names.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+        names
     }
 
     /// Gives a table another schema, made from its newest one: other names, more columns, fewer columns, another order.

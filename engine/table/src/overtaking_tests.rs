@@ -5,7 +5,7 @@ use crate::tests::{batch, host, options, row, scan, schema};
 use crate::{OnDuplicate, Store};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacre_types::Result;
+use nacre_types::{DataType, Result, Value};
 use std::sync::{Arc, Mutex};
 
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
@@ -113,4 +113,32 @@ fn a_move_does_not_make_a_loaded_row_older() {
     mover.rollback();
     let error = old.update(&table, &[seen], &batch(&[row(0, "x", 3)])).unwrap_err();
     assert_eq!(error.kind(), nacre_types::ErrorKind::Conflict, "{error}");
+}
+
+#[test]
+fn a_transaction_keeps_the_name_of_a_table_that_is_being_renamed() {
+    let hook = Hook::default();
+    let files = Arc::new(MemoryStore::new());
+    let mut hooked = host(&files);
+    hooked.store = Arc::new(Hooked(files, hook.clone()));
+    let store = Store::open(hooked, options()).unwrap();
+    // Long defaults, so that the record is written out as soon as it is appended.
+    let mut long = schema("t", true);
+    let text = long.columns.iter().find(|column| column.data_type == DataType::TEXT).unwrap().clone();
+    long.columns.extend((100..250).map(|id| nacre_types::Column {
+        id,
+        name: format!("c{id}"),
+        default: Value::Text("d".repeat(10_000)),
+        ..text.clone()
+    }));
+    let table = store.create_table(long.clone()).unwrap();
+    let reader = store.begin().unwrap();
+    let found = Arc::new(Mutex::new(None));
+    *hook.lock().unwrap() = Some(Box::new({
+        let found = found.clone();
+        move || *found.lock().unwrap() = Some((reader.table("t").is_some(), reader.table("u").is_some()))
+    }));
+    long.id = table.id();
+    store.alter_table(&table, nacre_types::TableSchema { name: "u".into(), ..long }).unwrap();
+    assert_eq!(*found.lock().unwrap(), Some((true, false)));
 }

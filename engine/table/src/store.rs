@@ -82,9 +82,10 @@ impl CatalogState {
         Ok(())
     }
 
-    /// Enters a new table.
-    pub fn add(&mut self, table: &Arc<Table>) -> Result<()> {
+    /// Enters a new table that this commit makes.
+    pub fn add(&mut self, table: &Arc<Table>, commit: Timestamp) -> Result<()> {
         self.check_name(table.schema())?;
+        table.made_by(commit);
         self.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         self.by_id.insert(table.id(), table.clone());
         Ok(())
@@ -305,7 +306,7 @@ impl Store {
         let table = self.new_table(schema)?;
         let mut payload = record::begin(0);
         record::create_table(&mut payload, table.schema())?;
-        self.commit_ddl(payload, |catalog, _| catalog.add(&table))?;
+        self.commit_ddl(payload, |catalog, commit| catalog.add(&table, commit))?;
         Ok(table)
     }
 

@@ -45,6 +45,8 @@ pub struct Table {
     indexes: Vec<Index>,
     /// The commit that made this version; 0 when it is older than the opening of the database.
     since: Timestamp,
+    /// The commit that made the table; 0 as above.
+    made: AtomicU64,
     /// The commit that put another version in its place or dropped the table.
     until: AtomicU64,
     previous: Previous,
@@ -82,6 +84,7 @@ impl Table {
             schema: Arc::new(schema),
             older: Vec::new(),
             since: 0,
+            made: AtomicU64::new(0),
             until: AtomicU64::new(FOREVER),
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
@@ -98,7 +101,8 @@ impl Table {
         }
         let indexes = Index::all(&schema, old.partitions.len(), &old.indexes);
         let partitions = old.partitions.clone();
-        Table { older, partitions, indexes, changed: old.changed.clone(), since, ..Table::new(schema) }
+        let made = AtomicU64::new(old.made());
+        Table { older, partitions, indexes, changed: old.changed.clone(), since, made, ..Table::new(schema) }
     }
 
     /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
@@ -111,7 +115,17 @@ impl Table {
             new
         };
         let partitions = Arc::new(old.partitions.iter().map(partition).collect());
-        Table { partitions, since, ..Table::new((*old.schema).clone()) }
+        let made = AtomicU64::new(old.made());
+        Table { partitions, since, made, ..Table::new((*old.schema).clone()) }
+    }
+
+    /// The commit that made the table, in whatever version; 0 when it is older than the opening of the database.
+    pub(crate) fn made(&self) -> Timestamp {
+        self.made.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn made_by(&self, commit: Timestamp) {
+        self.made.store(commit, Ordering::Release);
     }
 
     pub(crate) fn since(&self) -> Timestamp {

@@ -27,10 +27,16 @@ pub enum Bug {
     IndexLate,
     /// A row that moves from a segment to memory is not entered in indexes.
     IndexEntry,
+    /// A snapshot finds a table that took the name of another since, instead of that one.
+    NameReuse,
+    /// The columns that a view's `*` finds are taken by their places.
+    ViewPlaces,
+    /// A stream inside a transaction reads what is committed now.
+    StreamNow,
 }
 
 /// All bugs and their names on the command line.
-pub const BUGS: [(&str, Bug); 10] = [
+pub const BUGS: [(&str, Bug); 13] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -41,6 +47,9 @@ pub const BUGS: [(&str, Bug); 10] = [
     ("unique-skip", Bug::UniqueSkip),
     ("index-late", Bug::IndexLate),
     ("index-entry", Bug::IndexEntry),
+    ("name-reuse", Bug::NameReuse),
+    ("view-places", Bug::ViewPlaces),
+    ("stream-now", Bug::StreamNow),
 ];
 
 /// Whether this bug is planted.

@@ -132,3 +132,48 @@ fn changes_survive_a_restart_and_leave_no_files() {
     run(&mut s, "alter table t add column gone int").unwrap();
     assert_eq!(rows(&mut s, "select gone from t where id = 1").unwrap(), ["NULL"], "not the dropped column's text");
 }
+
+#[test]
+fn an_old_snapshot_finds_its_table_though_another_has_its_name() {
+    for to in ["a", "u"] {
+        for flush in [false, true] {
+            let db = opened();
+            let (mut old, mut s) = (db.session(), db.session());
+            if flush {
+                run(&mut s, "optimize table t flush").unwrap();
+            }
+            run(&mut old, "begin").unwrap();
+            run(&mut s, &format!("alter table t rename to {to}; create table t (id int primary key, n int)")).unwrap();
+            run(&mut s, "insert into t values (7, 70); create table v (id int); alter table v rename to w").unwrap();
+            assert_eq!(rows(&mut old, "select * from t order by id").unwrap(), ["1|10", "2|20"], "{to}");
+            assert_eq!(rows(&mut old, "select n from t where id = 2").unwrap(), ["20"], "{to}");
+            assert_eq!(kind(&mut old, &format!("select * from {to}")), Some(ErrorKind::NotFound));
+            // What was made later is empty, under the name that it has today.
+            assert_eq!(rows(&mut old, "select * from w").unwrap(), Vec::<String>::new());
+            assert_eq!(kind(&mut old, "select * from v"), Some(ErrorKind::NotFound));
+            assert_eq!(kind(&mut old, "update t set n = 0"), Some(ErrorKind::Conflict));
+            run(&mut old, "rollback").unwrap();
+            assert_eq!(rows(&mut old, "select * from t").unwrap(), ["7|70"]);
+            assert_eq!(rows(&mut old, &format!("select * from {to} order by id")).unwrap(), ["1|10", "2|20"]);
+        }
+    }
+}
+
+#[test]
+fn a_statement_that_waited_looks_its_table_up_again() {
+    let db = opened();
+    let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());
+    run(&mut holder, "begin; update t set n = 11 where id = 1").unwrap();
+    let waited = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| run(&mut waiter, "update t set n = n + 1 where id = 1").map(|r| r.rows_affected));
+        std::thread::sleep(std::time::Duration::from_millis(40));
+        assert!(!waiting.is_finished());
+        run(&mut s, "alter table t rename to u; create table t (id int primary key, n int)").unwrap();
+        run(&mut s, "insert into t values (1, 100)").unwrap();
+        run(&mut holder, "rollback").unwrap();
+        waiting.join().unwrap()
+    });
+    assert_eq!(waited.unwrap(), 1);
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|101"]);
+    assert_eq!(rows(&mut s, "select * from u order by id").unwrap(), ["1|10", "2|20"]);
+}

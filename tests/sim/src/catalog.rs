@@ -1,10 +1,11 @@
 //! What a change of the catalog makes of a table, by the model.
 
 use crate::judge::{Answer, Verdict};
-use crate::model::{Model, State, Table};
+use crate::model::{Effect, Model, State, Table};
 use crate::op::{Op, Place, Row};
 use crate::shape::{Column, Shape};
 use crate::unique;
+use crate::view::{self, View};
 use nacredb::ErrorKind;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,22 +15,28 @@ pub fn judge_create_as(op: &Op, base: &State, model: &mut Model) -> Verdict {
     let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
     // Whoever finds the table at the start is done; another may take the name until the end.
     let exists = base.tables.contains_key(name) || model.latest.tables.contains_key(name);
-    let source = base.tables.get(from).filter(|source| !rows.needs(Column::W) || source.shape.has(Column::W));
+    let source = base.read(from).and_then(|source| match source.shape.knows(rows) {
+        true => Ok(source),
+        false => Err(ErrorKind::NotFound),
+    });
     let mut errors = Vec::new();
-    if exists && !*if_missing {
+    if exists && !*if_missing || model.latest.views.contains_key(name) {
         errors.push(ErrorKind::AlreadyExists);
     }
-    let Some(source) = source.filter(|_| errors.is_empty()) else {
-        if source.is_none() {
-            errors.push(ErrorKind::NotFound);
+    let source = match source {
+        Ok(source) if errors.is_empty() => source,
+        Ok(_) => return Verdict::fails(&errors),
+        Err(kind) => {
+            errors.push(kind);
+            return Verdict::fails(&errors);
         }
-        return Verdict::fails(&errors);
     };
     if exists {
         return Verdict::done();
     }
     let picked = source.rows.values().filter(|row| rows.holds(row));
-    let copied: BTreeMap<i64, Row> = picked.map(|row| (model.new_row(), Row { w: None, ..row.clone() })).collect();
+    let copied: BTreeMap<i64, Row> =
+        picked.map(|row| (model.new_row(), Row { w: None, z: None, ..row.clone() })).collect();
     let answer = Answer::Affected(copied.len() as u64);
     let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
     Verdict { answer: Some(answer), ..becomes(name, Some(table)) }
@@ -40,6 +47,7 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
     let name = match op {
         Op::Create { table, keyed, indexes, if_missing, .. } => {
             return match latest.tables.contains_key(table) {
+                _ if latest.views.contains_key(table) => Verdict::fails(&[ErrorKind::AlreadyExists]),
                 true if !*if_missing => Verdict::fails(&[ErrorKind::AlreadyExists]),
                 true => Verdict::done(),
                 false => becomes(table, Some(Table::made(Shape::new(*keyed, indexes)))),
@@ -48,15 +56,46 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
         Op::Drop { table } | Op::Truncate { table } => *table,
         Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } => *table,
         Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => *table,
+        Op::Rename { table, .. } | Op::RenameColumn { table, .. } => *table,
+        Op::CreateView { .. } => return judge_create_view(op, latest),
+        Op::DropView { view, if_there } => {
+            return match latest.views.contains_key(view) {
+                true => Verdict { catalog: Some(Effect::View(view, None)), ..Verdict::done() },
+                false if *if_there => Verdict::done(),
+                false => Verdict::fails(&[ErrorKind::NotFound]),
+            };
+        }
         _ => return Verdict::done(),
     };
     let Some(table) = latest.tables.get(name) else {
-        return Verdict::fails(&[ErrorKind::NotFound]);
+        let view = latest.views.contains_key(name);
+        return Verdict::fails(&[if view { ErrorKind::Unsupported } else { ErrorKind::NotFound }]);
     };
     let has_index = |name: &str| table.shape.indexes.iter().any(|index| index.name == name);
     let has_w = table.shape.has(Column::W);
     let changed = match op {
         Op::Drop { .. } => return becomes(name, None),
+        Op::Rename { to, .. } => {
+            return match latest.tables.contains_key(to) || latest.views.contains_key(to) {
+                _ if *to == name => Verdict::done(),
+                true => Verdict::fails(&[ErrorKind::AlreadyExists]),
+                false => Verdict { catalog: Some(Effect::Rename(name, to)), ..Verdict::done() },
+            };
+        }
+        Op::RenameColumn { from, to, .. } => {
+            if !table.shape.has(*from) {
+                return Verdict::fails(&[ErrorKind::NotFound]);
+            }
+            if table.shape.has(*to) {
+                return Verdict::fails(&[ErrorKind::AlreadyExists]);
+            }
+            let changed = table.altered(|shape| {
+                shape.columns.iter_mut().filter(|column| *column == from).for_each(|column| *column = *to);
+                shape.indexes.iter_mut().for_each(|index| *index = index.renamed(*from, *to));
+                std::mem::swap(&mut shape.default_w, &mut shape.default_z);
+            });
+            with(changed, |row| Row { w: row.z, z: row.w, ..row.clone() })
+        }
         Op::Truncate { .. } => table.emptied(),
         Op::CreateIndex { index, alter, if_missing, .. } => {
             if has_index(index.name) && *if_missing && !*alter {
@@ -96,21 +135,23 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
                     };
                     shape.columns.insert(at, Column::W);
                 });
-                with_w(changed, *default)
+                with(changed, |row| Row { w: *default, ..row.clone() })
             }
         },
-        Op::DropColumn { if_there, .. } => match has_w {
+        Op::DropColumn { column, if_there, .. } => match table.shape.has(*column) {
             false if *if_there => return Verdict::done(),
             false => return Verdict::fails(&[ErrorKind::NotFound]),
-            true if table.shape.indexes.iter().any(|index| index.columns.contains(&Column::W)) => {
+            true if table.shape.indexes.iter().any(|index| index.columns.contains(column)) => {
                 return Verdict::fails(&[ErrorKind::Constraint]);
             }
             true => {
                 let changed = table.altered(|shape| {
-                    shape.columns.retain(|column| *column != Column::W);
-                    shape.default_w = None;
+                    shape.columns.retain(|other| other != column);
+                    *(if *column == Column::W { &mut shape.default_w } else { &mut shape.default_z }) = None;
                 });
-                with_w(changed, None)
+                let is_w = *column == Column::W;
+                let (w, z) = (|row: &Row| if is_w { None } else { row.w }, |row: &Row| if is_w { row.z } else { None });
+                with(changed, |row| Row { w: w(row), z: z(row), ..row.clone() })
             }
         },
         _ => return Verdict::done(),
@@ -119,10 +160,32 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
 }
 
 fn becomes(name: &'static str, table: Option<Table>) -> Verdict {
-    Verdict { table: Some((name, table)), ..Verdict::done() }
+    Verdict { catalog: Some(Effect::Table(name, table)), ..Verdict::done() }
 }
 
-fn with_w(table: Table, w: Option<i64>) -> Table {
-    let rows = table.rows.iter().map(|(id, row)| (*id, Row { w, ..row.clone() })).collect();
+/// The same with other rows.
+fn with(table: Table, change: impl Fn(&Row) -> Row) -> Table {
+    let rows = table.rows.iter().map(|(id, row)| (*id, change(row))).collect();
     Table { rows: Rc::new(rows), ..table }
+}
+
+fn judge_create_view(op: &Op, latest: &State) -> Verdict {
+    let Op::CreateView { view: name, from, rows, star, replace, if_missing } = op else { return Verdict::done() };
+    let exists = latest.views.contains_key(name);
+    if latest.tables.contains_key(name) || exists && !*replace && !*if_missing {
+        return Verdict::fails(&[ErrorKind::AlreadyExists]);
+    }
+    // A view must not lead to itself.
+    let source = view::read_within(&mut vec![*name], from, &|name| latest.tables.get(name).cloned(), &latest.views);
+    let source = match source {
+        Ok(source) if source.shape.knows(rows) => source,
+        Ok(_) => return Verdict::fails(&[ErrorKind::NotFound]),
+        Err(kind) => return Verdict::fails(&[kind]),
+    };
+    if exists && !*replace {
+        return Verdict::done();
+    }
+    let columns = if *star { source.shape.columns.clone() } else { vec![Column::K, Column::V, Column::S] };
+    let made = View { from, rows: rows.clone(), columns };
+    Verdict { catalog: Some(Effect::View(name, Some(made))), ..Verdict::done() }
 }

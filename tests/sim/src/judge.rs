@@ -1,10 +1,11 @@
 //! What each statement must answer, by the model. Snapshot isolation: a statement sees its transaction's snapshot and
 //! own changes; it may change a row only if nobody else has since the snapshot.
 
-use crate::model::{Model, RowId, State, Table, Writes};
+use crate::model::{Effect, Model, RowId, State, Table, Writes};
 use crate::op::{Op, Row, Where, filled};
 use crate::shape::Column;
 use crate::unique;
+use crate::view::{self, View};
 use nacredb::{ErrorKind, OnDuplicate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,14 +31,20 @@ pub struct Verdict {
     pub writes: Writes,
     /// What it locks.
     pub locks: BTreeSet<RowId>,
-    /// What becomes of a table, if the catalog changes.
-    pub table: Option<(&'static str, Option<Table>)>,
+    /// What becomes of the catalog, if it changes.
+    pub catalog: Option<Effect>,
 }
 
 impl Verdict {
     /// Must answer this.
     pub fn answer(answer: Answer) -> Verdict {
-        Verdict { answer: Some(answer), errors: Vec::new(), writes: Writes::new(), locks: BTreeSet::new(), table: None }
+        Verdict {
+            answer: Some(answer),
+            errors: Vec::new(),
+            writes: Writes::new(),
+            locks: BTreeSet::new(),
+            catalog: None,
+        }
     }
 
     /// Succeeds with nothing to compare.
@@ -66,12 +73,22 @@ pub struct Sight<'a> {
     pub snapshot: u64,
     /// The transaction's own changes.
     pub own: &'a Writes,
+    /// The views that there were when the statement began.
+    pub views: &'a BTreeMap<&'static str, View>,
+}
+
+impl Sight<'_> {
+    /// A table or a view.
+    fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
+        view::read(name, &|name| self.model.seen(self.view, name), self.views)
+    }
 }
 
 /// Judges a statement that reads or writes rows of one table.
 pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     let (name, rows) = match op {
         Op::Select { table, rows } | Op::Audit { table, rows } | Op::ForUpdate { table, rows } => (*table, rows),
+        Op::Open { table, rows } => (*table, rows),
         Op::First { table, rows, .. } | Op::Join { table, rows, .. } => (*table, rows),
         Op::Add { table, rows, .. } | Op::Text { table, rows, .. } => (*table, rows),
         Op::Number { table, rows, .. } | Op::Wide { table, rows, .. } => (*table, rows),
@@ -79,10 +96,15 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
         Op::Insert { table, .. } | Op::Upsert { table, .. } | Op::Copy { table, .. } => (*table, &Where::All),
         _ => return Verdict::done(),
     };
-    let Some(table) = sight.model.seen(sight.view, name) else {
-        return Verdict::fails(&[ErrorKind::NotFound]);
+    let reads =
+        matches!(op, Op::Select { .. } | Op::Open { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. });
+    let missing = if sight.views.contains_key(name) { ErrorKind::Unsupported } else { ErrorKind::NotFound };
+    let table = if reads { sight.read(name) } else { sight.model.seen(sight.view, name).ok_or(missing) };
+    let table = match table {
+        Ok(table) => table,
+        Err(kind) => return Verdict::fails(&[kind]),
     };
-    if (rows.needs(Column::W) || matches!(op, Op::Wide { .. })) && !table.shape.has(Column::W) {
+    if !table.shape.knows(rows) || matches!(op, Op::Wide { .. }) && !table.shape.has(Column::W) {
         return Verdict::fails(&[ErrorKind::NotFound]);
     }
     let found: BTreeMap<i64, Row> =
@@ -105,7 +127,7 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
 
 fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Sight<'_>) -> Verdict {
     match op {
-        Op::Select { .. } => Verdict::answer(printed(table, found)),
+        Op::Select { .. } | Op::Open { .. } => Verdict::answer(printed(table, found)),
         Op::Audit { .. } => {
             let sum = match found.is_empty() {
                 true => "NULL".to_string(),
@@ -124,9 +146,9 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
             rows.sort();
             Verdict::answer(Answer::Rows(rows))
         }
-        Op::Join { with, .. } => match sight.model.seen(sight.view, with) {
-            Some(right) => Verdict::answer(join(found, &right)),
-            None => Verdict::fails(&[ErrorKind::NotFound]),
+        Op::Join { with, .. } => match sight.read(with) {
+            Ok(right) => Verdict::answer(join(found, &right)),
+            Err(kind) => Verdict::fails(&[kind]),
         },
         Op::ForUpdate { .. } => lock(table, found, sight, printed(table, found)),
         Op::Add { add, .. } => change(table, found, sight, |row| Some(Row { v: row.v + add, ..row.clone() })),
@@ -160,7 +182,7 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
             let Some(source) = sight.model.seen(sight.view, from) else {
                 return Verdict::fails(&[ErrorKind::NotFound]);
             };
-            if rows.needs(Column::W) && !source.shape.has(Column::W) {
+            if !source.shape.knows(rows) {
                 return Verdict::fails(&[ErrorKind::NotFound]);
             }
             let picked = source.rows.values().filter(|row| rows.holds(row));
@@ -249,11 +271,11 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
 
 /// Judges a bulk load that publishes now into the version of a table that it was started on.
 pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicate, rows: &[&Row]) -> Verdict {
+    // What it finds before it ends is found in the version it knows.
     let Some(table) = model.latest.by_id(id).cloned() else {
-        return Verdict::fails(&[ErrorKind::NotFound]);
+        return Verdict::fails(&[ErrorKind::NotFound, ErrorKind::Constraint]);
     };
     if table.since != since {
-        // What it finds before it ends is found in the version it knows.
         return Verdict::fails(&[ErrorKind::Conflict, ErrorKind::Constraint]);
     }
     let one_by_one = policy != OnDuplicate::Error && table.shape.unique().next().is_some();
@@ -287,7 +309,8 @@ pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicat
     if policy == OnDuplicate::Error {
         let (own, view) = (Writes::new(), model.latest.clone());
         let snapshot = model.index;
-        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own }, &mut verdict);
+        let views = BTreeMap::new();
+        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own, views: &views }, &mut verdict);
     }
     verdict
 }

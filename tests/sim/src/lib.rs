@@ -12,6 +12,7 @@ pub mod isolation;
 pub mod judge;
 mod make;
 pub mod model;
+mod naming;
 pub mod op;
 pub mod panics;
 pub mod plan;
@@ -21,7 +22,9 @@ pub mod scheduler;
 pub mod session;
 pub mod shape;
 pub mod shrink;
+pub mod subject;
 pub mod unique;
+pub mod view;
 pub mod world;
 
 /// Plants a bug in the engine, by its name. Only a build with the feature `plant` can.

@@ -2,7 +2,7 @@
 
 use crate::op::{Op, Place, Row, Upsert, Where};
 use crate::plan::{ACCOUNTS, BIG, Maker, PASSING, Script, UNIQUE, keys};
-use crate::shape::{INDEXES, Index};
+use crate::shape::{Column, INDEXES, Index};
 use nacredb::OnDuplicate;
 
 impl Maker {
@@ -192,7 +192,7 @@ impl Maker {
                 place: *self.random.pick(&[Place::Last, Place::First, Place::AfterKey]),
                 if_missing: lenient,
             },
-            11 => Op::DropColumn { table, if_there: lenient },
+            11 => Op::DropColumn { table, column: Column::W, if_there: lenient },
             12 => Op::Truncate { table },
             13 => Op::Wide { table, rows, w: *self.random.pick(&[None, Some(3), Some(7)]) },
             14 => Op::Select { table, rows: Where::W(*self.random.pick(&[3, 7, -1])) },
@@ -343,7 +343,7 @@ impl Maker {
         }
     }
 
-    fn how(&mut self) -> Upsert {
+    pub(crate) fn how(&mut self) -> Upsert {
         use Upsert::{Duplicate, Ignore, Nothing, Replace, Update};
         *self.random.pick(&[Replace, Ignore, Nothing, Update, Duplicate])
     }
@@ -358,7 +358,7 @@ impl Maker {
     }
 
     /// Not the bank: its sum is its own.
-    fn table(&mut self) -> &'static str {
+    pub(crate) fn table(&mut self) -> &'static str {
         const NAMES: [&str; 5] = ["a", "a", "a", "b", "heap"];
         self.random.pick::<&'static str>(&NAMES)
     }
@@ -368,7 +368,7 @@ impl Maker {
     }
 
     /// Rows by what they have, not by their key.
-    fn values(&mut self) -> Where {
+    pub(crate) fn values(&mut self) -> Where {
         let v = self.random.between(-30, 30);
         let s = (*self.random.pick(&["mother", "of", "pearl", ""])).to_string();
         match self.random.below(8) {
@@ -382,7 +382,7 @@ impl Maker {
         }
     }
 
-    fn rows(&mut self) -> Where {
+    pub(crate) fn rows(&mut self) -> Where {
         if self.indexed && self.random.percent(30) {
             return self.values();
         }
@@ -396,7 +396,7 @@ impl Maker {
         }
     }
 
-    fn new_rows(&mut self) -> Vec<Row> {
+    pub(crate) fn new_rows(&mut self) -> Vec<Row> {
         let count = *self.random.pick(&[1, 1, 2, 5, 20]);
         let from = self.key();
         // Mostly neighbours; sometimes beyond all other keys, so that they are new for sure.
@@ -405,7 +405,7 @@ impl Maker {
     }
 
     fn row(&mut self, k: i64) -> Row {
-        Row { k, v: self.random.between(-100, 100), s: self.text(), w: None }
+        Row { k, v: self.random.between(-100, 100), s: self.text(), w: None, z: None }
     }
 
     fn text(&mut self) -> Option<String> {

@@ -3,6 +3,7 @@
 
 use crate::op::Row;
 use crate::shape::Shape;
+use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -55,6 +56,10 @@ impl Table {
 pub struct State {
     /// By name.
     pub tables: BTreeMap<&'static str, Table>,
+    /// Tables that a transaction has written to and that were made after its snapshot.
+    pub joined: BTreeMap<TableId, Table>,
+    /// Views by name. They are those of today, whatever the snapshot.
+    pub views: BTreeMap<&'static str, View>,
 }
 
 /// A change of rows.
@@ -64,7 +69,8 @@ impl State {
     /// Makes the changes. Tables that are not there are passed over.
     pub fn apply(&mut self, writes: &Writes) {
         for ((table, id), row) in writes {
-            let Some(table) = self.tables.values_mut().find(|t| t.id == *table) else { continue };
+            let mut tables = self.tables.values_mut().chain(self.joined.values_mut());
+            let Some(table) = tables.find(|t| t.id == *table) else { continue };
             let rows = Rc::make_mut(&mut table.rows);
             match row {
                 Some(row) => rows.insert(*id, row.clone()),
@@ -75,7 +81,7 @@ impl State {
 
     /// A table by its id.
     pub fn by_id(&self, id: TableId) -> Option<&Table> {
-        self.tables.values().find(|table| table.id == id)
+        self.tables.values().chain(self.joined.values()).find(|table| table.id == id)
     }
 }
 
@@ -86,6 +92,21 @@ pub enum Effect {
     Rows(Writes),
     /// Gives a table another version, makes one, or drops it.
     Table(&'static str, Option<Table>),
+    /// Gives a table another name.
+    Rename(&'static str, &'static str),
+    /// Makes a view, or drops it.
+    View(&'static str, Option<View>),
+}
+
+impl Effect {
+    /// Tables and views whose place in the catalog it changes.
+    pub fn names(&self) -> Vec<&'static str> {
+        match self {
+            Effect::Rows(_) => Vec::new(),
+            Effect::Table(name, _) | Effect::View(name, _) => vec![name],
+            Effect::Rename(from, to) => vec![from, to],
+        }
+    }
 }
 
 /// An open transaction.
@@ -114,10 +135,8 @@ impl Txn {
         }
         for (table, _) in writes.keys() {
             // A table made after the snapshot joins the view with the first row written to it.
-            if let Some((name, known)) = model.tables.iter().find(|(_, t)| t.id == *table)
-                && self.view.tables.get(name).is_none_or(|t| t.id != *table)
-            {
-                self.view.tables.insert(name, known.emptied());
+            if let (None, Some(known)) = (self.view.by_id(*table), model.by_id(*table)) {
+                self.view.joined.insert(*table, known.emptied());
             }
         }
         self.view.apply(&writes);
@@ -167,7 +186,7 @@ pub struct Model {
     in_doubt: Vec<State>,
     /// The log has refused a commit: none may succeed until the database is opened again.
     pub poisoned: bool,
-    /// Tables whose creation or removal failed half-way; they are as they will be after the next start.
+    /// Tables and views whose creation or removal failed half-way; they are as they will be after the next start.
     pub blurred: BTreeSet<&'static str>,
     /// The last bulk load of a table.
     pub loaded: BTreeMap<TableId, u64>,
@@ -183,17 +202,19 @@ impl Model {
         self.changed.get(&row).is_some_and(|at| *at > snapshot)
     }
 
-    /// A table as a transaction sees it that knows the catalog of today: one made after its snapshot is empty, and one
-    /// altered since is as it was.
+    /// A table as a transaction sees it: one that was dropped is gone, one altered or renamed since is as it was, and one
+    /// made after its snapshot is empty, under the name of today.
     pub fn seen(&self, view: &State, name: &str) -> Option<Table> {
-        let known = self.latest.tables.get(name)?;
-        match view.tables.get(name) {
-            Some(own) if own.id == known.id => Some(own.clone()),
-            _ => {
-                let (shape, since) = self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
-                Some(Table { shape, since, ..known.emptied() })
-            }
+        if let Some(own) = view.tables.get(name).filter(|own| self.latest.by_id(own.id).is_some()) {
+            return Some(own.clone());
         }
+        let known = self.latest.tables.get(name)?;
+        if let Some(own) = view.by_id(known.id) {
+            // It had another name then, unless it was made later.
+            return view.joined.get(&known.id).map(|_| own.clone());
+        }
+        let (shape, since) = self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
+        Some(Table { shape, since, ..known.emptied() })
     }
 
     /// A number for a row of a table without a key.
@@ -231,6 +252,13 @@ impl Model {
             Effect::Table(name, None) => {
                 state.tables.remove(name);
             }
+            Effect::Rename(from, to) => {
+                if let Some(table) = state.tables.remove(from) {
+                    state.tables.insert(to, Table { since: self.index + 1, ..table });
+                }
+            }
+            Effect::View(name, Some(view)) => _ = state.views.insert(name, view.clone()),
+            Effect::View(name, None) => _ = state.views.remove(name),
         }
         state
     }
@@ -253,9 +281,7 @@ impl Model {
 
     /// A commit may or may not have happened; nobody sees it before the next start.
     pub fn doubt(&mut self, effect: &Effect) {
-        if let Effect::Table(name, _) = effect {
-            self.blurred.insert(name);
-        }
+        self.blurred.extend(effect.names());
         if !self.poisoned {
             let state = self.after(effect);
             self.in_doubt.push(state);

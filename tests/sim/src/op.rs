@@ -15,6 +15,8 @@ pub struct Row {
     pub s: Option<String>,
     /// A number, in tables that have got that column.
     pub w: Option<i64>,
+    /// The same under the other name.
+    pub z: Option<i64>,
 }
 
 /// Which rows a statement is about.
@@ -44,6 +46,8 @@ pub enum Where {
     Either(String, i64),
     /// One number in the column that comes and goes.
     W(i64),
+    /// The same under its other name.
+    Z(i64),
 }
 
 impl Where {
@@ -62,12 +66,17 @@ impl Where {
             Where::Both(s, v) => row.s.as_ref() == Some(s) && row.v == *v,
             Where::Either(s, v) => row.s.as_ref() == Some(s) || row.v == *v,
             Where::W(w) => row.w == Some(*w),
+            Where::Z(z) => row.z == Some(*z),
         }
     }
 
-    /// Whether it needs the column that comes and goes.
-    pub fn needs(&self, column: Column) -> bool {
-        column == Column::W && matches!(self, Where::W(_))
+    /// The column that it needs and that not every table has.
+    pub fn needs(&self) -> Option<Column> {
+        match self {
+            Where::W(_) => Some(Column::W),
+            Where::Z(_) => Some(Column::Z),
+            _ => None,
+        }
     }
 
     fn sql(&self) -> String {
@@ -84,6 +93,7 @@ impl Where {
             Where::Both(s, v) => format!(" where s = '{s}' and v = {v}"),
             Where::Either(s, v) => format!(" where (s = '{s}' or v = {v})"),
             Where::W(w) => format!(" where w = {w}"),
+            Where::Z(z) => format!(" where z = {z}"),
         }
     }
 }
@@ -171,8 +181,20 @@ pub enum Op {
     DropIndex { table: &'static str, name: &'static str, alter: bool, if_there: bool },
     /// `ALTER TABLE … ADD COLUMN w`, with a default, at some place.
     AddColumn { table: &'static str, default: Option<i64>, place: Place, if_missing: bool },
-    /// `ALTER TABLE … DROP COLUMN w`.
-    DropColumn { table: &'static str, if_there: bool },
+    /// `ALTER TABLE … DROP COLUMN`, of one that comes and goes.
+    DropColumn { table: &'static str, column: Column, if_there: bool },
+    /// `ALTER TABLE … RENAME COLUMN`, of one that comes and goes.
+    RenameColumn { table: &'static str, from: Column, to: Column },
+    /// `ALTER TABLE … RENAME TO`.
+    Rename { table: &'static str, to: &'static str },
+    /// `CREATE VIEW`, over all columns that a table or view has, or the three that each has.
+    CreateView { view: &'static str, from: &'static str, rows: Where, star: bool, replace: bool, if_missing: bool },
+    /// `DROP VIEW`.
+    DropView { view: &'static str, if_there: bool },
+    /// All columns of some rows, as a stream that is read by [`Op::Take`].
+    Open { table: &'static str, rows: Where },
+    /// Takes so many batches from the session's stream.
+    Take { batches: usize },
     /// `TRUNCATE`.
     Truncate { table: &'static str },
     /// `DROP TABLE`.
@@ -207,7 +229,7 @@ pub enum Weight {
 
 /// The rows that [`Op::Fill`] makes.
 pub fn filled(rows: i64) -> impl Iterator<Item = Row> {
-    (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row { k, v: k % 1000, s: Some("fill".into()), w: None })
+    (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row { k, v: k % 1000, s: Some("fill".into()), w: None, z: None })
 }
 
 fn text_sql(text: &Option<String>) -> String {
@@ -230,9 +252,12 @@ impl Op {
 
     /// Whether it changes the catalog.
     pub fn is_ddl(&self) -> bool {
-        use Op::{AddColumn, Create, CreateAs, CreateIndex, Drop, DropColumn, DropIndex, Truncate};
-        let tables = matches!(self, Create { .. } | CreateAs { .. } | Drop { .. } | Truncate { .. });
-        tables || matches!(self, CreateIndex { .. } | DropIndex { .. } | AddColumn { .. } | DropColumn { .. })
+        use Op::{AddColumn, Create, CreateAs, CreateIndex, CreateView, Drop, DropColumn, DropIndex, DropView};
+        use Op::{Rename, RenameColumn, Truncate};
+        let tables = matches!(self, Create { .. } | CreateAs { .. } | Drop { .. } | Truncate { .. } | Rename { .. });
+        let columns = matches!(self, AddColumn { .. } | DropColumn { .. } | RenameColumn { .. });
+        let others = matches!(self, CreateIndex { .. } | DropIndex { .. } | CreateView { .. } | DropView { .. });
+        tables || columns || others
     }
 
     /// Whether it is a load of rows straight into segments.
@@ -260,7 +285,7 @@ impl Op {
         match self {
             Op::Begin | Op::Rollback | Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_) => Weight::Reads,
             Op::Select { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. } => Weight::Reads,
-            Op::Check | Op::Sleep { .. } => Weight::Reads,
+            Op::Check | Op::Sleep { .. } | Op::Open { .. } | Op::Take { .. } => Weight::Reads,
             _ if self.locks_rows() && in_transaction => Weight::Writes,
             Op::Optimize { .. } | Op::Maintain { .. } => Weight::Maintains,
             _ => Weight::Commits,
@@ -276,7 +301,7 @@ impl Op {
             Op::Savepoint(name) => format!("savepoint {name}"),
             Op::RollbackTo(name) => format!("rollback to {name}"),
             Op::Release(name) => format!("release savepoint {name}"),
-            Op::Select { table, rows } => format!("select * from {table}{}", rows.sql()),
+            Op::Select { table, rows } | Op::Open { table, rows } => format!("select * from {table}{}", rows.sql()),
             Op::Audit { table, rows } => format!("select count(*), sum(v) from {table}{}", rows.sql()),
             Op::First { table, rows, limit, down } => {
                 let order = if *down { "desc" } else { "asc" };
@@ -352,13 +377,26 @@ impl Op {
                 };
                 format!("alter table {table} add column {missing}w bigint{default}{place}")
             }
-            Op::DropColumn { table, if_there } => {
-                format!("alter table {table} drop column {}w", if *if_there { "if exists " } else { "" })
+            Op::DropColumn { table, column, if_there } => {
+                let there = if *if_there { "if exists " } else { "" };
+                format!("alter table {table} drop column {there}{}", column.name())
             }
+            Op::RenameColumn { table, from, to } => {
+                format!("alter table {table} rename column {} to {}", from.name(), to.name())
+            }
+            Op::Rename { table, to } => format!("alter table {table} rename to {to}"),
+            Op::CreateView { view, from, rows, star, replace, if_missing } => {
+                let replace = if *replace { "or replace " } else { "" };
+                let missing = if *if_missing { "if not exists " } else { "" };
+                let columns = if *star { "*" } else { "k, v, s" };
+                format!("create {replace}view {missing}{view} as select {columns} from {from}{}", rows.sql())
+            }
+            Op::DropView { view, if_there } => format!("drop view {}{view}", if *if_there { "if exists " } else { "" }),
             Op::Truncate { table } => format!("truncate table {table}"),
             Op::Drop { table } => format!("drop table {table}"),
             Op::Optimize { table, full } => format!("optimize table {table} {}", if *full { "full" } else { "flush" }),
-            Op::Bulk { .. } | Op::Maintain { .. } | Op::SyncLog | Op::Check | Op::Sleep { .. } => String::new(),
+            Op::Bulk { .. } | Op::Maintain { .. } | Op::SyncLog | Op::Check => String::new(),
+            Op::Sleep { .. } | Op::Take { .. } => String::new(),
         }
     }
 }
@@ -374,6 +412,8 @@ impl fmt::Display for Op {
             Op::SyncLog => "sync the log".into(),
             Op::Check => "check".into(),
             Op::Sleep { ms } => format!("sleep {ms} ms"),
+            Op::Open { .. } => format!("stream {}", self.sql()),
+            Op::Take { batches } => format!("take {batches} batches"),
             other => other.sql(),
         };
         if text.chars().count() > 200 {

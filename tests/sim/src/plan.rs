@@ -91,6 +91,8 @@ pub(crate) const UNIQUE: &str = "u";
 pub(crate) const BIG: &str = "big";
 /// Tables that come and go.
 pub(crate) const PASSING: [&str; 2] = ["x", "y"];
+/// Views.
+pub(crate) const VIEWS: [&str; 2] = ["shown", "veiled"];
 
 /// Keys of a table beside its primary key: they change where rows are, and no answer.
 pub(crate) fn keys(random: &mut Random, keyed: bool) -> &'static str {
@@ -169,6 +171,15 @@ pub fn plan(seed: u64) -> Plan {
         phases[0].scripts.truncate(2);
         phases[0].scripts.push(script);
         phases.truncate(2);
+    }
+    // Of their own too.
+    let extra = Random::new(seed, "names and streams");
+    let mut extra = Maker { random: extra, indexed, keys: maker.keys, long: maker.long, faulty: maker.faulty };
+    if extra.random.percent(40) {
+        for phase in &mut phases {
+            let scripts = 1 + extra.random.below(2);
+            phase.scripts.extend((0..scripts).map(|_| extra.extra_script()));
+        }
     }
     let tables = setups(seed, indexed);
     Plan { seed, options, nested_percent: *random.pick(&[0, 15, 40]), bank_whole: true, tables, phases }

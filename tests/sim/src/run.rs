@@ -11,7 +11,8 @@ use crate::random::Random;
 use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
 use crate::shape::Shape;
-use crate::world::{World, short};
+use crate::subject::short;
+use crate::world::World;
 use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -175,7 +176,7 @@ impl Run<'_> {
             let missing = self.plan.tables.iter().filter(|setup| !there.contains_key(setup.name));
             let mut ops: Vec<Op> = missing.map(Setup::create).collect();
             if there.get("bank").is_none_or(|bank| bank.rows.is_empty()) {
-                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None, w: None }).collect();
+                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None, w: None, z: None }).collect();
                 ops.push(Op::Insert { table: "bank", rows });
             }
             ops
@@ -276,11 +277,26 @@ impl Run<'_> {
             let indexes = schema.declared_indexes().map(|index| index.name.clone()).collect();
             found.push(Found { name: name.clone(), columns, indexes, rows });
         }
+        let names = match run(&mut session, "show views")? {
+            Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
+            _ => Vec::new(),
+        };
+        let mut views = Vec::new();
+        for name in names {
+            match run(&mut session, &format!("select * from {name}")) {
+                Ok(answer) => views.push((name, Ok(answer))),
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) => views.push((name, Err(error.kind()))),
+            }
+        }
         let candidates = self.world.borrow().model.candidates();
         let mut printed = Printed::default();
-        let fitting = candidates.iter().find(|state| printed.fits(state, &found));
+        let fitting = candidates.iter().find(|state| printed.fits(state, &found) && fits(state, &views));
         let Some(state) = fitting else {
-            let why = difference(&candidates[0], &found);
+            let mut why = difference(&candidates[0], &found);
+            if !fits(&candidates[0], &views) {
+                why += &format!("; views {:?}, not {:?}", views, candidates[0].views);
+            }
             let mut world = self.world.borrow_mut();
             world.fail(format!("after opening, none of {} possible states: {why}", candidates.len()));
             return Ok(());
@@ -357,6 +373,15 @@ impl Printed {
                 *known.or_insert_with(|| table.printed()) == there.rows
             })
     }
+}
+
+/// Whether these are the views of a state, and show what they should.
+fn fits(state: &State, views: &[(String, Result<Answer, ErrorKind>)]) -> bool {
+    let shows = |name: &'static str| state.read(name).map(|table| Answer::Rows(table.printed()));
+    let same = |(name, found): (&&'static str, &(String, Result<Answer, ErrorKind>))| {
+        **name == found.0 && shows(name) == found.1
+    };
+    state.views.len() == views.len() && state.views.keys().zip(views).all(same)
 }
 
 /// What is missing and what is too much.

@@ -10,7 +10,7 @@ use crate::scheduler::yield_now;
 use crate::shape::Column;
 use crate::world::{Next, World};
 use nacredb::host::Clock;
-use nacredb::{Batch, Budget, Database, QueryResult, Result, ResultKind, Session, TableSchema, Vector};
+use nacredb::{Batch, Budget, Database, QueryResult, Result, ResultKind, Rows, Session, TableSchema, Vector};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub async fn drive(
     mut random: Random,
 ) {
     let mut session = db.session();
+    let mut stream = None;
     let mut skipping = false;
     for op in script.ops {
         if skipping {
@@ -32,16 +33,16 @@ pub async fn drive(
             skipping = !matches!(op, Op::Commit | Op::Rollback);
             continue;
         }
-        let next = perform(&world, &db, &clock, number, &mut session, op).await;
+        let next = perform(&world, &db, &clock, number, (&mut session, &mut stream), op).await;
         let in_transaction = world.borrow().sessions[number].txn.is_some();
         if next == Next::Failed && in_transaction && (random.percent(70) || script.role == "bank") {
-            perform(&world, &db, &clock, number, &mut session, Op::Rollback).await;
+            perform(&world, &db, &clock, number, (&mut session, &mut stream), Op::Rollback).await;
             skipping = true;
         }
     }
     let open = world.borrow().sessions[number].txn.is_some();
     if open {
-        perform(&world, &db, &clock, number, &mut session, Op::Rollback).await;
+        perform(&world, &db, &clock, number, (&mut session, &mut stream), Op::Rollback).await;
     }
     world.borrow_mut().sessions[number].op = None;
 }
@@ -51,7 +52,7 @@ async fn perform(
     db: &Database,
     clock: &SimClock,
     number: usize,
-    session: &mut Session,
+    (session, stream): (&mut Session, &mut Option<Stream>),
     op: Op,
 ) -> Next {
     world.borrow_mut().sessions[number].op = Some(op.clone());
@@ -77,9 +78,45 @@ async fn perform(
             clock.sleep_until(clock.monotonic_ns() + ms * 1_000_000).await;
             Ok(Answer::Done)
         }
+        Op::Open { .. } => session.stream(&op.sql(), &[]).await.map(|rows| {
+            *stream = Some(Stream { rows, taken: Vec::new() });
+            Answer::Done
+        }),
+        Op::Take { batches } => take(stream, *batches).await,
         op => session.execute(&op.sql(), &[]).await.map(|result| answer(&result)),
     };
     world.borrow_mut().end(number, &op, result)
+}
+
+/// A query whose rows are taken while others do what they do.
+struct Stream {
+    rows: Rows,
+    taken: Vec<Vec<String>>,
+}
+
+/// Takes so many batches; at the end answers all rows that came, sorted.
+async fn take(stream: &mut Option<Stream>, batches: usize) -> Result<Answer> {
+    for _ in 0..batches {
+        let Some(Stream { rows, taken }) = stream else { break };
+        match rows.next().await {
+            Ok(Some(batch)) => {
+                let row = |at| batch.columns.iter().map(|column| column.value(at).to_string()).collect();
+                taken.extend((0..batch.rows).map(row));
+            }
+            Ok(None) => {
+                let mut rows = std::mem::take(taken);
+                rows.sort();
+                *stream = None;
+                return Ok(Answer::Rows(rows));
+            }
+            Err(error) => {
+                *stream = None;
+                return Err(error);
+            }
+        }
+        yield_now().await;
+    }
+    Ok(Answer::Done)
 }
 
 async fn load(
@@ -102,7 +139,7 @@ async fn load(
 
 /// Rows as the table has them.
 fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
-    let columns = [Column::K, Column::V, Column::S, Column::W];
+    let columns = [Column::K, Column::V, Column::S, Column::W, Column::Z];
     let columns = schema.columns.iter().filter_map(|at| columns.into_iter().find(|column| column.name() == at.name));
     let vector = |column: Column| {
         let values: Vec<_> = rows.iter().map(|row| column.of(row)).collect();

@@ -1,10 +1,11 @@
 //! What a table of the simulation is beside its rows: its columns in order, and its indexes.
 
-use crate::op::Row;
+use crate::op::{Row, Where};
 use nacredb::{DataType, Value};
 use std::fmt;
 
-/// A column. Every table has the first three; the last comes and goes by `ALTER TABLE`.
+/// A column. Every table has the first three; the others come and go by `ALTER TABLE`, which may also give one of them
+/// the name of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
     /// `k bigint not null`.
@@ -15,6 +16,8 @@ pub enum Column {
     S,
     /// `w bigint`.
     W,
+    /// `z bigint`.
+    Z,
 }
 
 impl Column {
@@ -25,6 +28,7 @@ impl Column {
             Column::V => "v",
             Column::S => "s",
             Column::W => "w",
+            Column::Z => "z",
         }
     }
 
@@ -35,6 +39,7 @@ impl Column {
             Column::V => Value::Int(row.v),
             Column::S => row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone())),
             Column::W => row.w.map_or(Value::Null, Value::Int),
+            Column::Z => row.z.map_or(Value::Null, Value::Int),
         }
     }
 
@@ -75,6 +80,15 @@ impl Index {
         (self.unique && key.iter().all(|value| !value.is_null())).then_some(key)
     }
 
+    /// The same after a column that comes and goes has got another name.
+    pub fn renamed(self, from: Column, to: Column) -> Index {
+        let columns: &'static [Column] = match to {
+            Column::Z => &[Column::Z],
+            _ => &[Column::W],
+        };
+        if self.columns == [from] { Index { columns, ..self } } else { self }
+    }
+
     /// The list of its columns.
     pub fn list(&self) -> String {
         self.columns.iter().map(|column| column.name()).collect::<Vec<_>>().join(", ")
@@ -98,6 +112,8 @@ pub struct Shape {
     pub columns: Vec<Column>,
     /// What new rows have in `w`.
     pub default_w: Option<i64>,
+    /// And in `z`.
+    pub default_z: Option<i64>,
     /// In the order in which they were made.
     pub indexes: Vec<Index>,
 }
@@ -106,12 +122,17 @@ impl Shape {
     /// Of a table that was just made.
     pub fn new(keyed: bool, indexes: &[Index]) -> Shape {
         let columns = vec![Column::K, Column::V, Column::S];
-        Shape { keyed, columns, default_w: None, indexes: indexes.to_vec() }
+        Shape { keyed, columns, default_w: None, default_z: None, indexes: indexes.to_vec() }
     }
 
     /// Whether it has a column.
     pub fn has(&self, column: Column) -> bool {
         self.columns.contains(&column)
+    }
+
+    /// Whether it has what a condition is about.
+    pub fn knows(&self, rows: &Where) -> bool {
+        rows.needs().is_none_or(|column| self.has(column))
     }
 
     /// The unique indexes.
@@ -124,9 +145,9 @@ impl Shape {
         self.columns.iter().map(|column| column.of(row).to_string()).collect()
     }
 
-    /// A row that a statement makes that does not know of `w`.
+    /// A row that a statement makes that does not know of `w` and `z`.
     pub fn row(&self, k: i64, row: &Row) -> Row {
-        Row { k, v: row.v, s: row.s.clone(), w: self.default_w }
+        Row { k, v: row.v, s: row.s.clone(), w: self.default_w, z: self.default_z }
     }
 
     /// Names of its columns and indexes, to be compared with what the engine has.

@@ -111,6 +111,10 @@ fn met(table: &Table, writes: &Writes, row: &Row, indexes: bool) -> Vec<i64> {
 
 /// Rows one after the other; a later one meets what an earlier one left.
 pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -> Verdict {
+    if how == Upsert::Update && !table.shape.keyed {
+        // No key is over `k`.
+        return Verdict::fails(&[ErrorKind::NotFound]);
+    }
     let refused = Verdict::fails(&[ErrorKind::Constraint, ErrorKind::Conflict]);
     let mut verdict = Verdict::answer(Answer::Affected(0));
     let mut affected = 0;

@@ -9,8 +9,9 @@ use crate::disk::{Call, Class, Disk};
 use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk, judge_fill};
 use crate::model::{Effect, Model, State, Txn, Writes};
 use crate::op::{Op, Row, Weight};
+use crate::subject::{effect, is_commit, judge_commit, short, show, table_of, tables_of};
+use crate::view;
 use nacredb::{Error, ErrorKind, Result};
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One poll of one session.
@@ -41,6 +42,8 @@ pub struct SessionState {
     pub bulk_table: Option<(u64, u64)>,
     /// It makes the segments of a bulk load and holds no lock.
     pub bulk_append: bool,
+    /// What is to come of its stream.
+    pub stream: Option<Answer>,
     /// The commit of the current operation has happened, though its call goes on.
     committed: Option<Verdict>,
 }
@@ -264,13 +267,22 @@ impl World {
             op if op.is_ddl() => {
                 // Whether there is anything to do is decided when it begins; house-keeping may follow.
                 let first = judge_ddl(op, &base);
-                let nothing = first.answer.is_some() && first.table.is_none();
-                if nothing { first } else { judge_ddl(op, &self.model.latest) }
+                let nothing = first.answer.is_some() && first.catalog.is_none();
+                if nothing {
+                    return first;
+                }
+                let mut verdict = judge_ddl(op, &self.model.latest);
+                if verdict.answer.is_none() && matches!(op, Op::CreateIndex { .. }) {
+                    // It looks at the rows before it takes a lock.
+                    verdict.errors.extend(first.errors);
+                }
+                verdict
             }
             Op::Optimize { table, .. } => {
                 let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
                     (Some(then), Some(now)) if then == now => Verdict::done(),
+                    (None, None) if base.views.contains_key(table) => Verdict::fails(&[ErrorKind::Unsupported]),
                     (None, None) => Verdict::fails(&[ErrorKind::NotFound]),
                     // It came or went meanwhile.
                     _ => Verdict { errors: vec![ErrorKind::NotFound], ..Verdict::done() },
@@ -278,11 +290,12 @@ impl World {
             }
             Op::Check => Verdict::nothing_found(),
             _ => {
+                let views = base.views.clone();
                 let (view, snapshot, own) = match &state.txn {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
                     None => (base, base_index, Writes::new()),
                 };
-                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot, own: &own })
+                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot, own: &own, views: &views })
             }
         }
     }
@@ -334,9 +347,14 @@ impl World {
             self.tell(|| format!("{room}s{session}: {op}  →  {shown}"));
         }
         let committed = self.sessions[session].committed.take();
-        let blurred = tables_of(op).any(|t| self.model.blurred.contains(t));
+        let reached = view::reached(tables_of(op), &self.model.latest.views);
+        let blurred = reached.iter().any(|name| self.model.blurred.contains(name));
         let mut verdict = match &committed {
             Some(verdict) => verdict.clone(),
+            // The end of a stream is what was to come when it was opened.
+            None if matches!((op, &result), (Op::Take { .. }, Ok(Answer::Rows(_)))) => {
+                Verdict::answer(self.sessions[session].stream.take().unwrap_or(Answer::Done))
+            }
             None => self.judge(session, op),
         };
         if result.is_ok() && verdict.errors.contains(&ErrorKind::Constraint) && op.changes_rows() && self.committing() {
@@ -346,6 +364,10 @@ impl World {
         let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0)))) && committed.is_none();
         if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
             verdict = self.judge_as_begun(session, op);
+        }
+        if matches!((op, &result), (Op::Open { .. }, Ok(_))) {
+            let rows = verdict.answer.as_mut().map(|rows| std::mem::replace(rows, Answer::Done));
+            self.sessions[session].stream = rows.filter(|_| !blurred);
         }
         let outcome = match result {
             Ok(answer) => self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred),
@@ -401,7 +423,7 @@ impl World {
             _ if done => {}
             _ if is_commit(op) => {
                 // `IF NOT EXISTS` and the like: nothing is written.
-                let exists = op.is_ddl() && verdict.table.is_none();
+                let exists = op.is_ddl() && verdict.catalog.is_none();
                 let nothing = matches!(effect(verdict), Effect::Rows(writes) if writes.is_empty());
                 if !exists && !nothing && self.model.poisoned {
                     self.fail(format!("s{session}: {op}: committed after the log had failed"));
@@ -452,8 +474,8 @@ impl World {
         }
         // The catalog is changed before the log fails.
         let refused = ended || log_failures > 0;
-        if let (Some(table), true, ErrorKind::Io) = (table_of(op), op.is_ddl() && refused, kind) {
-            self.model.blurred.insert(table);
+        if op.is_ddl() && refused && kind == ErrorKind::Io {
+            self.model.blurred.extend(tables_of(op));
         }
         if log_failures > 0 && of_log && !ended && kind == ErrorKind::Io {
             self.model.poisoned = true;
@@ -520,74 +542,4 @@ impl World {
             self.fail(format!("s{session}: a savepoint was found that the model does not know"));
         }
     }
-}
-
-/// Whether the operation is a commit when it stands outside a transaction, or ends one.
-fn is_commit(op: &Op) -> bool {
-    op.changes_rows() || op.is_load() || op.is_ddl() || matches!(op, Op::Commit)
-}
-
-fn effect(verdict: &Verdict) -> Effect {
-    match &verdict.table {
-        Some((name, table)) => Effect::Table(name, table.clone()),
-        None => Effect::Rows(verdict.writes.clone()),
-    }
-}
-
-fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
-    // The version that was written to must still be the newest.
-    let alive = |table: u64| latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since));
-    let mut verdict = Verdict::done();
-    verdict.writes = txn.writes.clone();
-    if txn.writes.is_empty() {
-        return verdict;
-    }
-    if !txn.writes.keys().all(|(table, _)| alive(*table)) {
-        return Verdict::fails(&[ErrorKind::Conflict]);
-    }
-    let locked: BTreeSet<u64> = txn.locks.iter().map(|(table, _)| *table).collect();
-    if !locked.iter().all(|table| alive(*table)) {
-        verdict.errors.push(ErrorKind::Conflict);
-    }
-    verdict
-}
-
-fn table_of(op: &Op) -> Option<&'static str> {
-    match op {
-        Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
-        Op::First { table, .. } | Op::Join { table, .. } | Op::Fill { table, .. } => Some(table),
-        Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
-        Op::Number { table, .. } | Op::Wide { table, .. } => Some(table),
-        Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
-        Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
-        Op::CreateAs { table, .. } => Some(table),
-        Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
-        Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => Some(table),
-        Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => Some(table),
-        _ => None,
-    }
-}
-
-fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
-    let other = match op {
-        Op::Join { with: other, .. } => Some(*other),
-        Op::Copy { from: other, .. } | Op::CreateAs { from: other, .. } => Some(*other),
-        _ => None,
-    };
-    table_of(op).into_iter().chain(other)
-}
-
-fn show(answer: &Answer) -> String {
-    match answer {
-        Answer::Rows(rows) => {
-            let lines: Vec<String> = rows.iter().take(40).map(|row| short(&row.join(" "))).collect();
-            format!("{} rows {lines:?}", rows.len())
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-/// Long texts are cut: their beginning says which they are.
-pub fn short(text: &str) -> String {
-    if text.len() > 40 { format!("{}…", text.chars().take(40).collect::<String>()) } else { text.to_string() }
 }

@@ -9,7 +9,7 @@ use nacre_sim::shape::INDEXES;
 use nacredb::{OnDuplicate, Options};
 
 fn rows(from: i64, to: i64) -> Vec<Row> {
-    (from..to).map(|k| Row { k, v: k * 3, s: Some(format!("row {k}")), w: None }).collect()
+    (from..to).map(|k| Row { k, v: k * 3, s: Some(format!("row {k}")), w: None, z: None }).collect()
 }
 
 /// A bit of everything, in one session.
@@ -35,7 +35,7 @@ fn workload() -> Vec<Op> {
         Op::Optimize { table, full: true },
         Op::CreateIndex { table, index: unique, alter: false, if_missing: false },
         Op::Maintain { steps: 6 },
-        Op::Insert { table, rows: vec![Row { k: 500, v: 30, s: None, w: None }] },
+        Op::Insert { table, rows: vec![Row { k: 500, v: 30, s: None, w: None, z: None }] },
         Op::Select { table, rows: Where::V(33) },
         Op::AddColumn { table, default: Some(7), place: Place::First, if_missing: false },
         Op::Number { table, rows: Where::V(36), v: 1_000 },

@@ -12,6 +12,7 @@ use crate::result::{QueryResult, ResultKind};
 use crate::rows::{OwnSettings, Rows, Running};
 use nacre_exec::{Memory, Statistics, build, build_collected, tables_of};
 use nacre_sql::{Bound, Parsed, Plan, Statement};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{DataType, Result, Value};
 use std::sync::atomic::Ordering;
 
@@ -109,7 +110,7 @@ impl Session {
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }
             Some(open) if !open.has_writes() => {
-                let transaction = open.reader();
+                let transaction = if plant::is(Bug::StreamNow) { self.db.0.store.begin()? } else { open.reader() };
                 settings.tables = tables_of(plan, &transaction)?;
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }

@@ -5,6 +5,7 @@
 use super::{Binder, table_name, unsupported};
 use crate::expr::Expr;
 use crate::plan::{Field, Plan, Statement};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, ViewSchema};
 use sqlparser::ast;
 
@@ -82,22 +83,42 @@ impl<'a> Binder<'a> {
         let plan = plan.map_err(|e| {
             Error::new(e.kind(), format!("view {}: {}", view.name, e.message())).with_sqlstate(e.sqlstate())
         })?;
-        let mut fields = plan.fields();
-        if fields.len() < view.columns.len() {
-            let message = format!("view {} has lost columns: its query yields {}", view.name, fields.len());
-            return Err(Error::type_error(message).with_sqlstate("42P16"));
+        let yielded = plan.fields();
+        // What `*` stands for may have changed, also in its order: those columns are found by their names.
+        let by_name = finds_columns(&create.query.body) && !plant::is(Bug::ViewPlaces);
+        let by_place = if by_name { create.columns.len() } else { view.columns.len() };
+        let (mut exprs, mut fields) = (Vec::new(), Vec::new());
+        for (at, column) in view.columns.iter().enumerate() {
+            let is_it = |place: &usize| match at < by_place {
+                true => *place == at,
+                false => *place >= by_place && yielded[*place].name.eq_ignore_ascii_case(column),
+            };
+            let mut found = (0..yielded.len()).filter(is_it);
+            let (Some(place), None) = (found.next(), found.next()) else {
+                let message = format!("view {}: its query does not yield one column {column} any more", view.name);
+                return Err(Error::type_error(message).with_sqlstate("42P16"));
+            };
+            exprs.push(Expr::column(place, yielded[place].data_type));
+            fields.push(Field { name: column.clone(), ..yielded[place].clone() });
         }
-        // Columns that `*` has found since are not the view's.
-        fields.truncate(view.columns.len());
-        for (field, column) in fields.iter_mut().zip(&view.columns) {
-            field.name.clone_from(column);
-        }
-        let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
         Ok(Some((Plan::Project { input: Box::new(plan), exprs, fields }, view.name.clone())))
     }
 
     /// Output columns of a view; none when there is no such view.
     pub(super) fn view_fields(&mut self, name: &str) -> Result<Option<Vec<Field>>> {
         Ok(self.view(name)?.map(|(plan, _)| plan.fields()))
+    }
+}
+
+/// Whether the columns of a query are those that its tables have.
+fn finds_columns(body: &ast::SetExpr) -> bool {
+    let is_wildcard =
+        |item: &ast::SelectItem| matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..));
+    match body {
+        ast::SetExpr::Select(select) => select.projection.iter().any(is_wildcard),
+        ast::SetExpr::Query(query) => finds_columns(&query.body),
+        ast::SetExpr::SetOperation { left, right, .. } => finds_columns(left) || finds_columns(right),
+        ast::SetExpr::Values(_) => false,
+        _ => true,
     }
 }

@@ -30,7 +30,7 @@ impl BulkLoad {
         record::create_table(&mut payload, table.schema())?;
         self.add_segments(&mut payload)?;
         store.commit_ddl(payload, |catalog, commit| {
-            catalog.add(&table)?;
+            catalog.add(&table, commit)?;
             for partition in table.partitions() {
                 let own = self.files.iter().filter(|f| f.partition == partition.number());
                 let states = own.map(|f| {

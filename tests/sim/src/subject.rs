@@ -1,0 +1,82 @@
+//! What an operation is about, and what its verdict means for the committed state.
+
+use crate::judge::{Answer, Verdict};
+use crate::model::{Effect, State, Txn};
+use crate::op::Op;
+use nacredb::ErrorKind;
+use std::collections::BTreeSet;
+
+/// Whether the operation is a commit when it stands outside a transaction, or ends one.
+pub fn is_commit(op: &Op) -> bool {
+    op.changes_rows() || op.is_load() || op.is_ddl() || matches!(op, Op::Commit)
+}
+
+/// What a verdict does when it is committed.
+pub fn effect(verdict: &Verdict) -> Effect {
+    verdict.catalog.clone().unwrap_or_else(|| Effect::Rows(verdict.writes.clone()))
+}
+
+/// What a `COMMIT` must answer.
+pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
+    // The version that was written to must still be the newest.
+    let alive = |table: u64| latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since));
+    let mut verdict = Verdict::done();
+    verdict.writes = txn.writes.clone();
+    if txn.writes.is_empty() {
+        return verdict;
+    }
+    if !txn.writes.keys().all(|(table, _)| alive(*table)) {
+        return Verdict::fails(&[ErrorKind::Conflict]);
+    }
+    let locked: BTreeSet<u64> = txn.locks.iter().map(|(table, _)| *table).collect();
+    if !locked.iter().all(|table| alive(*table)) {
+        verdict.errors.push(ErrorKind::Conflict);
+    }
+    verdict
+}
+
+/// The table or view that an operation is about.
+pub fn table_of(op: &Op) -> Option<&'static str> {
+    match op {
+        Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
+        Op::First { table, .. } | Op::Join { table, .. } | Op::Fill { table, .. } => Some(table),
+        Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
+        Op::Number { table, .. } | Op::Wide { table, .. } => Some(table),
+        Op::Rekey { table, .. } | Op::Delete { table, .. } | Op::Bulk { table, .. } => Some(table),
+        Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
+        Op::CreateAs { table, .. } => Some(table),
+        Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
+        Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => Some(table),
+        Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => Some(table),
+        Op::Rename { table, .. } | Op::RenameColumn { table, .. } | Op::Open { table, .. } => Some(table),
+        Op::CreateView { view, .. } | Op::DropView { view, .. } => Some(view),
+        _ => None,
+    }
+}
+
+/// All that it names.
+pub fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
+    let other = match op {
+        Op::Join { with: other, .. } => Some(*other),
+        Op::Copy { from: other, .. } | Op::CreateAs { from: other, .. } => Some(*other),
+        Op::CreateView { from: other, .. } | Op::Rename { to: other, .. } => Some(*other),
+        _ => None,
+    };
+    table_of(op).into_iter().chain(other)
+}
+
+/// An answer in a failure's sentence.
+pub fn show(answer: &Answer) -> String {
+    match answer {
+        Answer::Rows(rows) => {
+            let lines: Vec<String> = rows.iter().take(40).map(|row| short(&row.join(" "))).collect();
+            format!("{} rows {lines:?}", rows.len())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// Long texts are cut: their beginning says which they are.
+pub fn short(text: &str) -> String {
+    if text.len() > 40 { format!("{}…", text.chars().take(40).collect::<String>()) } else { text.to_string() }
+}
