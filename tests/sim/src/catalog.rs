@@ -186,6 +186,6 @@ fn judge_create_view(op: &Op, latest: &State) -> Verdict {
         return Verdict::done();
     }
     let columns = if *star { source.shape.columns.clone() } else { vec![Column::K, Column::V, Column::S] };
-    let made = View { from, rows: rows.clone(), columns };
+    let made = View { from, rows: rows.clone(), columns, text: op.sql() };
     Verdict { catalog: Some(Effect::View(name, Some(made))), ..Verdict::done() }
 }

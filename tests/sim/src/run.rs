@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
 use crate::shape::Shape;
 use crate::subject::short;
+use crate::view::View;
 use crate::world::World;
 use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
@@ -283,11 +284,15 @@ impl Run<'_> {
         };
         let mut views = Vec::new();
         for name in names {
-            match run(&mut session, &format!("select * from {name}")) {
-                Ok(answer) => views.push((name, Ok(answer))),
+            let text = match run(&mut session, &format!("show create view {name}"))? {
+                Answer::Rows(rows) => rows.into_iter().flatten().next_back().unwrap_or_default(),
+                _ => String::new(),
+            };
+            let shown = match run(&mut session, &format!("select * from {name}")) {
                 Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-                Err(error) => views.push((name, Err(error.kind()))),
-            }
+                shown => shown.map_err(|error| error.kind()),
+            };
+            views.push(FoundView { name, text, shown });
         }
         let candidates = self.world.borrow().model.candidates();
         let mut printed = Printed::default();
@@ -375,13 +380,21 @@ impl Printed {
     }
 }
 
+/// A view as it was found.
+#[derive(Debug)]
+struct FoundView {
+    name: String,
+    text: String,
+    shown: Result<Answer, ErrorKind>,
+}
+
 /// Whether these are the views of a state, and show what they should.
-fn fits(state: &State, views: &[(String, Result<Answer, ErrorKind>)]) -> bool {
+fn fits(state: &State, views: &[FoundView]) -> bool {
     let shows = |name: &'static str| state.read(name).map(|table| Answer::Rows(table.printed()));
-    let same = |(name, found): (&&'static str, &(String, Result<Answer, ErrorKind>))| {
-        **name == found.0 && shows(name) == found.1
+    let same = |((name, view), found): ((&&'static str, &View), &FoundView)| {
+        **name == found.name && view.text == found.text && shows(name) == found.shown
     };
-    state.views.len() == views.len() && state.views.keys().zip(views).all(same)
+    state.views.len() == views.len() && state.views.iter().zip(views).all(same)
 }
 
 /// What is missing and what is too much.

@@ -16,6 +16,8 @@ pub struct View {
     pub rows: Where,
     /// The columns of its creation.
     pub columns: Vec<Column>,
+    /// The statement that made it.
+    pub text: String,
 }
 
 /// Views by name.
