@@ -273,7 +273,8 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
 pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicate, rows: &[&Row]) -> Verdict {
     // What it finds before it ends is found in the version it knows.
     let Some(table) = model.latest.by_id(id).cloned() else {
-        return Verdict::fails(&[ErrorKind::NotFound, ErrorKind::Constraint]);
+        // It may have been altered before it was dropped.
+        return Verdict::fails(&[ErrorKind::NotFound, ErrorKind::Constraint, ErrorKind::Conflict]);
     };
     if table.since != since {
         return Verdict::fails(&[ErrorKind::Conflict, ErrorKind::Constraint]);
