@@ -73,6 +73,7 @@ impl Segment {
                 *opened = Some((*column, self.open_pinned(pinned, *column, block).map_err(located)?));
             }
         }
+        opened.iter().flatten().for_each(|(_, view)| view.touch(row));
         for (at, opened) in (start..).zip(&opened[..columns.len()]) {
             out.push(match opened {
                 None => absent(at),

@@ -203,6 +203,16 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Makes memory bring what [`Block::get`] will read of a row, in the time until then.
+    #[inline]
+    pub fn touch(&self, row: usize) {
+        if let Some(body) = self.body.as_body()
+            && row < self.rows
+        {
+            std::hint::black_box(body.touch(row));
+        }
+    }
+
     /// Appends one row to a vector of the block's type.
     pub fn push_to(&self, row: usize, out: &mut VectorBuilder) -> Result<()> {
         match self.get(row)? {

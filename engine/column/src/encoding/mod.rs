@@ -122,6 +122,11 @@ impl Input<'_> {
 trait Body<'a> {
     /// One row, decoding nothing else than it must.
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
+    /// Reads a byte of what [`Body::get`] will need of a row far from the body's head, so that memory brings it while the
+    /// caller does something else. The byte means nothing.
+    fn touch(&self, _row: usize) -> u8 {
+        0
+    }
     /// How one row orders to other bytes, if it is text or binary: what a search asks at each of its steps.
     fn order_to(&self, row: usize, other: &[u8]) -> Result<Ordering> {
         match self.get(row)? {

@@ -18,6 +18,8 @@ use std::cmp::Ordering;
 
 const ESCAPE: u8 = 255;
 const LONGEST: usize = 8;
+/// More codes than these are left to the processor to look ahead at.
+const TOUCHED: usize = 24;
 const ENDS_EARLY: &str = "symbol table ends early";
 
 /// Appends the body, if the values are text or binary.
@@ -113,6 +115,13 @@ impl<'a> Body<'a> for Fsst<'a> {
         let mut out = Vec::new();
         self.expand(self.codes.bytes(row)?, &mut out)?;
         Ok(Scalar::Bytes(Cow::Owned(out)))
+    }
+
+    /// The symbols too: each is somewhere else in the table.
+    fn touch(&self, row: usize) -> u8 {
+        let codes = self.codes.bytes(row).unwrap_or_default();
+        let symbols = codes.iter().take(TOUCHED).filter_map(|code| self.symbols.get(*code as usize));
+        symbols.fold(0, |touched, symbol| touched ^ symbol[0])
     }
 
     /// Symbol by symbol, up to the first that differs.

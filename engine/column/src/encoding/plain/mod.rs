@@ -271,6 +271,13 @@ impl<'a> Body<'a> for Plain<'a> {
         })
     }
 
+    fn touch(&self, row: usize) -> u8 {
+        match self.physical {
+            PhysicalType::Bytes => self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
         Ok(Form::Flat(self.values(start, len)?))
     }
