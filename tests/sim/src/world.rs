@@ -172,10 +172,11 @@ impl World {
     }
 
     /// Whether the innermost session reads for the first time in an operation that looks at all rows before it takes
-    /// a lock, so that others may change them behind it.
+    /// a lock, so that others may change them behind it. What is read after its commit is read by house-keeping, which
+    /// may hold one; only a strict commit tells when that begins.
     pub fn looks_ahead(&mut self) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
-        let first = !std::mem::replace(&mut frame.has_read, true);
+        let first = !std::mem::replace(&mut frame.has_read, true) && self.strict && frame.synced.is_none();
         let op = self.sessions[frame.session].op.as_ref();
         first && matches!(op, Some(Op::CreateIndex { index, alter: false, .. }) if index.unique)
     }
