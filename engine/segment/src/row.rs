@@ -86,6 +86,14 @@ impl Segment {
         Ok(true)
     }
 
+    /// Makes memory bring the heads of a block of the first columns, as far as they are in memory, in the time until they
+    /// are read.
+    pub(crate) fn touch(&self, block: usize) {
+        let pages = self.slots.pin();
+        let heads = (0..self.columns.len().min(TOGETHER)).filter_map(|column| pages.get(column, block)?.bytes.first());
+        std::hint::black_box(heads.fold(0, |touched, byte| touched ^ byte));
+    }
+
     /// Some rows, which ascend, one by one.
     pub(crate) fn take_few(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         let mut out = VectorBuilder::new(self.columns[column].meta.data_type);

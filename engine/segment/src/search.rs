@@ -15,24 +15,30 @@ impl Segment {
     /// The row with exactly this key, if there is one; the first of several. The file must be sorted
     /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
-        let (row, end) = self.find(key_columns, key, false)?;
+        let (row, end) = self.find(key_columns, key, false, false)?;
+        Ok((row < end).then_some(row))
+    }
+
+    /// The same for who will read the row: its other columns are on their way from memory meanwhile.
+    pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        let (row, end) = self.find(key_columns, key, false, true)?;
         Ok((row < end).then_some(row))
     }
 
     /// The first row whose key is not below `key_prefix`, comparing as many columns as the prefix has;
     /// the number of rows if there is none. The file must be sorted ascending by `key_columns`.
     pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
-        Ok(self.find(key_columns, key_prefix, false)?.0)
+        Ok(self.find(key_columns, key_prefix, false, false)?.0)
     }
 
     /// All rows with this key, or that begin with this prefix of one: the first, and the one after the last. The file
     /// must be sorted ascending by `key_columns`.
     pub fn equal_range(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<(usize, usize)> {
-        self.find(key_columns, key_prefix, true)
+        self.find(key_columns, key_prefix, true, false)
     }
 
     /// The lower bound, and where the rows with that key end: of several equal ones surely only with `all`.
-    fn find(&self, key_columns: &[usize], key: &[Value], all: bool) -> Result<(usize, usize)> {
+    fn find(&self, key_columns: &[usize], key: &[Value], all: bool, to_read: bool) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
         // The first block that may reach the key, and the first that surely begins past it. Cut bounds
         // need not ascend strictly, so both searches keep only what they have tested: everything
@@ -62,6 +68,9 @@ impl Segment {
         if first >= past {
             let row = (first * BLOCK_ROWS).min(self.rows());
             return Ok((row, row));
+        }
+        if to_read {
+            self.touch(first);
         }
         let (start, end) = self.find_in_block(first, key_columns, key, all)?;
         let (row, mut end) = (first * BLOCK_ROWS + start, first * BLOCK_ROWS + end);

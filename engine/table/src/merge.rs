@@ -300,7 +300,7 @@ impl Merge {
             for row in new.iter().take(most) {
                 let key = self.table.key_of_segment_row(&source.state, row)?;
                 for (file, deleted) in self.files.complete().iter().zip(&mut self.deleted) {
-                    if let Some(row) = self.table.find_row(file, &key)? {
+                    if let Some(row) = self.table.find_row(file, &key, Segment::search)? {
                         if !plant::is(Bug::MergeRemap) {
                             deleted.insert(row);
                         }

@@ -35,6 +35,9 @@ struct OlderRows {
 /// Column id, inside segments that are sorted by something else than the key, of the row numbers in key order.
 pub(crate) const KEY_ORDER_COLUMN: u32 = u32::MAX - 1;
 
+/// [`Segment::search`], or the same for who will read the row.
+pub(crate) type Search = fn(&Segment, &[usize], &[Value]) -> Result<Option<usize>>;
+
 /// One table of a database, from one change of its schema to the next.
 pub struct Table {
     schema: Arc<TableSchema>,
@@ -414,7 +417,7 @@ impl Table {
 
     /// Row of a key in one segment, deleted or not.
     pub(crate) fn find_in_segment(&self, state: &SegmentState, key: &[Value]) -> Result<Option<u32>> {
-        self.find_row(&state.segment, key)
+        self.find_row(&state.segment, key, Segment::search_to_read)
     }
 
     /// The same where only a candidate is to be looked at.
@@ -434,12 +437,12 @@ impl Table {
         }
     }
 
-    /// Row of a key in a segment.
-    pub(crate) fn find_row(&self, segment: &Segment, key: &[Value]) -> Result<Option<u32>> {
+    /// Row of a key in a segment; `search` is how a segment is searched that is sorted by the key.
+    pub(crate) fn find_row(&self, segment: &Segment, key: &[Value], search: Search) -> Result<Option<u32>> {
         let columns = self.key_positions(segment)?;
         let found = match self.key_order(segment)? {
             Some(order) => segment.search_in_order(order, &columns, key)?,
-            None => segment.search(&columns, key)?,
+            None => search(segment, &columns, key)?,
         };
         Ok(found.map(|row| row as u32))
     }
