@@ -13,7 +13,16 @@ import { Failure, main, probe, root, run, target } from './lib.mjs';
 const MAVEN = 'org.duckdb:duckdb_jdbc:2.0.0.0';
 const NPM = '@duckdb/node-bindings-linux-x64@1.5.6-r.1';
 /** Parts of the engine by themselves: a crate of their own, which builds in a minute. */
-const MICRO = ['access', 'codecs', 'filter', 'index-entries', 'index-probe', 'load-indexed', 'load-over', 'seek'];
+const MICRO = [
+  'access',
+  'codecs',
+  'filter',
+  'index-entries',
+  'index-probe',
+  'load-indexed',
+  'load-over',
+  'seek',
+];
 const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'tpch', 'upsert'];
 
 /** One file of a zip archive, found through the directory at its end. */
