@@ -9,7 +9,6 @@ use nacre_host::memory::MemoryStore;
 use nacre_types::{ErrorKind, IndexKind, IndexSchema, Result, Value};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A merge that was given the table before a column came is given segments that have it.
