@@ -1,7 +1,7 @@
 //! What `inspect` shows: how a table is stored.
 
 use crate::database::Database;
-use nacre_table::{SegmentState, Table};
+use nacre_table::{SegmentState, Table, hidden_column};
 use nacre_types::{DataType, Result, Value};
 
 /// How a table is stored.
@@ -64,7 +64,7 @@ pub struct SegmentReport {
 /// A column of a segment.
 #[derive(Clone, Debug)]
 pub struct SegmentColumnReport {
-    /// Column name; `(row number)` for the hidden one.
+    /// Column name; what it is in brackets, as `(row number)`, when it is not a column of the table.
     pub name: String,
     /// Encoding.
     pub encoding: String,
@@ -146,7 +146,8 @@ fn segment_report(table: &Table, state: &SegmentState) -> SegmentReport {
                     .columns
                     .iter()
                     .find(|c| c.id == meta.id)
-                    .map_or_else(|| "(row number)".to_string(), |c| c.name.clone()),
+                    .map_or(hidden_column(meta.id), |c| &c.name)
+                    .to_string(),
                 encoding: meta.encoding.to_string(),
                 bytes: meta.bytes,
             })

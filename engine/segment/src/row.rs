@@ -96,27 +96,29 @@ impl Segment {
 
     /// Some rows, which ascend, one by one.
     pub(crate) fn take_few(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
+        let push = |view: &Block<'_>, run: &[u32], out: &mut VectorBuilder| {
+            run.iter().try_for_each(|row| view.push_to(*row as usize % BLOCK_ROWS, out))
+        };
         let mut out = VectorBuilder::new(self.columns[column].meta.data_type);
         let mut left = rows;
         {
             let pages = self.slots.pin();
-            while let Some(row) = left.first() {
-                let (block, row) = (*row as usize / BLOCK_ROWS, *row as usize % BLOCK_ROWS);
+            for run in rows.chunk_by(|a, b| block_of(a) == block_of(b)) {
+                let block = block_of(&run[0]);
                 let Some(pinned) = self.pinned(&pages, column, block) else { break };
-                let pushed = self.open_pinned(pinned, column, block).and_then(|view| view.push_to(row, &mut out));
+                let pushed = self.open_pinned(pinned, column, block).and_then(|view| push(&view, run, &mut out));
                 pushed.map_err(|error| self.locate_block(error, column, block))?;
-                left = &left[1..];
+                left = &left[run.len()..];
             }
         }
+        let runs = || left.chunk_by(|a, b| block_of(a) == block_of(b));
         if !left.is_empty() {
             // What is missing comes in one read.
-            let mut blocks: Vec<(usize, usize)> = left.iter().map(|row| (column, *row as usize / BLOCK_ROWS)).collect();
-            blocks.dedup();
-            self.load(&blocks)?;
+            self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
         }
-        for row in left {
-            let block = *row as usize / BLOCK_ROWS;
-            self.with_block(column, block, |view| view.push_to(*row as usize % BLOCK_ROWS, &mut out))?;
+        for run in runs() {
+            self.with_block(column, block_of(&run[0]), |view| push(view, run, &mut out))?;
         }
         Ok(out.finish())
     }

@@ -54,7 +54,7 @@ pub use segment_list::SegmentList;
 pub use segments::SegmentState;
 pub use statistics::ColumnSummary;
 pub use store::{Durability, Store, StoreOptions};
-pub use table::Table;
+pub use table::{Table, hidden_column};
 pub use temporary::TemporaryFile;
 pub use transaction::{RowKey, Savepoint, Transaction};
 pub use view::{MemoryScan, RowLocator, SegmentView, TableView};

@@ -6,6 +6,8 @@
 use crate::bulk::common::SortedKeys;
 use crate::index::Index;
 use crate::index::directory::Candidate;
+use crate::index::part;
+use crate::key_filter::KEY_FILTER_COLUMN;
 use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
@@ -34,6 +36,17 @@ struct OlderRows {
 
 /// Column id, inside segments that are sorted by something else than the key, of the row numbers in key order.
 pub(crate) const KEY_ORDER_COLUMN: u32 = u32::MAX - 1;
+
+/// What a column of a segment is that its table does not have, or not any more.
+pub fn hidden_column(id: u32) -> &'static str {
+    match id {
+        ROW_NUMBER_COLUMN => "(row number)",
+        KEY_ORDER_COLUMN => "(key order)",
+        KEY_FILTER_COLUMN => "(key filter)",
+        id if part::is_of_index(id) => "(index)",
+        _ => "(dropped)",
+    }
+}
 
 /// [`Segment::search`], or the same for who will read the row.
 pub(crate) type Search = fn(&Segment, &[usize], &[Value]) -> Result<Option<usize>>;

@@ -177,3 +177,25 @@ fn a_statement_that_waited_looks_its_table_up_again() {
     assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|101"]);
     assert_eq!(rows(&mut s, "select * from u order by id").unwrap(), ["1|10", "2|20"]);
 }
+
+#[test]
+fn columns_of_segments_that_are_none_of_the_table_are_said_to_be_what_they_are() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(
+        &mut s,
+        "create table t (k int primary key, a int, gone int, sort key (a), key i (a)); create table heap (a int)",
+    )
+    .unwrap();
+    run(&mut s, "insert into t values (1, 2, 3), (2, 1, 4); insert into heap values (1)").unwrap();
+    run(&mut s, "optimize table t flush; optimize table heap flush; alter table t drop column gone").unwrap();
+    let names = |table: &str| -> Vec<String> {
+        let reports = db.inspect().unwrap();
+        let segments = reports.into_iter().find(|t| t.name == table).unwrap().segments;
+        let mut names: Vec<String> = segments.into_iter().flat_map(|s| s.columns).map(|c| c.name).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(names("t"), ["k", "a", "(dropped)", "(key order)", "(index)"]);
+    assert_eq!(names("heap"), ["a", "(row number)"]);
+}

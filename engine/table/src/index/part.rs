@@ -27,6 +27,11 @@ fn row_column(index: IndexId) -> u32 {
     FIRST + index * IDS
 }
 
+/// Whether a column of this id belongs to a part.
+pub(crate) fn is_of_index(id: u32) -> bool {
+    (FIRST..END).contains(&id)
+}
+
 /// The part of one index for one segment.
 pub(crate) struct Part {
     pub index: IndexId,
@@ -44,7 +49,7 @@ pub(crate) struct Part {
 pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     for (at, column) in file.columns().iter().enumerate() {
-        if !(FIRST..END).contains(&column.id) {
+        if !is_of_index(column.id) {
             continue;
         }
         let (index, place) = ((column.id - FIRST) / IDS, (column.id - FIRST) % IDS);

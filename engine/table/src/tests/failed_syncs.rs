@@ -1,7 +1,7 @@
 //! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
 
 use crate::tests::{batch, host, options, row, scan, schema, sorted};
-use crate::{Store, StoreOptions, Table};
+use crate::{Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalFile, LocalStore, ReadRange};
 use nacre_types::{Error, Result};
@@ -81,6 +81,12 @@ fn refusing(options: StoreOptions) -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>, 
     (store, table, disk.refuse, disk.files)
 }
 
+/// A transaction that has inserted a row.
+fn insert(store: &Arc<Store>, table: &Arc<Table>, id: i64) -> Result<Transaction> {
+    let mut t = store.begin().unwrap();
+    t.insert(table, &batch(&[row(id, "a", id)])).map(|_| t)
+}
+
 fn check(work: impl Fn(&Arc<Store>, &Arc<Table>) -> Result<()>) {
     let (store, table, refuse, files) = refusing(options());
     for id in 0..3 {
@@ -118,10 +124,7 @@ fn a_merge_whose_sync_fails_loses_nothing() {
 #[test]
 fn after_a_failed_commit_a_flush_takes_no_row_away() {
     let (store, table, refuse, _) = refusing(options());
-    let insert = |id| {
-        let mut t = store.begin().unwrap();
-        t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
-    };
+    let insert = |id| insert(&store, &table, id);
     insert(1).unwrap().commit().unwrap();
     refuse.store(true, Ordering::Relaxed);
     assert!(insert(2).unwrap().commit().is_err());
@@ -133,10 +136,7 @@ fn after_a_failed_commit_a_flush_takes_no_row_away() {
 #[test]
 fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
     let (store, table, refuse, _) = refusing(options());
-    let insert = |id| {
-        let mut t = store.begin().unwrap();
-        t.insert(&table, &batch(&[row(id, "a", id)])).map(|_| t)
-    };
+    let insert = |id| insert(&store, &table, id);
     insert(1).unwrap().commit().unwrap();
     refuse.store(true, Ordering::Relaxed);
     assert!(insert(2).unwrap().commit().is_err());
