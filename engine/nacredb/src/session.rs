@@ -139,7 +139,7 @@ impl Session {
             let (bound, at) = self.bind(parsed, &given)?;
             let point = Point::recognise(&bound.statement, &self.db.0.store, at);
             match self.run_bound(&bound, point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, at, attempts) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &bound, at, attempts) => attempts -= 1,
                 other => return other,
             }
         }
@@ -157,9 +157,15 @@ impl Session {
         if self.transaction.is_none() { CONFLICT_RETRIES } else { 0 }
     }
 
-    /// Whether a statement failed because a table changed after it was bound.
-    fn should_bind_again(&self, error: &Error, bound_at: Timestamp, attempts: usize) -> bool {
-        error.kind() == ErrorKind::Conflict && attempts > 0 && self.db.0.store.last_ddl() > bound_at
+    /// Whether a statement failed because a table changed, or went, after it was bound: another may have its name.
+    fn should_bind_again(&self, error: &Error, bound: &Bound, bound_at: Timestamp, attempts: usize) -> bool {
+        let stale = match error.kind() {
+            ErrorKind::Conflict => true,
+            // These look names up themselves.
+            ErrorKind::NotFound => !matches!(bound.statement, Statement::DropTable { .. } | Statement::DropView { .. }),
+            _ => false,
+        };
+        stale && attempts > 0 && self.db.0.store.last_ddl() > bound_at
     }
 
     async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {

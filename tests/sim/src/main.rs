@@ -105,7 +105,7 @@ fn replay(seed: u64, plant: Option<&str>) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     println!("seed {seed} fails: {failure}\nmaking it smaller …");
-    let small = shrink(&whole);
+    let small = shrink(&whole, failure);
     let told = run(&small, true);
     println!("settings: {:?}", small.options);
     told.story.iter().for_each(|line| println!("{line}"));

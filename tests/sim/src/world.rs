@@ -245,7 +245,9 @@ impl World {
         let (base, base_index) = (frame.base.clone(), frame.base_index);
         let state = &self.sessions[session];
         if state.txn.is_some() && !op.fits_transaction() || state.txn.is_none() && op.needs_transaction() {
-            return Verdict::fails(&[ErrorKind::Unsupported]);
+            // Which of its errors is told first is open.
+            let others = judge_ddl(op, &self.model.latest).errors;
+            return Verdict::fails(&[&others[..], &[ErrorKind::Unsupported]].concat());
         }
         match op {
             Op::RollbackTo(name) | Op::Release(name) => match state.txn.as_ref().is_some_and(|t| t.knows(name)) {

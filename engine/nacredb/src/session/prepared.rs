@@ -87,7 +87,7 @@ impl Session {
         let mut binding = self.current_binding(prepared, parameters)?;
         let mut result = loop {
             match self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, attempts) => attempts -= 1,
                 other => break other?,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -110,7 +110,7 @@ impl Session {
                 other => other,
             };
             match found {
-                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, attempts) => attempts -= 1,
                 other => return other?.ok_or_else(not_a_point_read),
             }
             binding = self.new_binding(prepared, parameters)?;

@@ -56,7 +56,7 @@ impl Session {
         let mut binding = self.current_binding(prepared, parameters)?;
         loop {
             match self.stream_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, binding.at, attempts) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, attempts) => attempts -= 1,
                 other => return other,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -69,7 +69,7 @@ impl Session {
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
             match self.stream_bound(&bound, None, parameters).await {
-                Err(error) if self.should_bind_again(&error, at, attempts) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &bound, at, attempts) => attempts -= 1,
                 other => return other,
             }
         }
