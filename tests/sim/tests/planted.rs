@@ -24,6 +24,9 @@ fn every_planted_bug_is_found() {
         "unique-skip",
         "index-late",
         "index-entry",
+        "name-reuse",
+        "view-places",
+        "stream-now",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());
