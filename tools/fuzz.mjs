@@ -4,6 +4,8 @@
  * missing. What is learnt stays in `target/fuzz/corpus`; what is found is below `target/fuzz/artifacts`.
  *
  * The last line is `fuzz: target=… seconds=… cpu=… executions=… findings=…`. A line is added to `target/fuzz/account`.
+ *
+ * Each run begins with all that was learnt; `npm run fuzz -- TARGET --minimise` leaves of it what covers as much.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -21,8 +23,9 @@ const MAX_BYTES = { sql: 600, segment: 2000, arrow: 1500, csv: 800, differential
 const [name, ...args] = process.argv.slice(2);
 const option = (word, otherwise) => (args.includes(word) ? Number(args[args.indexOf(word) + 1]) : otherwise);
 const seconds = option('--seconds', 60);
+const minimise = args.includes('--minimise');
 if (!TARGETS.includes(name) || !(seconds > 0)) {
-  console.error(`usage: npm run fuzz -- TARGET [--seconds N]\ntargets: ${TARGETS.join(', ')}`);
+  console.error(`usage: npm run fuzz -- TARGET [--seconds N | --minimise]\ntargets: ${TARGETS.join(', ')}`);
   process.exit(2);
 }
 
@@ -66,6 +69,28 @@ const learnt = path.join(home, 'corpus', name);
 const artifacts = path.join(home, 'artifacts', name);
 [learnt, artifacts].forEach((folder) => fs.mkdirSync(folder, { recursive: true }));
 const seeds = path.join(root, 'tests/fuzz/corpus', name);
+const limits = [
+  `-max_len=${MAX_BYTES[name] ?? 1000}`,
+  `-timeout=${TIMEOUT_SECONDS}`,
+  `-rss_limit_mb=${MEMORY_MB}`,
+  `-malloc_limit_mb=${MEMORY_MB / 2}`,
+  `-artifact_prefix=${artifacts}${path.sep}`,
+];
+if (minimise) {
+  const fewer = `${learnt}.fewer`;
+  fs.rmSync(fewer, { recursive: true, force: true });
+  fs.mkdirSync(fewer);
+  const merged = spawnSync(binary, ['-merge=1', ...limits, fewer, learnt], { env, stdio: 'ignore' });
+  if (merged.status !== 0) {
+    console.error('fuzz: the corpus stays as it was: libFuzzer could not merge it');
+    process.exit(1);
+  }
+  const count = (folder) => fs.readdirSync(folder).length;
+  console.log(`fuzz: target=${name} inputs=${count(learnt)} kept=${count(fewer)}`);
+  fs.rmSync(learnt, { recursive: true });
+  fs.renameSync(fewer, learnt);
+  process.exit(0);
+}
 const before = fs.readdirSync(artifacts).length;
 const cpuBefore = cpuOfChildren();
 const started = Date.now();
@@ -73,11 +98,7 @@ const ran = spawnSync(
   binary,
   [
     `-max_total_time=${seconds}`,
-    `-max_len=${MAX_BYTES[name] ?? 1000}`,
-    `-timeout=${TIMEOUT_SECONDS}`,
-    `-rss_limit_mb=${MEMORY_MB}`,
-    `-malloc_limit_mb=${MEMORY_MB / 2}`,
-    `-artifact_prefix=${artifacts}${path.sep}`,
+    ...limits,
     '-len_control=20',
     '-print_final_stats=1',
     learnt,
