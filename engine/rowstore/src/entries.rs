@@ -15,7 +15,7 @@
 mod packed;
 
 use crate::Key;
-use crossbeam_skiplist::SkipMap;
+use crate::list::List;
 use nacre_types::{Error, Result};
 use packed::{Packed, Pair};
 use std::ops::Bound;
@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Default)]
 pub struct Entries {
     /// To the length of the index key.
-    map: SkipMap<Key, u32>,
+    list: List<u32>,
     bytes: AtomicUsize,
-    /// In the place of the map.
+    /// In the place of the list.
     integers: Option<Box<Integers>>,
 }
 
@@ -183,12 +183,10 @@ impl Entries {
             return Ok(());
         }
         let key = joined(index_key, row_key);
-        if self.map.contains_key(&key) {
-            return Ok(());
+        let (_, is_new) = self.list.get_or_insert_with(&key, || index_key.len() as u32);
+        if is_new {
+            self.bytes.fetch_add(bytes_of(&key), Ordering::Relaxed);
         }
-        let bytes = bytes_of(&key);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.map.insert(key, index_key.len() as u32);
         Ok(())
     }
 
@@ -201,7 +199,7 @@ impl Entries {
             return;
         }
         let key = joined(index_key, row_key);
-        if self.map.remove(&key).is_some() {
+        if self.list.remove_if(&key, |_| true) {
             self.bytes.fetch_sub(bytes_of(&key), Ordering::Relaxed);
         }
     }
@@ -218,14 +216,14 @@ impl Entries {
         {
             return;
         }
-        let range = self.map.range::<[u8], _>((from, end));
-        out.extend(range.take(limit).map(|entry| Entry { bytes: entry.key().clone(), split: *entry.value() }));
+        let entry = |bytes: &Key, split: &u32| Entry { bytes: bytes.clone(), split: *split };
+        self.list.visit(from, end, limit, |bytes, split| out.push(entry(bytes, split)));
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
         let packed = self.integers.iter().flat_map(|integers| &integers.halves).map(Packed::len);
-        self.map.len() + packed.sum::<usize>()
+        self.list.len() + packed.sum::<usize>()
     }
 
     /// Whether there are none.

@@ -16,6 +16,7 @@
 mod chain;
 mod entries;
 mod holder;
+mod list;
 mod lock;
 mod node;
 mod reclaim;
@@ -25,10 +26,9 @@ pub use entries::{Entries, Entry};
 pub use lock::{LockError, Owner, Waiting};
 pub use node::{Change, Node, Version, Visible};
 
+use crate::list::List;
 use crate::reclaim::pin;
-use crossbeam_skiplist::SkipMap;
 use nacre_types::Timestamp;
-use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ pub type Row = Arc<[u8]>;
 /// All rows of a table that are not, or not only, in segments.
 #[derive(Default)]
 pub struct Rowstore {
-    nodes: SkipMap<Key, Arc<Node>>,
+    nodes: List<Arc<Node>>,
     /// Of everything reachable from here. Nodes count their own records.
     bytes: Arc<AtomicUsize>,
 }
@@ -59,7 +59,7 @@ impl Rowstore {
 
     /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len() == 0
     }
 
     /// Memory of nodes, keys, versions and rows, exact but for the height of each node in the skiplist. What was taken
@@ -70,7 +70,7 @@ impl Rowstore {
 
     /// The node of a key.
     pub fn get(&self, key: &[u8]) -> Option<Arc<Node>> {
-        self.nodes.get(key).map(|entry| entry.value().clone())
+        self.nodes.get(key)
     }
 
     /// The node of a key, made if there is none. It was alive a moment ago.
@@ -87,10 +87,9 @@ impl Rowstore {
 
     /// In one search, whether there is one or not.
     fn insert(&self, key: Key) -> Arc<Node> {
-        let new = OnceCell::new();
-        let make = || new.get_or_init(|| Arc::new(Node::new(key.clone(), self.bytes.clone()))).clone();
-        let node = self.nodes.get_or_insert_with(key.clone(), make).value().clone();
-        if new.get().is_some_and(|new| Arc::ptr_eq(new, &node)) {
+        let make = || Arc::new(Node::new(key.clone(), self.bytes.clone()));
+        let (node, is_new) = self.nodes.get_or_insert_with(&key, make);
+        if is_new {
             self.bytes.fetch_add(node.own_bytes(), Ordering::Relaxed);
         }
         node
@@ -98,10 +97,7 @@ impl Rowstore {
 
     /// Takes a dead node out, once.
     fn unlink(&self, node: &Node) {
-        if let Some(entry) = self.nodes.get(node.key())
-            && std::ptr::eq(Arc::as_ptr(entry.value()), node)
-            && entry.remove()
-        {
+        if self.nodes.remove_if(node.key(), |other| std::ptr::eq(Arc::as_ptr(other), node)) {
             self.bytes.fetch_sub(node.own_bytes(), Ordering::Relaxed);
         }
     }
@@ -115,21 +111,13 @@ impl Rowstore {
     /// The same without counting references, which several scanners of the same rows would take from each other:
     /// what the caller does with a node must be short. Answers the last key when there may be more.
     pub fn visit_after(&self, after: Option<&[u8]>, limit: usize, mut visit: impl FnMut(&Arc<Node>)) -> Option<Key> {
-        // What lies below pins too, which costs little inside this one.
+        // The list pins for its own nodes; what those point to is this crate's, which a model checker must see.
         let _pin = pin();
         let from = match after {
             Some(key) => Bound::Excluded(key),
             None => Bound::Unbounded,
         };
-        let (mut count, mut last) = (0, None);
-        for entry in self.nodes.range::<[u8], _>((from, Bound::Unbounded)).take(limit) {
-            visit(entry.value());
-            count += 1;
-            if count == limit {
-                last = Some(entry.key().clone());
-            }
-        }
-        last
+        self.nodes.visit(from, Bound::Unbounded, limit, |_, node| visit(node))
     }
 
     /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node when nothing is left of it

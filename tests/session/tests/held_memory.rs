@@ -1,0 +1,118 @@
+//! What is held, counted by the allocator: a stream's does not grow with the result, a database's not with what it held
+//! once. The tests run one after the other, alone in their process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_native::{block_on, memory_host};
+use nacre_session_tests::{memory, options, rows, run};
+use nacredb::{Budget, Database, Options};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Counts what is allocated, and the most there was.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn more(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: everything is done by the system's allocator; only numbers are kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that some work took beyond what there was.
+fn most_during(work: impl FnOnce()) -> usize {
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    work();
+    MOST.load(Ordering::Relaxed) - before
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn a_stream_holds_a_few_batches() {
+    let _alone = alone();
+    let db = memory().unwrap();
+    let mut session = db.session();
+    session.set_threads(1);
+    run(&mut session, "create table big (id int primary key, a bigint, b text)").unwrap();
+    let numbers = "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 200000)";
+    let sql = format!("insert into big {numbers} select i, i * 31, concat('some text of the row ', i * 7919) from n");
+    run(&mut session, &sql).unwrap();
+    run(&mut session, "optimize table big flush").unwrap();
+    let sql = "select * from big";
+    // Once before, so that blocks are in the cache.
+    let whole = most_during(|| assert_eq!(run(&mut session, sql).unwrap().rows(), 200_000));
+    let streamed = most_during(|| {
+        let mut rows = block_on(session.stream(sql, &[])).unwrap();
+        let mut count = 0;
+        while let Some(batch) = block_on(rows.next()).unwrap() {
+            count += batch.rows;
+        }
+        assert_eq!(count, 200_000);
+    });
+    assert!(whole > 10_000_000, "{whole}");
+    assert!(streamed < 1_000_000, "{streamed} of {whole}");
+}
+
+/// Rows that come, are read, go to segments and go.
+fn come_and_go(db: &Database, round: usize) {
+    let mut s = db.session();
+    let numbers = "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 500)";
+    let from = round * 500;
+    run(&mut s, &format!("insert into t {numbers} select {from} + i, i % 50, concat('text ', i) from n")).unwrap();
+    assert_eq!(rows(&mut s, "select count(*), count(distinct a), min(b) from t").unwrap(), ["500|50|text 0"]);
+    assert_eq!(rows(&mut s, "select count(*) from t where b between 'text 10' and 'text 11'").unwrap(), ["12"]);
+    assert_eq!(rows(&mut s, "select count(*) from t where a < 5").unwrap(), ["50"]);
+    run(&mut s, "update t set b = concat(b, '!') where a = 3; optimize table t flush").unwrap();
+    run(&mut s, "update t set a = a + 1 where a = 4; delete from t; optimize table t full").unwrap();
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), Vec::<String>::new());
+    while db.maintain(Budget { steps: 100 }).unwrap() {}
+}
+
+#[test]
+fn what_rows_took_is_free_again_when_they_are_gone() {
+    let _alone = alone();
+    let options = Options { snapshot_bytes: 50_000, ..options() };
+    let held = |work: &dyn Fn(usize), rounds: std::ops::Range<usize>| {
+        let before = NOW.load(Ordering::Relaxed);
+        rounds.for_each(work);
+        NOW.load(Ordering::Relaxed).saturating_sub(before)
+    };
+    let opened = || {
+        let db = block_on(Database::open(memory_host(), options.clone())).unwrap();
+        run(&mut db.session(), "create table t (id int primary key, a int, b text, key (b), key (a))").unwrap();
+        db
+    };
+    let db = opened();
+    let work = |round| come_and_go(&db, round);
+    held(&work, 0..10);
+    let more = held(&work, 10..60);
+    assert!(more < 500_000, "{more} bytes of 25,000 rows stay");
+    let work = |round| come_and_go(&opened(), round);
+    let more = held(&work, 0..50);
+    assert!(more < 500_000, "{more} bytes of 50 databases stay");
+}
