@@ -264,9 +264,14 @@ impl Table {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Only under the commit lock.
+    /// Only under the commit lock, on the newest version. The older ones, which snapshots may have, are dropped too.
     pub(crate) fn drop_at(&self, commit: Timestamp) {
         self.dropped.store(true, Ordering::Release);
+        let mut older = self.previous();
+        while let Some(version) = older {
+            version.dropped.store(true, Ordering::Release);
+            older = version.previous();
+        }
         self.end_at(commit);
     }
 

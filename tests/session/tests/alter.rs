@@ -184,6 +184,23 @@ fn a_statement_that_waited_looks_its_table_up_again() {
 }
 
 #[test]
+fn a_table_that_was_truncated_and_dropped_is_not_found() {
+    let db = opened();
+    let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());
+    run(&mut holder, "begin; update t set n = 11 where id = 1").unwrap();
+    run(&mut waiter, "begin").unwrap();
+    let waited = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| kind(&mut waiter, "delete from t where id = 1"));
+        std::thread::sleep(std::time::Duration::from_millis(40));
+        assert!(!waiting.is_finished());
+        run(&mut s, "truncate table t; drop table t").unwrap();
+        run(&mut holder, "rollback").unwrap();
+        waiting.join().unwrap()
+    });
+    assert_eq!(waited, Some(ErrorKind::NotFound));
+}
+
+#[test]
 fn columns_of_segments_that_are_none_of_the_table_are_said_to_be_what_they_are() {
     let db = memory().unwrap();
     let mut s = db.session();

@@ -281,7 +281,6 @@ impl Model {
 
     /// A commit may or may not have happened; nobody sees it before the next start.
     pub fn doubt(&mut self, effect: &Effect) {
-        self.blurred.extend(effect.names());
         if !self.poisoned {
             let state = self.after(effect);
             self.in_doubt.push(state);

@@ -275,9 +275,15 @@ impl World {
                     return first;
                 }
                 let mut verdict = judge_ddl(op, &self.model.latest);
-                if verdict.answer.is_none() && matches!(op, Op::CreateIndex { .. }) {
-                    // It looks at the rows before it takes a lock.
-                    verdict.errors.extend(first.errors);
+                if let Op::CreateIndex { table, .. } = op {
+                    // It looks at the rows before it takes a lock; another table may have the name by then.
+                    let id = |state: &State| state.tables.get(table).map(|table| table.id);
+                    if id(&base) != id(&self.model.latest) {
+                        verdict.errors.push(ErrorKind::Constraint);
+                    }
+                    if verdict.answer.is_none() {
+                        verdict.errors.extend(first.errors);
+                    }
                 }
                 verdict
             }
@@ -394,6 +400,10 @@ impl World {
         blurred: bool,
     ) -> Next {
         if blurred {
+            if op.changes_rows() {
+                // What was made of it is as unknown.
+                self.model.blurred.extend(table_of(op));
+            }
             return Next::Go;
         }
         match &verdict.answer {
@@ -471,6 +481,7 @@ impl World {
         // A log that finds no room for zeroes ahead of its records goes on; then something else has failed.
         let of_log = ended || error.message().contains("log");
         if commits && !nothing && (log_failures > 0 || ended) && kind == ErrorKind::Io && verdict.answer.is_some() {
+            self.blur(effect.names());
             self.model.doubt(&effect);
             self.model.poisoned |= of_log;
             return Next::Failed;
@@ -478,14 +489,15 @@ impl World {
         // The catalog is changed before the log fails.
         let refused = ended || log_failures > 0;
         if op.is_ddl() && refused && kind == ErrorKind::Io {
-            self.model.blurred.extend(tables_of(op));
+            self.blur(tables_of(op).collect());
         }
         if log_failures > 0 && of_log && !ended && kind == ErrorKind::Io {
             self.model.poisoned = true;
         }
         let known = verdict.errors.contains(&kind);
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended);
-        let others = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
+        let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
+        let others = open || self.committing();
         // The row that has a value is losing it by a commit that is not durable yet.
         let known_duplicate = op.changes_rows() && verdict.errors.contains(&ErrorKind::Constraint);
         let waited = match kind {
@@ -507,6 +519,16 @@ impl World {
             self.fail(format!("s{session}: {op}: must {may}, but answered {}: {}", kind.name(), error.message()));
         }
         Next::Failed
+    }
+
+    /// Nobody knows what these tables and views are, under whatever names transactions know them.
+    fn blur(&mut self, names: Vec<&'static str>) {
+        let ids: Vec<u64> = names.iter().filter_map(|name| self.model.latest.tables.get(name)).map(|t| t.id).collect();
+        for txn in self.sessions.iter().filter_map(|session| session.txn.as_ref()) {
+            let known = txn.view.tables.iter().filter(|(_, table)| ids.contains(&table.id));
+            self.model.blurred.extend(known.map(|(name, _)| *name));
+        }
+        self.model.blurred.extend(names);
     }
 
     /// Whether a bulk load is about to become durable around the innermost frame.
