@@ -134,12 +134,12 @@ impl Session {
 
     async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
         let given: Vec<DataType> = parameters.iter().map(given_type).collect();
-        let mut attempts = self.attempts();
+        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
             let point = Point::recognise(&bound.statement, &self.db.0.store, at);
             match self.run_bound(&bound, point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, &bound, at, attempts) => attempts -= 1,
+                Err(error) if attempts > 0 && self.should_bind_again(&error, &bound, at, was_open) => attempts -= 1,
                 other => return other,
             }
         }
@@ -152,20 +152,18 @@ impl Session {
         Ok((nacre_sql::bind(parsed, &StoreCatalog { store, at }, given)?, at))
     }
 
-    /// How often the next statement may be bound again: only one that is a transaction of its own.
-    fn attempts(&self) -> usize {
-        if self.transaction.is_none() { CONFLICT_RETRIES } else { 0 }
-    }
-
-    /// Whether a statement failed because a table changed, or went, after it was bound: another may have its name.
-    fn should_bind_again(&self, error: &Error, bound: &Bound, bound_at: Timestamp, attempts: usize) -> bool {
+    /// Whether a statement failed because a table changed, or went, after it was bound at `at`: another may have its
+    /// name. For a transaction that was open what changed stays as it was.
+    fn should_bind_again(&self, error: &Error, bound: &Bound, at: Timestamp, was_open: bool) -> bool {
         let stale = match error.kind() {
-            ErrorKind::Conflict => true,
-            // These look names up themselves.
-            ErrorKind::NotFound => !matches!(bound.statement, Statement::DropTable { .. } | Statement::DropView { .. }),
+            ErrorKind::Conflict => !was_open,
+            // What ends a transaction has done so; what drops tables looks names up itself.
+            ErrorKind::NotFound => {
+                !matches!(bound.statement, Statement::Commit | Statement::DropTable { .. } | Statement::DropView { .. })
+            }
             _ => false,
         };
-        stale && attempts > 0 && self.db.0.store.last_ddl() > bound_at
+        stale && self.db.0.store.last_ddl() > at
     }
 
     async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {

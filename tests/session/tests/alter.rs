@@ -161,10 +161,13 @@ fn an_old_snapshot_finds_its_table_though_another_has_its_name() {
 
 #[test]
 fn a_statement_that_waited_looks_its_table_up_again() {
-    for (taken, others) in [("alter table t rename to u", Some(["1|10", "2|20"])), ("drop table t", None)] {
+    let waits = |taken: &str, explicit: bool| {
         let db = opened();
         let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());
         run(&mut holder, "begin; update t set n = 11 where id = 1").unwrap();
+        if explicit {
+            run(&mut waiter, "begin; select * from t").unwrap();
+        }
         let waited = std::thread::scope(|scope| {
             let waiting =
                 scope.spawn(|| run(&mut waiter, "update t set n = n + 1 where id = 1").map(|r| r.rows_affected));
@@ -175,12 +178,20 @@ fn a_statement_that_waited_looks_its_table_up_again() {
             run(&mut holder, "rollback").unwrap();
             waiting.join().unwrap()
         });
-        assert_eq!(waited.unwrap(), 1, "{taken}");
-        assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|101"]);
-        if let Some(others) = others {
-            assert_eq!(rows(&mut s, "select * from u order by id").unwrap(), others);
-        }
-    }
+        (db, waited.map_err(|error| error.kind()))
+    };
+    let (db, waited) = waits("alter table t rename to u", false);
+    assert_eq!(waited, Ok(1));
+    assert_eq!(rows(&mut db.session(), "select * from t").unwrap(), ["1|101"]);
+    assert_eq!(rows(&mut db.session(), "select * from u order by id").unwrap(), ["1|10", "2|20"]);
+    let (db, waited) = waits("drop table t", false);
+    assert_eq!(waited, Ok(1));
+    assert_eq!(rows(&mut db.session(), "select * from t").unwrap(), ["1|101"]);
+    // To an open transaction a table that was made later is empty.
+    let (db, waited) = waits("drop table t", true);
+    assert_eq!(waited, Ok(0));
+    assert_eq!(rows(&mut db.session(), "select * from t").unwrap(), ["1|100"]);
+    assert_eq!(waits("alter table t rename to u", true).1, Err(ErrorKind::Conflict));
 }
 
 #[test]
