@@ -37,15 +37,18 @@ impl Store {
         then.or_else(|| today.filter(|table| table.made() > at).map(|table| table.version_at(at)))
     }
 
-    /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when the schema
-    /// or the name is not the one it had then.
+    /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when its columns,
+    /// indexes or name were others then.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         let newest = self
             .table_by_id(schema.id)
             .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))?;
         let table = newest.version_at(at);
         let known = table.schema();
-        if known.same_columns(schema) && known.name == schema.name { Ok(table) } else { Err(table.superseded()) }
+        // On which unique keys there are the answers of upserts depend.
+        let same_indexes = known.indexes.iter().map(|index| index.id).eq(schema.indexes.iter().map(|index| index.id));
+        let is_same = known.name == schema.name && known.same_columns(schema) && same_indexes;
+        if is_same { Ok(table) } else { Err(table.superseded()) }
     }
 
     /// Names of the tables at a timestamp.
@@ -228,7 +231,7 @@ impl crate::Transaction {
     }
 
     /// The table of a schema, as it was when the transaction began. `not_found` when it was dropped since, `conflict`
-    /// when the schema is not the one it had then: bind the statement again.
+    /// when its columns, indexes or name were others then: bind the statement again.
     pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
         self.store().table_of(schema, self.snapshot())
     }

@@ -33,10 +33,12 @@ pub enum Bug {
     ViewPlaces,
     /// A stream inside a transaction reads what is committed now.
     StreamNow,
+    /// A prepared statement runs as it was bound, whatever has become of the catalog.
+    PreparedStale,
 }
 
 /// All bugs and their names on the command line.
-pub const BUGS: [(&str, Bug); 13] = [
+pub const BUGS: [(&str, Bug); 14] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -50,6 +52,7 @@ pub const BUGS: [(&str, Bug); 13] = [
     ("name-reuse", Bug::NameReuse),
     ("view-places", Bug::ViewPlaces),
     ("stream-now", Bug::StreamNow),
+    ("prepared-stale", Bug::PreparedStale),
 ];
 
 /// Whether this bug is planted.

@@ -195,6 +195,31 @@ fn a_statement_that_waited_looks_its_table_up_again() {
 }
 
 #[test]
+fn an_upsert_that_waited_knows_the_unique_keys_there_are_now() {
+    for (made, now) in [
+        ("create unique index i on t (n)", ["2|20", "5|10"].as_slice()),
+        ("drop index u on t", &["1|10", "2|20", "5|10"]),
+    ] {
+        let db = opened();
+        let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());
+        if made.starts_with("drop") {
+            run(&mut s, "create unique index u on t (n)").unwrap();
+        }
+        run(&mut holder, "begin; insert into t values (5, 50)").unwrap();
+        let waited = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| run(&mut waiter, "replace into t values (5, 10)").map(|r| r.rows_affected));
+            std::thread::sleep(std::time::Duration::from_millis(40));
+            assert!(!waiting.is_finished());
+            run(&mut s, made).unwrap();
+            run(&mut holder, "rollback").unwrap();
+            waiting.join().unwrap()
+        });
+        assert_eq!(waited.unwrap(), 1, "{made}");
+        assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), now, "{made}");
+    }
+}
+
+#[test]
 fn a_table_that_was_truncated_and_dropped_is_not_found() {
     let db = opened();
     let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());

@@ -16,6 +16,7 @@ mod naming;
 pub mod op;
 pub mod panics;
 pub mod plan;
+pub mod prepared;
 pub mod random;
 pub mod run;
 pub mod scheduler;

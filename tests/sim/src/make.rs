@@ -37,7 +37,7 @@ impl Maker {
                 _ => self.sql(&mut ops),
             }
         }
-        Script { role, ops }
+        Script { role, ops, prepares: false }
     }
 
     fn transfer(&mut self, ops: &mut Vec<Op>) {

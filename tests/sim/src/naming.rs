@@ -17,7 +17,7 @@ impl Maker {
                 _ => self.stream(&mut ops),
             }
         }
-        Script { role, ops }
+        Script { role, ops, prepares: false }
     }
 
     /// A table that may be renamed: any but the bank.

@@ -79,7 +79,7 @@ impl Where {
         }
     }
 
-    fn sql(&self) -> String {
+    pub(crate) fn sql(&self) -> String {
         match self {
             Where::All => String::new(),
             Where::Key(k) => format!(" where k = {k}"),

@@ -30,6 +30,8 @@ pub struct Script {
     pub role: &'static str,
     /// One after the other.
     pub ops: Vec<Op>,
+    /// Statements on rows are prepared.
+    pub prepares: bool,
 }
 
 /// From one start of the database to its end.
@@ -167,7 +169,7 @@ pub fn plan(seed: u64) -> Plan {
     if seed.is_multiple_of(BIG_EVERY) {
         options.segment_rows = 10_000;
         options.flush_bytes = options.flush_bytes.max(8_000);
-        let script = Script { role: "filler", ops: maker.fill() };
+        let script = Script { role: "filler", ops: maker.fill(), prepares: false };
         phases[0].scripts.truncate(2);
         phases[0].scripts.push(script);
         phases.truncate(2);
@@ -180,6 +182,13 @@ pub fn plan(seed: u64) -> Plan {
             let scripts = 1 + extra.random.below(2);
             phase.scripts.extend((0..scripts).map(|_| extra.extra_script()));
         }
+    }
+    let mut prepared = Random::new(seed, "prepared statements");
+    if prepared.percent(40) {
+        phases
+            .iter_mut()
+            .flat_map(|phase| &mut phase.scripts)
+            .for_each(|script| script.prepares = prepared.percent(60));
     }
     let tables = setups(seed, indexed);
     Plan { seed, options, nested_percent: *random.pick(&[0, 15, 40]), bank_whole: true, tables, phases }

@@ -183,7 +183,7 @@ impl Run<'_> {
             ops
         };
         if !missing.is_empty() {
-            self.stage(number, db, vec![Script { role: "setup", ops: missing }], "setup", 0);
+            self.stage(number, db, vec![Script { role: "setup", ops: missing, prepares: false }], "setup", 0);
         }
         let scripts = phase.scripts.clone();
         self.stage(number, db, scripts, "stage", self.plan.nested_percent);

@@ -5,6 +5,7 @@ use crate::clock::SimClock;
 use crate::judge::Answer;
 use crate::op::{Op, Row};
 use crate::plan::Script;
+use crate::prepared::{self, Statements};
 use crate::random::Random;
 use crate::scheduler::yield_now;
 use crate::shape::Column;
@@ -24,8 +25,7 @@ pub async fn drive(
     script: Script,
     mut random: Random,
 ) {
-    let mut session = db.session();
-    let mut stream = None;
+    let mut own = Own { session: db.session(), stream: None, prepared: script.prepares.then(Statements::new) };
     let mut skipping = false;
     for op in script.ops {
         if skipping {
@@ -33,16 +33,16 @@ pub async fn drive(
             skipping = !matches!(op, Op::Commit | Op::Rollback);
             continue;
         }
-        let next = perform(&world, &db, &clock, number, (&mut session, &mut stream), op).await;
+        let next = perform(&world, &db, &clock, number, &mut own, op).await;
         let in_transaction = world.borrow().sessions[number].txn.is_some();
         if next == Next::Failed && in_transaction && (random.percent(70) || script.role == "bank") {
-            perform(&world, &db, &clock, number, (&mut session, &mut stream), Op::Rollback).await;
+            perform(&world, &db, &clock, number, &mut own, Op::Rollback).await;
             skipping = true;
         }
     }
     let open = world.borrow().sessions[number].txn.is_some();
     if open {
-        perform(&world, &db, &clock, number, (&mut session, &mut stream), Op::Rollback).await;
+        perform(&world, &db, &clock, number, &mut own, Op::Rollback).await;
     }
     world.borrow_mut().sessions[number].op = None;
 }
@@ -52,9 +52,10 @@ async fn perform(
     db: &Database,
     clock: &SimClock,
     number: usize,
-    (session, stream): (&mut Session, &mut Option<Stream>),
+    own: &mut Own,
     op: Op,
 ) -> Next {
+    let Own { session, stream, prepared } = own;
     world.borrow_mut().sessions[number].op = Some(op.clone());
     yield_now().await;
     let result = match &op {
@@ -83,9 +84,26 @@ async fn perform(
             Answer::Done
         }),
         Op::Take { batches } => take(stream, *batches).await,
-        op => session.execute(&op.sql(), &[]).await.map(|result| answer(&result)),
+        op => {
+            let done = match prepared {
+                Some(statements) => prepared::run(session, statements, op).await,
+                None => None,
+            };
+            match done {
+                Some(result) => result,
+                None => session.execute(&op.sql(), &[]).await.map(|result| answer(&result)),
+            }
+        }
     };
     world.borrow_mut().end(number, &op, result)
+}
+
+/// What a session has of its own.
+struct Own {
+    session: Session,
+    stream: Option<Stream>,
+    /// When it prepares its statements.
+    prepared: Option<Statements>,
 }
 
 /// A query whose rows are taken while others do what they do.

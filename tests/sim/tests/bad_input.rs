@@ -56,7 +56,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
     let phase = |faults: Vec<Fault>, recovery_faults: Vec<Fault>, ops: Vec<Op>, end| Phase {
         recovery_faults,
         faults,
-        scripts: vec![Script { role: "sql", ops }],
+        scripts: vec![Script { role: "sql", ops, prepares: false }],
         end,
     };
     let (working, opening) = if recovering { (vec![], vec![fault]) } else { (vec![fault], vec![]) };

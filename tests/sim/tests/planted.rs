@@ -27,6 +27,7 @@ fn every_planted_bug_is_found() {
         "name-reuse",
         "view-places",
         "stream-now",
+        "prepared-stale",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());
