@@ -5,7 +5,7 @@
 
 use nacre_native::{block_on, memory_host};
 use nacre_session_tests::{memory, options, rows, run};
-use nacredb::{Budget, Database, Options};
+use nacredb::{Budget, Database, ErrorKind, Options, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -93,6 +93,27 @@ fn come_and_go(db: &Database, round: usize) {
     while db.maintain(Budget { steps: 100 }).unwrap() {}
 }
 
+/// Tables that come, change and go, while a statement stays prepared and a transaction looks on.
+fn tables_come_and_go(db: &Database, round: usize) {
+    let (mut s, mut old) = (db.session(), db.session());
+    let prepared = s.prepare("select * from t where id = ?").unwrap();
+    run(&mut old, "begin; select count(*) from t").unwrap();
+    let name = format!("x{}", round % 3);
+    run(&mut s, &format!("create table {name} (id int primary key, a int, b text, key (a))")).unwrap();
+    run(&mut s, &format!("insert into {name} values (1, 2, 'three'), (4, 5, 'six')")).unwrap();
+    run(&mut s, &format!("optimize table {name} flush; create view v as select * from {name}")).unwrap();
+    run(&mut s, &format!("create unique index u on {name} (b); alter table {name} add column c int default 7"))
+        .unwrap();
+    assert_eq!(rows(&mut s, "select v.c from v join t on v.id = t.id").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(rows(&mut s, &format!("select sum(c) from {name} where b > 'a'")).unwrap(), ["14"]);
+    run(&mut s, "alter table t rename column a to d, rename to t2; alter table t2 rename column d to a, rename to t")
+        .unwrap();
+    assert_eq!(block_on(s.run(&prepared, &[Value::Int(1)])).unwrap().rows(), 0);
+    run(&mut s, &format!("truncate table {name}; drop index u on {name}; drop view v; drop table {name}")).unwrap();
+    run(&mut old, "commit").unwrap();
+    while db.maintain(Budget { steps: 100 }).unwrap() {}
+}
+
 #[test]
 fn what_rows_took_is_free_again_when_they_are_gone() {
     let _alone = alone();
@@ -112,6 +133,10 @@ fn what_rows_took_is_free_again_when_they_are_gone() {
     held(&work, 0..10);
     let more = held(&work, 10..60);
     assert!(more < 500_000, "{more} bytes of 25,000 rows stay");
+    let work = |round| tables_come_and_go(&db, round);
+    held(&work, 0..20);
+    let more = held(&work, 20..220);
+    assert!(more < 200_000, "{more} bytes of 200 tables stay");
     let work = |round| come_and_go(&opened(), round);
     let more = held(&work, 0..50);
     assert!(more < 500_000, "{more} bytes of 50 databases stay");
