@@ -179,8 +179,9 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
         }
         Op::Upsert { rows, how, .. } => unique::upsert(table, rows, *how, sight),
         Op::Copy { from, rows, by, .. } => {
-            let Some(source) = sight.model.seen(sight.view, from) else {
-                return Verdict::fails(&[ErrorKind::NotFound]);
+            let source = match sight.read(from) {
+                Ok(source) => source,
+                Err(kind) => return Verdict::fails(&[kind]),
             };
             if !source.shape.knows(rows) {
                 return Verdict::fails(&[ErrorKind::NotFound]);

@@ -164,6 +164,10 @@ impl Maker {
                 }
                 ops.push(Op::Commit);
             }
+            8 => {
+                let (table, rows, by) = (self.renamed(), self.rows(), 2_000 + self.random.between(0, 500));
+                ops.push(Op::Copy { table, from: view, rows, by });
+            }
             _ => {
                 let op = self.select(view);
                 ops.push(op);
