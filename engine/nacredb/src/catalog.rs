@@ -13,7 +13,12 @@ pub(crate) struct StoreCatalog<'a> {
 
 impl Catalog for StoreCatalog<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        self.store.table_at(name, self.at).map(|t| t.schema().clone())
+        let schema = self.store.table_at(name, self.at)?.schema().clone();
+        if schema.name.eq_ignore_ascii_case(name) {
+            return Some(schema);
+        }
+        // Made later, and renamed since: the name of today is the one that it is known by.
+        Some(Arc::new(TableSchema { name: name.to_string(), ..(*schema).clone() }))
     }
 
     fn table_names(&self) -> Vec<String> {

@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when its columns,
-    /// indexes or name were others then.
+    /// indexes or name were others then. (One that was made later had no name.)
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         let newest = self
             .table_by_id(schema.id)
@@ -47,7 +47,8 @@ impl Store {
         let known = table.schema();
         // On which unique keys there are the answers of upserts depend.
         let same_indexes = known.indexes.iter().map(|index| index.id).eq(schema.indexes.iter().map(|index| index.id));
-        let is_same = known.name == schema.name && known.same_columns(schema) && same_indexes;
+        let same_name = known.name == schema.name || newest.made() > at;
+        let is_same = same_name && known.same_columns(schema) && same_indexes;
         if is_same { Ok(table) } else { Err(table.superseded()) }
     }
 

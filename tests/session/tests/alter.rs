@@ -144,13 +144,17 @@ fn an_old_snapshot_finds_its_table_though_another_has_its_name() {
             }
             run(&mut old, "begin").unwrap();
             run(&mut s, &format!("alter table t rename to {to}; create table t (id int primary key, n int)")).unwrap();
-            run(&mut s, "insert into t values (7, 70); create table v (id int); alter table v rename to w").unwrap();
+            run(&mut s, "insert into t values (7, 70); create table v (id int primary key); alter table v rename to w")
+                .unwrap();
             assert_eq!(rows(&mut old, "select * from t order by id").unwrap(), ["1|10", "2|20"], "{to}");
             assert_eq!(rows(&mut old, "select n from t where id = 2").unwrap(), ["20"], "{to}");
             assert_eq!(kind(&mut old, &format!("select * from {to}")), Some(ErrorKind::NotFound));
             // What was made later is empty, under the name that it has today.
             assert_eq!(rows(&mut old, "select * from w").unwrap(), Vec::<String>::new());
             assert_eq!(kind(&mut old, "select * from v"), Some(ErrorKind::NotFound));
+            assert_eq!(rows(&mut old, "select w.id from w where w.id > 0").unwrap(), Vec::<String>::new());
+            let sql = "insert into w values (1) on conflict (id) do update set id = w.id + 1 returning w.id";
+            assert_eq!(kind(&mut old, sql), Some(ErrorKind::Conflict));
             assert_eq!(kind(&mut old, "update t set n = 0"), Some(ErrorKind::Conflict));
             run(&mut old, "rollback").unwrap();
             assert_eq!(rows(&mut old, "select * from t").unwrap(), ["7|70"]);

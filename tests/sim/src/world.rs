@@ -449,7 +449,7 @@ impl World {
                 if exists {
                     return Next::Go;
                 }
-                if self.strict || synced || !(op.changes_rows() || *op == Op::Commit) {
+                if self.strict || synced || !(op.changes_rows() || *op == Op::Commit || nothing) {
                     let index = self.model.index;
                     self.model.durable(index);
                 }
