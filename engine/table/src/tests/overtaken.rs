@@ -114,6 +114,15 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
+#[test]
+fn a_unique_index_is_not_refused_for_rows_that_were_truncated() {
+    let (_, store, table) = open_with(&[row(1, "a", 7), row(2, "b", 7)]);
+    store.truncate(std::slice::from_ref(&table)).unwrap();
+    let kind = |table: &Arc<Table>| store.create_index(table, unique(table)).err().map(|error| error.kind());
+    assert_eq!(kind(&table), Some(ErrorKind::Conflict));
+    assert_eq!(kind(&store.table("t").unwrap()), None);
+}
+
 /// Whoever changes the catalog says so first, so whoever saw the changed one knows.
 #[test]
 fn a_snapshot_has_its_names_when_the_catalog_has_changed() {
