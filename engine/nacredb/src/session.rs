@@ -29,6 +29,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Autocommit statements that meet conflicts are run again so many times.
 const CONFLICT_RETRIES: usize = 32;
 
+/// How often a statement may still be bound again, and whether it is one of a transaction that was open before.
+struct Rebinding {
+    left: usize,
+    was_open: bool,
+}
+
 /// A connection. Not shared between threads at the same time.
 pub struct Session {
     pub(crate) db: Database,
@@ -134,12 +140,12 @@ impl Session {
 
     async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
         let given: Vec<DataType> = parameters.iter().map(given_type).collect();
-        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
+        let mut again = self.rebinding();
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
             let point = Point::recognise(&bound.statement, &self.db.0.store, at);
             match self.run_bound(&bound, point.as_ref(), parameters).await {
-                Err(error) if attempts > 0 && self.should_bind_again(&error, &bound, at, was_open) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &bound, at, &mut again) => {}
                 other => return other,
             }
         }
@@ -152,18 +158,27 @@ impl Session {
         Ok((nacre_sql::bind(parsed, &StoreCatalog { store, at }, given)?, at))
     }
 
+    /// For the next statement.
+    fn rebinding(&self) -> Rebinding {
+        Rebinding { left: CONFLICT_RETRIES, was_open: self.transaction.is_some() }
+    }
+
     /// Whether a statement failed because a table changed, or went, after it was bound at `at`: another may have its
     /// name. For a transaction that was open what changed stays as it was.
-    fn should_bind_again(&self, error: &Error, bound: &Bound, at: Timestamp, was_open: bool) -> bool {
+    fn should_bind_again(&self, error: &Error, bound: &Bound, at: Timestamp, again: &mut Rebinding) -> bool {
         let stale = match error.kind() {
-            ErrorKind::Conflict => !was_open,
+            ErrorKind::Conflict => !again.was_open,
             // What ends a transaction has done so; what drops tables looks names up itself.
             ErrorKind::NotFound => {
                 !matches!(bound.statement, Statement::Commit | Statement::DropTable { .. } | Statement::DropView { .. })
             }
             _ => false,
         };
-        stale && self.db.0.store.last_ddl() > at
+        if !stale || again.left == 0 || self.db.0.store.last_ddl() <= at {
+            return false;
+        }
+        again.left -= 1;
+        true
     }
 
     async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {

@@ -2,7 +2,7 @@
 //! and the short way to the row that a prepared point read finds.
 
 use super::parameters::{cast_parameters, given_type};
-use super::{CONFLICT_RETRIES, Session, Work};
+use super::{Session, Work};
 use crate::point::{Outcome, Point};
 use crate::result::QueryResult;
 use crate::statement;
@@ -84,13 +84,11 @@ impl Session {
     /// Runs a prepared statement.
     pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
         let started = self.now_ns();
-        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
+        let mut again = self.rebinding();
         let mut binding = self.current_binding(prepared, parameters)?;
         let mut result = loop {
             match self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if attempts > 0 && self.should_bind_again(&error, &binding.bound, binding.at, was_open) => {
-                    attempts -= 1
-                }
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => break other?,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -105,7 +103,7 @@ impl Session {
     /// Errors: `unsupported` for any other statement; those take [`Session::run`].
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
         let mut binding = self.current_binding(prepared, parameters)?;
-        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
+        let mut again = self.rebinding();
         loop {
             let cast = cast_parameters(&binding.bound, parameters)?;
             let found = match self.point_read(&binding, &cast) {
@@ -113,9 +111,7 @@ impl Session {
                 other => other,
             };
             match found {
-                Err(error) if attempts > 0 && self.should_bind_again(&error, &binding.bound, binding.at, was_open) => {
-                    attempts -= 1
-                }
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => return other?.ok_or_else(not_a_point_read),
             }
             binding = self.new_binding(prepared, parameters)?;

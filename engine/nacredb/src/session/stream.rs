@@ -4,9 +4,9 @@
 //! the transaction has changed before, only itself sees, and sees it as it is at the moment: so there the rows are
 //! computed when the stream is opened and wait in memory, or in a temporary file when there are many.
 
+use super::Session;
 use super::parameters::{cast_parameters, given_type, named_parameters};
 use super::prepared::Prepared;
-use super::{CONFLICT_RETRIES, Session};
 use crate::point::Point;
 use crate::result::{QueryResult, ResultKind};
 use crate::rows::{OwnSettings, Rows, Running};
@@ -52,13 +52,11 @@ impl Session {
 
     /// Runs a prepared statement with its rows as a stream; see [`Session::stream`].
     pub async fn stream_prepared(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Rows> {
-        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
+        let mut again = self.rebinding();
         let mut binding = self.current_binding(prepared, parameters)?;
         loop {
             match self.stream_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if attempts > 0 && self.should_bind_again(&error, &binding.bound, binding.at, was_open) => {
-                    attempts -= 1
-                }
+                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => return other,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -67,11 +65,11 @@ impl Session {
 
     async fn stream_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<Rows> {
         let given: Vec<DataType> = parameters.iter().map(given_type).collect();
-        let (mut attempts, was_open) = (CONFLICT_RETRIES, self.transaction.is_some());
+        let mut again = self.rebinding();
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
             match self.stream_bound(&bound, None, parameters).await {
-                Err(error) if attempts > 0 && self.should_bind_again(&error, &bound, at, was_open) => attempts -= 1,
+                Err(error) if self.should_bind_again(&error, &bound, at, &mut again) => {}
                 other => return other,
             }
         }
