@@ -10,8 +10,8 @@ use nacredb::ErrorKind;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began.
-pub fn judge_create_as(op: &Op, base: &State, model: &mut Model) -> Verdict {
+/// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began, after the commit `base_index`.
+pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model) -> Verdict {
     let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
     // Whoever finds the table at the start is done; another may take the name until the end.
     let exists = base.tables.contains_key(name) || model.latest.tables.contains_key(name);
@@ -39,7 +39,11 @@ pub fn judge_create_as(op: &Op, base: &State, model: &mut Model) -> Verdict {
         picked.map(|row| (model.new_row(), Row { w: None, z: None, ..row.clone() })).collect();
     let answer = Answer::Affected(copied.len() as u64);
     let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
-    Verdict { answer: Some(answer), ..becomes(name, Some(table)) }
+    // Another table may have had the name for a moment, when it looked.
+    if model.freed_since(name, base_index) && !*if_missing {
+        errors.push(ErrorKind::AlreadyExists);
+    }
+    Verdict { answer: Some(answer), errors, ..becomes(name, Some(table)) }
 }
 
 /// Judges a change of the catalog that happens now.

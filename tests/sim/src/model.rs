@@ -192,6 +192,8 @@ pub struct Model {
     pub loaded: BTreeMap<TableId, u64>,
     /// The first version of each table that was made since the database was opened: so it is seen by older snapshots.
     first: BTreeMap<TableId, (Rc<Shape>, u64)>,
+    /// The commit that took a name from a table.
+    freed: BTreeMap<&'static str, u64>,
     next_table: TableId,
     next_row: i64,
 }
@@ -215,6 +217,11 @@ impl Model {
         }
         let (shape, since) = self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
         Some(Table { shape, since, ..known.emptied() })
+    }
+
+    /// Whether a table of this name was dropped or renamed after that commit.
+    pub fn freed_since(&self, name: &str, index: u64) -> bool {
+        self.freed.get(name).is_some_and(|at| *at > index)
     }
 
     /// A number for a row of a table without a key.
@@ -271,8 +278,11 @@ impl Model {
         if self.history.is_empty() {
             self.history.push((self.index, self.latest.clone()));
         }
-        self.latest = self.after(effect);
+        let next = self.after(effect);
+        let before = std::mem::replace(&mut self.latest, next);
         self.index += 1;
+        let freed = before.tables.keys().filter(|name| !self.latest.tables.contains_key(*name));
+        self.freed.extend(freed.map(|name| (*name, self.index)));
         if let Effect::Rows(writes) = effect {
             self.changed.extend(writes.keys().map(|row| (*row, self.index)));
         }
@@ -305,6 +315,7 @@ impl Model {
         self.index += 1;
         self.changed.clear();
         self.first.clear();
+        self.freed.clear();
         self.history.clear();
         self.in_doubt.clear();
         self.blurred.clear();

@@ -266,7 +266,7 @@ impl World {
                 None => Verdict::fails(&[ErrorKind::NotFound]),
             },
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
-            Op::CreateAs { .. } => judge_create_as(op, &base, &mut self.model),
+            Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
             op if op.is_ddl() => {
                 // Whether there is anything to do is decided when it begins; house-keeping may follow.
                 let first = judge_ddl(op, &base);
@@ -368,6 +368,9 @@ impl World {
         if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
             verdict = self.judge_as_begun(session, op);
         }
+        if committed.is_none() && self.found_for_a_moment(op, &result) {
+            verdict = Verdict::done();
+        }
         if matches!((op, &result), (Op::Open { .. }, Ok(_))) {
             let rows = verdict.answer.as_mut().map(|rows| std::mem::replace(rows, Answer::Done));
             self.sessions[session].stream = rows.filter(|_| !blurred);
@@ -382,6 +385,12 @@ impl World {
         self.sessions[session].bulk_table = None;
         self.sessions[session].bulk_append = false;
         outcome
+    }
+
+    /// Whether a `CREATE TABLE IF NOT EXISTS … AS` made nothing, and a table of the name came and went meanwhile.
+    fn found_for_a_moment(&self, op: &Op, result: &Result<Answer>) -> bool {
+        let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else { return false };
+        self.frames.last().is_some_and(|frame| self.model.freed_since(table, frame.base_index))
     }
 
     fn succeeded(
