@@ -118,7 +118,7 @@ pub struct ImportArgs {
     pub url: String,
     /// Table; created from the first file when it does not exist
     pub table: String,
-    /// Files; the format follows the name unless --format says otherwise
+    /// Files, pipes too; the format follows the name unless --format says otherwise. `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Format of all files

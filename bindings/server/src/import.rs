@@ -4,7 +4,7 @@
 use crate::args::ImportArgs;
 use crate::database::{self, Missing, quoted};
 use crate::failure::{Failure, Outcome};
-use crate::source::{self, FileColumn, Source, TextOptions};
+use crate::source::{self, FileColumn, Input, Source, TextOptions};
 use crate::terminal::{self, Progress};
 use nacre_native::block_on;
 use nacredb::{Appender, Database, Error, ErrorKind, Session};
@@ -19,7 +19,7 @@ pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
     for file in &args.files {
         let options = TextOptions { no_header: args.no_header, null: args.null.clone() };
         let format = args.format.map_or_else(|| source::format_of(file), Ok)?;
-        sources.push((file.as_path(), source::open(file, format, &options)?));
+        sources.push((file.as_path(), source::open(&Input::open(file)?, format, &options)?));
     }
     let database = database::open(&args.url, Missing::Create)?;
     let outcome = load_all(&database, args, sources, out);

@@ -16,6 +16,7 @@ mod interrupt;
 mod output;
 mod parameter;
 mod scan;
+mod scratch;
 mod shell;
 #[doc(hidden)]
 pub mod source;

@@ -34,6 +34,18 @@ impl Folder {
         told(&self.command(arguments).output().unwrap())
     }
 
+    /// The same, with this on standard input, through a pipe.
+    fn piped(&self, arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+        use std::io::Write;
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // Whoever has seen enough closes it.
+        let _ = pipe.write_all(input);
+        drop(pipe);
+        told(&child.wait_with_output().unwrap())
+    }
+
     /// Standard output of a run that must succeed.
     fn ok(&self, arguments: &[&str]) -> String {
         let (code, out, error) = self.nacre(arguments);
@@ -134,14 +146,8 @@ fn rows_come_before_the_query_ends() {
 
 #[test]
 fn statements_from_standard_input() {
-    use std::io::Write;
     let folder = Folder::new();
-    let run = |arguments: &[&str], text: &str| {
-        let mut command = folder.command(arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        told(&child.wait_with_output().unwrap())
-    };
+    let run = |arguments: &[&str], text: &str| folder.piped(arguments, text.as_bytes());
     let (code, out, _) = run(&["sql", "memory://", "-", "--format", "csv"], "select 1; select 2 as b;");
     assert_eq!((code, out.as_str()), (0, "b\n2\n"));
     let (code, out, error) =
@@ -192,6 +198,46 @@ fn what_is_exported_comes_back() {
     assert_eq!(std::fs::read_to_string(folder.0.join("e.csv")).unwrap(), "id,s\n1,\"\"\n2,\n");
     folder.ok(&["import", "e2", "t", "e.csv"]);
     assert_eq!(folder.csv("e2", "select count(*) as n, count(s) as m from t"), "n,m\n2,1\n");
+}
+
+#[test]
+fn pipes_are_imported_whole() {
+    let folder = Folder::new();
+    let rows: String = (0..20_000).map(|id| format!("{id},row {id}\n")).collect();
+    folder.file("rows.csv", format!("id,s\n{rows}").as_bytes());
+    folder.ok(&["import", "a", "t", "rows.csv"]);
+    let expected = folder.csv("a", "select * from t order by id");
+    for format in ["csv", "tsv", "tbl", "ndjson", "parquet", "arrow"] {
+        let file = format!("t.{format}");
+        folder.ok(&["export", "a", "t", &file]);
+        let bytes = std::fs::read(folder.0.join(&file)).unwrap();
+        for name in ["-", "/dev/stdin"] {
+            let url = format!("{format}{}", name.len());
+            if format == "tbl" {
+                folder.ok(&["sql", &url, "create table t (id bigint, s text)"]);
+            }
+            let (code, out, error) = folder.piped(&["import", &url, "t", name, "--format", format], &bytes);
+            assert_eq!((code, error.as_str()), (0, ""), "{format} {name}");
+            assert!(out.starts_with(&format!("{name}: 20,000 rows into t")), "{out}");
+            assert_eq!(folder.csv(&url, "select * from t order by id"), expected, "{format} {name}");
+        }
+    }
+    // What a redirection opens is a file; somebody may have read of it.
+    let script = "\"$0\" import r t - --format tbl < t.tbl && (read line && \"$0\" import r t - --format tbl) < t.tbl";
+    folder.ok(&["sql", "r", "create table t (id int, s text)"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_nacre")]).current_dir(&folder.0);
+    assert_eq!(told(&shell.output().unwrap()).0, 0);
+    let count = "select count(*) as n, count(distinct id) as m from t";
+    assert_eq!(folder.csv("r", count), "n,m\n39999,20000\n");
+    // A pipe with a name can be opened once only.
+    assert!(Command::new("mkfifo").arg(folder.0.join("pipe.csv")).status().unwrap().success());
+    let (pipe, bytes) = (folder.0.join("pipe.csv"), std::fs::read(folder.0.join("t.csv")).unwrap());
+    let writer = std::thread::spawn(move || std::fs::write(pipe, bytes).unwrap());
+    assert!(folder.ok(&["import", "p", "t", "pipe.csv"]).starts_with("pipe.csv: 20,000 rows into t"));
+    writer.join().unwrap();
+    // No name says a format here.
+    assert!(folder.nacre(&["import", "p", "t", "-"]).2.starts_with("error[unsupported]: -: "));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn quoted(subject: &mut Subject, tabs: bool, input: &mut Input<'_>) {
 /// Imports a file into a new table `t`, whose columns the file decides.
 pub fn import(subject: &mut Subject, format: FileFormat, bytes: &[u8], text_options: &TextOptions) -> Result<()> {
     let path = file(bytes);
-    let columns = source::open(&path, format, text_options)?.describe(&|_, _| ())?;
+    let columns = source::open(&source::Input::open(&path)?, format, text_options)?.describe(&|_, _| ())?;
     let name = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns: Vec<String> = columns.iter().map(|c| format!("{} {}", name(&c.name), c.data_type)).collect();
     subject.run(&format!("create table t ({})", columns.join(", ")))?;
@@ -67,7 +67,7 @@ pub fn import(subject: &mut Subject, format: FileFormat, bytes: &[u8], text_opti
 
 fn load(subject: &mut Subject, format: FileFormat, bytes: &[u8], text_options: &TextOptions) -> Result<()> {
     let path = file(bytes);
-    let mut source = source::open(&path, format, text_options)?;
+    let mut source = source::open(&source::Input::open(&path)?, format, text_options)?;
     let mut appender = block_on(subject.session.appender("t", OnDuplicate::Error))?;
     source.bind(&appender.schema().clone())?;
     while let Some(batch) = source.next()? {

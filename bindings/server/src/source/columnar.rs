@@ -2,10 +2,10 @@
 //! table's by name.
 
 use super::guard::guarded;
+use super::input::Input;
 use super::rows::{check_absent, match_names};
 use super::{BATCH_ROWS, FileColumn, Source, Tick};
 use crate::convert;
-use crate::failure::file_error;
 use crate::output::Cell;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -14,7 +14,6 @@ use arrow_schema::{ArrowError, Field, SchemaRef};
 use arrow_select::take::take;
 use nacredb::{Batch, Column, DataType, Error, Result, TableSchema, Value, Vector, VectorBuilder, arrow};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,8 +38,8 @@ struct Target {
 
 impl ColumnarSource {
     /// A Parquet file.
-    pub fn parquet(path: &Path) -> Result<ColumnarSource> {
-        let file = File::open(path).map_err(|e| file_error(path, &e))?;
+    pub fn parquet(input: &Input) -> Result<ColumnarSource> {
+        let (path, file) = (input.path(), input.file()?);
         let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not a Parquet file: {e}")));
         let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
             .map_err(|e| broken(&e))?
@@ -53,17 +52,17 @@ impl ColumnarSource {
     }
 
     /// An Arrow IPC file, or a stream when it lacks the file's magic.
-    pub fn arrow(path: &Path, is_file: bool) -> Result<ColumnarSource> {
-        let file = File::open(path).map_err(|e| file_error(path, &e))?;
-        let input = BufReader::with_capacity(256 << 10, file);
+    pub fn arrow(input: &Input, is_file: bool) -> Result<ColumnarSource> {
+        let path = input.path();
+        let reader = BufReader::with_capacity(256 << 10, input.reader());
         let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not Arrow IPC data: {e}")));
         let (schema, batches): (_, Box<dyn Iterator<Item = _>>) = if is_file {
             let reader =
-                guarded(|| FileReader::try_new(input, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
+                guarded(|| FileReader::try_new(reader, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         } else {
             let reader =
-                guarded(|| StreamReader::try_new(input, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
+                guarded(|| StreamReader::try_new(reader, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         };
         Ok(ColumnarSource { path: path.to_owned(), schema, batches, total: 0, done: 0, target: None })

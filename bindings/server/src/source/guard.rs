@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::args::FileFormat;
     use crate::source::tests::{schema, temp};
-    use crate::source::{TextOptions, open};
+    use crate::source::{Input, TextOptions, open};
     use nacre_native::{block_on, memory_host};
     use nacredb::{DataType, Database, ErrorKind, Options};
 
@@ -61,7 +61,7 @@ mod tests {
             bytes[at] ^= 0xff;
             let file = temp(".arrow", &bytes);
             let read = || {
-                let mut source = open(&file.0, FileFormat::Arrow, &TextOptions::default())?;
+                let mut source = open(&Input::open(&file.0)?, FileFormat::Arrow, &TextOptions::default())?;
                 source.bind(&table)?;
                 while source.next()?.is_some() {}
                 Ok::<_, Error>(())

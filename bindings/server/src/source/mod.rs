@@ -4,13 +4,15 @@
 mod columnar;
 mod delimited;
 mod guard;
+mod input;
 mod ndjson;
 mod rows;
+
+pub use input::Input;
 
 use crate::args::FileFormat;
 use crate::failure::file_error;
 use nacredb::{Batch, DataType, Error, Result, TableSchema};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,16 +71,11 @@ pub fn format_of(path: &Path) -> Result<FileFormat> {
     })
 }
 
-/// Opens a file. The first bytes are compared with the format, so that a file that is something
+/// Begins to read a file. The first bytes are compared with the format, so that a file that is something
 /// else is refused before anything is made of it.
-pub fn open(path: &Path, format: FileFormat, options: &TextOptions) -> Result<Box<dyn Source>> {
-    let mut file = File::open(path).map_err(|e| file_error(path, &e))?;
-    let metadata = file.metadata().map_err(|e| file_error(path, &e))?;
-    if metadata.is_dir() {
-        return Err(Error::io(format!("{}: is a folder", path.display())));
-    }
+pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<Box<dyn Source>> {
     let mut head = Vec::new();
-    (&mut file).take(8 << 10).read_to_end(&mut head).map_err(|e| file_error(path, &e))?;
+    input.reader().take(8 << 10).read_to_end(&mut head).map_err(|e| file_error(input.path(), &e))?;
     let looks = looks_like(&head);
     let fits = match format {
         FileFormat::Parquet => looks == Some("Parquet"),
@@ -88,16 +85,16 @@ pub fn open(path: &Path, format: FileFormat, options: &TextOptions) -> Result<Bo
     };
     if !fits {
         let found = looks.map_or_else(|| "something else".into(), |l| format!("{l} data"));
-        let message = format!("{}: row 1: not a {} file but {found}", path.display(), name(format));
+        let message = format!("{}: row 1: not a {} file but {found}", input.path().display(), name(format));
         return Err(Error::corrupt(message).with_hint("--format names the format when the file's name does not"));
     }
     Ok(match format {
-        FileFormat::Csv => Box::new(delimited::DelimitedSource::csv(path, b',', options, metadata.len())?),
-        FileFormat::Tsv => Box::new(delimited::DelimitedSource::csv(path, b'\t', options, metadata.len())?),
-        FileFormat::Tbl => Box::new(delimited::DelimitedSource::tbl(path, options, metadata.len())?),
-        FileFormat::Ndjson => Box::new(ndjson::NdjsonSource::open(path, metadata.len())?),
-        FileFormat::Parquet => Box::new(columnar::ColumnarSource::parquet(path)?),
-        FileFormat::Arrow => Box::new(columnar::ColumnarSource::arrow(path, head.starts_with(b"ARROW1"))?),
+        FileFormat::Csv => Box::new(delimited::DelimitedSource::csv(input, b',', options)?),
+        FileFormat::Tsv => Box::new(delimited::DelimitedSource::csv(input, b'\t', options)?),
+        FileFormat::Tbl => Box::new(delimited::DelimitedSource::tbl(input, options)?),
+        FileFormat::Ndjson => Box::new(ndjson::NdjsonSource::new(input)),
+        FileFormat::Parquet => Box::new(columnar::ColumnarSource::parquet(input)?),
+        FileFormat::Arrow => Box::new(columnar::ColumnarSource::arrow(input, head.starts_with(b"ARROW1"))?),
     })
 }
 
@@ -204,14 +201,14 @@ pub mod tests {
         ] {
             let file = temp(suffix, bytes);
             let format = format_of(&file.0).unwrap();
-            let error = match open(&file.0, format, &options) {
+            let error = match open(&Input::open(&file.0).unwrap(), format, &options) {
                 Err(error) => error,
                 Ok(mut source) => source.describe(&|_, _| ()).unwrap_err(),
             };
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{suffix} {error}");
             assert!(error.message().contains(&*file.0.to_string_lossy()), "{error}");
         }
-        let missing = open(Path::new("/nowhere/x.csv"), FileFormat::Csv, &options).err().map(|e| e.kind());
+        let missing = Input::open(Path::new("/nowhere/x.csv")).err().map(|e| e.kind());
         assert_eq!(missing, Some(ErrorKind::NotFound));
     }
 }

@@ -1,6 +1,7 @@
 //! One JSON object a line. Numbers keep all their digits: they are read as text. Objects and
 //! arrays inside are JSON values.
 
+use super::input::{Input, InputReader};
 use super::rows::RowBuilder;
 use super::{BATCH_ROWS, FileColumn, Source, Tick};
 use crate::failure::file_error;
@@ -11,9 +12,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An object's members in the order of the text, values unparsed.
@@ -88,25 +87,24 @@ fn member(raw: &RawValue) -> Result<Member<'_>> {
 }
 
 struct Lines {
-    path: PathBuf,
-    input: BufReader<File>,
+    input: Input,
+    reader: BufReader<InputReader>,
     text: Vec<u8>,
     line: u64,
     bytes: u64,
 }
 
 impl Lines {
-    fn open(path: &Path) -> Result<Lines> {
-        let file = File::open(path).map_err(|e| file_error(path, &e))?;
-        let input = BufReader::with_capacity(256 << 10, file);
-        Ok(Lines { path: path.to_owned(), input, text: Vec::new(), line: 0, bytes: 0 })
+    fn of(input: &Input) -> Lines {
+        let reader = BufReader::with_capacity(256 << 10, input.reader());
+        Lines { input: input.clone(), reader, text: Vec::new(), line: 0, bytes: 0 }
     }
 
     /// The next object's members; blank lines do not count.
     fn next(&mut self) -> Result<Option<Members<'_>>> {
         loop {
             self.text.clear();
-            let read = self.input.read_until(b'\n', &mut self.text).map_err(|e| file_error(&self.path, &e))?;
+            let read = self.reader.read_until(b'\n', &mut self.text).map_err(|e| file_error(self.input.path(), &e))?;
             if read == 0 {
                 return Ok(None);
             }
@@ -120,29 +118,28 @@ impl Lines {
             let text = error.to_string();
             // The position that is told is inside the line.
             let what = text.split(" at line ").next().unwrap_or_default();
-            Error::corrupt(format!("{}: line {}: column {}: {what}", self.path.display(), self.line, error.column()))
+            Error::corrupt(format!("{}: column {}: {what}", self.place(), error.column()))
         })?;
         Ok(Some(members))
     }
 
     fn place(&self) -> String {
-        format!("{}: line {}", self.path.display(), self.line)
+        format!("{}: line {}", self.input.path().display(), self.line)
     }
 }
 
 /// An NDJSON file.
 pub struct NdjsonSource {
     lines: Lines,
-    size: u64,
     builder: Option<RowBuilder>,
     /// Lower-case name to column.
     columns: HashMap<String, usize>,
 }
 
 impl NdjsonSource {
-    /// Opens a file of `size` bytes.
-    pub fn open(path: &Path, size: u64) -> Result<NdjsonSource> {
-        Ok(NdjsonSource { lines: Lines::open(path)?, size, builder: None, columns: HashMap::new() })
+    /// Reads a file.
+    pub fn new(input: &Input) -> NdjsonSource {
+        NdjsonSource { lines: Lines::of(input), builder: None, columns: HashMap::new() }
     }
 }
 
@@ -180,7 +177,7 @@ impl Source for NdjsonSource {
         let mut names: Vec<String> = Vec::new();
         let mut index: HashMap<String, usize> = HashMap::new();
         let mut columns: Vec<Inference> = Vec::new();
-        let mut lines = Lines::open(&self.lines.path)?;
+        let mut lines = Lines::of(&self.lines.input);
         let mut rows = 0u64;
         while let Some(members) = lines.next()? {
             let mut problem = None;
@@ -214,7 +211,10 @@ impl Source for NdjsonSource {
             }
         }
         if columns.is_empty() {
-            return Err(Error::corrupt(format!("{}: line 1: no object with members", self.lines.path.display())));
+            return Err(Error::corrupt(format!(
+                "{}: line 1: no object with members",
+                self.lines.input.path().display()
+            )));
         }
         let typed = names.into_iter().zip(&columns);
         Ok(typed.map(|(name, column)| FileColumn { name, data_type: column.data_type() }).collect())
@@ -222,7 +222,7 @@ impl Source for NdjsonSource {
 
     fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()> {
         self.columns = schema.columns.iter().enumerate().map(|(at, c)| (c.name.to_ascii_lowercase(), at)).collect();
-        self.builder = Some(RowBuilder::new(schema, vec![true; schema.columns.len()], &self.lines.path)?);
+        self.builder = Some(RowBuilder::new(schema, vec![true; schema.columns.len()], self.lines.input.path())?);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Source for NdjsonSource {
     }
 
     fn total(&self) -> u64 {
-        self.size
+        self.lines.input.size()
     }
 
     fn done(&self) -> u64 {
@@ -249,14 +249,14 @@ impl Source for NdjsonSource {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{rows, schema, temp};
-    use super::super::{TextOptions, open};
+    use super::super::{Input, TextOptions, open};
     use super::*;
     use crate::args::FileFormat;
     use nacredb::{DataType, ErrorKind, Value};
 
     fn source(text: &str) -> Box<dyn Source> {
         let file = temp(".ndjson", text.as_bytes());
-        open(&file.0, FileFormat::Ndjson, &TextOptions::default()).unwrap()
+        open(&Input::open(&file.0).unwrap(), FileFormat::Ndjson, &TextOptions::default()).unwrap()
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         let text =
             "{\"id\": 9223372036854775807, \"name\": \"a\\\"b\", \"doc\": {\"x\": 1}}\n\n{\"ID\":1,\"on\":true}\n";
         let file = temp(".ndjson", text.as_bytes());
-        let mut source = open(&file.0, FileFormat::Ndjson, &TextOptions::default()).unwrap();
+        let mut source = open(&Input::open(&file.0).unwrap(), FileFormat::Ndjson, &TextOptions::default()).unwrap();
         let columns = source.describe(&|_, _| ()).unwrap();
         let described: Vec<(&str, DataType)> = columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
         let expected =

@@ -3,20 +3,19 @@
 
 mod reader;
 
+use super::input::{Input, InputReader};
 use super::rows::{RowBuilder, match_names};
 use super::{BATCH_ROWS, FileColumn, Source, TextOptions, Tick};
-use crate::failure::file_error;
 use crate::infer::Inference;
 use nacredb::{Batch, DataType, Error, Result, TableSchema};
 use reader::{Reader, Record};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A CSV, TSV or TBL file.
 pub struct DelimitedSource {
-    path: PathBuf,
-    reader: Reader<File>,
+    input: Input,
+    reader: Reader<InputReader>,
     delimiter: u8,
     tbl: bool,
     null: Option<String>,
@@ -26,33 +25,31 @@ pub struct DelimitedSource {
     width: usize,
     /// The first record, when it is data.
     first: Option<Record>,
-    size: u64,
     target: Option<(RowBuilder, Vec<usize>)>,
 }
 
 impl DelimitedSource {
     /// With quotes, and a header unless the options say otherwise.
-    pub fn csv(path: &Path, delimiter: u8, options: &TextOptions, size: u64) -> Result<DelimitedSource> {
-        DelimitedSource::open(path, delimiter, false, options, size)
+    pub fn csv(input: &Input, delimiter: u8, options: &TextOptions) -> Result<DelimitedSource> {
+        DelimitedSource::open(input, delimiter, false, options)
     }
 
     /// Pipe-separated, one more pipe at the end of a line, no header.
-    pub fn tbl(path: &Path, options: &TextOptions, size: u64) -> Result<DelimitedSource> {
-        DelimitedSource::open(path, b'|', true, options, size)
+    pub fn tbl(input: &Input, options: &TextOptions) -> Result<DelimitedSource> {
+        DelimitedSource::open(input, b'|', true, options)
     }
 
-    fn open(path: &Path, delimiter: u8, tbl: bool, options: &TextOptions, size: u64) -> Result<DelimitedSource> {
-        let file = File::open(path).map_err(|e| file_error(path, &e))?;
+    fn open(input: &Input, delimiter: u8, tbl: bool, options: &TextOptions) -> Result<DelimitedSource> {
+        let path = input.path();
         let mut source = DelimitedSource {
-            path: path.to_owned(),
-            reader: Reader::new(file, delimiter, !tbl),
+            input: input.clone(),
+            reader: Reader::new(input.reader(), delimiter, !tbl),
             delimiter,
             tbl,
             null: options.null.clone(),
             names: None,
             width: 0,
             first: None,
-            size,
             target: None,
         };
         let mut record = Record::default();
@@ -84,7 +81,7 @@ impl DelimitedSource {
         }
         loop {
             let line = self.reader.line;
-            if !self.reader.read(record).map_err(|e| at_line(&self.path, line, e))? {
+            if !self.reader.read(record).map_err(|e| at_line(self.input.path(), line, e))? {
                 return Ok(false);
             }
             let fields = record.fields.len();
@@ -101,7 +98,7 @@ impl DelimitedSource {
             }
             let message = format!(
                 "{}: line {line}: {fields} field{} where line 1 has {}",
-                self.path.display(),
+                self.input.path().display(),
                 if fields == 1 { "" } else { "s" },
                 self.width
             );
@@ -136,12 +133,12 @@ impl Source for DelimitedSource {
     fn describe(&mut self, tick: Tick<'_>) -> Result<Vec<FileColumn>> {
         // A reader of its own: this one stands where the rows begin.
         let options = TextOptions { no_header: self.names.is_none(), null: self.null.clone() };
-        let mut pass = DelimitedSource::open(&self.path, self.delimiter, self.tbl, &options, self.size)?;
+        let mut pass = DelimitedSource::open(&self.input, self.delimiter, self.tbl, &options)?;
         let mut columns = vec![Inference::default(); self.width];
         let mut record = Record::default();
         let mut rows = 0;
         while pass.record(&mut record)? {
-            let texts = record.texts().map_err(|e| at_line(&self.path, record.line, e))?;
+            let texts = record.texts().map_err(|e| at_line(self.input.path(), record.line, e))?;
             for ((text, quoted), column) in texts.zip(&mut columns) {
                 if quoted && text.is_empty() {
                     column.observe_string(text);
@@ -155,7 +152,7 @@ impl Source for DelimitedSource {
             }
         }
         if columns.is_empty() {
-            return Err(Error::corrupt(format!("{}: line 1: the file is empty", self.path.display()))
+            return Err(Error::corrupt(format!("{}: line 1: the file is empty", self.input.path().display()))
                 .with_hint("create the table first to load an empty file into it"));
         }
         let names = self.names.clone().unwrap_or_default();
@@ -173,13 +170,13 @@ impl Source for DelimitedSource {
                 let names: Vec<String> = numbered
                     .map(|(at, n)| if n.is_empty() { format!("column{}", at + 1) } else { n.clone() })
                     .collect();
-                match_names(schema, &names, &self.path)?
+                match_names(schema, &names, self.input.path())?
             }
             None if self.width == schema.columns.len() || self.width == 0 => (0..self.width).collect(),
             None => {
                 return Err(Error::type_error(format!(
                     "{}: line 1: {} fields, table {} has {} columns",
-                    self.path.display(),
+                    self.input.path().display(),
                     self.width,
                     schema.name,
                     schema.columns.len()
@@ -188,7 +185,7 @@ impl Source for DelimitedSource {
         };
         let present = (0..schema.columns.len()).map(|c| columns.contains(&c)).collect();
         if self.width > 0 {
-            self.target = Some((RowBuilder::new(schema, present, &self.path)?, columns));
+            self.target = Some((RowBuilder::new(schema, present, self.input.path())?, columns));
         }
         Ok(())
     }
@@ -197,7 +194,7 @@ impl Source for DelimitedSource {
         let Some((mut builder, columns)) = self.target.take() else { return Ok(None) };
         let mut record = Record::default();
         while builder.rows() < BATCH_ROWS && self.record(&mut record)? {
-            self.fill_row(&record, &mut builder, &columns).map_err(|e| at_line(&self.path, record.line, e))?;
+            self.fill_row(&record, &mut builder, &columns).map_err(|e| at_line(self.input.path(), record.line, e))?;
         }
         let batch = builder.take();
         self.target = Some((builder, columns));
@@ -205,7 +202,7 @@ impl Source for DelimitedSource {
     }
 
     fn total(&self) -> u64 {
-        self.size
+        self.input.size()
     }
 
     fn done(&self) -> u64 {

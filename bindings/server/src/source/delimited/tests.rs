@@ -1,7 +1,7 @@
 //! CSV, TSV and TBL, well and badly formed.
 
 use super::super::tests::{rows, schema, temp};
-use super::super::{TextOptions, open};
+use super::super::{Input, TextOptions, open};
 use super::*;
 use crate::args::FileFormat;
 use nacredb::{ErrorKind, Value};
@@ -57,7 +57,7 @@ fn records_and_quotes() {
 
 fn load(format: FileFormat, text: &[u8], table: &[(&str, DataType)]) -> Result<Vec<Vec<Value>>> {
     let file = temp(".txt", text);
-    let mut source = open(&file.0, format, &TextOptions::default())?;
+    let mut source = open(&Input::open(&file.0)?, format, &TextOptions::default())?;
     source.bind(&schema(table))?;
     rows(&mut *source)
 }
@@ -109,7 +109,7 @@ fn types_are_inferred_from_every_row() {
     (0..20_000).for_each(|i| text.push_str(&format!("{i},{i}.50,2026-01-01,00501,,x\n")));
     text.push_str("20000,1,2026-01-02 10:00:00,,last,\n");
     let file = temp(".csv", text.as_bytes());
-    let mut source = open(&file.0, FileFormat::Csv, &TextOptions::default()).unwrap();
+    let mut source = open(&Input::open(&file.0).unwrap(), FileFormat::Csv, &TextOptions::default()).unwrap();
     let columns = source.describe(&|_, _| ()).unwrap();
     let described: Vec<(&str, DataType)> = columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
     let expected = [

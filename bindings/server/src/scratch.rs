@@ -1,0 +1,40 @@
+//! New files under names that nothing else has: copies of pipes, and exports until they are complete.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process;
+
+/// Makes a file in a folder, to be read and written; its name begins with `stem`. The mode is less what the process's
+/// mask takes from it.
+pub fn create(folder: &Path, stem: &OsStr, mode: u32) -> io::Result<(PathBuf, File)> {
+    let mut number = 0u64;
+    loop {
+        let mut name = stem.to_owned();
+        name.push(format!(".{}-{number}.partial", process::id()));
+        let path = folder.join(name);
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path) {
+            // Another thread's, or that of a process which had our id and was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_is_taken_from_another() {
+        let make = || create(&std::env::temp_dir(), OsStr::new("nacre-scratch"), 0o600).unwrap();
+        let (first, _) = make();
+        std::fs::write(&first, "mine").unwrap();
+        let (second, _) = make();
+        assert_ne!(first, second);
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), "mine");
+        [first, second].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+}
