@@ -5,6 +5,9 @@
 
 use nacredb::{DataType, temporal};
 
+/// So many significant digits every double keeps.
+const DOUBLE_DIGITS: usize = 15;
+
 /// What is still possible for a column, and the extent of its numbers.
 #[derive(Clone, Debug)]
 pub struct Inference {
@@ -16,6 +19,8 @@ pub struct Inference {
     time: bool,
     timestamp: bool,
     json: bool,
+    /// A double has all digits of every number.
+    double: bool,
     /// Digits before and after the point, at most.
     whole: usize,
     fraction: usize,
@@ -35,6 +40,7 @@ impl Default for Inference {
             time: true,
             timestamp: true,
             json: true,
+            double: true,
             whole: 0,
             fraction: 0,
             low: 0,
@@ -54,8 +60,11 @@ impl Inference {
             self.observe_number(text);
         }
         self.date = self.date && text.len() == 10 && temporal::parse_date(text).is_some();
-        self.time = self.time && temporal::parse_time(text).is_some();
-        self.timestamp = self.timestamp && text.len() >= 10 && temporal::parse_timestamp(text).is_some();
+        self.time = self.time && temporal::parse_time(text).is_some() && has_microseconds_only(text);
+        self.timestamp = self.timestamp
+            && text.len() >= 10
+            && temporal::parse_timestamp(text).is_some()
+            && has_microseconds_only(text);
     }
 
     /// Takes a text that was written as text into account, such as a JSON string: never a number.
@@ -84,7 +93,7 @@ impl Inference {
         self.decimal &= plain;
         self.integer = self.integer && plain && fraction.is_empty();
         if plain {
-            self.whole = self.whole.max(whole.len());
+            self.whole = self.whole.max(if whole == "0" { 0 } else { whole.len() });
             self.fraction = self.fraction.max(fraction.len());
             if self.integer {
                 let value = text.parse::<i128>().unwrap_or(i128::MAX);
@@ -93,7 +102,13 @@ impl Inference {
             }
         } else {
             // Words that parse as floats ("nan", "infinity") only count beside digits.
-            self.float = self.float && text.parse::<f64>().is_ok() && digits.starts_with(|c: char| c.is_ascii_digit());
+            self.float = self.float
+                && text.parse::<f64>().is_ok_and(f64::is_finite)
+                && digits.starts_with(|c: char| c.is_ascii_digit());
+        }
+        // An exponent says that a double is meant.
+        if self.double && digits.len() > DOUBLE_DIGITS && !digits.contains(['e', 'E']) {
+            self.double = double_has_digits(digits);
         }
     }
 
@@ -120,12 +135,16 @@ impl Inference {
             }
             return DataType::TEXT;
         }
-        // Few digits are amounts, which must be exact; many are measurements.
+        // Few digits are amounts, which must be exact; many are measurements, unless a double would lose some.
         if self.decimal && self.fraction <= 4 && self.whole + self.fraction <= 18 {
             return DataType::Decimal { precision: 18, scale: self.fraction as u8 };
         }
-        if self.float {
+        if self.float && self.double {
             return DataType::Float64;
+        }
+        if self.decimal && self.whole + self.fraction <= 38 {
+            let precision = if self.whole + self.fraction <= 18 { 18 } else { 38 };
+            return DataType::Decimal { precision, scale: self.fraction as u8 };
         }
         if self.date {
             return DataType::Date;
@@ -138,6 +157,20 @@ impl Inference {
         }
         DataType::TEXT
     }
+}
+
+/// Whether the double nearest to a number without an exponent is written with the number's digits.
+fn double_has_digits(digits: &str) -> bool {
+    let Ok(double) = digits.parse::<f64>() else { return false };
+    let written = format!("{double:e}");
+    let significant = |text: &str| text.replace('.', "").trim_matches('0').to_owned();
+    double.is_finite() && significant(written.split('e').next().unwrap_or_default()) == significant(digits)
+}
+
+/// Whether a time or timestamp says nothing that is shorter than a microsecond.
+fn has_microseconds_only(text: &str) -> bool {
+    let beyond = text.split_once('.').and_then(|(_, fraction)| fraction.get(6..));
+    beyond.is_none_or(|digits| !digits.contains(|c: char| matches!(c, '1'..='9')))
 }
 
 #[cfg(test)]
@@ -172,6 +205,40 @@ mod tests {
             (&["1.", "2"], DataType::Float64),
             (&["-"], DataType::TEXT),
             (&["1-2-3"], DataType::TEXT),
+        ] {
+            assert_eq!(infer(texts), data_type, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn no_digit_is_lost() {
+        let wide = |scale| DataType::Decimal { precision: 38, scale };
+        let nines = "9".repeat(38);
+        let small = format!("0.{nines}");
+        for (texts, data_type) in [
+            (&["12345678901.12345678"][..], wide(8)),
+            (&["-1.234567890123456789"], wide(18)),
+            (&["1.23456789012345671"], DataType::Decimal { precision: 18, scale: 17 }),
+            (&["12345678901234567890", "0.5"], wide(1)),
+            (&["9999999999999999", "0.5678"], wide(4)),
+            (&["0.5678", "9999999999999999"], wide(4)),
+            (&["12345678901234567890.1234567890"], wide(10)),
+            (&[&nines], wide(0)),
+            (&[&small], wide(38)),
+            (&[&small, "1"], DataType::TEXT),
+            (&[&nines, "0.5"], DataType::TEXT),
+            // What a double was written as: its own digits, which are up to 17.
+            (&["0.30000000000000004", "-0.8444218515250481"], DataType::Float64),
+            (&["0.000012345678901234", "10000000000000000000.5"], wide(18)),
+            (&["0.30000000000000004", "1e-7"], DataType::Float64),
+            (&["12345678901234567890", "1e5"], DataType::TEXT),
+            (&["1.2345678901234567890e5"], DataType::Float64),
+            (&["1e999"], DataType::TEXT),
+            (&["-1e999", "1"], DataType::TEXT),
+            (&["2026-01-01 00:00:00.123456789"], DataType::TEXT),
+            (&["2026-01-01T00:00:00.123456000Z", "2026-01-01 00:00:00"], DataType::Timestamp),
+            (&["10:30:00.1234567"], DataType::TEXT),
+            (&["10:30:00.1234560"], DataType::Time),
         ] {
             assert_eq!(infer(texts), data_type, "{texts:?}");
         }

@@ -177,9 +177,12 @@ fn what_is_exported_comes_back() {
     folder.ok(&[
         "sql",
         "a",
-        "create table t (id bigint primary key, n decimal(12,2), s text, b boolean, day date, at_time timestamp, f double)",
-        "insert into t values (1, 1.50, 'a,\"b\"', true, '2024-02-29', '2024-02-29 12:00:00.5', 0.1), \
-         (2, null, null, null, null, null, null), (3, -0.01, 'line\nbreak', false, '1969-12-31', '1969-12-31 23:59:59', -2e300)",
+        "create table t (id bigint primary key, n decimal(12,2), s text, b boolean, day date, \
+         at_time timestamp, f double, w decimal(30,10))",
+        "insert into t values (1, 1.50, 'a,\"b\"', true, '2024-02-29', '2024-02-29 12:00:00.5', 0.1, \
+         12345678901234567890.1234567891), \
+         (2, null, null, null, null, null, null, null), \
+         (3, -0.01, 'line\nbreak', false, '1969-12-31', '1969-12-31 23:59:59', -2e300, 0.5)",
     ]);
     let all = "select * from t order by id";
     let expected = folder.csv("a", all);
