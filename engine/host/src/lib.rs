@@ -37,6 +37,18 @@ pub fn check_file_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The name of a file that is one of many of its kind: the kind and 16 lower-case hex digits.
+pub fn numbered_file_name(kind: &str, number: u64) -> String {
+    format!("{kind}{number:016x}")
+}
+
+/// The number in a name of [`numbered_file_name`]; `None` for all other names. A folder may hold files of others.
+pub fn number_of_file(kind: &str, name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(kind)?;
+    let exact = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if exact { u64::from_str_radix(digits, 16).ok() } else { None }
+}
+
 /// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes, not beginning with
 /// a dot, and not [`LOCK_FILE`]; any other name is an `io` error.
 ///

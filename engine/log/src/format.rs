@@ -47,15 +47,19 @@ impl FileKind {
 
     /// The file's name: the prefix and 16 lower-case hex digits of the position.
     pub(crate) fn name(self, lsn: Lsn) -> String {
-        format!("{}{lsn:016x}", self.prefix())
+        nacre_host::numbered_file_name(self.prefix(), lsn)
     }
 
     /// The position in a name of this kind; `None` for every other file of the store.
     pub(crate) fn parse(self, name: &str) -> Option<Lsn> {
-        let digits = name.strip_prefix(self.prefix())?;
-        let exact = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        if exact { Lsn::from_str_radix(digits, 16).ok() } else { None }
+        nacre_host::number_of_file(self.prefix(), name)
     }
+}
+
+/// Whether one of these files is a log's.
+pub fn has_log(names: &[String]) -> bool {
+    let kinds = [FileKind::Chunk, FileKind::Snapshot];
+    names.iter().any(|name| kinds.iter().any(|kind| kind.parse(name).is_some()))
 }
 
 /// The header of a chunk or a snapshot.

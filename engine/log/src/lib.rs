@@ -25,7 +25,7 @@ mod tests;
 mod turns;
 mod writer;
 
-pub use format::MAX_RECORD_BYTES;
+pub use format::{MAX_RECORD_BYTES, has_log};
 
 use format::{RECORD_HEADER_BYTES, RecordHeader};
 use nacre_host::LocalStore;

@@ -8,10 +8,10 @@ use crate::record::{self, NewPart, NewSegment, NewTable, Operation, Place};
 use crate::segments::SegmentState;
 use crate::snapshot;
 use crate::store::{
-    CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment, file_name_of_table,
+    CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment, file_name_of_table, kind,
 };
 use crate::table::Table;
-use nacre_host::Host;
+use nacre_host::{Host, number_of_file};
 use nacre_log::Log;
 use nacre_rowstore::{Change, Node, Version};
 use nacre_segment::{BlockCache, Segment};
@@ -52,8 +52,8 @@ struct ReplayedPartition<'a> {
 pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     // Before anything is made: opening would start a new log, and then all segments would be orphans.
     let names = host.store.list()?;
-    let has = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
-    if has("seg-") && !has("log-") && !has("snap-") {
+    let has_segments = names.iter().any(|name| number_of_file(kind::SEGMENT, name).is_some());
+    if has_segments && !nacre_log::has_log(&names) {
         return Err(Error::corrupt("there are segments, but neither a log nor a snapshot that names them"));
     }
     crate::temporary::remove_left_over(&*host.store, &names)?;
@@ -107,7 +107,8 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     }
     catalog.views = replay.views.drain(..).map(|view| (view.name.to_ascii_lowercase(), Arc::new(view))).collect();
     for name in host.store.list()? {
-        let is_ours = ["seg-", "idx-", "hsh-"].iter().any(|prefix| name.starts_with(prefix));
+        let kinds = [kind::SEGMENT, kind::HASHES, kind::PART];
+        let is_ours = kinds.iter().any(|kind| number_of_file(kind, &name).is_some());
         if is_ours && !referenced.contains(&name) {
             // The number may be used again; a file of that name must not be in the way.
             host.store.remove(&name)?;

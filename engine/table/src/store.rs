@@ -8,7 +8,7 @@ use crate::record;
 use crate::segments::SegmentState;
 use crate::table::Table;
 use crate::transaction::Transaction;
-use nacre_host::Host;
+use nacre_host::{Host, numbered_file_name};
 use nacre_log::{Log, LogOptions};
 use nacre_rowstore::Owner;
 use nacre_segment::{BlockCache, Segment};
@@ -146,18 +146,28 @@ impl Drop for SnapshotGuard {
     }
 }
 
+/// What names of files of a store begin with; the log has its own.
+pub(crate) mod kind {
+    /// A segment.
+    pub const SEGMENT: &str = "seg-";
+    /// A hash table of an index.
+    pub const HASHES: &str = "hsh-";
+    /// A part of an index that is not in its segment's file.
+    pub const PART: &str = "idx-";
+}
+
 pub(crate) fn file_name_of_segment(id: u64) -> String {
-    format!("seg-{id:016x}")
+    numbered_file_name(kind::SEGMENT, id)
 }
 
 /// Of a hash table of an index. Numbers are those of segments.
 pub(crate) fn file_name_of_table(id: u64) -> String {
-    format!("hsh-{id:016x}")
+    numbered_file_name(kind::HASHES, id)
 }
 
 /// Of a part of an index that is not in its segment's file. Numbers are those of segments.
 pub(crate) fn file_name_of_part(id: u64) -> String {
-    format!("idx-{id:016x}")
+    numbered_file_name(kind::PART, id)
 }
 
 impl Store {

@@ -2,14 +2,14 @@
 //! owner, and those that a crash left are removed when the database opens. They are never synced.
 
 use crate::store::Store;
-use nacre_host::{LocalFile, LocalStore, ReadRange};
+use nacre_host::{LocalFile, LocalStore, ReadRange, number_of_file, numbered_file_name};
 use nacre_types::Result;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What names of temporary files begin with.
-const PREFIX: &str = "tmp-";
+const KIND: &str = "tmp-";
 
 /// A file that is removed with this.
 pub struct TemporaryFile {
@@ -55,7 +55,7 @@ impl Store {
         if store.is_in_memory() {
             return Ok(None);
         }
-        let name = format!("{PREFIX}{:016x}", self.next_temporary.fetch_add(1, Ordering::Relaxed));
+        let name = numbered_file_name(KIND, self.next_temporary.fetch_add(1, Ordering::Relaxed));
         let file = store.create(&name)?;
         Ok(Some(TemporaryFile { store: store.clone(), name, file }))
     }
@@ -63,5 +63,5 @@ impl Store {
 
 /// Removes what a crash left.
 pub(crate) fn remove_left_over(store: &dyn LocalStore, names: &[String]) -> Result<()> {
-    names.iter().filter(|name| name.starts_with(PREFIX)).try_for_each(|name| store.remove(name))
+    names.iter().filter(|name| number_of_file(KIND, name).is_some()).try_for_each(|name| store.remove(name))
 }

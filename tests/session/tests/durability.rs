@@ -195,3 +195,19 @@ fn bulk_loads_are_all_or_nothing() {
     assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|a", "2|b", "3|c"]);
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let place = Folder::new("of-others");
+    std::fs::create_dir_all(place.path()).unwrap();
+    let others =
+        ["tmp-orders.csv", "idx-users.json", "hsh-", "seg-ments.csv", "seg-00000000000000AB", "log-book", "snap-1"];
+    others.iter().for_each(|name| std::fs::write(place.path().join(name), b"mine").unwrap());
+    for _ in 0..2 {
+        let db = folder(place.path()).unwrap();
+        rows(&mut db.session(), "create table if not exists t (a bigint)").unwrap();
+    }
+    for name in others {
+        assert_eq!(std::fs::read(place.path().join(name)).unwrap(), b"mine", "{name}");
+    }
+}
