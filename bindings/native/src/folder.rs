@@ -6,14 +6,11 @@
 //! created file survives a power cut from its first successful sync on, and a removal at the latest from the next
 //! sync of any file on. All this is as good as the file system's and the drive's word.
 //!
-//! One process has the folder at a time: an exclusive lock on the file `LOCK` is held as long as the store or any
-//! of its files is. The system frees it when the process ends, however it ends; the file itself stays.
-//! JavaScript runtimes cannot take such a lock: they make a directory `LOCK.node` with a file `owner` in it that
-//! holds their process id and, on Linux, when the process started. A live owner is respected here, as they respect
-//! the lock on `LOCK`.
+//! One process has the folder at a time, see `lock`.
 
-use nacre_host::{Error, LOCK_FILE, LocalFile, LocalStore, ReadRange, Result, check_file_name};
-use std::fs::{File, OpenOptions, TryLockError};
+use crate::lock::FolderLock;
+use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -66,28 +63,13 @@ struct Folder {
     /// How many times a name came or went, and how many of those are durable.
     changes: AtomicU64,
     durable_changes: AtomicU64,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 struct FolderFile {
     folder: Arc<Folder>,
     name: String,
     file: File,
-}
-
-/// Whether the process named by an owner file, `<process id> <start time in clock ticks>`, still runs. Without
-/// `/proc` to tell, a well-formed owner counts as alive: opening a folder twice would be worse than refusing it.
-fn script_owner_is_alive(owner: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(owner) else { return false };
-    let mut fields = text.split_whitespace();
-    let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return false };
-    if !Path::new("/proc/self/stat").exists() {
-        return true;
-    }
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-    // The start time is the 22nd field; the second one, the name, may hold anything but ends with `)`.
-    let started = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
-    fields.next().is_none_or(|then| Some(then) == started)
 }
 
 impl FolderStore {
@@ -101,24 +83,7 @@ impl FolderStore {
         let failed = |error: io::Error| io_error(error, path, "open");
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path.join(LOCK_FILE))
-            .map_err(|error| io_error(error, &path.join(LOCK_FILE), "open"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::in_use(format!("{} is open already", path.display()))
-                    .with_hint("one process at a time can have a database open; close the other one"));
-            }
-            Err(TryLockError::Error(error)) => return Err(io_error(error, &path.join(LOCK_FILE), "lock")),
-        }
-        if script_owner_is_alive(&path.join("LOCK.node").join("owner")) {
-            return Err(Error::in_use(format!("{} is open in a JavaScript process", path.display()))
-                .with_hint("one process at a time can have a database open; close the other one"));
-        }
+        let lock = FolderLock::take(path)?;
         // Whoever had the folder before may have ended between creating a file and syncing its name.
         handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;
         Ok(FolderStore(Arc::new(Folder {
@@ -293,7 +258,7 @@ impl LocalFile for FolderFile {
 
 /// The system's refusal as an `io` error that names the file and says what can be done.
 #[cold]
-fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
+pub(crate) fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
     let path = path.display();
     match error.kind() {
         ErrorKind::StorageFull => Error::io(format!("no space left on the device of {path}"))

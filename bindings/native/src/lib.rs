@@ -5,6 +5,7 @@
 mod clock;
 mod entropy;
 mod folder;
+mod lock;
 mod pool;
 mod run;
 #[cfg(test)]

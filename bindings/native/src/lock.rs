@@ -1,0 +1,212 @@
+//! One process at a time on a folder: an exclusive lock on the file `LOCK`, held as long as the store or any of its
+//! files is. The system frees it when the process ends, however it ends; the file itself stays.
+//!
+//! JavaScript runtimes have no such locks. They make a directory `LOCK.node`, which can succeed only once, listen on
+//! the socket `socket` in it, and write to the file `owner` in it who they are: `<process id> <start time in clock
+//! ticks> <boot id> <namespace of process ids>`, with the last three where the system tells them. A socket is answered
+//! for as long as its process lives, in whatever container; a process id means something only in its own. For them to
+//! see us the same way there is the socket `LOCK.sock`.
+
+use crate::folder::io_error;
+use nacre_host::{Error, LOCK_FILE, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+const SOCKET: &str = "LOCK.sock";
+const SCRIPT_LOCK: &str = "LOCK.node";
+/// A socket's path may not be longer on some systems.
+const SOCKET_PATH_BYTES: usize = 100;
+
+/// A folder that no other process has. Dropped, it is free.
+pub(crate) struct FolderLock {
+    /// Nobody is answered: that the system takes a connection is the answer.
+    listener: Option<(UnixListener, PathBuf)>,
+    // After the socket: who takes the lock next makes a socket of that name.
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes the lock; `in_use` when another process has the folder.
+    pub(crate) fn take(folder: &Path) -> Result<FolderLock> {
+        let path = folder.join(LOCK_FILE);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| io_error(error, &path, "open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(folder, "already")),
+            Err(TryLockError::Error(error)) => return Err(io_error(error, &path, "lock")),
+        }
+        let script = folder.join(SCRIPT_LOCK);
+        match script_owner(&script) {
+            Owner::None => {}
+            Owner::Alive => return Err(in_use(folder, "in a JavaScript process")),
+            Owner::Elsewhere => {
+                return Err(in_use(folder, "in a JavaScript process of another container")
+                    .with_hint(format!("if no process has it open any more, remove {}", script.display())));
+            }
+        }
+        Ok(FolderLock { listener: listen(folder), _file: file })
+    }
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        if let Some((_, path)) = self.listener.take() {
+            // What stays is taken away by the next owner.
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
+
+fn in_use(folder: &Path, by: &str) -> Error {
+    Error::in_use(format!("{} is open {by}", folder.display()))
+        .with_hint("one process at a time can have a database open; close the other one")
+}
+
+/// Listens on the folder's socket, where the system and its file system have sockets.
+fn listen(folder: &Path) -> Option<(UnixListener, PathBuf)> {
+    let path = folder.join(SOCKET);
+    // Its owner is gone, as the lock is ours.
+    std::fs::remove_file(&path).ok();
+    let listener = with_short_path(folder, SOCKET, |path| UnixListener::bind(path))?.ok()?;
+    Some((listener, path))
+}
+
+/// Calls with a path to a name in a folder that is short enough for a socket; `None` where there is none.
+fn with_short_path<T>(folder: &Path, name: &str, call: impl FnOnce(&Path) -> T) -> Option<T> {
+    let path = folder.join(name);
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES {
+        return Some(call(&path));
+    }
+    let folder = File::open(folder).ok()?;
+    let through = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    through.exists().then(|| call(&through.join(name)))
+}
+
+/// Who has the lock of JavaScript processes.
+#[derive(Debug, PartialEq, Eq)]
+enum Owner {
+    None,
+    Alive,
+    /// It has another namespace of process ids than ours, and cannot be asked.
+    Elsewhere,
+}
+
+fn script_owner(lock: &Path) -> Owner {
+    let Ok(text) = std::fs::read_to_string(lock.join("owner")) else { return Owner::None };
+    match with_short_path(lock, "socket", |path| UnixStream::connect(path).map_err(|error| error.kind())) {
+        Some(Ok(_) | Err(ErrorKind::WouldBlock)) => return Owner::Alive,
+        Some(Err(ErrorKind::ConnectionRefused)) => return Owner::None,
+        _ => {}
+    }
+    let mut fields = text.trim_end().split(' ');
+    let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return Owner::None };
+    let (started, boot, namespace) = (fields.next(), fields.next(), fields.next());
+    if let (Some(boot), Some((our_boot, our_namespace))) = (boot, place()) {
+        if boot != our_boot {
+            return Owner::None;
+        }
+        if namespace.is_some_and(|namespace| namespace != our_namespace) {
+            return Owner::Elsewhere;
+        }
+    }
+    match is_running(process, started) {
+        true => Owner::Alive,
+        false => Owner::None,
+    }
+}
+
+/// What a process id means something in: the boot, and the namespace of process ids.
+fn place() -> Option<(String, String)> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some((boot.trim_end().to_string(), namespace.to_string_lossy().into_owned()))
+}
+
+/// Whether a process of our namespace still runs. Without `/proc` to tell, it does: opening a folder twice would be worse
+/// than refusing it.
+fn is_running(process: u32, started: Option<&str>) -> bool {
+    if !Path::new("/proc/self/stat").exists() {
+        return true;
+    }
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    // The start time is the 22nd field; the second one, the name, may hold anything but ends with `)`.
+    let now = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
+    started.is_none_or(|then| then.is_empty() || Some(then) == now)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{FolderLock, Owner, SCRIPT_LOCK, place, script_owner};
+    use nacre_host::ErrorKind;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::PathBuf;
+
+    /// A new folder with a long name.
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("nacre-{name}-{}-{}", std::process::id(), "x".repeat(100)));
+        std::fs::remove_dir_all(&path).ok();
+        std::fs::create_dir_all(path.join(SCRIPT_LOCK)).unwrap();
+        path
+    }
+
+    #[test]
+    fn an_owner_that_answers_lives_wherever_it_runs() {
+        let place = folder("answers");
+        let lock = place.join(SCRIPT_LOCK);
+        // No process has this number, and none could have been started in that namespace.
+        std::fs::write(lock.join("owner"), "4194305 1 boot pid:[1]").unwrap();
+        let listener = super::with_short_path(&lock, "socket", |path| UnixListener::bind(path).unwrap()).unwrap();
+        assert_eq!(script_owner(&lock), Owner::Alive);
+        assert_eq!(FolderLock::take(&place).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+        drop(listener);
+        assert_eq!(script_owner(&lock), Owner::None);
+        drop(FolderLock::take(&place).unwrap());
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_owner_in_another_container_is_not_looked_for_here() {
+        let folder = folder("elsewhere");
+        let lock = folder.join(SCRIPT_LOCK);
+        let (boot, namespace) = place().unwrap();
+        let ours = std::process::id();
+        let owner = |text: String| {
+            std::fs::write(lock.join("owner"), text).unwrap();
+            script_owner(&lock)
+        };
+        assert_eq!(owner(format!("{ours} 1 {boot} pid:[1]")), Owner::Elsewhere);
+        assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+        assert_eq!(owner(format!("{ours} 1 another-boot {namespace}")), Owner::None);
+        assert_eq!(owner(format!("{ours} 1 {boot} {namespace}")), Owner::None, "it started at another time");
+        assert_eq!(owner(format!("{ours}  {boot} {namespace}")), Owner::Alive);
+        assert_eq!(owner(format!("{ours} 1")), Owner::None);
+        assert_eq!(owner(format!("{ours}")), Owner::Alive);
+        assert_eq!(owner("nobody".into()), Owner::None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_socket_tells_that_the_folder_is_taken() {
+        let folder = folder("socket");
+        let connect = || super::with_short_path(&folder, super::SOCKET, |path| UnixStream::connect(path)).unwrap();
+        let lock = FolderLock::take(&folder).unwrap();
+        assert!(connect().is_ok());
+        assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+        assert!(connect().is_ok(), "who is refused leaves the socket alone");
+        drop(lock);
+        assert!(connect().is_err());
+        assert!(!folder.join(super::SOCKET).exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
