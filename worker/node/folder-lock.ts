@@ -1,16 +1,25 @@
 /**
  * One process at a time on a folder. Node has no advisory file locks, so the lock is a directory, which is
- * made atomically, with a file in it that says who made it. A lock whose owner no longer runs is taken over.
+ * made atomically. In it are a socket on which its owner listens, where the system has those, and a file
+ * `owner`: `<process id> <start time> <boot id> <namespace of process ids> socket`, each of the last four empty
+ * where the system has no such thing. A socket is answered for as long as its process lives, in whatever container; a process
+ * id means something only in its own. A lock whose owner no longer runs is taken over.
  *
- * On Linux also a lock held by the native `nacre` (an flock on the file LOCK) is seen.
+ * The native `nacre` holds an flock on the file LOCK, which cannot be tried here, and listens on LOCK.sock.
  */
 
 import * as fs from 'node:fs';
+import * as net from 'node:net';
+import * as os from 'node:os';
 import * as path from 'node:path';
-import { nacreError } from '../shared/errors.js';
+import { NacreError, nacreError } from '../shared/errors.js';
 
 const LOCK_DIRECTORY = 'LOCK.node';
+const SOCKET = 'socket';
 const NATIVE_LOCK = 'LOCK';
+const NATIVE_SOCKET = 'LOCK.sock';
+/** A socket's path may not be longer on some systems. */
+const SOCKET_PATH_BYTES = 100;
 /** A lock without an owner file is someone's who is between two system calls, unless it is older than this. */
 const UNOWNED_MS = 2000;
 const ATTEMPTS = 20;
@@ -20,27 +29,39 @@ const held = new Set<string>();
 let renames = 0;
 
 /** Holds the folder until the returned function is called; `in_use` when someone else has it. */
-export function lockFolder(folder: string): () => void {
-  const lock = path.join(fs.realpathSync(folder), LOCK_DIRECTORY);
+export async function lockFolder(folder: string): Promise<() => void> {
+  const real = fs.realpathSync(folder);
+  const lock = path.join(real, LOCK_DIRECTORY);
   if (held.has(lock)) {
     throw nacreError('in_use', `${folder} is already open in this process`);
   }
+  held.add(lock);
+  try {
+    const unlock = await take(folder, lock);
+    return () => {
+      held.delete(lock);
+      unlock();
+    };
+  } catch (error) {
+    held.delete(lock);
+    throw error;
+  }
+}
+
+async function take(folder: string, lock: string): Promise<() => void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (tryMake(lock)) {
+    const unlock = tryMake(lock);
+    if (unlock !== null) {
       try {
-        refuseNative(folder);
+        await refuseNative(folder, path.dirname(lock));
+        return unlock;
       } catch (error) {
-        fs.rmSync(lock, { recursive: true, force: true });
+        unlock();
         throw error;
       }
-      held.add(lock);
-      return () => {
-        held.delete(lock);
-        fs.rmSync(lock, { recursive: true, force: true });
-      };
     }
     const owner = readOwner(lock);
-    if (owner === null ? isYoung(lock) : isAlive(owner)) {
+    if (owner === null ? isYoung(lock) : await isAlive(folder, lock, owner)) {
       const who = owner === null ? 'another process' : `process ${owner.split(' ')[0]}`;
       throw nacreError('in_use', `${folder} is open in ${who}`);
     }
@@ -49,17 +70,29 @@ export function lockFolder(folder: string): () => void {
   throw nacreError('in_use', `${folder} is being opened by several processes`);
 }
 
-function tryMake(lock: string): boolean {
+/** Makes the lock; `null` when there is one. */
+function tryMake(lock: string): (() => void) | null {
   try {
     fs.mkdirSync(lock);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      return false;
+      return null;
     }
     throw error;
   }
-  fs.writeFileSync(path.join(lock, 'owner'), identity(process.pid));
-  return true;
+  const unlisten = listen(lock);
+  const unlock = () => {
+    unlisten?.();
+    fs.rmSync(lock, { recursive: true, force: true });
+  };
+  try {
+    // Not before the socket: who finds an owner asks there.
+    fs.writeFileSync(path.join(lock, 'owner'), identity(unlisten !== null));
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+  return unlock;
 }
 
 function readOwner(lock: string): string | null {
@@ -75,9 +108,87 @@ function isYoung(lock: string): boolean {
   return stat !== undefined && Date.now() - stat.mtimeMs < UNOWNED_MS;
 }
 
+/** Listens on the lock's socket until it is called; `null` where there are no sockets. */
+function listen(lock: string): (() => void) | null {
+  const address = addressOf(lock, SOCKET);
+  if (address === null) {
+    return null;
+  }
+  // That the system takes a connection is the answer.
+  const server = net.createServer((connection) => connection.destroy());
+  server.on('error', () => {});
+  try {
+    // A worker of a cluster would leave its socket to its parent, which outlives it.
+    server.listen({ path: address.path, exclusive: true }).unref();
+  } catch {
+    // Not permitted.
+  }
+  if (!server.listening) {
+    server.close(address.release);
+    return null;
+  }
+  return () => server.close(address.release);
+}
+
+/** Whether somebody listens on a socket; `undefined` when that cannot be known. */
+async function answers(folder: string, name: string): Promise<boolean | undefined> {
+  const address = addressOf(folder, name);
+  if (address === null) {
+    return undefined;
+  }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const connection = net.connect(address.path, () => {
+        connection.destroy();
+        resolve();
+      });
+      connection.on('error', reject);
+    });
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // More may wait there than the system lets in.
+    return code === 'EAGAIN' ? true : code === 'ECONNREFUSED' ? false : undefined;
+  } finally {
+    address.release();
+  }
+}
+
+/** Where to bind or connect to a socket in a folder; `null` where there are none. */
+function addressOf(folder: string, name: string): { path: string; release: () => void } | null {
+  if (process.platform === 'win32') {
+    return null;
+  }
+  const direct = path.join(folder, name);
+  if (Buffer.byteLength(direct) <= SOCKET_PATH_BYTES) {
+    return { path: direct, release: () => {} };
+  }
+  try {
+    const descriptor = fs.openSync(folder, 'r');
+    const through = `/proc/self/fd/${descriptor}`;
+    if (fs.existsSync(through)) {
+      return { path: `${through}/${name}`, release: () => fs.closeSync(descriptor) };
+    }
+    fs.closeSync(descriptor);
+  } catch {
+    // The lock has gone meanwhile.
+  }
+  return null;
+}
+
+/** What a process id means something in, where we can know it: the boot and the namespace. */
+function place(): [boot: string, namespace: string] {
+  try {
+    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return [boot, fs.readlinkSync('/proc/self/ns/pid')];
+  } catch {
+    return ['', ''];
+  }
+}
+
 /** Process identifiers are used again, so the moment the process started belongs to it where we can know it. */
-function identity(pid: number): string {
-  return `${pid} ${startOf(pid)}`;
+function identity(listens: boolean): string {
+  return [process.pid, startOf(process.pid), ...place(), listens ? SOCKET : ''].join(' ');
 }
 
 function startOf(pid: number): string {
@@ -90,12 +201,31 @@ function startOf(pid: number): string {
   }
 }
 
-function isAlive(owner: string): boolean {
-  const pid = Number(owner.split(' ')[0]);
-  if (!Number.isSafeInteger(pid) || pid <= 0) {
+async function isAlive(folder: string, lock: string, owner: string): Promise<boolean> {
+  const [id, started, boot, namespace, listens] = owner.split(' ');
+  const answer = await answers(lock, SOCKET);
+  if (answer !== undefined) {
+    return answer;
+  }
+  if (listens === SOCKET && !fs.existsSync(path.join(lock, SOCKET))) {
+    // It ended in order, though it did not close the database.
     return false;
   }
-  if (pid === process.pid && identity(pid) !== owner) {
+  const [ourBoot, ourNamespace] = place();
+  if (boot && ourBoot) {
+    if (boot !== ourBoot) {
+      return false;
+    }
+    if (namespace && namespace !== ourNamespace) {
+      throw new NacreError({
+        kind: 'in_use',
+        message: `${folder} is open in another container`,
+        hint: `if no process has it open any more, remove ${lock}`,
+      });
+    }
+  }
+  const pid = Number(id);
+  if (!Number.isSafeInteger(pid) || pid <= 0) {
     return false;
   }
   try {
@@ -105,8 +235,14 @@ function isAlive(owner: string): boolean {
       return false;
     }
   }
-  const start = startOf(pid);
-  return start === '' || owner === `${pid} ${start}`;
+  const now = startOf(pid);
+  if (now !== '' && started) {
+    return now === started;
+  }
+  // No process made a lock before it was started.
+  const seconds = pid === process.pid ? process.uptime() : os.uptime();
+  const stat = fs.statSync(lock, { throwIfNoEntry: false });
+  return stat !== undefined && stat.mtimeMs >= Date.now() - seconds * 1000;
 }
 
 /** Moves a dead owner's lock away; puts it back when someone else was quicker and the lock is theirs by now. */
@@ -128,17 +264,20 @@ function breakStale(lock: string, owner: string | null): void {
   fs.rmSync(aside, { recursive: true, force: true });
 }
 
-function refuseNative(folder: string): void {
-  let inode: bigint;
-  let locks: string;
-  try {
-    inode = fs.statSync(path.join(folder, NATIVE_LOCK), { bigint: true }).ino;
-    locks = fs.readFileSync('/proc/locks', 'utf8');
-  } catch {
-    return;
-  }
-  // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"
-  if (locks.split('\n').some((line) => line.split(/\s+/)[5]?.endsWith(`:${inode}`))) {
+async function refuseNative(folder: string, real: string): Promise<void> {
+  if ((await answers(real, NATIVE_SOCKET)) === true || isLocked(path.join(real, NATIVE_LOCK))) {
     throw nacreError('in_use', `${folder} is open in a native process`);
+  }
+}
+
+/** Whether a process that we can see has an flock on a file. */
+function isLocked(file: string): boolean {
+  try {
+    const inode = fs.statSync(file, { bigint: true }).ino;
+    // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"
+    const locks = fs.readFileSync('/proc/locks', 'utf8').split('\n');
+    return locks.some((line) => line.split(/\s+/)[5]?.endsWith(`:${inode}`));
+  } catch {
+    return false;
   }
 }

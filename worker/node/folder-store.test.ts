@@ -18,8 +18,8 @@ afterEach(() => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-function open(): FolderStore {
-  const store = FolderStore.open(folder);
+async function open(): Promise<FolderStore> {
+  const store = await FolderStore.open(folder);
   stores.push(store);
   return store;
 }
@@ -32,20 +32,20 @@ function text(store: FolderStore, file: number): string {
 
 const hello = new TextEncoder().encode('hello');
 
-test('files are there again', () => {
-  const first = open();
+test('files are there again', async () => {
+  const first = await open();
   const file = first.create('log-1');
   first.write(file, 0, hello);
   first.sync(file);
   first.close();
-  const second = open();
+  const second = await open();
   expect(second.list()).toEqual(['log-1']);
   expect(text(second, second.open('log-1'))).toBe('hello');
   expect(second.bytes()).toBe(5);
 });
 
-test('names are unique, missing files are not found, short files are corrupt', () => {
-  const store = open();
+test('names are unique, missing files are not found, short files are corrupt', async () => {
+  const store = await open();
   const file = store.create('a');
   expect(() => store.create('a')).toThrow(expect.objectContaining({ kind: 'already_exists' }));
   expect(() => store.open('b')).toThrow(expect.objectContaining({ code: 'ENOENT' }));
@@ -57,12 +57,12 @@ test('names are unique, missing files are not found, short files are corrupt', (
   expect(store.list()).toEqual([]);
 });
 
-test('the lock is not listed, and keeps a second opening out', () => {
-  const store = open();
+test('the lock is not listed, and keeps a second opening out', async () => {
+  const store = await open();
   expect(store.list()).toEqual([]);
-  expect(() => FolderStore.open(folder)).toThrow(expect.objectContaining({ kind: 'in_use' }));
+  await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
   store.close();
-  open();
+  await open();
 });
 
 test('a lock of a running process holds, one of a dead process does not', async () => {
@@ -73,12 +73,78 @@ test('a lock of a running process holds, one of a dead process does not', async 
     const stat = fs.existsSync('/proc/self/stat') ? fs.readFileSync(`/proc/${other.pid}/stat`, 'utf8') : '';
     const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
     fs.writeFileSync(path.join(lock, 'owner'), `${other.pid} ${start}`);
-    expect(() => FolderStore.open(folder)).toThrow(expect.objectContaining({ kind: 'in_use' }));
+    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
   } finally {
     const ended = new Promise((resolve) => other.on('close', resolve));
     other.kill('SIGKILL');
     await ended;
   }
-  open();
+  await open();
   expect(fs.readdirSync(folder)).toEqual(['LOCK.node']);
+});
+
+/** Listens on a socket for as long as `during` takes. */
+async function listening(socket: string, during: () => Promise<void>): Promise<void> {
+  const script = `require('net').createServer().listen(process.argv[1], () => console.log('listens'))`;
+  const other = spawn(process.execPath, ['-e', script, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => other.on('close', resolve));
+  try {
+    await new Promise((resolve) => other.stdout.once('data', resolve));
+    await during();
+  } finally {
+    other.kill('SIGKILL');
+    await ended;
+  }
+}
+
+const refusal = (message: RegExp) =>
+  expect.objectContaining({ kind: 'in_use', message: expect.stringMatching(message) });
+
+test.skipIf(process.platform === 'win32')('an owner that answers lives, in whatever container', async () => {
+  const lock = path.join(folder, 'LOCK.node');
+  fs.mkdirSync(lock);
+  fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 boot pid:[1] socket`);
+  await listening(path.join(lock, 'socket'), async () => {
+    await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/open in process/));
+  });
+  await open();
+});
+
+test.skipIf(process.platform !== 'linux')('who cannot be asked is not looked for here', async () => {
+  const lock = path.join(folder, 'LOCK.node');
+  fs.mkdirSync(lock);
+  const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 ${boot} pid:[1] `);
+  await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/another container/));
+  const namespace = fs.readlinkSync('/proc/self/ns/pid');
+  for (const dead of [`another-boot ${namespace} `, `${boot} pid:[1] socket`]) {
+    fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 ${dead}`);
+    (await open()).close();
+    fs.mkdirSync(lock);
+  }
+});
+
+test.skipIf(process.platform === 'win32')('a native process that answers has the folder', async () => {
+  await listening(path.join(folder, 'LOCK.sock'), async () => {
+    await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/native process/));
+    expect(fs.existsSync(path.join(folder, 'LOCK.node'))).toBe(false);
+  });
+  await open();
+});
+
+test.skipIf(process.platform !== 'linux')('the owner can be asked in a folder with a long name', async () => {
+  const long = path.join(folder, 'x'.repeat(120));
+  const store = await FolderStore.open(long);
+  // Only the socket tells that this one lives.
+  fs.writeFileSync(path.join(long, 'LOCK.node', 'owner'), '4194305 1 boot pid:[1] socket');
+  const script = `const { connect } = await import(process.argv[1]);
+    await connect(process.argv[2]).then(() => console.log('open'), (error) => console.log(error.kind));`;
+  const engine = path.resolve('bindings/js/dist/node.js');
+  const other = spawn(process.execPath, ['--input-type=module', '-e', script, engine, long]);
+  let said = '';
+  other.stdout.on('data', (chunk) => (said += chunk));
+  await new Promise((resolve) => other.on('close', resolve));
+  expect(said.trim()).toBe('in_use');
+  store.close();
+  expect(fs.readdirSync(long)).toEqual([]);
 });

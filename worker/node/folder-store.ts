@@ -29,9 +29,9 @@ export class FolderStore implements OwnedStore {
   }
 
   /** Opens a folder, making it if need be; `in_use` when another process has it. */
-  static open(folder: string): FolderStore {
+  static async open(folder: string): Promise<FolderStore> {
     fs.mkdirSync(folder, { recursive: true });
-    return new FolderStore(folder, lockFolder(folder));
+    return new FolderStore(folder, await lockFolder(folder));
   }
 
   list(): string[] {

@@ -26,7 +26,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   } else {
     loadFromBytes(() => readEngine(options.wasmUrl));
   }
-  const connection = await Connection.open(openStore(url), checked);
+  const connection = await Connection.open(await openStore(url), checked);
   return new Database({ transport: new LocalTransport(connection), types: options.types ?? {} });
 }
 
@@ -44,7 +44,7 @@ function isFileUrl(url: string | URL): boolean {
   return String(url).startsWith('file:');
 }
 
-function openStore(url: string): OwnedStore | null {
+async function openStore(url: string): Promise<OwnedStore | null> {
   if (url === 'memory://') {
     return null;
   }
@@ -55,7 +55,7 @@ function openStore(url: string): OwnedStore | null {
     );
   }
   try {
-    return FolderStore.open(isFileUrl(url) ? fileURLToPath(url) : url);
+    return await FolderStore.open(isFileUrl(url) ? fileURLToPath(url) : url);
   } catch (error) {
     throw error instanceof NacreError ? error : new NacreError(toErrorData(error, url), { cause: error });
   }

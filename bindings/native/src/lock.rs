@@ -3,9 +3,9 @@
 //!
 //! JavaScript runtimes have no such locks. They make a directory `LOCK.node`, which can succeed only once, listen on
 //! the socket `socket` in it, and write to the file `owner` in it who they are: `<process id> <start time in clock
-//! ticks> <boot id> <namespace of process ids>`, with the last three where the system tells them. A socket is answered
-//! for as long as its process lives, in whatever container; a process id means something only in its own. For them to
-//! see us the same way there is the socket `LOCK.sock`.
+//! ticks> <boot id> <namespace of process ids> socket`, each of the last four empty where the system has no such thing.
+//! A socket is answered for as long as its process lives, in whatever container; a process id means something only in
+//! its own. For them to see us the same way there is the socket `LOCK.sock`.
 
 use crate::folder::io_error;
 use nacre_host::{Error, LOCK_FILE, Result};
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 const SOCKET: &str = "LOCK.sock";
 const SCRIPT_LOCK: &str = "LOCK.node";
+const SCRIPT_SOCKET: &str = "socket";
 /// A socket's path may not be longer on some systems.
 const SOCKET_PATH_BYTES: usize = 100;
 
@@ -101,14 +102,19 @@ enum Owner {
 
 fn script_owner(lock: &Path) -> Owner {
     let Ok(text) = std::fs::read_to_string(lock.join("owner")) else { return Owner::None };
-    match with_short_path(lock, "socket", |path| UnixStream::connect(path).map_err(|error| error.kind())) {
+    match with_short_path(lock, SCRIPT_SOCKET, |path| UnixStream::connect(path).map_err(|error| error.kind())) {
         Some(Ok(_) | Err(ErrorKind::WouldBlock)) => return Owner::Alive,
         Some(Err(ErrorKind::ConnectionRefused)) => return Owner::None,
         _ => {}
     }
-    let mut fields = text.trim_end().split(' ');
+    let mut fields = text.trim_end_matches('\n').split(' ');
     let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return Owner::None };
-    let (started, boot, namespace) = (fields.next(), fields.next(), fields.next());
+    let mut field = || fields.next().filter(|text| !text.is_empty());
+    let (started, boot, namespace, socket) = (field(), field(), field(), field());
+    if socket.is_some() && !lock.join(SCRIPT_SOCKET).exists() {
+        // It ended in order, though it did not close the database.
+        return Owner::None;
+    }
     if let (Some(boot), Some((our_boot, our_namespace))) = (boot, place()) {
         if boot != our_boot {
             return Owner::None;
@@ -139,7 +145,7 @@ fn is_running(process: u32, started: Option<&str>) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
     // The start time is the 22nd field; the second one, the name, may hold anything but ends with `)`.
     let now = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
-    started.is_none_or(|then| then.is_empty() || Some(then) == now)
+    started.is_none_or(|then| Some(then) == now)
 }
 
 #[cfg(test)]
@@ -164,7 +170,7 @@ mod tests {
         let place = folder("answers");
         let lock = place.join(SCRIPT_LOCK);
         // No process has this number, and none could have been started in that namespace.
-        std::fs::write(lock.join("owner"), "4194305 1 boot pid:[1]").unwrap();
+        std::fs::write(lock.join("owner"), "4194305 1 boot pid:[1] socket").unwrap();
         let listener = super::with_short_path(&lock, "socket", |path| UnixListener::bind(path).unwrap()).unwrap();
         assert_eq!(script_owner(&lock), Owner::Alive);
         assert_eq!(FolderLock::take(&place).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
@@ -185,11 +191,12 @@ mod tests {
             std::fs::write(lock.join("owner"), text).unwrap();
             script_owner(&lock)
         };
-        assert_eq!(owner(format!("{ours} 1 {boot} pid:[1]")), Owner::Elsewhere);
+        assert_eq!(owner(format!("{ours} 1 {boot} pid:[1] ")), Owner::Elsewhere);
         assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+        assert_eq!(owner(format!("{ours} 1 {boot} pid:[1] socket")), Owner::None, "it ended in order");
         assert_eq!(owner(format!("{ours} 1 another-boot {namespace}")), Owner::None);
         assert_eq!(owner(format!("{ours} 1 {boot} {namespace}")), Owner::None, "it started at another time");
-        assert_eq!(owner(format!("{ours}  {boot} {namespace}")), Owner::Alive);
+        assert_eq!(owner(format!("{ours}  {boot} {namespace} ")), Owner::Alive);
         assert_eq!(owner(format!("{ours} 1")), Owner::None);
         assert_eq!(owner(format!("{ours}")), Owner::Alive);
         assert_eq!(owner("nobody".into()), Owner::None);
