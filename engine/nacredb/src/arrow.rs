@@ -4,9 +4,10 @@
 use crate::result::QueryResult;
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, IntervalMonthDayNanoType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
@@ -233,7 +234,8 @@ pub fn batch_from_arrow(batch: &RecordBatch, table: &TableSchema) -> Result<Batc
     Ok(Batch::new(columns, batch.num_rows()))
 }
 
-/// An Arrow array as a vector of a data type.
+/// An Arrow array as a vector of a data type. Text that is no JSON is refused as `JSON`; whether values are in the range
+/// of a type is looked at when they are written.
 pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector> {
     use arrow_array::cast::AsArray;
     if *array.data_type() == ArrowType::Null {
@@ -245,60 +247,97 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
         bitmap
     });
     let mismatch = || Error::type_error(format!("Arrow type {} is not {data_type}", array.data_type()));
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        if dictionary.values().is_empty() {
+            return Ok(Vector::constant(data_type, &Value::Null, array.len()));
+        }
+        let entries = vector_from_arrow(dictionary.values(), data_type)?;
+        let mut builder = VectorBuilder::new(data_type);
+        for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
+            match array.is_null(row) || entries.is_null(key) {
+                true => builder.push_null(),
+                false => builder.push(&entries.value(key)),
+            }
+        }
+        return Ok(builder.finish());
+    }
     macro_rules! native {
         ($arrow:ty) => {
-            array.as_primitive_opt::<$arrow>().ok_or_else(mismatch)?.values().iter()
+            natives::<$arrow>(array).ok_or_else(mismatch)?.into_iter()
         };
     }
     let integers = |array: &ArrayRef| -> Result<Vec<i64>> {
         Ok(match array.data_type() {
-            ArrowType::Int8 => native!(Int8Type).map(|v| *v as i64).collect(),
-            ArrowType::Int16 => native!(Int16Type).map(|v| *v as i64).collect(),
-            ArrowType::Int32 => native!(Int32Type).map(|v| *v as i64).collect(),
-            ArrowType::Int64 => native!(Int64Type).copied().collect(),
-            ArrowType::UInt8 => native!(UInt8Type).map(|v| *v as i64).collect(),
-            ArrowType::UInt16 => native!(UInt16Type).map(|v| *v as i64).collect(),
-            ArrowType::UInt32 => native!(UInt32Type).map(|v| *v as i64).collect(),
+            ArrowType::Int8 => native!(Int8Type).map(|v| v as i64).collect(),
+            ArrowType::Int16 => native!(Int16Type).map(|v| v as i64).collect(),
+            ArrowType::Int32 => native!(Int32Type).map(|v| v as i64).collect(),
+            ArrowType::Int64 => native!(Int64Type).collect(),
+            ArrowType::UInt8 => native!(UInt8Type).map(|v| v as i64).collect(),
+            ArrowType::UInt16 => native!(UInt16Type).map(|v| v as i64).collect(),
+            ArrowType::UInt32 => native!(UInt32Type).map(|v| v as i64).collect(),
             _ => return Err(mismatch()),
         })
     };
     let values = match (data_type, array.data_type()) {
         (DataType::Boolean, ArrowType::Boolean) => Values::Bool(array.as_boolean().values().iter().collect()),
-        (DataType::UInt64, ArrowType::UInt64) => Values::I128(native!(UInt64Type).map(|v| *v as i128).collect()),
+        (DataType::UInt64, ArrowType::UInt64) => Values::I128(native!(UInt64Type).map(|v| v as i128).collect()),
         (t, _) if t.is_integer() && t != DataType::UInt64 => Values::I64(integers(array)?),
         (DataType::Float32 | DataType::Float64, ArrowType::Float32) => {
-            Values::F64(native!(Float32Type).map(|v| *v as f64).collect())
+            Values::F64(native!(Float32Type).map(|v| v as f64).collect())
         }
-        (DataType::Float64, ArrowType::Float64) => Values::F64(native!(Float64Type).copied().collect()),
+        (DataType::Float64, ArrowType::Float64) => Values::F64(native!(Float64Type).collect()),
         (DataType::Decimal { scale, .. }, ArrowType::Decimal128(_, s)) if *s == scale as i8 => {
             let wide = native!(Decimal128Type);
             match data_type.physical() {
                 nacre_types::PhysicalType::I64 => {
-                    let narrow = wide.map(|v| i64::try_from(*v).ok()).collect::<Option<Vec<_>>>();
+                    let narrow = wide.map(|v| i64::try_from(v).ok()).collect::<Option<Vec<_>>>();
                     Values::I64(narrow.ok_or_else(|| Error::out_of_range(format!("value does not fit {data_type}")))?)
                 }
-                _ => Values::I128(wide.copied().collect()),
+                _ => Values::I128(wide.collect()),
             }
         }
-        (DataType::Date, ArrowType::Date32) => Values::I64(native!(Date32Type).map(|v| *v as i64).collect()),
-        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
-            Values::I64(native!(Time64MicrosecondType).copied().collect())
+        (DataType::Date, ArrowType::Date32) => Values::I64(native!(Date32Type).map(|v| v as i64).collect()),
+        (DataType::Date, ArrowType::Date64) => {
+            Values::I64(native!(Date64Type).map(|ms| ms.div_euclid(86_400_000)).collect())
         }
-        (DataType::Timestamp, ArrowType::Timestamp(unit, _)) => Values::I64(timestamps(array, unit)?),
+        (DataType::Time, ArrowType::Time32(TimeUnit::Second)) => {
+            Values::I64(native!(Time32SecondType).map(|s| s as i64 * 1_000_000).collect())
+        }
+        (DataType::Time, ArrowType::Time32(TimeUnit::Millisecond)) => {
+            Values::I64(native!(Time32MillisecondType).map(|ms| ms as i64 * 1_000).collect())
+        }
+        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
+            Values::I64(native!(Time64MicrosecondType).collect())
+        }
+        (DataType::Time, ArrowType::Time64(TimeUnit::Nanosecond)) => {
+            Values::I64(native!(Time64NanosecondType).map(|ns| ns.div_euclid(1_000)).collect())
+        }
+        (DataType::Timestamp, ArrowType::Timestamp(unit, _)) => {
+            let values = match unit {
+                TimeUnit::Second => scaled(native!(TimestampSecondType), 1_000_000),
+                TimeUnit::Millisecond => scaled(native!(TimestampMillisecondType), 1_000),
+                TimeUnit::Microsecond => Some(native!(TimestampMicrosecondType).collect()),
+                TimeUnit::Nanosecond => Some(native!(TimestampNanosecondType).map(|ns| ns.div_euclid(1_000)).collect()),
+            };
+            Values::I64(values.ok_or_else(|| Error::out_of_range("timestamp does not fit microseconds"))?)
+        }
         (DataType::Text { .. } | DataType::Json, ArrowType::Utf8) => {
-            return Ok(bytes(data_type, array.as_string::<i32>().iter().map(|v| v.map(str::as_bytes))));
+            return texts(data_type, array.as_string::<i32>().iter());
         }
         (DataType::Text { .. } | DataType::Json, ArrowType::LargeUtf8) => {
-            return Ok(bytes(data_type, array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes))));
+            return texts(data_type, array.as_string::<i64>().iter());
         }
         (DataType::Text { .. } | DataType::Json, ArrowType::Utf8View) => {
-            return Ok(bytes(data_type, array.as_string_view().iter().map(|v| v.map(str::as_bytes))));
+            return texts(data_type, array.as_string_view().iter());
         }
         (DataType::Binary { .. }, ArrowType::Binary) => {
             return Ok(bytes(data_type, array.as_binary::<i32>().iter()));
         }
         (DataType::Binary { .. }, ArrowType::LargeBinary) => {
             return Ok(bytes(data_type, array.as_binary::<i64>().iter()));
+        }
+        (DataType::Binary { .. }, ArrowType::FixedSizeBinary(_)) => {
+            return Ok(bytes(data_type, array.as_fixed_size_binary().iter()));
         }
         (DataType::Binary { .. }, ArrowType::BinaryView) => {
             return Ok(bytes(data_type, array.as_binary_view().iter()));
@@ -317,22 +356,113 @@ fn bytes<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a [u8]>>
     builder.finish()
 }
 
-fn timestamps(array: &ArrayRef, unit: &TimeUnit) -> Result<Vec<i64>> {
+fn texts<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a str>>) -> Result<Vector> {
+    let mut builder = VectorBuilder::new(data_type);
+    for value in values {
+        match value {
+            Some(value) => {
+                if data_type == DataType::Json {
+                    nacre_exec::expr::check_json(value)?;
+                }
+                builder.push_bytes(value.as_bytes());
+            }
+            None => builder.push_null(),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// The values of an array of this type, with zeroes for what is null: an array may have anything there.
+fn natives<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<Vec<T::Native>> {
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType};
-    let overflow = || Error::out_of_range("timestamp does not fit microseconds");
-    Ok(match unit {
-        TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().values().to_vec(),
-        TimeUnit::Nanosecond => {
-            array.as_primitive::<TimestampNanosecondType>().values().iter().map(|v| v.div_euclid(1_000)).collect()
-        }
-        TimeUnit::Millisecond => {
-            let values = array.as_primitive::<TimestampMillisecondType>().values();
-            values.iter().map(|v| v.checked_mul(1_000).ok_or_else(overflow)).collect::<Result<_>>()?
-        }
-        TimeUnit::Second => {
-            let values = array.as_primitive::<TimestampSecondType>().values();
-            values.iter().map(|v| v.checked_mul(1_000_000).ok_or_else(overflow)).collect::<Result<_>>()?
-        }
+    let array = array.as_primitive_opt::<T>()?;
+    Some(match array.null_count() {
+        0 => array.values().to_vec(),
+        _ => array.iter().map(Option::unwrap_or_default).collect(),
     })
+}
+
+fn scaled(values: impl Iterator<Item = i64>, by: i64) -> Option<Vec<i64>> {
+    values.map(|value| value.checked_mul(by)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use arrow_array::builder::FixedSizeBinaryBuilder;
+    use arrow_array::{Date64Array, DictionaryArray, StringArray, Time32MillisecondArray, Time32SecondArray};
+    use arrow_array::{Time64NanosecondArray, TimestampSecondArray, new_null_array};
+    use nacre_types::ErrorKind;
+
+    fn values(array: ArrayRef) -> Vec<Value> {
+        let data_type = type_from_arrow(&ArrowField::new("a", array.data_type().clone(), true)).unwrap();
+        let vector = vector_from_arrow(&array, data_type).unwrap();
+        (0..vector.len()).map(|row| vector.value(row)).collect()
+    }
+
+    #[test]
+    fn every_type_that_is_taken_is_read() {
+        use ArrowType::*;
+        let unit = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+        let mut types = vec![Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64];
+        types.extend([
+            Decimal128(5, 2),
+            Decimal128(38, 10),
+            Utf8,
+            LargeUtf8,
+            Utf8View,
+            Binary,
+            LargeBinary,
+            BinaryView,
+        ]);
+        types.extend([FixedSizeBinary(16), Date32, Date64, Time32(unit[0]), Time32(unit[1])]);
+        types.extend([Time64(unit[2]), Time64(unit[3])]);
+        types.extend(unit.map(|unit| Timestamp(unit, Some("UTC".into()))));
+        types.extend([Utf8, Int32].map(|entry| Dictionary(Box::new(Int8), Box::new(entry))));
+        for arrow in types {
+            assert_eq!(values(new_null_array(&arrow, 2)), [Value::Null, Value::Null], "{arrow}");
+        }
+        for nested in [Float16, Decimal256(40, 2), new_list()] {
+            let error = type_from_arrow(&ArrowField::new("a", nested, true)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+        }
+    }
+
+    fn new_list() -> ArrowType {
+        ArrowType::List(Arc::new(ArrowField::new("item", ArrowType::Int32, true)))
+    }
+
+    #[test]
+    fn units_are_those_of_the_type() {
+        assert_eq!(values(Arc::new(Date64Array::from(vec![-1, 86_400_000]))), [Value::Date(-1), Value::Date(1)]);
+        assert_eq!(values(Arc::new(Time32SecondArray::from(vec![61]))), [Value::Time(61_000_000)]);
+        assert_eq!(values(Arc::new(Time32MillisecondArray::from(vec![61]))), [Value::Time(61_000)]);
+        assert_eq!(values(Arc::new(Time64NanosecondArray::from(vec![61_999]))), [Value::Time(61)]);
+        let mut uuids = FixedSizeBinaryBuilder::new(2);
+        uuids.append_value([1, 2]).unwrap();
+        uuids.append_null();
+        assert_eq!(values(Arc::new(uuids.finish())), [Value::Binary(vec![1, 2]), Value::Null]);
+        let words: DictionaryArray<Int8Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
+        let text = |text: &str| Value::Text(text.into());
+        assert_eq!(values(Arc::new(words)), [text("b"), Value::Null, text("a"), text("b")]);
+    }
+
+    #[test]
+    fn what_lies_under_a_null_does_not_matter() {
+        let nulls = NullBuffer::from(vec![false, true]);
+        let array = TimestampSecondArray::new(vec![i64::MAX, 1].into(), Some(nulls));
+        assert_eq!(values(Arc::new(array)), [Value::Null, Value::Timestamp(1_000_000)]);
+        let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
+        assert_eq!(vector_from_arrow(&far, DataType::Timestamp).unwrap_err().sqlstate(), "22003");
+    }
+
+    #[test]
+    fn text_is_json_or_refused() {
+        let array: ArrayRef = Arc::new(StringArray::from(vec![Some("{\"a\": [1]}"), None]));
+        assert_eq!(vector_from_arrow(&array, DataType::Json).unwrap().len(), 2);
+        let array: ArrayRef = Arc::new(StringArray::from(vec!["{\"a\": [1}"]));
+        assert_eq!(vector_from_arrow(&array, DataType::Json).unwrap_err().sqlstate(), "22032");
+    }
 }

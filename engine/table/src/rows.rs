@@ -38,14 +38,7 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
                 (0..bytes.len()).try_for_each(|row| check_length(bytes.get(row)))?;
             }
             (data_type, Values::I64(values)) => {
-                let range = match data_type {
-                    DataType::Decimal { precision, .. } => {
-                        let bound = nacre_types::decimal::POWERS[precision as usize];
-                        Some((1 - bound, bound - 1))
-                    }
-                    other => other.integer_range(),
-                };
-                if let Some((low, high)) = range {
+                if let Some((low, high)) = data_type.stored_range() {
                     let out = values.iter().enumerate().find(|(_, v)| !(low..=high).contains(&(**v as i128)));
                     if let Some((_, v)) = out {
                         column.check(&nacre_types::key::from_integer(data_type, *v as i128))?;

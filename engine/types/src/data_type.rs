@@ -122,6 +122,23 @@ impl DataType {
         })
     }
 
+    /// Least and greatest of the values that are held as whole numbers: integers, decimals without their point, days and
+    /// microseconds.
+    pub fn stored_range(self) -> Option<(i128, i128)> {
+        use crate::temporal::{MAX_DATE, MICROS_PER_DAY, MIN_DATE};
+        let (first, last, day) = (MIN_DATE as i128, MAX_DATE as i128, MICROS_PER_DAY as i128);
+        Some(match self {
+            DataType::Decimal { precision, .. } => {
+                let bound = crate::decimal::POWERS[precision as usize];
+                (1 - bound, bound - 1)
+            }
+            DataType::Date => (first, last),
+            DataType::Time => (0, day - 1),
+            DataType::Timestamp => (first * day, (last + 1) * day - 1),
+            _ => return self.integer_range(),
+        })
+    }
+
     /// `FLOAT` or `DOUBLE`.
     pub fn is_float(self) -> bool {
         matches!(self, DataType::Float32 | DataType::Float64)

@@ -160,6 +160,8 @@ impl Column {
         if bytes > limits::MAX_VALUE_BYTES {
             return Err(Error::limit(format!("value longer than {} bytes", limits::MAX_VALUE_BYTES)));
         }
+        let stored =
+            |v: i64| self.data_type.stored_range().is_some_and(|(low, high)| (low..=high).contains(&(v as i128)));
         let fits = match (value, self.data_type) {
             (Value::Null, _) if self.nullable => true,
             (Value::Null, _) => {
@@ -168,9 +170,7 @@ impl Column {
                     .with_key(self.name.clone()));
             }
             (Value::Boolean(_), DataType::Boolean) => true,
-            (Value::Int(v), t) if t != DataType::UInt64 => {
-                t.integer_range().is_some_and(|(low, high)| (low..=high).contains(&(*v as i128)))
-            }
+            (Value::Int(v), t) if t.is_integer() && t != DataType::UInt64 => stored(*v),
             (Value::UInt(_), DataType::UInt64) => true,
             (Value::Float(_), DataType::Float64) => true,
             (Value::Float(v), DataType::Float32) => (*v as f32) as f64 == *v || v.is_nan(),
@@ -197,21 +197,22 @@ impl Column {
                 }
                 true
             }
-            (Value::Date(_), DataType::Date) => true,
-            (Value::Time(_), DataType::Time) => true,
-            (Value::Timestamp(_), DataType::Timestamp) => true,
+            (Value::Date(v), DataType::Date) => stored(*v as i64),
+            (Value::Time(v), DataType::Time) | (Value::Timestamp(v), DataType::Timestamp) => stored(*v),
             (Value::Json(_), DataType::Json) => true,
             _ => false,
         };
         if fits {
             return Ok(());
         }
-        Err(Error::out_of_range(format!(
+        let error = Error::out_of_range(format!(
             "value {value} of type {} does not fit column {} {}",
             value.natural_type(),
             self.name,
             self.data_type
-        )))
+        ));
+        let is_moment = matches!(self.data_type, DataType::Date | DataType::Time | DataType::Timestamp);
+        Err(if is_moment { error.with_sqlstate("22008") } else { error })
     }
 }
 

@@ -45,6 +45,50 @@ fn a_key_too_large_is_a_limit_and_changes_nothing() {
     assert_eq!(rows(&mut s, "select * from t").unwrap(), ["a|1"]);
 }
 
+#[test]
+fn a_moment_outside_the_calendar_is_refused_and_changes_nothing() {
+    use nacre_types::temporal::{MAX_DATE, MICROS_PER_DAY, MIN_DATE};
+    let db = memory().unwrap();
+    let mut s = db.session();
+    run(&mut s, "create table m (id bigint primary key, d date, t time, z timestamp)").unwrap();
+    let (first, end) = (MIN_DATE as i64 * MICROS_PER_DAY, (MAX_DATE as i64 + 1) * MICROS_PER_DAY);
+    let ends = [
+        ("d", Value::Date(MIN_DATE), Value::Date(MAX_DATE)),
+        ("t", Value::Time(0), Value::Time(MICROS_PER_DAY - 1)),
+        ("z", Value::Timestamp(first), Value::Timestamp(end - 1)),
+    ];
+    for (column, low, high) in ends {
+        run_with(&mut s, &format!("insert into m (id, {column}) values (1, ?), (2, ?)"), &[low, high]).unwrap();
+        run(&mut s, "delete from m").unwrap();
+    }
+    run(&mut s, "insert into m values (1, '2026-01-01', '12:00', '2026-01-01')").unwrap();
+    let before = rows(&mut s, "select * from m").unwrap();
+    let beyond = [
+        ("d", Value::Date(MIN_DATE - 1)),
+        ("d", Value::Date(i32::MAX)),
+        ("t", Value::Time(-1)),
+        ("t", Value::Time(MICROS_PER_DAY)),
+        ("z", Value::Timestamp(first - 1)),
+        ("z", Value::Timestamp(end)),
+    ];
+    for (column, value) in beyond {
+        let many: Vec<String> = (2..40).map(|id| format!("({id}, null)")).collect();
+        for sql in [
+            format!("insert into m (id, {column}) values (2, ?)"),
+            format!("insert into m (id, {column}) values {}, (40, ?)", many.join(", ")),
+            format!(
+                "insert into m (id, {column}) values (1, ?) on conflict (id) do update set {column} = excluded.{column}"
+            ),
+            format!("update m set {column} = ?"),
+            format!("update m set {column} = ? where id = 1"),
+        ] {
+            let error = run_with(&mut s, &sql, std::slice::from_ref(&value)).expect_err(&sql);
+            assert_eq!(error.sqlstate(), "22008", "{sql}: {error}");
+            assert_eq!(rows(&mut s, "select * from m").unwrap(), before);
+        }
+    }
+}
+
 fn with_log(place: &Folder) -> Vec<u8> {
     let db = folder(place.path()).unwrap();
     let mut s = db.session();

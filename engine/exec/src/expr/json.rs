@@ -5,7 +5,7 @@ use nacre_types::{Error, Result};
 const MAX_DEPTH: usize = 256;
 
 /// Fails with SQLSTATE `22032`, naming the byte, when the text is not one JSON value.
-pub(super) fn check(text: &str) -> Result<()> {
+pub fn check(text: &str) -> Result<()> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
     if parser.value(0).is_some() {
         parser.blanks();

@@ -28,6 +28,7 @@ mod text;
 
 pub use cast::cast_value;
 pub use filter::filter;
+pub use json::check as check_json;
 
 pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
