@@ -1,4 +1,4 @@
-import { NacreError, connect, sql } from 'nacredb';
+import { NacreError, connect, sql, type Parameter } from 'nacredb';
 import { describe, expect, test } from 'vitest';
 import { connected, durable, expectKind, places, withNames } from './testing.js';
 
@@ -27,6 +27,61 @@ describe.each(places)('a database in $name', (place) => {
     expect((await db.query('select name from t where id = $1', [2n])).rows).toEqual(pearl);
     expect((await db.query('select name from t where id = :id', { id: 2 })).rows).toEqual(pearl);
     expect((await db.query(sql`select name from t where id = ${2}`)).rows).toEqual(pearl);
+  });
+
+  test('takes parameters as they are when it is called', async () => {
+    const db = await connected(await place.fresh());
+    await db.exec('create table p (id int primary key, bytes blob, buffer blob, doc json, day timestamp)');
+    await db.exec('insert into p (id) values (0)');
+    const insert = await db.prepare('insert into p values (?, ?, ?, ?, ?)');
+    const made = (id: number) => ({
+      id,
+      bytes: new Uint8Array([id, 7]),
+      buffer: new Uint8Array([id, 8]).buffer,
+      doc: { id, list: [id] },
+      day: new Date(id),
+    });
+    const calls: Promise<unknown>[] = [];
+    await db.transaction(async (tx) => {
+      await tx.exec('update p set doc = null where id = 0');
+      // It waits for the transaction, and the calls after it for their turn.
+      calls.push(db.exec('update p set doc = null where id = 0'));
+      const array: Parameter[] = [];
+      for (const id of [1, 2, 3]) {
+        const row = made(id);
+        Object.values(row).forEach((value, i) => (array[i] = value));
+        calls.push(id === 1 ? insert.run(array) : db.query('insert into p values (?, ?, ?, ?, ?)', array));
+        const named: Record<string, Parameter> = { ...row, id: row.id + 10 };
+        calls.push(db.query('insert into p values (:id, :bytes, :buffer, :doc, :day)', named));
+        named['id'] = row.id = 0;
+        row.bytes.fill(0);
+        new Uint8Array(row.buffer).fill(0);
+        row.doc.list.push(0);
+        row.day.setTime(0);
+      }
+      array[0] = 0;
+    });
+    await Promise.all(calls);
+    const { rows } = await db.query('select * from p where id > 0 order by id');
+    const expected = (id: number) => ({ ...made(id), buffer: new Uint8Array([id, 8]) });
+    expect(rows).toEqual([1, 2, 3, 11, 12, 13].map((id) => ({ ...expected(id % 10), id })));
+  });
+
+  test('takes objects as the JSON they are written as, and refuses what has none', async () => {
+    const db = await withNames(place);
+    const json = async (value: Parameter) =>
+      (await db.query('select cast(? as json) as v', [value])).rows[0]!['v'];
+    expect(await json([1, 'two', { three: null }])).toEqual([1, 'two', { three: null }]);
+    expect(await json(new URL('https://example.com/') as never)).toBe('https://example.com/');
+    expect(await json({ toJSON: () => undefined } as never)).toBe(null);
+    const cycle: Record<string, unknown> = {};
+    cycle['self'] = cycle;
+    for (const value of [{ big: 1n }, cycle, () => 1, Symbol('s')]) {
+      await expectKind(db.query('select ?', [value as never]), 'type');
+      await expectKind(db.query('select :v', { v: value as never }), 'type');
+    }
+    await expectKind(db.query('select ?', 5 as never), 'type');
+    await expectKind(db.prepare((() => 'select 1') as never), 'type');
   });
 
   test('says what is wrong, changes nothing, and goes on', async () => {

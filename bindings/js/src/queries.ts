@@ -1,11 +1,12 @@
 /** What a database and a transaction have in common: running SQL in a session. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
+import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
 import { isSqlQuery, type SqlQuery } from './sql.js';
 import { PreparedStatement } from './statement.js';
 import { ResultStream } from './stream.js';
-import type { Transport } from './transport.js';
+import type { Transport, WireParameters } from './transport.js';
 import type { Parameters, Row, TypeOptions } from './types.js';
 
 /** Options of one call. */
@@ -76,6 +77,7 @@ export abstract class Queries {
 
   /** Parses and binds a statement once, to run it many times. */
   async prepare<R = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<R>> {
+    mustBeText(sql);
     this.#check(options);
     const wire = await this.shared.transport.call('prepare', this.session, sql);
     return new PreparedStatement<R>(this.shared, this.session, wire);
@@ -91,17 +93,21 @@ export abstract class Queries {
 
 interface Request {
   text: string;
-  parameters: Parameters | undefined;
+  parameters: WireParameters;
   options: CallOptions | undefined;
 }
 
 function split(sql: string | SqlQuery, second: unknown, third: CallOptions | undefined): Request {
   if (isSqlQuery(sql)) {
-    const parameters = sql.parameters as Parameters;
+    const parameters = copyParameters(sql.parameters as Parameters);
     return { text: sql.text, parameters, options: second as CallOptions | undefined };
   }
+  mustBeText(sql);
+  return { text: sql, parameters: copyParameters(second as Parameters | undefined), options: third };
+}
+
+function mustBeText(sql: unknown): void {
   if (typeof sql !== 'string') {
     throw nacreError('type', 'SQL is a string or made with the sql tag');
   }
-  return { text: sql, parameters: second as Parameters | undefined, options: third };
 }

@@ -5,6 +5,7 @@
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
 import type { CallOptions, Shared } from './queries.js';
+import { copyParameters } from './parameters.js';
 import { describe, QueryResult, type ResultColumn } from './result.js';
 import { ResultStream } from './stream.js';
 import type { Parameters, Row } from './types.js';
@@ -34,7 +35,7 @@ export class PreparedStatement<R = Row> {
   async run(parameters?: Parameters): Promise<QueryResult<R>> {
     this.#mustBeOpen();
     const { transport, types } = this.#shared;
-    const wire = await transport.call('run', this.#session, this.#statement, parameters);
+    const wire = await transport.call('run', this.#session, this.#statement, copyParameters(parameters));
     return new QueryResult<R>(wire, types, this.#fields);
   }
 
@@ -56,10 +57,11 @@ export class PreparedStatement<R = Row> {
 
   /** Runs it with its rows as a stream, as `db.stream` does. */
   stream(parameters?: Parameters, options?: CallOptions): ResultStream<R> {
+    const copy = copyParameters(parameters);
     return new ResultStream<R>(this.#shared, options, async (stream, form) => {
       this.#mustBeOpen();
       const { transport } = this.#shared;
-      return transport.call('runStream', this.#session, stream, form, this.#statement, parameters);
+      return transport.call('runStream', this.#session, stream, form, this.#statement, copy);
     });
   }
 

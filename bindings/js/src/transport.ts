@@ -10,7 +10,7 @@ import type {
 } from '../../../worker/shared/protocol.js';
 import type { TableReport } from './inspect.js';
 
-/** Parameters on their way to the engine: by position or by name. */
+/** Parameters on their way to the engine: by position or by name, and nobody else's. JSON is a String object. */
 export type WireParameters = readonly unknown[] | Readonly<Record<string, unknown>> | undefined;
 
 /** Every method of the protocol with its arguments and its answer. */

@@ -12,7 +12,7 @@ export interface TypeOptions {
   json?: 'value' | 'string';
 }
 
-/** A value going in. Objects and arrays go in as JSON. */
+/** A value going in, as it is when the call is made. Objects and arrays go in as JSON. */
 export type Parameter =
   | null
   | undefined

@@ -3,7 +3,7 @@
  * than a message, so a hundred of them in flight should not cost a hundred messages.
  */
 
-import { NacreError, nacreError, type ErrorData } from '../../../worker/shared/errors.js';
+import { NacreError, nacreError, toErrorData, type ErrorData } from '../../../worker/shared/errors.js';
 import type { Call, OpenRequest, Reply } from '../../../worker/shared/protocol.js';
 import type { Methods, Transport } from './transport.js';
 
@@ -64,19 +64,10 @@ export class WorkerTransport implements Transport {
     this.#queue = [];
     try {
       this.#worker.postMessage(calls);
-    } catch {
-      this.#sendOneByOne(calls);
-    }
-  }
-
-  /** Something in a call cannot be cloned, a function for instance: that call fails, the others go. */
-  #sendOneByOne(calls: Call[]): void {
-    for (const call of calls) {
-      try {
-        this.#worker.postMessage([call]);
-      } catch (error) {
-        this.#settle(call.id, { kind: 'type', message: `a parameter cannot be sent: ${String(error)}` });
-      }
+    } catch (error) {
+      // They are more than memory can hold twice: what cannot be cloned was refused before.
+      const failure = toErrorData(error, 'the calls cannot be sent');
+      calls.forEach(({ id }) => this.#settle(id, failure));
     }
   }
 

@@ -1,7 +1,7 @@
 //! JavaScript values as the engine's: parameters of statements.
 
-use crate::error::{from_js, to_js};
-use js_sys::{Array, ArrayBuffer, BigInt, Date, JSON, Object, Uint8Array};
+use crate::error::to_js;
+use js_sys::{Array, ArrayBuffer, BigInt, Date, JsString, Object, Uint8Array};
 use nacredb::{Error, Result, Value};
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -71,13 +71,12 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
     if let Some(buffer) = from.dyn_ref::<ArrayBuffer>() {
         return Ok(Value::Binary(Uint8Array::new(buffer).to_vec()));
     }
-    if from.is_object() && !from.is_function() {
-        // A BigInt or a cycle inside makes `stringify` throw.
-        let text = JSON::stringify(from)
-            .map_err(|thrown| Error::type_error(format!("{}: not JSON: {}", which(), from_js(thrown, "").message())))?;
-        return Ok(Value::Json(String::from(text)));
+    if from.is_instance_of::<JsString>() {
+        // Other objects were made JSON when the call was made: a String object, which is no string.
+        let text = from.unchecked_ref::<JsString>().value_of().as_string();
+        return Ok(Value::Json(text.unwrap_or_default()));
     }
-    Err(Error::type_error(format!("{}: a function or symbol has no SQL type", which())))
+    Err(Error::type_error(format!("{}: a value that has no SQL type", which())))
 }
 
 fn big_integer(integer: &BigInt) -> Option<Value> {
