@@ -14,6 +14,16 @@ test('queries nest, names are quoted', () => {
   expect(query.parameters).toEqual([1, 2]);
 });
 
+test('text that is no JavaScript escape is refused, not left out', () => {
+  const refused = expect.objectContaining({ kind: 'syntax', hint: expect.stringContaining('twice') });
+  expect(() => sql`delete from t where id = ${1} and path like 'C:\uploads\%'`).toThrow(refused);
+  expect(() => sql`\x where id = ${1}`).toThrow(refused);
+  expect(sql`path like ${String.raw`C:\uploads\%`} and name = 'C:\\uploads'`).toMatchObject({
+    text: "path like ? and name = 'C:\\uploads'",
+    parameters: [String.raw`C:\uploads\%`],
+  });
+});
+
 test('only the tag makes queries', () => {
   expect(isSqlQuery(sql`x`)).toBe(true);
   expect(isSqlQuery({ text: 'x', parameters: [] })).toBe(false);

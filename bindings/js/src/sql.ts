@@ -4,6 +4,8 @@
  *     await db.query(sql`select * from t where id = ${id}`);
  */
 
+import { NacreError } from '../../../worker/shared/errors.js';
+
 const PARTS = Symbol('nacredb.sql');
 
 /** A query with its parameters, made by the `sql` tag. Can be part of another one. */
@@ -15,7 +17,7 @@ export interface SqlQuery {
 
 /** Puts every `${value}` into the parameters; a `${query}` made by the tag is inserted as it is. */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): SqlQuery {
-  let text = strings[0] ?? '';
+  let text = chunk(strings, 0);
   const parameters: unknown[] = [];
   values.forEach((value, i) => {
     if (isSqlQuery(value)) {
@@ -25,9 +27,22 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): SqlQue
       text += '?';
       parameters.push(value);
     }
-    text += strings[i + 1] ?? '';
+    text += chunk(strings, i + 1);
   });
   return { text, parameters, [PARTS]: true };
+}
+
+/** Text between values. A template has none where JavaScript does not know what a backslash and the next letters mean. */
+function chunk(strings: TemplateStringsArray, i: number): string {
+  const text = strings[i] as string | undefined;
+  if (text === undefined) {
+    throw new NacreError({
+      kind: 'syntax',
+      message: `a backslash in the SQL text is no JavaScript escape: ${strings.raw[i]}`,
+      hint: 'write it twice, or put the text into a ${value}',
+    });
+  }
+  return text;
 }
 
 /** A name of a table or column, quoted, for use inside the tag. */
