@@ -24,8 +24,8 @@ import { Streams } from './streams.js';
 /** The session of calls that belong to no transaction. */
 export const MAIN_SESSION = 0;
 const MAINTENANCE_STEPS = 4;
-/** A little more than the engine's interval of `relaxed` durability, so that a sync is due by then. */
-const SYNC_AFTER_MS = 110;
+/** Longest time that an answered commit of `relaxed` durability waits for its sync. */
+const SYNC_AFTER_MS = 100;
 
 interface OpenSession {
   engine: Session;
@@ -114,11 +114,17 @@ export class Connection {
         );
       }
       const result = run(...(args as never[]));
-      return result instanceof Promise
-        ? result.catch((error: unknown) => {
-            throw engineError(error);
-          })
-        : result;
+      return result instanceof Promise ? this.#later(result) : result;
+    } catch (error) {
+      throw engineError(error);
+    } finally {
+      this.#afterwards();
+    }
+  }
+
+  async #later(result: Promise<unknown>): Promise<unknown> {
+    try {
+      return await result;
     } catch (error) {
       throw engineError(error);
     } finally {
@@ -265,8 +271,19 @@ export class Connection {
     if (this.#relaxed) {
       this.#sync ??= later(SYNC_AFTER_MS, () => {
         this.#sync = null;
-        void this.#maintain();
+        this.#flush();
       });
+    }
+  }
+
+  /** Whatever was answered since the timer was set. Maintenance syncs too, but less than all in a burst of commits. */
+  #flush(): void {
+    try {
+      mustBeSound(this.#instance);
+      this.#database.flush();
+    } catch (error) {
+      // The next commit reports it.
+      engineError(error);
     }
   }
 

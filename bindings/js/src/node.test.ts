@@ -41,6 +41,27 @@ test('a process ends without closing, and loses nothing', async () => {
   expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }]);
 });
 
+test('relaxed commits are synced after 100 ms, also the last of a burst', async () => {
+  const folder = await durable.fresh();
+  const body = `const db = await connect(folder, { durability: 'relaxed' });
+    await db.exec('create table t (a int primary key)');
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    // A sync is due with the first and the second, not with the third.
+    await db.exec('insert into t values (1)');
+    for (const until = performance.now() + 102; performance.now() < until;);
+    await db.exec('insert into t values (2)');
+    await db.exec('insert into t values (3)');
+    setTimeout(() => console.log('idle'), 400);
+    setInterval(() => {}, 1000);`;
+  const other = spawn(process.execPath, script(folder, body), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => other.on('close', resolve));
+  await new Promise((resolve) => other.stdout.once('data', resolve));
+  other.kill('SIGKILL');
+  await ended;
+  const db = await connected(folder);
+  expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
+});
+
 test('a folder is in use while another process has it, also one that is killed', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder); console.log('open'); setInterval(() => {}, 1000);`;
