@@ -20,12 +20,17 @@ const CASES: [type: string, given: Parameter, got: unknown][] = [
   ['bigint unsigned', MAX_U64, MAX_U64],
   ['double', 0.1, 0.1],
   ['double', 3, 3],
+  ['double', -0, -0],
+  ['int', -0, 0],
+  ['bigint', -0, 0n],
   ['float', 0.5, 0.5],
   ['decimal(12,2)', '1234567890.12', '1234567890.12'],
   ['decimal(12,2)', '-0.05', '-0.05'],
   ['decimal(38,5)', WIDE, WIDE],
   ['text', '', ''],
   ['text', 'Perlmutt 🐚 ñ', 'Perlmutt 🐚 ñ'],
+  ['text', '\ufeffmark', '\ufeffmark'],
+  ['text', 'no \ufffd', 'no \ufffd'],
   ['varchar(5)', 'abcde', 'abcde'],
   ['blob', new Uint8Array([0, 255, 7]), new Uint8Array([0, 255, 7])],
   ['date', '2026-11-21', new Date('2026-11-21T00:00:00Z')],
@@ -95,6 +100,7 @@ test('what is no value is refused', async () => {
   const insert = (value: unknown) => db.query('insert into t values (?)', [value as Parameter]);
   await expectKind(insert(new Date(NaN)), 'type');
   await expectKind(insert({ big: 1n }), 'type');
+  await expectKind(insert('half \ud83d'), 'type');
   await expectKind(
     insert(() => 1),
     'type',

@@ -10,7 +10,8 @@ import type { TypeOptions } from './types.js';
 /** Reads the value of a row. */
 export type ColumnReader = (row: number) => unknown;
 
-const decoder = new TextDecoder();
+/** Without taking U+FEFF at the beginning for a mark, which is part of the text. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Largest distance from 1970 a `Date` can hold, in days and microseconds. */
 const DATE_RANGE_DAYS = 100_000_000;
 const MICROS_PER_MS = 1000n;

@@ -45,10 +45,15 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(Value::Null);
     }
     if let Some(number) = from.as_f64() {
-        let is_integer = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
+        let negative_zero = number == 0.0 && number.is_sign_negative();
+        let is_integer = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER && !negative_zero;
         return Ok(if is_integer { Value::Int(number as i64) } else { Value::Float(number) });
     }
     if let Some(text) = from.as_string() {
+        // What a lone surrogate becomes.
+        if text.contains('\u{FFFD}') && !from.unchecked_ref::<JsString>().is_valid_utf16() {
+            return Err(Error::type_error(format!("{}: text with a lone surrogate is not Unicode", which())));
+        }
         return Ok(Value::Text(text));
     }
     if let Some(boolean) = from.as_bool() {
