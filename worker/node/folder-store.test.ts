@@ -2,8 +2,11 @@ import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FolderStore } from './folder-store.js';
+
+// As it is, but calls are noted.
+vi.mock('node:fs', { spy: true });
 
 let folder: string;
 let stores: FolderStore[] = [];
@@ -30,6 +33,18 @@ function text(store: FolderStore, file: number): string {
   return new TextDecoder().decode(bytes);
 }
 
+/** What was synced since the notes were cleared, in this order. */
+function synced(): string[] {
+  const opened = vi.mocked(fs.openSync).mock;
+  const { calls, invocationCallOrder } = vi.mocked(fs.fsyncSync).mock;
+  return calls.map(([descriptor], i) => {
+    const at = opened.results.findLastIndex(
+      ({ value }, k) => value === descriptor && opened.invocationCallOrder[k]! < invocationCallOrder[i]!,
+    );
+    return String(opened.calls[at]![0]);
+  });
+}
+
 const hello = new TextEncoder().encode('hello');
 
 test('files are there again', async () => {
@@ -42,6 +57,36 @@ test('files are there again', async () => {
   expect(second.list()).toEqual(['log-1']);
   expect(text(second, second.open('log-1'))).toBe('hello');
   expect(second.bytes()).toBe(5);
+});
+
+test('a relative folder stays where it was when the process goes elsewhere', async () => {
+  const before = process.cwd();
+  try {
+    process.chdir(folder);
+    const store = await FolderStore.open('relative');
+    stores.push(store);
+    process.chdir(os.tmpdir());
+    const file = store.create('log-1');
+    store.write(file, 0, hello);
+    store.sync(file);
+    expect(store.list()).toEqual(['log-1']);
+    expect(store.bytes()).toBe(5);
+    store.remove('log-1');
+  } finally {
+    process.chdir(before);
+  }
+  expect(fs.readdirSync(path.join(folder, 'relative'))).toEqual(['LOCK.node']);
+});
+
+test('opening makes the names of the folder, of those above it, and of what is in it durable', async () => {
+  const [above, below] = [path.join(folder, 'above'), path.join(folder, 'above', 'below')];
+  vi.clearAllMocks();
+  stores.push(await FolderStore.open(below));
+  expect(synced()).toEqual([folder, above, below]);
+  stores.pop()!.close();
+  vi.clearAllMocks();
+  stores.push(await FolderStore.open(below));
+  expect(synced()).toEqual([below]);
 });
 
 test('names are unique, missing files are not found, short files are corrupt', async () => {

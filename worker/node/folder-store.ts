@@ -30,8 +30,18 @@ export class FolderStore implements OwnedStore {
 
   /** Opens a folder, making it if need be; `in_use` when another process has it. */
   static async open(folder: string): Promise<FolderStore> {
-    fs.mkdirSync(folder, { recursive: true });
-    return new FolderStore(folder, await lockFolder(folder));
+    // The process may go to another folder; the database stays.
+    const absolute = path.resolve(folder);
+    makeFolder(absolute);
+    const unlock = await lockFolder(absolute);
+    try {
+      // Whoever had the folder before may have ended between making a file and syncing its name.
+      syncFolder(absolute);
+      return new FolderStore(absolute, unlock);
+    } catch (error) {
+      unlock();
+      throw error;
+    }
   }
 
   list(): string[] {
@@ -142,6 +152,20 @@ export class FolderStore implements OwnedStore {
     }
     return file;
   }
+}
+
+/** Makes a folder and those above it that are missing, so that their names are durable. */
+function makeFolder(folder: string): void {
+  if (fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    return;
+  }
+  const parent = path.dirname(folder);
+  if (parent !== folder) {
+    makeFolder(parent);
+  }
+  // Another process may be quicker.
+  fs.mkdirSync(folder, { recursive: true });
+  syncFolder(parent);
 }
 
 /** Makes new names durable. Windows cannot open folders; there the file system's journal has to do. */
