@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decodeHeader, encodeHeader, isFileName } from './opfs-header.js';
+import { crc32, decodeHeader, encodeHeader, isFileName } from './opfs-header.js';
 
 test('a header reads back', () => {
   const name = 'segment-000000000001.ncr';
@@ -24,6 +24,17 @@ test('of two copies the younger counts', () => {
   const sector = encodeHeader({ name: 'old', generation: 1 });
   sector.set(encodeHeader({ name: 'new', generation: 2 }).subarray(0, 128));
   expect(decodeHeader(sector)?.name).toBe('new');
+});
+
+test('a whole header of another version is not noise', () => {
+  for (const start of [0, 2048]) {
+    const sector = encodeHeader({ name: 'log-1', generation: 3 });
+    sector[start + 8] = 2;
+    expect(decodeHeader(sector)?.name).toBe('log-1');
+    const crc = crc32(sector.subarray(start, start + 124));
+    new DataView(sector.buffer).setUint32(start + 124, crc, true);
+    expect(() => decodeHeader(sector)).toThrow(expect.objectContaining({ kind: 'unsupported' }));
+  }
 });
 
 test('emptiness and noise are no headers', () => {

@@ -13,8 +13,11 @@
  *   124  u32      CRC-32 of bytes 0 to 124
  *
  * A header is valid when either copy is; of two valid ones the higher generation counts. A sector without a
- * valid copy belongs to nobody: it was torn while a file was made or removed.
+ * valid copy belongs to nobody: it was torn while a file was made or removed. One with a copy of another version
+ * is somebody's: magic and CRC are where they are in every version.
  */
+
+import { nacreError } from '../shared/errors.js';
 
 /** Bytes before the data of a physical file. */
 export const HEADER_BYTES = 4096;
@@ -54,7 +57,7 @@ export function encodeHeader(header: Header): Uint8Array {
   return sector;
 }
 
-/** The header in a sector, or null when there is no valid one. */
+/** The header in a sector, or null when there is no valid one. One of another version is `unsupported`. */
 export function decodeHeader(sector: Uint8Array): Header | null {
   let newest: Header | null = null;
   for (const start of COPIES) {
@@ -71,8 +74,15 @@ function decodeCopy(copy: Uint8Array): Header | null {
     return null;
   }
   const view = new DataView(copy.buffer, copy.byteOffset, COPY_BYTES);
-  if (view.getUint32(8, true) !== VERSION || view.getUint32(124, true) !== crc32(copy.subarray(0, 124))) {
+  if (view.getUint32(124, true) !== crc32(copy.subarray(0, 124))) {
     return null;
+  }
+  const version = view.getUint32(8, true);
+  if (version !== VERSION) {
+    throw nacreError(
+      'unsupported',
+      `the database's files are of version ${version}, this is version ${VERSION}: use a newer nacredb`,
+    );
   }
   const generation = view.getFloat64(16, true);
   if ((view.getUint32(12, true) & 1) === 0) {
@@ -86,7 +96,8 @@ function decodeCopy(copy: Uint8Array): Header | null {
   return isFileName(name) ? { name, generation } : null;
 }
 
-function crc32(bytes: Uint8Array): number {
+/** Of a copy's bytes before it. */
+export function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of bytes) {
     crc ^= byte;

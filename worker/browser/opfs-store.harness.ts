@@ -4,6 +4,7 @@
  */
 
 import { NacreError } from '../shared/errors.js';
+import { crc32, decodeHeader, encodeHeader, HEADER_BYTES } from './opfs-header.js';
 import { OpfsStore } from './opfs-store.js';
 
 let store: OpfsStore | null = null;
@@ -19,22 +20,41 @@ const extra: Record<string, (...args: never[]) => unknown> = {
     return new TextDecoder().decode(bytes);
   },
   /** Changes bytes of the physical file that holds this text somewhere. */
-  damage: async (name: string, text: string, at: number[]) => {
-    const root = await navigator.storage.getDirectory();
-    const directory = await root.getDirectoryHandle(name);
-    for await (const entry of directory.keys()) {
-      const file = await directory.getFileHandle(entry);
-      const bytes = new Uint8Array(await (await file.getFile()).arrayBuffer());
-      if (!new TextDecoder('latin1').decode(bytes).includes(text)) {
-        continue;
-      }
-      at.forEach((byte) => (bytes[byte]! ^= 0xff));
-      const writable = await file.createWritable();
-      await writable.write(bytes);
-      await writable.close();
-    }
-  },
+  damage: (name: string, text: string, at: number[]) =>
+    change(name, text, (bytes) => at.forEach((byte) => (bytes[byte]! ^= 0xff))),
+  /** Has the header of the physical file that holds this text say another version. */
+  version: (name: string, text: string, version: number) =>
+    change(name, text, (bytes) => {
+      const view = new DataView(bytes.buffer);
+      view.setUint32(8, version, true);
+      view.setUint32(124, crc32(bytes.subarray(0, 124)), true);
+      bytes.copyWithin(2048, 0, 128);
+    }),
+  /** Has it say another name. */
+  rename: (name: string, text: string, other: string) =>
+    change(name, text, (bytes) => {
+      const { generation } = decodeHeader(bytes.subarray(0, HEADER_BYTES))!;
+      bytes.set(encodeHeader({ name: other, generation }));
+    }),
 };
+
+async function change(name: string, text: string, work: (bytes: Uint8Array) => void): Promise<void> {
+  const root = await navigator.storage.getDirectory();
+  const directory = await root.getDirectoryHandle(name);
+  for await (const entry of directory.keys()) {
+    const file = await directory.getFileHandle(entry);
+    const bytes = new Uint8Array(await (await file.getFile()).arrayBuffer());
+    if (!new TextDecoder('latin1').decode(bytes).includes(text)) {
+      continue;
+    }
+    work(bytes);
+    const writable = await file.createWritable();
+    await writable.write(bytes);
+    await writable.close();
+    return;
+  }
+  throw new Error(`no file holds ${text}`);
+}
 
 globalThis.onmessage = async (event: MessageEvent<[string, ...never[]]>) => {
   const [method, ...args] = event.data;

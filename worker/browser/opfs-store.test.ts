@@ -131,6 +131,44 @@ test('one damaged copy of a header is survived, two free the file', async () => 
   expect(await second.call('get', await second.call('open', 'kept'))).toBe('data of kept');
 });
 
+test('files of another version are refused and left as they are', async () => {
+  const name = freshName();
+  const first = await started(name);
+  for (const file of ['mine', 'theirs']) {
+    const id = await first.call('create', file);
+    await first.call('put', id, `data of ${file}`);
+    await first.call('sync', id);
+  }
+  await first.call('close');
+  await first.call('version', name, 'data of theirs', 2);
+  await expect(driver().call('start', name)).rejects.toMatchObject({ kind: 'unsupported' });
+  await first.call('version', name, 'data of theirs', 1);
+
+  const second = await started(name);
+  expect(await second.call('list')).toHaveLength(2);
+  expect(await second.call('get', await second.call('open', 'theirs'))).toBe('data of theirs');
+});
+
+test('of two files of a name the younger counts, and the older one is free', async () => {
+  const name = freshName();
+  const first = await started(name);
+  for (const text of ['older', 'younger']) {
+    const id = await first.call('create', text);
+    await first.call('put', id, `data of ${text}`);
+    await first.call('sync', id);
+  }
+  await first.call('close');
+  await first.call('rename', name, 'data of older', 'younger');
+
+  const second = await started(name);
+  expect(await second.call('list')).toEqual(['younger']);
+  expect(await second.call('get', await second.call('open', 'younger'))).toBe('data of younger');
+  await second.call('close');
+  await expect(second.call('damage', name, 'data of older', [])).rejects.toMatchObject({
+    message: /no file/,
+  });
+});
+
 test('a name that cannot be a directory is refused', async () => {
   await expect(driver().call('start', '../up')).rejects.toMatchObject({ kind: 'type' });
 });

@@ -14,7 +14,7 @@
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-handles.js';
-import { decodeHeader, encodeHeader, HEADER_BYTES, isFileName } from './opfs-header.js';
+import { decodeHeader, encodeHeader, HEADER_BYTES, isFileName, type Header } from './opfs-header.js';
 
 const LOCK = 'LOCK';
 const MIN_SPARE = 6;
@@ -26,6 +26,11 @@ interface Physical {
   /** Name in the directory. */
   entry: string;
   handle: SyncAccessHandle;
+}
+
+interface Found {
+  file: Physical;
+  header: Header | null;
 }
 
 interface Logical extends Physical {
@@ -75,43 +80,44 @@ export class OpfsStore implements OwnedStore {
       }
     }
     // All settle before anything is decided, so that a failure leaves no handle open behind our back.
-    const opened = await Promise.allSettled(
-      entries.map(async (entry) => {
-        const handle = await openExclusive(this.#directory, entry, this.#database);
-        this.#adopt({ entry, handle });
-      }),
-    );
+    const opened = await Promise.allSettled(entries.map((entry) => this.#find(entry)));
     const failed = opened.find((result) => result.status === 'rejected');
     if (failed !== undefined) {
       throw failed.reason;
     }
+    this.#adopt(opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
   }
 
-  /** Takes a physical file found at opening into the pool. */
-  #adopt(file: Physical): void {
+  /** Opens a physical file that is there; it is closed with the store from then on. */
+  async #find(entry: string): Promise<Found> {
+    const file = { entry, handle: await openExclusive(this.#directory, entry, this.#database) };
+    this.#spare.push(file);
     const sector = new Uint8Array(HEADER_BYTES);
     const filled = file.handle.read(sector, { at: 0 });
-    const header = filled === HEADER_BYTES ? decodeHeader(sector) : null;
-    this.#generation = Math.max(this.#generation, header?.generation ?? 0);
-    if (header === null || header.name === null) {
-      this.#spare.push(file);
-      this.#empty(file);
-      return;
-    }
-    const other = this.#byName.get(header.name);
-    if (other !== undefined) {
-      // A removal that a crash undid, after the name was given out again: the younger one counts.
-      const mine = header.generation;
-      const theirs = this.#generationOf(other);
-      if (mine < theirs) {
-        this.#spare.push(file);
-        this.#free(file);
-        return;
+    return { file, header: filled === HEADER_BYTES ? decodeHeader(sector) : null };
+  }
+
+  /** Takes the physical files found at opening into the pool. */
+  #adopt(found: Found[]): void {
+    const named = new Map<string, { file: Physical; generation: number }>();
+    for (const { file, header } of found) {
+      const { name = null, generation = 0 } = header ?? {};
+      this.#generation = Math.max(this.#generation, generation);
+      // Two of a name: a removal that a crash undid, after the name was given out again. The younger one counts.
+      if (name !== null && generation >= (named.get(name)?.generation ?? 0)) {
+        named.set(name, { file, generation });
       }
-      this.#forget(other);
-      this.#free(other);
     }
-    this.#remember(header.name, file);
+    named.forEach(({ file }, name) => this.#remember(name, file));
+    const spare = found.filter(({ file, header }) => named.get(header?.name ?? '')?.file !== file);
+    this.#spare = spare.map(({ file }) => file);
+    for (const { file, header } of spare) {
+      if (header === null || header.name === null) {
+        this.#empty(file);
+      } else {
+        this.#free(file);
+      }
+    }
   }
 
   list(): string[] {
@@ -269,12 +275,6 @@ export class OpfsStore implements OwnedStore {
     this.#byName.delete(file.name);
     this.#byId.delete(file.id);
     this.#spare.push({ entry: file.entry, handle: file.handle });
-  }
-
-  #generationOf(file: Physical): number {
-    const sector = new Uint8Array(HEADER_BYTES);
-    file.handle.read(sector, { at: 0 });
-    return decodeHeader(sector)?.generation ?? 0;
   }
 
   #writeHeader(file: Physical, name: string | null): void {
