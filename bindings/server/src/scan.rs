@@ -4,74 +4,148 @@
 /// The statements of a text, without their semicolons, blank ones left out; and whether the text
 /// after the last semicolon is blank, so that nothing is waiting to be completed.
 pub fn statements(text: &str) -> (Vec<&str>, bool) {
-    let bytes = text.as_bytes();
+    let mut scanner = Scanner::default();
     let mut found = Vec::new();
-    let mut start = 0;
-    let mut at = 0;
-    // Whether anything but blanks and comments stands since `start`.
-    let mut blank = true;
-    while at < bytes.len() {
-        match bytes[at] {
+    scanner.scan(text, &mut found);
+    found.extend(scanner.rest(text));
+    (found, scanner.is_complete())
+}
+
+/// Finds the ends of statements in a text that grows by whole lines. Each byte is looked at once.
+#[derive(Default)]
+pub struct Scanner {
+    /// What comes before was looked at.
+    at: usize,
+    /// Where the statement begins that has not ended.
+    start: usize,
+    /// Whether anything but blanks and comments stands since `start`.
+    begun: bool,
+    inside: Inside,
+}
+
+/// What a place in a text is inside of.
+#[derive(Clone, Copy, Default)]
+enum Inside {
+    #[default]
+    Nothing,
+    /// Comments, which may hold others.
+    Comment { depth: usize },
+    /// A text or a name, up to this quote. A doubled quote is a quote inside quotes; reading it as the end of one and
+    /// the start of another comes to the same.
+    Quotes(u8),
+    /// A string with backslash escapes.
+    Escapes,
+    /// Text up to the next `$tag$`; where the one before it begins, and its length.
+    Dollars { tag: usize, length: usize },
+}
+
+impl Scanner {
+    /// Goes on to the end of the text, which begins with all that was scanned before; appends the statements that have
+    /// ended since.
+    pub fn scan<'a>(&mut self, text: &'a str, found: &mut Vec<&'a str>) {
+        let bytes = text.as_bytes();
+        while self.at < bytes.len() {
+            match self.inside {
+                Inside::Nothing => self.outside(text, found),
+                Inside::Comment { depth } => self.comment(bytes, depth),
+                Inside::Quotes(quote) => self.leave_after(bytes, &[quote]),
+                Inside::Escapes => match bytes[self.at] {
+                    b'\\' => self.at = bytes.len().min(self.at + 2),
+                    byte => {
+                        self.at += 1;
+                        if byte == b'\'' {
+                            self.inside = Inside::Nothing;
+                        }
+                    }
+                },
+                Inside::Dollars { tag, length } => self.leave_after(bytes, &bytes[tag..tag + length]),
+            }
+        }
+    }
+
+    /// Whether nothing is waiting to be completed.
+    pub fn is_complete(&self) -> bool {
+        !self.begun && !matches!(self.inside, Inside::Comment { .. })
+    }
+
+    /// What is waiting to be completed, of the text that was scanned.
+    pub fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
+        (!self.is_complete()).then(|| text[self.start..].trim())
+    }
+
+    fn outside<'a>(&mut self, text: &'a str, found: &mut Vec<&'a str>) {
+        let bytes = text.as_bytes();
+        let rest = &bytes[self.at..];
+        match rest[0] {
             b';' => {
-                if !blank {
-                    found.push(text[start..at].trim());
+                if self.begun {
+                    found.push(text[self.start..self.at].trim());
                 }
-                start = at + 1;
-                blank = true;
-                at += 1;
+                self.start = self.at + 1;
+                self.begun = false;
+                self.at += 1;
             }
-            b'-' if bytes.get(at + 1) == Some(&b'-') => at = end_of(bytes, at, b"\n"),
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                let end = end_of_comment(bytes, at);
-                // An open comment waits for its end.
-                blank &= end.is_some();
-                at = end.unwrap_or(bytes.len());
-            }
-            b'\'' if has_escapes(bytes, at) => {
-                at = end_of_escaped(bytes, at + 1);
+            b'-' if rest.starts_with(b"--") => self.leave_after(bytes, b"\n"),
+            b'/' if rest.starts_with(b"/*") => {
+                self.inside = Inside::Comment { depth: 1 };
+                self.at += 2;
             }
             quote @ (b'\'' | b'"' | b'`') => {
-                blank = false;
-                at = end_of(bytes, at + 1, &[quote]);
+                let escapes = quote == b'\'' && has_escapes(bytes, self.at);
+                self.inside = if escapes { Inside::Escapes } else { Inside::Quotes(quote) };
+                self.begun = true;
+                self.at += 1;
+            }
+            b'$' => {
+                self.begun = true;
+                match tag_length(text, self.at) {
+                    Some(length) => {
+                        self.inside = Inside::Dollars { tag: self.at, length };
+                        self.at += length;
+                    }
+                    None => self.at += 1,
+                }
             }
             byte => {
-                blank &= byte.is_ascii_whitespace();
-                at += 1;
+                self.begun |= !byte.is_ascii_whitespace();
+                self.at += 1;
             }
         }
     }
-    if !blank {
-        found.push(text[start..].trim());
+
+    fn comment(&mut self, bytes: &[u8], depth: usize) {
+        let (length, depth) = match &bytes[self.at..] {
+            [b'/', b'*', ..] => (2, depth + 1),
+            [b'*', b'/', ..] => (2, depth - 1),
+            _ => (1, depth),
+        };
+        self.at += length;
+        self.inside = if depth == 0 { Inside::Nothing } else { Inside::Comment { depth } };
     }
-    (found, blank)
+
+    /// Goes behind the next occurrence of a mark, which lies in one line, or to the end.
+    fn leave_after(&mut self, bytes: &[u8], mark: &[u8]) {
+        let end = bytes[self.at..].windows(mark.len()).position(|window| window == mark);
+        if end.is_some() {
+            self.inside = Inside::Nothing;
+        }
+        self.at = end.map_or(bytes.len(), |end| self.at + end + mark.len());
+    }
 }
 
-/// The position after the next occurrence of a mark, or the end. A doubled quote is a quote inside
-/// quotes; reading it as the end of one and the start of another comes to the same.
-fn end_of(bytes: &[u8], from: usize, mark: &[u8]) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    rest.windows(mark.len()).position(|w| w == mark).map_or(bytes.len(), |at| from + at + mark.len())
+/// The length of the `$tag$` that begins at a position; none where it is that of a parameter or of a name's inside.
+fn tag_length(text: &str, at: usize) -> Option<usize> {
+    if text[..at].chars().next_back().is_some_and(is_of_word) {
+        return None;
+    }
+    let tag = &text[at + 1..];
+    let end = tag.find(|c: char| c == '$' || !is_of_word(c))?;
+    tag[end..].starts_with('$').then_some(end + 2)
 }
 
-/// The position after a comment, which may hold others; none when it is open.
-fn end_of_comment(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut depth = 0;
-    let mut at = from;
-    while let Some(pair) = bytes.get(at..at + 2) {
-        match pair {
-            b"/*" => depth += 1,
-            b"*/" => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
+/// Whether a name may go on with this.
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
 /// Whether the quote at a position is that of an `E'…'` string.
@@ -79,19 +153,6 @@ fn has_escapes(bytes: &[u8], quote: usize) -> bool {
     let before = |distance: usize| quote.checked_sub(distance).and_then(|at| bytes.get(at));
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
     matches!(before(1), Some(b'e' | b'E')) && !before(2).is_some_and(in_word)
-}
-
-/// The position after the closing quote of a string with backslash escapes, or the end.
-fn end_of_escaped(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'\'' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]
@@ -123,8 +184,30 @@ mod tests {
             (r"select E'it\'s; ', 1;", vec![r"select E'it\'s; ', 1"], true),
             (r"select '\'; b", vec![r"select '\'", "b"], false),
             (r"select name'\'; b", vec![r"select name'\'", "b"], false),
+            ("select $$a;b$$; c", vec!["select $$a;b$$", "c"], false),
+            ("select $t$a;$$;$u$;$t$;", vec!["select $t$a;$$;$u$;$t$"], true),
+            ("select $$open;", vec!["select $$open;"], false),
+            ("select $1; select $2;", vec!["select $1", "select $2"], true),
+            ("select a$b$ from t; c$$;", vec!["select a$b$ from t", "c$$"], true),
+            ("select $é$;'$é$;", vec!["select $é$;'$é$"], true),
         ] {
             assert_eq!(statements(text), (expected, complete), "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_that_come_later_change_nothing_before() {
+        let text = "a; b 'x\r\n;''\n' /* c\n /* ; */\n*/ ; -- d;\nE'\\\n\\';\n' $t$\n;$t\n$t$;\n\n\"e\n;\";f\n;g\n;h";
+        let (all, complete) = statements(text);
+        let (mut scanner, mut found, mut end) = (Scanner::default(), Vec::new(), 0);
+        for line in text.split_inclusive('\n') {
+            end += line.len();
+            let before = scanner.at;
+            scanner.scan(&text[..end], &mut found);
+            assert_eq!((before, scanner.at), (end - line.len(), end));
+        }
+        found.extend(scanner.rest(text));
+        assert_eq!((found, scanner.is_complete()), (all, complete));
+        assert_eq!(statements(text).0.len(), 7);
     }
 }

@@ -4,6 +4,7 @@ use super::{Next, Shell};
 use crate::database::quoted;
 use crate::failure::Outcome;
 use crate::terminal::grouped;
+use nacredb::Error;
 
 const HELP: &str = "\
   \\d          tables
@@ -49,9 +50,12 @@ impl Shell<'_> {
                     self.settings.rows = rows;
                     writeln!(self.out, "at most {} rows are shown", grouped(rows as u64))?;
                 }
-                _ => writeln!(self.out, "\\rows takes a number of rows")?,
+                _ => self.fail(&Error::syntax("\\rows takes a number of rows").into())?,
             },
-            _ => writeln!(self.out, "no command \\{command} of that form; \\? lists them")?,
+            _ => {
+                let error = Error::syntax(format!("no command \\{command} of that form"));
+                self.fail(&error.with_hint("\\? lists them").into())?;
+            }
         }
         Ok(Next::Continue)
     }

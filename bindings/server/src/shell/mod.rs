@@ -10,9 +10,10 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::{self, Interruptible};
 use crate::output::table::Layout;
 use crate::output::{Drawing, Shape};
-use crate::{scan, sql, terminal};
+use crate::scan::{self, Scanner};
+use crate::{sql, terminal};
 use complete::{Names, ShellHelper};
-use nacredb::{Database, ResultKind, Session};
+use nacredb::{Database, Error, ResultKind, Session};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -36,6 +37,8 @@ struct Shell<'a> {
     interactive: bool,
     /// A statement failed; matters when nobody watches.
     failed: bool,
+    /// Nobody reads the output of the script any more.
+    unread: bool,
     out: &'a mut dyn Write,
 }
 
@@ -57,8 +60,15 @@ fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
     let interactive = std::io::stdin().is_terminal();
     let rows = if terminal::stdout_is_terminal() { 1000 } else { usize::MAX };
     let settings = Settings { timing: false, expanded: false, rows };
-    let mut shell =
-        Shell { session: database.session(), settings, names: Names::default(), interactive, failed: false, out };
+    let mut shell = Shell {
+        session: database.session(),
+        settings,
+        names: Names::default(),
+        interactive,
+        failed: false,
+        unread: false,
+        out,
+    };
     if !interactive {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text)?;
@@ -116,38 +126,59 @@ impl Shell<'_> {
 
     /// Text that was not typed: commands on lines of their own, statements between them.
     fn script(&mut self, text: &str) -> Outcome {
-        let mut pending = String::new();
-        for line in text.lines() {
-            if pending.trim().is_empty() && line.trim_start().starts_with('\\') {
-                if self.enter(line.trim())? == Next::Quit {
-                    return Ok(());
+        let mut scanner = Scanner::default();
+        let mut statements = Vec::new();
+        // What has not run yet of the lines so far.
+        let (mut start, mut end) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            let command = line.trim().strip_prefix('\\').filter(|_| start == end);
+            end += line.len();
+            if let Some(command) = command {
+                match self.command(command) {
+                    Ok(Next::Quit) => return Ok(()),
+                    Err(Failure::BrokenPipe) => self.unread = true,
+                    other => _ = other?,
                 }
-                continue;
+            } else {
+                scanner.scan(&text[start..end], &mut statements);
+                if !scanner.is_complete() {
+                    continue;
+                }
+                self.run(&statements)?;
+                statements.clear();
+                scanner = Scanner::default();
             }
-            pending.push_str(line);
-            pending.push('\n');
-            if scan::statements(&pending).1 {
-                self.enter(&std::mem::take(&mut pending))?;
-            }
+            start = end;
         }
-        self.enter(&pending)?;
-        Ok(())
+        statements.extend(scanner.rest(&text[start..]));
+        self.run(&statements)
     }
 
     fn enter(&mut self, text: &str) -> Outcome<Next> {
-        if let Some(command) = text.trim().strip_prefix('\\') {
-            return self.command(command);
+        match text.strip_prefix('\\') {
+            Some(command) => self.command(command),
+            None => self.run(&scan::statements(text).0).map(|()| Next::Continue),
         }
-        for statement in scan::statements(text).0 {
-            if !self.statement(statement)? {
-                break;
+    }
+
+    /// Runs statements up to the first that fails.
+    fn run(&mut self, statements: &[&str]) -> Outcome {
+        for statement in statements {
+            match self.statement(statement) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Failure::BrokenPipe) if !self.interactive => self.unread = true,
+                Err(failure) => return Err(failure),
             }
         }
-        Ok(Next::Continue)
+        Ok(())
     }
 
     /// Runs a statement and shows its result or its error; false when it failed.
     fn statement(&mut self, sql: &str) -> Outcome<bool> {
+        if self.unread {
+            return Err(Error::io("standard output was closed; the statements that were left have not run").into());
+        }
         let opening = Interruptible::by(self.session.cancel_flag());
         let opened = Stream::open(&mut self.session, sql, &[]);
         drop(opening);
@@ -164,13 +195,16 @@ impl Shell<'_> {
                 Ok(true)
             }
             Err(Failure::BrokenPipe) => Err(Failure::BrokenPipe),
-            Err(failure) => {
-                self.out.flush()?;
-                failure.report();
-                self.failed = true;
-                Ok(false)
-            }
+            Err(failure) => self.fail(&failure).map(|()| false),
         }
+    }
+
+    /// Shows why something was not done, after what was printed before.
+    fn fail(&mut self, failure: &Failure) -> Outcome {
+        self.failed = true;
+        let flushed = self.out.flush();
+        failure.report();
+        Ok(flushed?)
     }
 
     /// Draws rows as they come, as many as may be shown; the others are not computed.
