@@ -6,6 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::table::{Layout, Table};
 use crate::terminal::{bytes, duration, grouped, rows};
 use nacredb::{Database, Error, TableReport};
+use std::fmt::Display;
 use std::io::Write;
 use std::time::Instant;
 
@@ -170,10 +171,38 @@ fn verify(database: &Database, started: Instant, out: &mut dyn Write) -> Outcome
         )?;
         return Ok(());
     }
-    for problem in &problems {
-        writeln!(out, "{problem}")?;
+    Err(unsound(&problems, out))
+}
+
+/// Prints what was found; there it is, whether anybody reads all of it or not.
+fn unsound<P: Display>(problems: &[P], out: &mut dyn Write) -> Failure {
+    for problem in problems {
+        let _ = writeln!(out, "{problem}");
     }
     let count = problems.len();
-    writeln!(out, "{count} problem{} found", if count == 1 { "" } else { "s" })?;
-    Err(Failure::Unsound)
+    let _ = writeln!(out, "{count} problem{} found", if count == 1 { "" } else { "s" });
+    Failure::Unsound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn problems_are_problems_when_nobody_reads_on() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        assert!(matches!(unsound(&["seg-0: block 1"], &mut Closed), Failure::Unsound));
+        let mut out = Vec::new();
+        unsound(&["seg-0: block 1", "seg-0: block 2"], &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "seg-0: block 1\nseg-0: block 2\n2 problems found\n");
+    }
 }

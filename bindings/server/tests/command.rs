@@ -46,6 +46,16 @@ impl Folder {
         told(&child.wait_with_output().unwrap())
     }
 
+    /// Exit code and standard error of a run whose standard output nobody reads, with this on standard input.
+    fn unread(&self, arguments: &[&str], input: &str) -> (i32, String) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let input = std::fs::File::open(self.file("input", input.as_bytes())).unwrap();
+        let mut command = self.command(arguments);
+        let (code, _, error) = told(&command.stdin(input).stdout(writer).output().unwrap());
+        (code, error)
+    }
+
     /// Standard output of a run that must succeed.
     fn ok(&self, arguments: &[&str]) -> String {
         let (code, out, error) = self.nacre(arguments);
@@ -155,6 +165,53 @@ fn statements_from_standard_input() {
     assert_eq!(code, 1, "{error}");
     assert_eq!(out, "ok\n n\n──\n 0\n(1 row)\n table_name\n───────────\n t\n(1 row)\n");
     assert!(error.contains("error[not_found]"), "{error}");
+}
+
+#[test]
+fn scripts_are_run_as_they_are_written() {
+    let folder = Folder::new();
+    let shell = |url: &str, text: &str| folder.piped(&["shell", url], text.as_bytes());
+    let text = "create table t (s text);\r\ninsert into t values ('a\r\nb'), ('c\nd'), ($$e;\nf$$);\r\n\\d t\r\n";
+    let (code, out, error) = shell("d", text);
+    assert_eq!((code, error.as_str()), (0, ""), "{out}");
+    let rows = "{\"s\":\"a\\r\\nb\"}\n{\"s\":\"c\\nd\"}\n{\"s\":\"e;\\nf\"}\n";
+    assert_eq!(folder.ok(&["sql", "d", "select s from t order by s", "--format", "ndjson"]), rows);
+    // What is no command is an error, and the statements after it run.
+    for line in ["\\nonsense", "\\rows many", "\\x now"] {
+        let (code, out, error) = shell("memory://", &format!("{line}\nselect 1 as a;\n"));
+        assert_eq!((code, out.as_str()), (1, " a\n──\n 1\n(1 row)\n"), "{line}");
+        assert!(error.starts_with("error[syntax]: "), "{error}");
+    }
+    // A line is not looked at again when the next one comes.
+    let rows: String = (0..200_000).map(|n| format!("({n}, 'row'),\n")).collect();
+    let (code, _, error) =
+        shell("m", &format!("create table t (a int, s text);\ninsert into t values\n{rows}(-1, '');\n"));
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert_eq!(folder.csv("m", "select count(*) as n from t"), "n\n200001\n");
+}
+
+#[test]
+fn work_is_done_whether_its_report_is_read_or_not() {
+    let folder = Folder::new();
+    for name in ["a.csv", "b.csv", "c.csv"] {
+        folder.file(name, b"id\n1\n");
+    }
+    assert_eq!(folder.unread(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""), (0, String::new()));
+    assert_eq!(folder.csv("d", "select count(*) as n from t"), "n\n3\n");
+    assert_eq!(folder.unread(&["tpch", "h", "--scale", "0.01"], ""), (0, String::new()));
+    assert!(folder.ok(&["check", "h"]).starts_with("ok: 8 tables"));
+
+    // A script ends where the next statement would run, and says so.
+    let (code, error) =
+        folder.unread(&["shell", "d"], "create table u (a int);\nselect id from t;\ninsert into u values (1);\n");
+    assert_eq!(code, 1);
+    assert!(error.starts_with("error[io]: standard output was closed"), "{error}");
+    assert_eq!(folder.csv("d", "select count(*) as n from u"), "n\n0\n");
+    let same_line = folder.unread(&["shell", "d"], "select id from t; insert into u values (1);");
+    assert_eq!((same_line.0, folder.csv("d", "select count(*) as n from u").as_str()), (1, "n\n0\n"));
+    let (code, error) = folder.unread(&["shell", "d"], "insert into u values (1);\nselect id from t;\n\\x\n\\q\n");
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert_eq!(folder.unread(&["sql", "d", "select id from t"], ""), (0, String::new()));
 }
 
 #[test]
