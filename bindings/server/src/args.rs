@@ -144,7 +144,7 @@ pub struct ExportArgs {
     pub url: String,
     /// A table's name or a query
     pub source: String,
-    /// File to write; replaced when it exists
+    /// File to write; replaced when it exists, unless it is a pipe or a device, which is written to
     pub file: PathBuf,
     /// Format; follows the file's name otherwise
     #[arg(long, value_enum)]

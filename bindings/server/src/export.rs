@@ -1,18 +1,20 @@
 //! `nacre export`: a table or a query's result into a file, as its rows come. The file appears when it is
-//! complete.
+//! complete; pipes and devices are written to as they are.
 
 use crate::args::{ExportArgs, FileFormat};
 use crate::database::{self, Missing, Stream, quoted};
-use crate::failure::{Outcome, file_error};
+use crate::failure::{Failure, Outcome, file_error};
 use crate::output::{Delimited, Json, JsonShape, RowFormat, write_rows};
-use crate::{source, terminal};
+use crate::{scratch, source, terminal};
 use arrow_ipc::writer::FileWriter;
 use nacredb::Error;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,6 +26,7 @@ const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Runs the command.
 pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     let format = args.format.map_or_else(|| source::format_of(&args.file), Ok)?;
+    let target = Target::of(&args.file)?;
     let database = database::open(&args.url, Missing::Refuse)?;
     let started = Instant::now();
     let sql =
@@ -32,20 +35,18 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
         if stream.rows().columns().is_empty() {
             return Err(Error::type_error("the statement returns no rows, there is nothing to export").into());
         }
-        write_file(&args.file, format, &mut stream)
+        write_to(&target, &args.file, format, &mut stream)
     });
     let rows = database::close(&database, outcome)?;
-    let elapsed = started.elapsed();
-    let size = std::fs::metadata(&args.file).map_or(0, |m| m.len());
-    writeln!(
-        out,
-        "{}: {}, {} in {}",
-        args.file.display(),
-        terminal::rows(rows),
-        terminal::bytes(size),
-        terminal::duration(elapsed)
-    )?;
-    Ok(())
+    let elapsed = terminal::duration(started.elapsed());
+    let size = match &target {
+        Target::Stdout => return Ok(()),
+        Target::Device => String::new(),
+        Target::File { path, .. } => {
+            format!(", {}", terminal::bytes(std::fs::metadata(path).map_or(0, |metadata| metadata.len())))
+        }
+    };
+    Ok(writeln!(out, "{}: {}{size} in {elapsed}", args.file.display(), terminal::rows(rows))?)
 }
 
 /// One word is a table's name; statements have more.
@@ -53,11 +54,70 @@ fn is_name(source: &str) -> bool {
     !source.is_empty() && source.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-fn write_file(path: &Path, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
-    let partial = partial_name(path);
-    let file = File::create(&partial).map_err(|e| file_error(&partial, &e))?;
-    let written = write(file, format, stream).and_then(|rows| {
-        std::fs::rename(&partial, path).map_err(|e| file_error(path, &e))?;
+/// Where rows go.
+enum Target {
+    /// What standard output is, which then has nothing else on it.
+    Stdout,
+    /// A pipe or a device, which stays what it is.
+    Device,
+    /// A file that is replaced when the new one is complete, with the mode of the old one, if there is one.
+    File { path: PathBuf, mode: Option<u32> },
+}
+
+impl Target {
+    fn of(path: &Path) -> Result<Target, Error> {
+        let failed = |error: io::Error| file_error(path, &error);
+        let mode = match std::fs::metadata(path) {
+            Ok(there) => {
+                let stdout = stdout().and_then(|file| file.metadata());
+                if stdout.is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino())) {
+                    return Ok(Target::Stdout);
+                }
+                if !there.is_file() {
+                    return Ok(Target::Device);
+                }
+                Some(there.mode() & 0o7777)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        // A link stays, wherever it leads.
+        let mut path = path.to_owned();
+        while let Ok(link) = std::fs::read_link(&path) {
+            path = path.parent().unwrap_or(Path::new("")).join(link);
+        }
+        Ok(Target::File { path, mode })
+    }
+}
+
+fn stdout() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Writes to what the user calls `path`.
+fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
+    match target {
+        Target::Stdout => write(&stdout()?, format, stream),
+        Target::Device => {
+            let file = File::options().write(true).open(path).map_err(|e| file_error(path, &e))?;
+            write(&file, format, stream).map_err(|failure| match failure {
+                Failure::BrokenPipe => Error::io(format!("{}: its reader has gone", path.display())).into(),
+                other => other,
+            })
+        }
+        Target::File { path, mode } => replace(path, *mode, format, stream),
+    }
+}
+
+/// Writes beside the file, so that the rename stays on one file system.
+fn replace(path: &Path, mode: Option<u32>, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
+    let failed = |error: io::Error| file_error(path, &error);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = path.file_name().unwrap_or_default();
+    let (partial, file) = scratch::create(folder, name, mode.unwrap_or(0o666)).map_err(failed)?;
+    let permitted = mode.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)).map_err(failed));
+    let written = permitted.map_err(Failure::from).and_then(|()| write(&file, format, stream)).and_then(|rows| {
+        file.sync_all().and_then(|()| std::fs::rename(&partial, path)).map_err(failed)?;
         Ok(rows)
     });
     if written.is_err() {
@@ -67,15 +127,8 @@ fn write_file(path: &Path, format: FileFormat, stream: &mut Stream) -> Outcome<u
     written
 }
 
-/// Beside the file, so that the rename stays on one file system.
-fn partial_name(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    path.with_file_name(name)
-}
-
 /// Writes rows as they come; answers how many they were.
-fn write(file: File, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
+fn write(file: &File, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
     let mut file = BufWriter::with_capacity(256 << 10, file);
     let columns = stream.rows().columns().to_vec();
     let mut text = |format: &mut dyn RowFormat| write_rows(&mut file, format, &columns, &mut || stream.next());
@@ -88,11 +141,10 @@ fn write(file: File, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
         FileFormat::Arrow => arrow(&mut file, stream)?,
     };
     file.flush()?;
-    file.get_ref().sync_all()?;
     Ok(rows)
 }
 
-fn parquet(file: &mut BufWriter<File>, stream: &mut Stream) -> Outcome<u64> {
+fn parquet(file: &mut BufWriter<&File>, stream: &mut Stream) -> Outcome<u64> {
     let failed = |e: parquet::errors::ParquetError| Error::io(format!("writing Parquet: {e}"));
     let compression = Compression::ZSTD(ZstdLevel::default());
     let properties = WriterProperties::builder().set_compression(compression).build();
@@ -109,7 +161,7 @@ fn parquet(file: &mut BufWriter<File>, stream: &mut Stream) -> Outcome<u64> {
     Ok(rows)
 }
 
-fn arrow(file: &mut BufWriter<File>, stream: &mut Stream) -> Outcome<u64> {
+fn arrow(file: &mut BufWriter<&File>, stream: &mut Stream) -> Outcome<u64> {
     let failed = |e: arrow_schema::ArrowError| Error::io(format!("writing Arrow: {e}"));
     let mut writer = FileWriter::try_new(file, &stream.rows().arrow_schema()).map_err(failed)?;
     let mut rows = 0;
@@ -132,10 +184,5 @@ mod tests {
         assert!(!is_name("select 1"));
         assert!(!is_name("(values(1))"));
         assert!(!is_name(""));
-    }
-
-    #[test]
-    fn partial_file_is_beside_the_file() {
-        assert_eq!(partial_name(Path::new("/a/b.csv")), Path::new("/a/b.csv.partial"));
     }
 }

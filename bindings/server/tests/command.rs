@@ -261,6 +261,59 @@ fn what_is_exported_comes_back() {
 }
 
 #[test]
+fn exports_replace_the_contents_of_files_only() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (id int)", "insert into t values (1), (2)"]);
+    let (rows, path) = ("id\n1\n2\n", |name: &str| folder.0.join(name));
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    // A device and a pipe are written to.
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(folder.ok(&["export", "d", "t", "/dev/null", "--format", "parquet"]).starts_with("/dev/null: 2 rows in "));
+    assert_eq!(std::fs::metadata("/dev/null").unwrap().ino(), null.ino());
+    assert_eq!(folder.ok(&["export", "d", "t", "/dev/stdout", "--format", "csv"]), rows);
+    let out = std::fs::File::options().append(true).create(true).open(path("out.csv")).unwrap();
+    for _ in 0..2 {
+        let mut command = folder.command(&["export", "d", "t", "/dev/stdout", "--format", "csv"]);
+        assert!(command.stdout(out.try_clone().unwrap()).status().unwrap().success());
+    }
+    assert_eq!(read("out.csv"), rows.repeat(2));
+    assert!(Command::new("mkfifo").arg(path("pipe.csv")).status().unwrap().success());
+    let pipe = path("pipe.csv");
+    let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap());
+    folder.ok(&["export", "d", "t", "pipe.csv"]);
+    assert_eq!(reader.join().unwrap(), rows);
+    // Links lead to the file, whether it exists or not; the mode stays.
+    std::fs::create_dir(path("old")).unwrap();
+    let target = folder.file("old/target.csv", b"old");
+    std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600)).unwrap();
+    symlink("old/target.csv", path("latest.csv")).unwrap();
+    symlink("latest.csv", path("last.csv")).unwrap();
+    symlink("new.csv", path("old/next.csv")).unwrap();
+    folder.ok(&["export", "d", "t", "last.csv"]);
+    folder.ok(&["export", "d", "t", "old/next.csv"]);
+    assert_eq!((read("old/target.csv").as_str(), read("old/new.csv").as_str()), (rows, rows));
+    for link in ["last.csv", "latest.csv", "old/next.csv"] {
+        assert!(path(link).is_symlink(), "{link}");
+    }
+    assert_eq!(target.metadata().unwrap().mode() & 0o777, 0o600);
+    // Nobody else's file is written on the way, and none is left.
+    folder.file("x.csv.partial", b"mine");
+    folder.ok(&["export", "d", "t", "x.csv"]);
+    assert_eq!((read("x.csv").as_str(), read("x.csv.partial").as_str()), (rows, "mine"));
+    assert_eq!(folder.nacre(&["export", "d", "select id, id / 0 from t", "x.csv"]).0, 1);
+    assert_eq!(read("x.csv"), rows);
+    let left = |name: &str| {
+        std::fs::read_dir(path(name))
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "partial"))
+            .count()
+    };
+    assert_eq!((left("."), left("old")), (1, 0));
+    assert_eq!(folder.nacre(&["export", "d", "t", "old", "--format", "csv"]).0, 1);
+}
+
+#[test]
 fn pipes_are_imported_whole() {
     let folder = Folder::new();
     let rows: String = (0..20_000).map(|id| format!("{id},row {id}\n")).collect();
