@@ -19,7 +19,7 @@ pub use entropy::NativeEntropy;
 pub use folder::{FileIo, FolderStore};
 pub use pool::ThreadPool;
 pub use run::block_on;
-pub use url::{folder_of, open_url};
+pub use url::{folder_of, has_database, open_url};
 
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalStore, Result};

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
 use crate::{
-    FileIo, FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, memory_host, open_folder, open_url,
+    FileIo, FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, folder_of, has_database, memory_host,
+    open_folder, open_url,
 };
 use nacre_contract_tests::{
     check_clock, check_entropy, check_local_store, check_local_store_reopen, check_parallelism,
@@ -171,9 +172,29 @@ fn urls() {
     for url in ["opfs://name", "s3://bucket/prefix", "file://elsewhere/path", "memory://name", "http://a/b"] {
         assert_eq!(open_url(url).map(|_| ()).unwrap_err().kind(), ErrorKind::Unsupported, "{url}");
     }
+    for url in [":memory:", "file:/nowhere/x", "file:x"] {
+        let error = folder_of(url).unwrap_err();
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Unsupported, true), "{url}");
+    }
+    assert_eq!(folder_of("./:memory:").unwrap(), Some("./:memory:".into()));
     for url in ["", "file:///a%2", "file:///a%zz", "file:///a%00b"] {
         assert_eq!(open_url(url).map(|_| ()).unwrap_err().kind(), ErrorKind::NotFound, "{url}");
     }
+}
+
+#[test]
+fn folders_of_other_things_have_no_database() {
+    let scratch = Scratch::new();
+    let folder = scratch.0.join("f");
+    assert!(!has_database(&folder).unwrap());
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["notes.txt", "log-1", "seg-000000000000000G", "log-00000000000000000", "LOCK"] {
+        std::fs::write(folder.join(name), "").unwrap();
+        assert!(!has_database(&folder.join(name)).unwrap(), "{name}");
+    }
+    assert!(!has_database(&folder).unwrap());
+    std::fs::write(folder.join("snap-00000000000000af"), "").unwrap();
+    assert!(has_database(&folder).unwrap());
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Where a database lives, as a user writes it: `memory://`, `file:///path`, or a plain path.
 
 use crate::{memory_host, open_folder};
-use nacre_host::{Error, Host, Result};
+use nacre_host::{Error, Host, Result, number_of_file};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Opens the host a URL names, making its folder if it is missing. Schemes of other hosts are `unsupported`,
 /// which names them.
@@ -19,6 +20,12 @@ pub fn open_url(url: &str) -> Result<Host> {
 pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
     match url.split_once("://") {
         None if url.is_empty() => Err(Error::not_found("an empty path names no database")),
+        None if url == ":memory:" => Err(Error::unsupported(":memory: as a database in memory")
+            .with_hint("write memory://, or ./:memory: for a folder")),
+        None if url.starts_with("file:") => {
+            Err(Error::unsupported("file: without //")
+                .with_hint("write file:///absolute/path, or ./file:… for a folder"))
+        }
         None => Ok(Some(PathBuf::from(url))),
         Some(("memory", "")) => Ok(None),
         Some(("memory", _)) => Err(Error::unsupported("memory:// with a name; databases in memory have none")),
@@ -30,6 +37,24 @@ pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
             Err(Error::unsupported(format!("{scheme}:// URLs")).with_hint("use a path, file:///path or memory://"))
         }
     }
+}
+
+/// Whether a folder has files of a database. Nothing is made or locked.
+pub fn has_database(folder: &Path) -> Result<bool> {
+    let failed = |error: std::io::Error| Error::io(format!("{}: {error}", folder.display()));
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        let is_ours = |prefix: &&str| name.to_str().is_some_and(|name| number_of_file(prefix, name).is_some());
+        if ["log-", "snap-", "seg-"].iter().any(is_ours) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What follows `file://`: an absolute path, percent-encoded, perhaps after the host name `localhost`.

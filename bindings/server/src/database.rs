@@ -16,20 +16,14 @@ pub enum Missing {
 
 /// Opens a database.
 pub fn open(url: &str, missing: Missing) -> Outcome<Database> {
-    let absent = || Error::not_found(format!("{url}: no database there")).with_hint("`nacre sql` makes one");
-    let refuses = missing == Missing::Refuse;
-    // Opening would make the folder.
+    // Opening would make one.
     if let Some(folder) = nacre_native::folder_of(url)?
-        && refuses
-        && !folder.is_dir()
+        && missing == Missing::Refuse
+        && !nacre_native::has_database(&folder)?
     {
-        return Err(absent().into());
+        return Err(Error::not_found(format!("{url}: no database there")).with_hint("`nacre sql` makes one").into());
     }
-    let host = nacre_native::open_url(url)?;
-    if refuses && url != "memory://" && host.store.list()?.is_empty() {
-        return Err(absent().into());
-    }
-    Ok(block_on(Database::open(host, Options::default()))?)
+    Ok(block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?)
 }
 
 /// Ends orderly: what is buffered is written before the process exits. An earlier failure wins.

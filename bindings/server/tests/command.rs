@@ -226,6 +226,22 @@ fn databases_that_are_not_there() {
         assert!(error.starts_with("error[not_found]"), "{error}");
     }
     assert!(!folder.0.join("none").exists() && !folder.0.join("t.csv").exists());
+    // Nothing is made in a folder of other things.
+    std::fs::create_dir(folder.0.join("other")).unwrap();
+    folder.file("other/notes.txt", b"");
+    for arguments in [vec!["check", "other"], vec!["inspect", "other"], vec!["export", "other", "t", "t.csv"]] {
+        let (code, _, error) = folder.nacre(&arguments);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[not_found]"), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(folder.0.join("other")).unwrap().count(), 1);
+    // Other programs' ways to write a URL are not names of folders.
+    for url in [":memory:", "file:/tmp/nacre"] {
+        let (code, _, error) = folder.nacre(&["sql", url, "select 1"]);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[unsupported]") && error.contains("hint: write "), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
 
 #[test]
