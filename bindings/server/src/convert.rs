@@ -8,8 +8,17 @@ pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -
     match data_type {
         DataType::Null => builder.push_null(),
         DataType::Boolean => builder.push_bool(boolean(text).ok_or_else(not)?),
-        DataType::Float64 => builder.push_f64(float(text).ok_or_else(not)?),
-        DataType::Float32 => builder.push_f64(float(text).ok_or_else(not)? as f32 as f64),
+        DataType::Float32 | DataType::Float64 => {
+            let text = text.trim();
+            let parsed: f64 = text.parse().map_err(|_| not())?;
+            let value = if data_type == DataType::Float32 { f64::from(parsed as f32) } else { parsed };
+            // As a cast does: the text of an infinity is one, digits that overflow to one are not.
+            let spelled = text.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
+            if value.is_infinite() && !spelled {
+                return Err(format!("does not fit {data_type}"));
+            }
+            builder.push_f64(value);
+        }
         DataType::Decimal { precision, scale } => {
             let (unscaled, from) = decimal::parse(text).ok_or_else(not)?;
             let unscaled = decimal::rescale(unscaled, from, scale)
@@ -68,10 +77,6 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-fn float(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
-}
-
 /// `\x` and hexadecimal digits, as it is printed; anything else stands for its own bytes.
 fn binary(text: &str) -> Option<Vec<u8>> {
     let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
@@ -107,6 +112,10 @@ mod tests {
             (DataType::Boolean, "0", Value::Boolean(false)),
             (DataType::Float64, "1e3", Value::Float(1000.0)),
             (DataType::Float32, "0.1", Value::Float(0.1f32 as f64)),
+            (DataType::Float32, "3.4e38", Value::Float(3.4e38f32 as f64)),
+            (DataType::Float32, "-Infinity", Value::Float(f64::NEG_INFINITY)),
+            (DataType::Float64, " inf ", Value::Float(f64::INFINITY)),
+            (DataType::Float64, "1e308", Value::Float(1e308)),
             (money, "1.005", Value::Decimal { unscaled: 101, scale: 2 }),
             (money, "-7", Value::Decimal { unscaled: -700, scale: 2 }),
             (wide, &digits, Value::Decimal { unscaled: digits.parse().unwrap(), scale: 0 }),
@@ -130,6 +139,10 @@ mod tests {
             (DataType::Int32, ""),
             (DataType::UInt8, "-1"),
             (DataType::Boolean, "maybe"),
+            (DataType::Float64, "1e999"),
+            (DataType::Float64, "-1e999"),
+            (DataType::Float32, "1e39"),
+            (DataType::Float32, "nought"),
             (DataType::Decimal { precision: 3, scale: 2 }, "10"),
             (DataType::Text { max_chars: Some(2) }, "abc"),
             (DataType::BLOB, "\\x0"),

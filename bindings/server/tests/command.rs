@@ -277,6 +277,19 @@ fn what_is_exported_comes_back() {
 }
 
 #[test]
+fn a_float_is_no_wider_where_it_becomes_text() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (f float)", "insert into t values (0.1)"]);
+    folder.ok(&["export", "d", "t", "t.parquet"]);
+    assert_eq!(folder.csv("d", "select f, cast(f as text) as s from t"), "f,s\n0.1,0.1\n");
+    for (data_type, text) in [("text", "0.1"), ("decimal(18,10)", "0.1000000000")] {
+        folder.ok(&["sql", "e", "drop table if exists t", &format!("create table t (f {data_type})")]);
+        folder.ok(&["import", "e", "t", "t.parquet"]);
+        assert_eq!(folder.csv("e", "select f from t"), format!("f\n{text}\n"));
+    }
+}
+
+#[test]
 fn exports_replace_the_contents_of_files_only() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     let folder = Folder::new();

@@ -24,7 +24,7 @@ pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Ph
 pub use error::{Error, ErrorKind, Position, Result};
 pub use index::{IndexId, IndexKind, IndexSchema};
 pub use schema::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};
-pub use value::{Interval, Value};
+pub use value::{Interval, Value, format_float32};
 
 /// Logical commit time. Zero is before every commit; each commit gets the next number.
 pub type Timestamp = u64;

@@ -126,3 +126,15 @@ pub fn format_float(v: f64) -> String {
     let magnitude = v.abs();
     if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) { format!("{v:e}") } else { format!("{v:?}") }
 }
+
+/// The same for a float of 32 bits, which has fewer digits.
+pub fn format_float32(v: f32) -> String {
+    let magnitude = v.abs();
+    if !v.is_finite() {
+        format_float(v.into())
+    } else if magnitude != 0.0 && !(1e-5..1e7).contains(&magnitude) {
+        format!("{v:e}")
+    } else {
+        format!("{v:?}")
+    }
+}

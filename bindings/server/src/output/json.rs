@@ -61,6 +61,8 @@ fn cell(out: &mut String, cell: &Cell<'_>) {
         // Line breaks between tokens would end the object's line.
         Cell::Json(text) => out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c })),
         Cell::Other(Value::Float(v)) if !v.is_finite() => string(out, &Value::Float(*v).to_string()),
+        Cell::Float32(v) if !v.is_finite() => string(out, &Value::Float(f64::from(*v)).to_string()),
+        Cell::Float32(_) => cell_text(out, cell),
         Cell::Other(Value::Boolean(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Decimal { .. }) => {
             cell_text(out, cell);
         }

@@ -11,7 +11,7 @@ pub use drawing::{Drawing, Shape};
 pub use json::{Json, JsonShape};
 
 use crate::failure::Outcome;
-use nacredb::{Batch, Field, Form, Result, Value, Values, Vector};
+use nacredb::{Batch, DataType, Field, Form, Result, Value, Values, Vector, format_float32};
 use std::io;
 
 /// One cell, borrowed where its bytes are long.
@@ -20,6 +20,8 @@ pub enum Cell<'a> {
     Text(&'a str),
     Json(&'a str),
     Binary(&'a [u8]),
+    /// Held widened in a vector; its own text has fewer digits.
+    Float32(f32),
     /// Everything of fixed width.
     Other(Value),
 }
@@ -35,11 +37,16 @@ impl<'a> Cell<'a> {
             Form::Constant(values) => (values, 0),
             Form::Dictionary { codes, values } => (&**values, codes[row] as usize),
         };
-        let Values::Bytes(bytes) = values else { return Cell::Other(vector.value(row)) };
+        let Values::Bytes(bytes) = values else {
+            return match (vector.data_type(), vector.value(row)) {
+                (DataType::Float32, Value::Float(wide)) => Cell::Float32(wide as f32),
+                (_, value) => Cell::Other(value),
+            };
+        };
         let bytes = bytes.get(at);
         match (vector.data_type(), std::str::from_utf8(bytes)) {
-            (nacredb::DataType::Binary { .. }, _) | (_, Err(_)) => Cell::Binary(bytes),
-            (nacredb::DataType::Json, Ok(text)) => Cell::Json(text),
+            (DataType::Binary { .. }, _) | (_, Err(_)) => Cell::Binary(bytes),
+            (DataType::Json, Ok(text)) => Cell::Json(text),
             (_, Ok(text)) => Cell::Text(text),
         }
     }
@@ -55,6 +62,7 @@ impl<'a> Cell<'a> {
                 out.push_str("\\x");
                 bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
             }
+            Cell::Float32(v) => out.write_str(&format_float32(*v)),
             Cell::Other(value) => write!(out, "{value}"),
         };
     }
@@ -106,8 +114,25 @@ pub fn write_rows(
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use nacredb::DataType;
     use std::sync::Arc;
+
+    #[test]
+    fn floats_are_written_as_casts_to_text_print_them() {
+        let cells = [(0.1, "0.1"), (1.0, "1.0"), (16_777_216.0, "1.6777216e7"), (-1e-7, "-1e-7"), (f64::NAN, "NaN")];
+        let values: Vec<Value> = cells.iter().map(|(v, _)| Value::Float(f64::from(*v as f32))).collect();
+        let vector = Vector::from_values(DataType::Float32, &values);
+        for (row, (_, text)) in cells.iter().enumerate() {
+            let mut out = String::new();
+            Cell::of(&vector, row).push_text(&mut out);
+            assert_eq!(out, *text);
+        }
+        let fields = [Field { name: "f".into(), data_type: DataType::Float32, nullable: false }];
+        let mut batches = Some(Batch::new(vec![Arc::new(vector)], values.len())).into_iter();
+        let mut out = Vec::new();
+        write_rows(&mut out, &mut Json::new(JsonShape::Lines), &fields, &mut || Ok(batches.next())).unwrap();
+        let lines = "{\"f\":0.1}\n{\"f\":1.0}\n{\"f\":1.6777216e7}\n{\"f\":-1e-7}\n{\"f\":\"NaN\"}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), lines);
+    }
 
     /// Two rows of many types, the second all null.
     pub fn sample() -> (Vec<Field>, Vec<Batch>) {

@@ -148,7 +148,10 @@ fn fill_row(members: &Members<'_>, builder: &mut RowBuilder, columns: &HashMap<S
     for (name, raw) in &members.0 {
         let at = columns.get(&**name).or_else(|| columns.get(&name.to_ascii_lowercase()));
         match at {
-            Some(at) => found[*at] = Some(*raw),
+            Some(at) if found[*at].replace(*raw).is_some() => {
+                return Err(Error::corrupt(format!("{name:?} is there twice")));
+            }
+            Some(_) => {}
             None => {
                 return Err(Error::not_found(format!("table {} has no column {name:?}", builder.schema().name)));
             }
@@ -289,6 +292,7 @@ mod tests {
             ("{\"id\":1}\n{}\n", ErrorKind::Constraint, "line 2"),
             ("{\"id\":1,\"x\":2}\n", ErrorKind::NotFound, "no column \"x\""),
             ("{\"id\":1,\"id\":2}\n", ErrorKind::Corrupt, "twice"),
+            ("{\"id\":1,\"ID\":2}\n", ErrorKind::Corrupt, "line 1: \"ID\" is there twice"),
         ] {
             let mut source = source(text);
             source.bind(&table).unwrap();

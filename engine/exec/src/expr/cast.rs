@@ -8,7 +8,7 @@ use super::decimals::{bounds, fit, overflow};
 use super::{arithmetic, json, parse};
 use nacre_column::{Values, Vector};
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, key};
+use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, format_float32, key};
 
 /// Converts a value to a type. Null stays null. Fails when the value does not fit (`22003`), the text is
 /// not of the type (`22P02`) or there is no such conversion (`42846`).
@@ -146,24 +146,12 @@ pub(super) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
         match (&value, to) {
             // Held widened: its own shortest text is that of the narrow float.
             (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
-                cast_value(&Value::Text(float32_text(*v)), to)
+                cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
             (Value::Text(text), DataType::Json) => json::check(text).map(|()| Value::Json(text.clone())),
             _ => cast_value(&value, to),
         }
     })
-}
-
-fn float32_text(v: f64) -> String {
-    let narrow = v as f32;
-    let magnitude = narrow.abs();
-    if !narrow.is_finite() {
-        nacre_types::Value::Float(v).to_string()
-    } else if magnitude != 0.0 && !(1e-5..1e7).contains(&magnitude) {
-        format!("{narrow:e}")
-    } else {
-        format!("{narrow:?}")
-    }
 }
 
 fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
