@@ -15,26 +15,34 @@ use std::time::Instant;
 /// Runs the command.
 pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
     // Before the database is opened, and perhaps made: is there anything to load?
-    let mut sources = Vec::new();
-    for file in &args.files {
-        let options = TextOptions { no_header: args.no_header, null: args.null.clone() };
-        let format = args.format.map_or_else(|| source::format_of(file), Ok)?;
-        sources.push((file.as_path(), source::open(&Input::open(file)?, format, &options)?));
+    let mut files = Vec::new();
+    for path in &args.files {
+        let input = Input::open(path)?;
+        open(&input, args)?;
+        files.push((path.as_path(), Some(input).filter(|input| !input.can_be_reopened())));
     }
     let database = database::open(&args.url, Missing::Create)?;
-    let outcome = load_all(&database, args, sources, out);
+    let outcome = load_all(&database, args, files, out);
     database::close(&database, outcome)
 }
 
+fn open(input: &Input, args: &ImportArgs) -> Result<Box<dyn Source>, Error> {
+    let options = TextOptions { no_header: args.no_header, null: args.null.clone() };
+    let format = args.format.map_or_else(|| source::format_of(input.path()), Ok)?;
+    source::open(input, format, &options)
+}
+
+/// Loads files, which are closed until it is their turn where they can be.
 fn load_all(
     database: &Database,
     args: &ImportArgs,
-    sources: Vec<(&Path, Box<dyn Source>)>,
+    files: Vec<(&Path, Option<Input>)>,
     out: &mut dyn Write,
 ) -> Outcome {
     let mut session = database.session();
-    for (file, mut source) in sources {
+    for (file, input) in files {
         let started = Instant::now();
+        let mut source = open(&input.map_or_else(|| Input::open(file), Ok)?, args)?;
         let (rows, changed) = load(&mut session, args, file, &mut *source)?;
         let elapsed = started.elapsed();
         let of_all = if changed == rows { String::new() } else { format!("{} of ", terminal::grouped(changed)) };

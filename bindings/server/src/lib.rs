@@ -34,10 +34,17 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     // Prints usage errors and ends with 2, help and version with 0.
     let cli = Cli::parse();
+    raise_file_limit();
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// A database may have more files open than a process usually may. Where the limit stays, opening says so.
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let _ = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
 }
 
 fn run(command: &Command) -> Outcome {

@@ -383,6 +383,27 @@ fn pipes_are_imported_whole() {
 }
 
 #[test]
+fn files_may_be_more_than_can_be_open() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..200).map(|number| format!("part-{number}.csv")).collect();
+    names.iter().for_each(|name| drop(folder.file(name, b"id\n")));
+    folder.ok(&["sql", "d", "create table t (id int)"]);
+    let limited = |limit: &str, arguments: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_nacre")]);
+        shell.args(arguments).current_dir(&folder.0).stdin(Stdio::piped());
+        told(&shell.output().unwrap())
+    };
+    let files: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (code, out, error) = limited("-n 64", &[&["import", "d", "t"], &files[..]].concat());
+    assert_eq!((code, error.as_str(), out.lines().count()), (0, "", 200));
+    // What has to stay open may be as much as the system allows.
+    let (code, _, error) =
+        limited("-S -n 64", &[&["import", "d", "t", "--format", "ndjson"], &["-"; 200][..]].concat());
+    assert_eq!((code, error.as_str()), (0, ""));
+}
+
+#[test]
 fn a_bad_file_changes_nothing() {
     let folder = Folder::new();
     folder.ok(&["sql", "d", "create table t (id int primary key, day date)", "insert into t values (1, '2026-01-01')"]);

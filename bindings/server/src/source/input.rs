@@ -18,13 +18,15 @@ pub struct Input {
     path: PathBuf,
     file: Arc<File>,
     size: u64,
+    reopens: bool,
 }
 
 impl Input {
     /// Opens a file; `-` is standard input.
     pub fn open(path: &Path) -> Result<Input> {
         let failed = |error: io::Error| file_error(path, &error);
-        let mut file = match path == Path::new("-") {
+        let is_stdin = path == Path::new("-");
+        let mut file = match is_stdin {
             true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
             false => File::open(path),
         }
@@ -34,19 +36,25 @@ impl Input {
             return Err(Error::io(format!("{}: is a folder", path.display())));
         }
         // Of a file on standard input, another process may have read the beginning, which is then not meant.
-        if !metadata.is_file() || file.stream_position().map_err(failed)? != 0 {
+        let is_whole = metadata.is_file() && file.stream_position().map_err(failed)? == 0;
+        if !is_whole {
             let folder = std::env::temp_dir();
             file = spool(file, &folder).map_err(|error| {
                 Error::io(format!("{}: copying it into {}: {error}", path.display(), folder.display()))
             })?;
         }
         let size = file.metadata().map_err(failed)?.len();
-        Ok(Input { path: path.to_owned(), file: Arc::new(file), size })
+        Ok(Input { path: path.to_owned(), file: Arc::new(file), size, reopens: is_whole && !is_stdin })
     }
 
     /// The name the user gave.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether opening it once more gives the same.
+    pub fn can_be_reopened(&self) -> bool {
+        self.reopens
     }
 
     /// Bytes.
