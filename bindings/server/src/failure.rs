@@ -74,10 +74,14 @@ pub fn file_error(path: &std::path::Path, error: &io::Error) -> Error {
     }
 }
 
-/// The whole report of an error, ending with a newline.
+/// The whole report of an error, ending with a newline. What it quotes of files and tables does not reach the terminal
+/// as control characters.
 pub fn render(error: &Error, sql: Option<&str>) -> String {
+    let visible = |text: &str| -> String {
+        text.chars().map(|c| if matches!(c, '\n' | '\t') { c } else { terminal::visible(c) }).collect()
+    };
     let head = format!("error[{}]:", error.kind().name());
-    let mut out = format!("{} {}\n", terminal::red(&head), error.message());
+    let mut out = format!("{} {}\n", terminal::red(&head), visible(error.message()));
     match (error.position(), sql) {
         (Some(position), Some(sql)) => out.push_str(&excerpt(sql, position)),
         (Some(position), None) => {
@@ -86,7 +90,7 @@ pub fn render(error: &Error, sql: Option<&str>) -> String {
         _ => {}
     }
     if let Some(hint) = error.hint() {
-        out.push_str(&format!("{} {hint}\n", terminal::bold("hint:")));
+        out.push_str(&format!("{} {}\n", terminal::bold("hint:"), visible(hint)));
     }
     out
 }
@@ -137,6 +141,13 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].ends_with("1 + x"), "{text}");
         assert_eq!(lines[2].chars().count(), lines[3].chars().count());
+    }
+
+    #[test]
+    fn messages_do_not_drive_the_terminal() {
+        let error = Error::constraint("key (a\u{1b}]0;x\u{7}\r\u{9b}2J)\n\tb").with_hint("not \u{1b}[31m");
+        let text = "error[constraint]: key (a\u{fffd}]0;x\u{fffd}␍\u{fffd}2J)\n\tb\nhint: not \u{fffd}[31m\n";
+        assert_eq!(render(&error, None), text);
     }
 
     #[test]

@@ -5,6 +5,15 @@ use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
+/// A character that does nothing to the terminal: itself unless it is a control character.
+pub fn visible(c: char) -> char {
+    match c {
+        '\r' => '␍',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
 /// Bold red on standard error.
 pub fn red(text: &str) -> String {
     Style::new().for_stderr().red().bold().apply_to(text).to_string()

@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Runs one or more statements separated by `;` and answers with the last one's result. Parameters are
-    /// counted per statement and given to each that has some.
+    /// counted through the whole text, and each statement is given all of them.
     pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<QueryResult> {
         let started = self.now_ns();
         let statements = nacre_sql::parse(sql)?;

@@ -3,6 +3,7 @@
 //! where there are colours.
 
 use super::Cell;
+use crate::terminal;
 use console::Style;
 use nacredb::{Batch, Field};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -34,7 +35,7 @@ pub struct Layout {
 impl Layout {
     /// What standard output can show.
     pub fn of_stdout() -> Layout {
-        Layout { width: crate::terminal::width(), colors: crate::terminal::stdout_colors() }
+        Layout { width: terminal::width(), colors: terminal::stdout_colors() }
     }
 }
 
@@ -211,10 +212,8 @@ fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => '↵',
-            '\r' => '␍',
             '\t' => '→',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
+            c => terminal::visible(c),
         })
         .collect()
 }
