@@ -81,7 +81,7 @@ fn load(session: &mut Session, args: &ImportArgs, file: &Path, source: &mut dyn 
             if created {
                 database::execute(session, &format!("drop table {}", quoted(&args.table)), &[])?;
             }
-            let named = error.message().contains(&*file.display().to_string());
+            let named = error.message().starts_with(&format!("{}: ", file.display()));
             let error = if named { error } else { error.context(file.display()) };
             Err(Failure::from(error))
         }

@@ -364,6 +364,9 @@ fn pipes_are_imported_whole() {
             assert_eq!(folder.csv(&url, "select * from t order by id"), expected, "{format} {name}");
         }
     }
+    let twice = ["import", "k", "t", "-", "--format", "csv", "--primary-key", "id"];
+    let (code, _, error) = folder.piped(&twice, b"id\na-b\na-b\n");
+    assert_eq!((code, error.starts_with("error[constraint]: -: ")), (1, true), "{error}");
     // What a redirection opens is a file; somebody may have read of it.
     let script = "\"$0\" import r t - --format tbl < t.tbl && (read line && \"$0\" import r t - --format tbl) < t.tbl";
     folder.ok(&["sql", "r", "create table t (id int, s text)"]);
