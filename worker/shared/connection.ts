@@ -27,6 +27,12 @@ const MAINTENANCE_STEPS = 4;
 /** Longest time that an answered commit of `relaxed` durability waits for its sync. */
 const SYNC_AFTER_MS = 100;
 
+interface OpenStatement {
+  /** It ends with its session. */
+  session: number;
+  prepared: Prepared;
+}
+
 interface OpenSession {
   engine: Session;
   /** The last statement that has not ended, when there is one. */
@@ -41,7 +47,7 @@ export class Connection {
   readonly #store: OwnedStore | null;
   readonly #instance = currentInstance();
   readonly #sessions = new Map<number, OpenSession>();
-  readonly #statements = new Map<number, Prepared>();
+  readonly #statements = new Map<number, OpenStatement>();
   readonly #streams = new Streams();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
@@ -75,7 +81,8 @@ export class Connection {
       this.#on(session, (engine) => engine.execute(sql, parameters) as WireResult),
     arrow: (session: number, sql: string, parameters: unknown) =>
       this.#on(session, (engine) => engine.arrow(sql, parameters) as Uint8Array),
-    prepare: (session: number, sql: string) => this.#on(session, (engine) => this.#prepare(engine, sql)),
+    prepare: (session: number, sql: string) =>
+      this.#on(session, (engine) => this.#prepare(session, engine, sql)),
     run: (session: number, statement: number, parameters: unknown) =>
       this.#on(session, (engine) => engine.run(this.#statement(statement), parameters) as WireResult),
     finalize: (statement: number) => this.#finalize(statement),
@@ -148,7 +155,7 @@ export class Connection {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
       if (isSound(this.#instance)) {
         this.#streams.endAll();
-        this.#statements.forEach((statement) => statement.free());
+        this.#statements.forEach(({ prepared }) => prepared.free());
         this.#sessions.forEach((session) => session.engine.free());
         await this.#database.close();
         this.#database.free();
@@ -221,14 +228,19 @@ export class Connection {
   }
 
   #drop(id: number): void {
+    for (const [statement, { session }] of this.#statements) {
+      if (session === id) {
+        this.#free(statement);
+      }
+    }
     this.#sessions.get(id)?.engine.free();
     this.#sessions.delete(id);
   }
 
-  #prepare(engine: Session, sql: string): WirePrepared {
+  #prepare(session: number, engine: Session, sql: string): WirePrepared {
     const prepared = engine.prepare(sql);
     const statement = this.#nextStatement++;
-    this.#statements.set(statement, prepared);
+    this.#statements.set(statement, { session, prepared });
     return {
       statement,
       fields: prepared.fields() as WirePrepared['fields'],
@@ -241,11 +253,17 @@ export class Connection {
     if (statement === undefined) {
       throw nacreError('closed', 'the prepared statement is closed');
     }
-    return statement;
+    return statement.prepared;
   }
 
-  #finalize(id: number): void {
-    this.#statements.get(id)?.free();
+  /** In its session's turn: what was called before runs. */
+  #finalize(id: number): unknown {
+    const statement = this.#statements.get(id);
+    return statement && this.#on(statement.session, () => this.#free(id));
+  }
+
+  #free(id: number): void {
+    this.#statements.get(id)?.prepared.free();
     this.#statements.delete(id);
   }
 

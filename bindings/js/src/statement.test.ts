@@ -32,6 +32,36 @@ describe.each(places)('a prepared statement in $name', (place) => {
     await expectKind(insert.run([1]), 'type');
   });
 
+  test('takes parameters by name', async () => {
+    const db = await withNames(place, 'a', 'b');
+    const select = await db.prepare('select name from t where id = :id or name = :name order by id');
+    const found = [{ name: 'a' }, { name: 'b' }];
+    expect(await select.all({ name: 'b', id: 1 })).toEqual(found);
+    // Without a class, as the groups of a regular expression are.
+    const groups = /(?<id>\d)(?<name>.)/.exec('1b')!.groups!;
+    expect(await select.all(groups)).toEqual(found);
+    expect((await db.query('select name from t where id = :id', groups)).rows).toEqual([{ name: 'a' }]);
+    expect((await select.iterate({ id: 2, name: 'none' }).next()).value).toEqual({ name: 'b' });
+    await expectKind(select.run({ id: 1 }), 'type');
+    const positional = await db.prepare('select name from t where id = ?');
+    await expectKind(positional.run({ id: 1 }), 'type');
+  });
+
+  test('runs what was called before it was closed', async () => {
+    const db = await withNames(place, 'a');
+    const update = await db.prepare('update t set name = ? where id = 1');
+    let calls: Promise<unknown>[] = [];
+    await db.transaction(async (tx) => {
+      await tx.query("update t set name = 'inside' where id = 1");
+      // The first waits for the transaction, the others for their turn.
+      calls = [update.run(['first']), update.run(['second']), update.close()];
+      await tx.query('select 1');
+    });
+    await Promise.all(calls);
+    await expectKind(update.run(['third']), 'closed');
+    expect((await db.query('select name from t')).rows).toEqual([{ name: 'second' }]);
+  });
+
   test('lives in a transaction, and no longer', async () => {
     const db = await withNames(place, 'a');
     const kept = await db.transaction(async (tx) => {

@@ -26,11 +26,12 @@ impl Parameters {
             let values = array.iter().enumerate().map(|(i, v)| value(&v, || format!("parameter {}", i + 1)));
             return values.collect::<Result<_>>().map(Parameters::Positional).map_err(to_js);
         }
-        let Some(object) = parameters.dyn_ref::<Object>() else {
+        // Not by its class: an object may be without one, or of another frame's.
+        if !parameters.is_object() {
             return Err(to_js(Error::type_error("parameters are an array or an object")));
-        };
+        }
         let mut named = Vec::new();
-        for entry in Object::entries(object).iter() {
+        for entry in Object::entries(parameters.unchecked_ref::<Object>()).iter() {
             let entry: Array = entry.unchecked_into();
             let name = entry.get(0).as_string().unwrap_or_default();
             let value = value(&entry.get(1), || format!("parameter {name}")).map_err(to_js)?;

@@ -60,10 +60,10 @@ async fn execute(session: &mut nacredb::Session, sql: &str, parameters: Paramete
 }
 
 /// Parameters of a prepared statement.
-fn positional(parameters: &JsValue) -> Result<Vec<Value>, JsValue> {
+fn values(prepared: &Prepared, parameters: &JsValue) -> Result<Vec<Value>, JsValue> {
     match Parameters::from_js(parameters)? {
         Parameters::Positional(values) => Ok(values),
-        Parameters::Named(_) => Err(to_js(Error::unsupported("named parameters of a prepared statement"))),
+        Parameters::Named(named) => prepared.statement.named(&named).map_err(to_js),
     }
 }
 
@@ -106,7 +106,7 @@ impl Session {
 
     /// Runs a prepared statement; its `WireResult`, or a promise of it.
     pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
-        let values = positional(parameters)?;
+        let values = values(prepared, parameters)?;
         let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
         answer(turn(self.0.clone(), async move |session| {
             let result = session.run(&statement, &values).await.map_err(to_js)?;
@@ -129,7 +129,7 @@ impl Session {
     /// Runs a prepared statement; its `Rows`, or a promise of them.
     #[wasm_bindgen(js_name = streamPrepared)]
     pub fn stream_prepared(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
-        let values = positional(parameters)?;
+        let values = values(prepared, parameters)?;
         let statement = prepared.statement.clone();
         answer(turn(self.0.clone(), async move |session| {
             let rows = session.stream_prepared(&statement, &values).await;

@@ -1,7 +1,7 @@
 //! Prepared statements: parsed once, bound again when their parameters have other types or the catalog has changed,
 //! and the short way to the row that a prepared point read finds.
 
-use super::parameters::{cast_parameters, given_type};
+use super::parameters::{cast_parameters, given_type, named_parameters};
 use super::{Session, Work};
 use crate::point::{Outcome, Point};
 use crate::result::QueryResult;
@@ -53,6 +53,11 @@ impl Prepared {
     /// Names of its parameters: `None` for `?` and `$n`.
     pub fn parameter_names(&self) -> Vec<Option<String>> {
         self.0.parsed.parameter_names().to_vec()
+    }
+
+    /// Parameters given by name (`:name`; without the colon), in its order.
+    pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
+        named_parameters(&self.0.parsed, parameters)
     }
 }
 
