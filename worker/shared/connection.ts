@@ -13,7 +13,6 @@ import {
   isSound,
   mustBeSound,
   type Prepared,
-  type Rows,
   type Session,
 } from './engine.js';
 import { nacreError } from './errors.js';
@@ -88,12 +87,12 @@ export class Connection {
     finalize: (statement: number) => this.#finalize(statement),
     stream: (session: number, stream: number, form: StreamForm, sql: string, parameters: unknown) =>
       this.#streams.open(stream, form, (opened) =>
-        this.#on(session, (engine) => opened(engine.stream(sql, parameters) as Rows)),
+        this.#on(session, (engine) => opened(() => engine.stream(sql, parameters))),
       ),
     runStream: (session: number, stream: number, form: StreamForm, statement: number, parameters: unknown) =>
       this.#streams.open(stream, form, (opened) =>
         this.#on(session, (engine) =>
-          opened(engine.streamPrepared(this.#statement(statement), parameters) as Rows),
+          opened(() => engine.streamPrepared(this.#statement(statement), parameters)),
         ),
       ),
     more: (stream: number) => this.#streams.next(stream),

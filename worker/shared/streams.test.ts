@@ -28,7 +28,10 @@ describe('the streams of a connection', () => {
   test('compute what is asked for, first little, then more, and end with the last', () => {
     const streams = new Streams();
     const { rows, calls } = rowsOf(7);
-    expect(streams.open(1, 'columns', (opened) => opened(rows))).toMatchObject({ fields: [], done: false });
+    expect(streams.open(1, 'columns', (opened) => opened(() => rows))).toMatchObject({
+      fields: [],
+      done: false,
+    });
     expect(calls).toEqual(['next 1024']);
     for (let at = 0; at < 6; at++) {
       expect(streams.next(1)).toMatchObject({ done: at === 5 });
@@ -43,7 +46,9 @@ describe('the streams of a connection', () => {
   test('are given back when they fail, are ended, or all end', () => {
     const streams = new Streams();
     const [failing, ended, other] = [rowsOf(9, 2), rowsOf(9), rowsOf(9)];
-    [failing, ended, other].forEach(({ rows }, id) => streams.open(id, 'columns', (opened) => opened(rows)));
+    [failing, ended, other].forEach(({ rows }, id) =>
+      streams.open(id, 'columns', (opened) => opened(() => rows)),
+    );
     expect(() => streams.next(0)).toThrow('no');
     streams.end(1);
     streams.endAll();
@@ -60,9 +65,19 @@ describe('the streams of a connection', () => {
 
   test('can be ended before their statement has its turn', async () => {
     const streams = new Streams();
-    const { rows, calls } = rowsOf(9);
     const turn = Promise.resolve();
-    const opening = streams.open(1, 'arrow', (opened) => turn.then(() => opened(rows))) as Promise<unknown>;
+    let ran = false;
+    const statement = () => (ran = true);
+    const opening = streams.open(1, 'arrow', (opened) => turn.then(() => opened(statement)));
+    streams.end(1);
+    await expect(opening).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(ran).toBe(false);
+  });
+
+  test('can be ended while their statement waits', async () => {
+    const streams = new Streams();
+    const { rows, calls } = rowsOf(9);
+    const opening = streams.open(1, 'arrow', (opened) => opened(() => Promise.resolve(rows)));
     streams.end(1);
     await expect(opening).rejects.toMatchObject({ kind: 'cancelled' });
     expect(calls).toEqual(['free']);

@@ -24,13 +24,13 @@ export class Streams {
   readonly #open = new Map<number, Open>();
 
   /**
-   * Opens a stream under a number that the other side chose, and answers its first rows. `begin` runs its statement
-   * when it is its turn, and hands over what that answers.
+   * Opens a stream under a number that the other side chose, and answers its first rows. `begin` hands its statement
+   * over when it is its turn; if the stream was ended before, it does not run.
    */
   open(
     id: number,
     form: StreamForm,
-    begin: (opened: (rows: Rows | Promise<Rows>) => WireStream | Promise<WireStream>) => unknown,
+    begin: (opened: (statement: () => unknown) => WireStream | Promise<WireStream>) => unknown,
   ): unknown {
     const stream: Open = { rows: null, form, next: FIRST_ROWS };
     this.#open.set(id, stream);
@@ -39,11 +39,15 @@ export class Streams {
       throw error;
     };
     try {
-      const answer = begin((rows) =>
-        rows instanceof Promise
+      const answer = begin((statement) => {
+        if (this.#open.get(id) !== stream) {
+          throw endedEarly();
+        }
+        const rows = statement() as Rows | Promise<Rows>;
+        return rows instanceof Promise
           ? rows.then((opened) => this.#first(id, stream, opened))
-          : this.#first(id, stream, rows),
-      );
+          : this.#first(id, stream, rows);
+      });
       return answer instanceof Promise ? answer.catch(failed) : answer;
     } catch (error) {
       return failed(error);
@@ -73,7 +77,7 @@ export class Streams {
   #first(id: number, stream: Open, rows: Rows): WireStream | Promise<WireStream> {
     if (this.#open.get(id) !== stream) {
       rows.free();
-      throw nacreError('cancelled', 'the stream was ended before it began');
+      throw endedEarly();
     }
     stream.rows = rows;
     const fields = rows.fields() as WireField[];
@@ -106,4 +110,8 @@ export class Streams {
       return failed(error);
     }
   }
+}
+
+function endedEarly(): Error {
+  return nacreError('cancelled', 'the stream was ended before it began');
 }

@@ -11,7 +11,7 @@ import type { Parameters, Row, TypeOptions } from './types.js';
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Cancels the call if it has not started; a stream at any time. */
+  /** Aborted before the call is made, it cancels the call; a stream at any time. */
   signal?: AbortSignal;
 }
 

@@ -155,6 +155,24 @@ describe.each(places)('a stream in $name', (place) => {
     expect((await db.query('select count(*) as n from big')).rows).toEqual([{ n: BigInt(ROWS) }]);
   });
 
+  test('does nothing when it is cancelled before its turn', async () => {
+    const db = await withNames(place, 'a');
+    const controller = new AbortController();
+    let waiting: Promise<unknown> | null = null;
+    await db.transaction(async (tx) => {
+      await tx.query("update t set name = 'inside' where id = 1");
+      waiting = db.query("update t set name = 'outside' where id = 1");
+      const { signal } = controller;
+      const reading = all(db.stream("insert into t values (2, 'b') returning id", [], { signal }));
+      // It has been sent.
+      await tx.query('select 1');
+      controller.abort();
+      await expectKind(reading, 'cancelled');
+    });
+    await waiting;
+    expect((await db.query('select * from t')).rows).toEqual([{ id: 1n, name: 'outside' }]);
+  });
+
   test('is read once, and ends with the database', async () => {
     const db = await withBig(place);
     const stream = db.stream('select id from big');
@@ -225,6 +243,17 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
     expect(one.calls).toEqual(['stream']);
   });
 
+  test('ends at once when the signal says so, though nobody answers', async () => {
+    const asked = new Asked(ahead, 100);
+    const controller = new AbortController();
+    const parts = asked.stream({ signal: controller.signal })[Symbol.asyncIterator]();
+    await parts.next();
+    asked.call = () => new Promise(() => {});
+    const next = parts.next();
+    controller.abort();
+    await expectKind(next, 'cancelled');
+  });
+
   test('ends when the signal says so, though nobody comes back', async () => {
     const asked = new Asked(ahead, 100);
     const controller = new AbortController();
@@ -233,5 +262,6 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
     controller.abort();
     expect(asked.calls.at(-1)).toBe('endStream');
     await expectKind(parts.next(), 'cancelled');
+    expect(asked.calls.filter((call) => call === 'endStream')).toHaveLength(1);
   });
 });

@@ -88,7 +88,8 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
       }
     } finally {
       forget();
-      if (!ended) {
+      // After an abort it was ended at once, and whoever aborts is not kept waiting.
+      if (!ended && !aborting.aborted) {
         await end();
       }
     }
@@ -103,9 +104,14 @@ class Aborting {
     this.#signal = signal;
   }
 
+  /** Whether it has happened. */
+  get aborted(): boolean {
+    return this.#signal?.aborted ?? false;
+  }
+
   /** Throws when it has happened. */
   check(message = 'the stream was cancelled'): void {
-    if (this.#signal?.aborted) {
+    if (this.aborted) {
       throw this.#error(message);
     }
   }
