@@ -7,6 +7,7 @@
  */
 
 import {
+  answerOf,
   currentInstance,
   Database,
   engineError,
@@ -17,7 +18,7 @@ import {
 } from './engine.js';
 import { nacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
-import type { EngineOptions, StorageReport, StreamForm, WirePrepared, WireResult } from './protocol.js';
+import type { EngineOptions, StorageReport, StreamForm, WirePrepared } from './protocol.js';
 import { Streams } from './streams.js';
 
 /** The session of calls that belong to no transaction. */
@@ -64,7 +65,8 @@ export class Connection {
   /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
   static async open(store: OwnedStore | null, options: EngineOptions): Promise<Connection> {
     try {
-      const connection = new Connection(await Database.open(store ?? undefined, options), store, options);
+      const database = await answerOf<Database>(Database.open(store ?? undefined, options));
+      const connection = new Connection(database, store, options);
       connection.#afterwards();
       return connection;
     } catch (error) {
@@ -77,13 +79,13 @@ export class Connection {
     begin: (session: number) => this.#begin(session),
     end: (session: number, statement: 'commit' | 'rollback') => this.#end(session, statement),
     execute: (session: number, sql: string, parameters: unknown) =>
-      this.#on(session, (engine) => engine.execute(sql, parameters) as WireResult),
+      this.#on(session, (engine) => engine.execute(sql, parameters)),
     arrow: (session: number, sql: string, parameters: unknown) =>
-      this.#on(session, (engine) => engine.arrow(sql, parameters) as Uint8Array),
+      this.#on(session, (engine) => engine.arrow(sql, parameters)),
     prepare: (session: number, sql: string) =>
       this.#on(session, (engine) => this.#prepare(session, engine, sql)),
     run: (session: number, statement: number, parameters: unknown) =>
-      this.#on(session, (engine) => engine.run(this.#statement(statement), parameters) as WireResult),
+      this.#on(session, (engine) => engine.run(this.#statement(statement), parameters)),
     finalize: (statement: number) => this.#finalize(statement),
     stream: (session: number, stream: number, form: StreamForm, sql: string, parameters: unknown) =>
       this.#streams.open(stream, form, (opened) =>
@@ -155,8 +157,8 @@ export class Connection {
       if (isSound(this.#instance)) {
         this.#streams.endAll();
         this.#statements.forEach(({ prepared }) => prepared.free());
-        this.#sessions.forEach((session) => session.engine.free());
-        await this.#database.close();
+        this.#sessions.forEach(({ engine }) => engine.free());
+        await answerOf(this.#database.close());
         this.#database.free();
       }
     } finally {
@@ -165,13 +167,16 @@ export class Connection {
   }
 
   /** In the session's turn: at once when it has nothing else to do. */
-  #on<T>(id: number, work: (engine: Session) => T | Promise<T>): T | Promise<T> {
-    const session = this.#sessions.get(id);
-    if (session === undefined) {
-      throw nacreError('closed', 'the transaction has ended');
-    }
+  #on(id: number, work: (engine: Session) => unknown): unknown {
+    const session = this.#session(id);
     const result =
-      session.tail === null ? work(session.engine) : session.tail.then(() => work(session.engine));
+      session.tail === null
+        ? answerOf(work(session.engine))
+        : session.tail.then(() => {
+            // Either may have ended meanwhile.
+            mustBeSound(this.#instance);
+            return answerOf(work(this.#session(id).engine));
+          });
     if (result instanceof Promise) {
       // The next statement runs whether or not this one fails.
       const tail = result
@@ -186,11 +191,19 @@ export class Connection {
     return result;
   }
 
+  #session(id: number): OpenSession {
+    const session = this.#sessions.get(id);
+    if (session === undefined) {
+      throw nacreError('closed', 'the transaction has ended');
+    }
+    return session;
+  }
+
   #begin(id: number): unknown {
     const engine = this.#database.session();
     this.#sessions.set(id, { engine, tail: null });
     return this.#settle(
-      () => this.#on(id, () => engine.execute('begin', undefined) as WireResult),
+      () => this.#on(id, () => engine.execute('begin', undefined)),
       () => undefined,
       () => this.#drop(id),
     );
@@ -199,9 +212,7 @@ export class Connection {
   #end(id: number, statement: 'commit' | 'rollback'): unknown {
     return this.#settle(
       () =>
-        this.#on(id, (engine) =>
-          engine.inTransaction() ? (engine.execute(statement, undefined) as WireResult) : undefined,
-        ),
+        this.#on(id, (engine) => (engine.inTransaction() ? engine.execute(statement, undefined) : undefined)),
       () => this.#drop(id),
       () => this.#drop(id),
     );
@@ -232,7 +243,10 @@ export class Connection {
         this.#free(statement);
       }
     }
-    this.#sessions.get(id)?.engine.free();
+    // What a trap leaves is given back as a whole.
+    if (isSound(this.#instance)) {
+      this.#sessions.get(id)?.engine.free();
+    }
     this.#sessions.delete(id);
   }
 
@@ -262,7 +276,9 @@ export class Connection {
   }
 
   #free(id: number): void {
-    this.#statements.get(id)?.prepared.free();
+    if (isSound(this.#instance)) {
+      this.#statements.get(id)?.prepared.free();
+    }
     this.#statements.delete(id);
   }
 

@@ -3,10 +3,17 @@
  * One module instance per thread: connections in one thread share its memory.
  */
 
-import init, { __wbg_reset_state as resetInstance, initSync } from '../../bindings/wasm/pkg/nacre.js';
+import init, {
+  __wbg_reset_state as resetInstance,
+  initSync,
+  Pending,
+} from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
 
 export { Database, Prepared, Rows, Session } from '../../bindings/wasm/pkg/nacre.js';
+
+/** Longest time that a timer can be set to. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 let ready = false;
 let loading: Promise<void> | null = null;
@@ -15,6 +22,8 @@ let instance = 1;
 let broken: string | null = null;
 /** Why the last instance ended. */
 let lastTrap = '';
+/** How calls that wait are told that the engine stopped. */
+const waiting = new Set<(error: NacreError) => void>();
 
 /** Loads the module from its address; quick when it is loaded already. */
 export function loadFromUrl(url: string): Promise<void> {
@@ -95,9 +104,60 @@ export function engineError(thrown: unknown): NacreError {
   if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError) {
     broken ??= thrown.message;
     lastTrap = broken;
+    waiting.forEach((stop) => stop(brokenError()));
     return brokenError();
   }
   return new NacreError(toErrorData(thrown));
+}
+
+/** What a call of the engine answers: its result, or the promise of it when the call has to wait. */
+export function answerOf<T>(answer: unknown): T | Promise<T> {
+  return answer instanceof Pending ? promiseOf<T>(answer) : (answer as T);
+}
+
+/** Every step of a call that waits is made here, so that a trap is seen, and ends all that wait. */
+function promiseOf<T>(pending: Pending): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let queued = false;
+    const end = (): void => {
+      clearTimeout(timer);
+      waiting.delete(stop);
+    };
+    const stop = (error: NacreError): void => {
+      end();
+      reject(error);
+    };
+    const step = (): void => {
+      queued = false;
+      if (!waiting.has(stop)) {
+        return;
+      }
+      clearTimeout(timer);
+      try {
+        const answer: unknown = pending.poll(wake);
+        if (typeof answer === 'number') {
+          timer = setTimeout(step, Math.min(Math.ceil(answer), MAX_TIMER_MS));
+          return;
+        }
+        resolve(answer as T);
+      } catch (error) {
+        reject(engineError(error));
+      }
+      if (waiting.has(stop)) {
+        end();
+        pending.free();
+      }
+    };
+    const wake = (): void => {
+      if (!queued) {
+        queued = true;
+        queueMicrotask(step);
+      }
+    };
+    waiting.add(stop);
+    step();
+  });
 }
 
 /** Whether an instance has not trapped. */

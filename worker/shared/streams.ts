@@ -4,7 +4,7 @@
  * other side ends it, which it may do at any time: before it is open, too.
  */
 
-import type { Rows } from './engine.js';
+import { answerOf, currentInstance, isSound, type Rows } from './engine.js';
 import { nacreError } from './errors.js';
 import type { StreamForm, WireChunk, WireField, WireResult, WireStream } from './protocol.js';
 
@@ -22,6 +22,7 @@ interface Open {
 
 export class Streams {
   readonly #open = new Map<number, Open>();
+  readonly #instance = currentInstance();
 
   /**
    * Opens a stream under a number that the other side chose, and answers its first rows. `begin` hands its statement
@@ -43,7 +44,7 @@ export class Streams {
         if (this.#open.get(id) !== stream) {
           throw endedEarly();
         }
-        const rows = statement() as Rows | Promise<Rows>;
+        const rows = answerOf<Rows>(statement());
         return rows instanceof Promise
           ? rows.then((opened) => this.#first(id, stream, opened))
           : this.#first(id, stream, rows);
@@ -65,7 +66,10 @@ export class Streams {
 
   /** Gives back what it keeps. */
   end(id: number): void {
-    this.#open.get(id)?.rows?.free();
+    // What a trap leaves is given back as a whole.
+    if (isSound(this.#instance)) {
+      this.#open.get(id)?.rows?.free();
+    }
     this.#open.delete(id);
   }
 
@@ -103,8 +107,9 @@ export class Streams {
       throw error;
     };
     try {
-      const chunk = (stream.form === 'arrow' ? rows.arrow(wanted) : rows.next(wanted)) as
-        WireResult | Uint8Array | Promise<WireResult | Uint8Array>;
+      const chunk = answerOf<WireResult | Uint8Array>(
+        stream.form === 'arrow' ? rows.arrow(wanted) : rows.next(wanted),
+      );
       return chunk instanceof Promise ? chunk.then(answered).catch(failed) : answered(chunk);
     } catch (error) {
       return failed(error);

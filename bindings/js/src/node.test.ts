@@ -62,6 +62,36 @@ test('relaxed commits are synced after 100 ms, also the last of a burst', async 
   expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
 });
 
+test('a process ends when a lock it waited for was free long before the time was up', async () => {
+  const body = `const db = await connect('memory://');
+    await db.exec('create table t (a int primary key); insert into t values (1)');
+    let waiting;
+    await db.transaction(async (tx) => {
+      await tx.exec('update t set a = 2');
+      waiting = db.exec('update t set a = a + 1');
+    });
+    await waiting;`;
+  const timeout = 6000;
+  await promisify(execFile)(process.execPath, script('', body), { timeout });
+});
+
+test('a process waits for a lock though it has nothing else to do', async () => {
+  const body = `const db = await connect('memory://');
+    await db.exec('create table t (a int primary key); insert into t values (1)');
+    await db.transaction(async (tx) => {
+      await tx.exec('update t set a = 2');
+      console.log('waiting');
+      await db.exec('update t set a = 3');
+    });`;
+  const other = spawn(process.execPath, script('', body), { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = new Promise((resolve) => other.on('close', resolve));
+  await new Promise((resolve) => other.stdout.once('data', resolve));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(other.exitCode).toBe(null);
+  other.kill('SIGKILL');
+  await ended;
+});
+
 test('a folder is in use while another process has it, also one that is killed', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder); console.log('open'); setInterval(() => {}, 1000);`;

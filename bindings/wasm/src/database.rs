@@ -6,7 +6,7 @@ use crate::host::host;
 use crate::inspect;
 use crate::session::Session;
 use crate::store::JsStore;
-use js_sys::{Promise, Reflect, futures::future_to_promise};
+use js_sys::Reflect;
 use nacredb::{Budget, Durability, Options};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -23,9 +23,9 @@ pub struct Database(nacredb::Database);
 
 #[wasm_bindgen]
 impl Database {
-    /// Opens the database in a store, or in memory without one. Answers a promise of a `Database`.
-    pub fn open(store: Option<JsStore>, options: JsValue) -> Promise {
-        future_to_promise(async move {
+    /// Opens the database in a store, or in memory without one; a `Database`, or a `Pending` one.
+    pub fn open(store: Option<JsStore>, options: JsValue) -> Result<JsValue, JsValue> {
+        answer(async move {
             let options = engine_options(&options)?;
             let database = nacredb::Database::open(host(store), options).await.map_err(to_js)?;
             Ok(Database(database).into())

@@ -1,20 +1,18 @@
 //! Time, randomness and "threads" of a JavaScript runtime.
 
+use crate::answer::poll_again_within;
 use crate::store::{JsStore, WasmStore};
-use js_sys::Promise;
-use js_sys::futures::JsFuture;
 use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism, memory::MemoryStore};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(run: &js_sys::Function, ms: f64);
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
     fn get_random_values(bytes: &mut [u8]);
 }
@@ -40,12 +38,15 @@ impl Clock for JsClock {
     }
 
     fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        let ms = monotonic_ns.saturating_sub(self.monotonic_ns()) as f64 / 1e6;
-        Box::pin(async move {
-            let elapsed = Promise::new(&mut |resolve, _| set_timeout(&resolve, ms.ceil()));
-            // A promise of ours that nobody rejects.
-            let _ = JsFuture::from(elapsed).await;
-        })
+        // The timer is the other side's, which clears it when the call ends otherwise.
+        Box::pin(poll_fn(move |_| {
+            let left_ns = monotonic_ns.saturating_sub(self.monotonic_ns());
+            if left_ns == 0 {
+                return Poll::Ready(());
+            }
+            poll_again_within(left_ns as f64 / 1e6);
+            Poll::Pending
+        }))
     }
 }
 

@@ -2,7 +2,7 @@
 //! `worker/shared/connection.ts` calls. The only crate that knows wasm-bindgen.
 //!
 //! What crosses the boundary: SQL text and parameters in, columns (not rows) out, errors as plain objects.
-//! A call answers at once when the engine did not have to wait, and with a promise when it did.
+//! A call answers at once when the engine did not have to wait, and with a `Pending` when it did.
 
 mod answer;
 mod database;
@@ -15,6 +15,7 @@ mod session;
 mod store;
 mod wire;
 
+pub use answer::Pending;
 pub use database::Database;
 pub use rows::Rows;
 pub use session::{Prepared, Session};

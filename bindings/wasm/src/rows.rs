@@ -51,7 +51,7 @@ impl Rows {
         self.slot.borrow().as_ref().is_some_and(|rows| rows.has_ended())
     }
 
-    /// About so many of the next rows, in a `WireResult` without fields, or a promise of it.
+    /// About so many of the next rows, in a `WireResult` without fields, or a `Pending` one.
     pub fn next(&self, rows: usize) -> Result<JsValue, JsValue> {
         let columns = self.columns.clone();
         self.turn(async move |from| {
@@ -67,7 +67,7 @@ impl Rows {
         })
     }
 
-    /// The same as an Arrow IPC stream in a `Uint8Array`, or a promise of it.
+    /// The same as an Arrow IPC stream in a `Uint8Array`, or a `Pending` one.
     pub fn arrow(&self, rows: usize) -> Result<JsValue, JsValue> {
         self.turn(async move |from| Ok(Uint8Array::from(&from.next_arrow_ipc(rows).await?[..]).into()))
     }

@@ -75,7 +75,7 @@ impl Session {
 
 #[wasm_bindgen]
 impl Session {
-    /// Runs statements; the last one's `WireResult`, or a promise of it.
+    /// Runs statements; the last one's `WireResult`, or a `Pending` one.
     pub fn execute(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -83,7 +83,7 @@ impl Session {
         }))
     }
 
-    /// Runs a query; its result as an Arrow IPC stream in a `Uint8Array`, or a promise of it.
+    /// Runs a query; its result as an Arrow IPC stream in a `Uint8Array`, or a `Pending` one.
     pub fn arrow(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -104,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Runs a prepared statement; its `WireResult`, or a promise of it.
+    /// Runs a prepared statement; its `WireResult`, or a `Pending` one.
     pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;
         let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
@@ -114,7 +114,7 @@ impl Session {
         }))
     }
 
-    /// Runs statements; the last one's `Rows`, or a promise of them.
+    /// Runs statements; the last one's `Rows`, or `Pending` ones.
     pub fn stream(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -126,7 +126,7 @@ impl Session {
         }))
     }
 
-    /// Runs a prepared statement; its `Rows`, or a promise of them.
+    /// Runs a prepared statement; its `Rows`, or `Pending` ones.
     #[wasm_bindgen(js_name = streamPrepared)]
     pub fn stream_prepared(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;

@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Connection, MAIN_SESSION } from './connection.js';
+import { loadFromBytes } from './engine.js';
+import type { OwnedStore } from './local-store.js';
+
+/** An engine that does what a test says, and notes what it is asked. */
+const engine = vi.hoisted(() => {
+  class Pending {
+    /** Answers a number for as long as the call waits. */
+    step: () => unknown = () => 10_000;
+    wake: () => void = () => {};
+    poll(wake: () => void): unknown {
+      this.wake = wake;
+      return this.step();
+    }
+    free(): void {}
+    /** Goes on with this. */
+    goOn(step: () => unknown): void {
+      this.step = step;
+      this.wake();
+    }
+  }
+  const calls: string[] = [];
+  const noted = (name: string) => (): void => void calls.push(name);
+  const session = {
+    execute: (sql: string): unknown => void calls.push(sql),
+    prepare: () => ({ fields: () => [], parameters: () => [], free: noted('free a statement') }),
+    stream: noted('stream'),
+    inTransaction: () => true,
+    free: noted('free a session'),
+  };
+  const database = {
+    session: () => session,
+    maintain: () => false,
+    flush: noted('flush'),
+    close: noted('close'),
+    free: noted('free'),
+  };
+  return { Pending, calls, session, database, open: (): unknown => database };
+});
+
+vi.mock('../../bindings/wasm/pkg/nacre.js', () => ({
+  default: () => Promise.resolve(),
+  initSync: () => {},
+  __wbg_reset_state: () => {},
+  Database: { open: () => engine.open() },
+  Pending: engine.Pending,
+  Prepared: class {},
+  Rows: class {},
+  Session: class {},
+}));
+
+const trap = (): never => {
+  throw new WebAssembly.RuntimeError('unreachable');
+};
+const closed = { kind: 'closed', message: expect.stringContaining('internal error') };
+
+/** A connection, and how its next statements wait. */
+async function opened(options = {}) {
+  const store = { close: vi.fn(), prepare: () => undefined };
+  const connection = await Connection.open(store as unknown as OwnedStore, options);
+  const call = async (method: string, ...args: unknown[]) => connection.call(method, args);
+  const execute = (session: number, sql: string) => call('execute', session, sql, undefined);
+  const waits = () => {
+    const pending = new engine.Pending();
+    vi.spyOn(engine.session, 'execute').mockImplementationOnce(() => pending);
+    return pending;
+  };
+  return { connection, store, call, execute, waits };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  // Afresh, should the test before have ended in a trap.
+  loadFromBytes(() => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+  engine.calls.length = 0;
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+test('a relaxed commit that had to wait is synced in time', async () => {
+  const { execute, waits } = await opened({ durability: 'relaxed' });
+  const pending = waits();
+  const waiting = execute(MAIN_SESSION, 'insert');
+  await vi.advanceTimersByTimeAsync(1000);
+  pending.goOn(() => 'inserted');
+  expect(await waiting).toBe('inserted');
+  engine.calls.length = 0;
+  await vi.advanceTimersByTimeAsync(100);
+  expect(engine.calls).toEqual(['flush']);
+});
+
+test('a call that waits takes no timer with it', async () => {
+  const { execute, waits } = await opened();
+  const pending = waits();
+  const waiting = execute(MAIN_SESSION, 'update');
+  await vi.advanceTimersByTimeAsync(1);
+  expect(vi.getTimerCount()).toBe(1);
+  pending.goOn(() => 'updated');
+  expect(await waiting).toBe('updated');
+  await vi.advanceTimersByTimeAsync(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a call that waits goes on after the time it asked for', async () => {
+  const { execute, waits } = await opened();
+  const pending = waits();
+  const waiting = execute(MAIN_SESSION, 'update');
+  pending.step = () => {
+    throw { kind: 'lock_timeout', message: 'the lock was not free in time' };
+  };
+  const expected = expect(waiting).rejects.toMatchObject({ kind: 'lock_timeout' });
+  await vi.advanceTimersByTimeAsync(10_000);
+  await expected;
+});
+
+test('a trap while opening is an error', async () => {
+  const pending = new engine.Pending();
+  vi.spyOn(engine, 'open').mockImplementation(() => pending);
+  const opening = opened();
+  pending.goOn(trap);
+  await expect(opening).rejects.toMatchObject(closed);
+});
+
+test('a trap in a call that waits ends all that wait, and closing', async () => {
+  const { connection, store, call, execute, waits } = await opened();
+  await call('begin', 1);
+  const [first, second] = [waits(), waits()];
+  const calls = [execute(MAIN_SESSION, 'first'), execute(1, 'second'), execute(1, 'third')];
+  const closing = connection.close();
+  first.goOn(trap);
+  const settled = await Promise.allSettled(calls);
+  expect(settled).toMatchObject(calls.map(() => ({ status: 'rejected', reason: closed })));
+  await closing;
+  expect(store.close).toHaveBeenCalled();
+  // Nothing is asked of what a trap has left, now or later.
+  second.goOn(trap);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(engine.calls).toEqual(['begin']);
+});
+
+test('the statements of a transaction are given back with it', async () => {
+  const { call } = await opened();
+  await call('begin', 1);
+  const kept = (await call('prepare', MAIN_SESSION, 'select 1')) as { statement: number };
+  await call('prepare', 1, 'select 2');
+  await call('end', 1, 'commit');
+  expect(engine.calls).toEqual(['begin', 'commit', 'free a statement', 'free a session']);
+  await call('finalize', kept.statement);
+  expect(engine.calls.filter((name) => name === 'free a statement')).toHaveLength(2);
+});
+
+test('a stream that was ended before its turn does not run', async () => {
+  const { call, execute, waits } = await opened();
+  const pending = waits();
+  const first = execute(MAIN_SESSION, 'update');
+  const stream = call('stream', MAIN_SESSION, 1, 'columns', 'insert … returning', undefined);
+  await call('endStream', 1);
+  pending.goOn(() => 'updated');
+  await first;
+  await expect(stream).rejects.toMatchObject({ kind: 'cancelled' });
+  expect(engine.calls).toEqual([]);
+});
