@@ -149,7 +149,7 @@ impl Evaluator<'_> {
             })
             .collect();
         let has_nulls = args[at].validity().is_some();
-        if has_nulls && !null_in_null_out(expr) {
+        if has_nulls && !null_in_null_out(expr, at) {
             return None;
         }
         self.apply(expr, &entries, Rows::all(len)).ok()
@@ -184,10 +184,13 @@ impl Evaluator<'_> {
     }
 }
 
-fn null_in_null_out(expr: &Expr) -> bool {
+/// Whether a strict node is null where its argument `at` is.
+fn null_in_null_out(expr: &Expr, at: usize) -> bool {
     use nacre_sql::expr::{BinaryOp, ScalarFunction};
     match &expr.kind {
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
+        // Another candidate may equal.
+        ExprKind::InList { .. } => at == 0,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
         ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => !builtin.takes_nulls(),
         ExprKind::Function { function, .. } => !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf),

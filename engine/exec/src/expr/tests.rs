@@ -201,7 +201,14 @@ fn in_lists() {
     let texts = batch(&[(DataType::TEXT, vec![text("b"), text("zz"), n.clone()])]);
     let words = ["a", "b", "c", "d", "e"].map(|w| lit(text(w), DataType::TEXT)).to_vec();
     let arg = Box::new(col(0, DataType::TEXT));
-    check(&boolean(ExprKind::InList { arg, list: words, negated: false }), &texts, &[t, f, n]);
+    check(&boolean(ExprKind::InList { arg, list: words, negated: false }), &texts, &[t.clone(), f.clone(), n.clone()]);
+    // A column among the candidates.
+    for (constant, expected) in [("b", [&t, &t, &t]), ("c", [&f, &f, &n])] {
+        let list = vec![col(0, DataType::TEXT), lit(text(if constant == "b" { "b" } else { "x" }), DataType::TEXT)];
+        let arg = || Box::new(lit(text(constant), DataType::TEXT));
+        let expected = expected.map(Value::clone);
+        check(&boolean(ExprKind::InList { arg: arg(), list: list.clone(), negated: false }), &texts, &expected);
+    }
 }
 
 #[test]
