@@ -254,4 +254,9 @@ impl Builtin {
     pub fn takes_nulls(self) -> bool {
         matches!(self, ConcatWs | Field | Elt | Char)
     }
+
+    /// Whether it may be null although no argument is.
+    pub fn makes_nulls(self) -> bool {
+        matches!(self, Elt | TryCast)
+    }
 }

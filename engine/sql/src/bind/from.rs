@@ -315,8 +315,18 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
             Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
         },
         ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } if builtin.makes_nulls() => true,
         ExprKind::Function { function: ScalarFunction::Coalesce, args } => args.iter().all(|a| nullable(a, input)),
-        _ => {
+        // Null where one of its parts is.
+        ExprKind::Cast(_)
+        | ExprKind::Not(_)
+        | ExprKind::Negate(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::And(_)
+        | ExprKind::Or(_)
+        | ExprKind::InList { .. }
+        | ExprKind::Like { .. }
+        | ExprKind::Function { .. } => {
             let mut any = expr.data_type == DataType::Null;
             expr.for_each_child(&mut |e| any |= nullable(e, input));
             any

@@ -25,10 +25,12 @@ pub(super) fn apply(function: Builtin, args: &[Arc<Vector>], data_type: DataType
             *value = arg.value(row);
         }
         let call = Call { function, args: &values };
-        match function {
-            Builtin::TryCast => Ok(super::cast_value(call.value(0), data_type).unwrap_or(Value::Null)),
-            _ => call.compute(&mut patterns),
-        }
+        let value = match function {
+            Builtin::TryCast => super::cast_value(call.value(0), data_type).unwrap_or(Value::Null),
+            _ => call.compute(&mut patterns)?,
+        };
+        debug_assert!(!value.is_null() || function.makes_nulls() || values.iter().any(Value::is_null));
+        Ok(value)
     })
 }
 
