@@ -153,15 +153,26 @@ pub(crate) fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
     let mut quotient = magnitude / divisor;
     let mut rest = magnitude % divisor;
     for _ in 0..shift {
-        let next = rest.checked_mul(10)?;
-        quotient = quotient.checked_mul(10)?.checked_add(next / divisor)?;
-        rest = next % divisor;
+        let digit;
+        (digit, rest) = next_digit(rest, divisor);
+        quotient = quotient.checked_mul(10)?.checked_add(digit)?;
     }
     if rest >= divisor - rest {
         quotient = quotient.checked_add(1)?;
     }
     let quotient = i128::try_from(quotient).ok()?;
     Some(if (a < 0) == (b < 0) { quotient } else { -quotient })
+}
+
+/// `10 * rest` divided with a rest; `rest` is less than the divisor, which has at most 127 bits.
+fn next_digit(rest: u128, divisor: u128) -> (u128, u128) {
+    if let Some(next) = rest.checked_mul(10) {
+        return (next / divisor, next % divisor);
+    }
+    (0..10).fold((0, 0), |(digit, sum), _| match sum + rest {
+        sum if sum >= divisor => (digit + 1, sum - divisor),
+        sum => (digit, sum),
+    })
 }
 
 fn divide_rounded_i64(a: i64, b: i64) -> i64 {
