@@ -19,10 +19,10 @@ use crate::statement;
 use crate::wait;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Memory, Statistics, Threads};
-use nacre_sql::{Bound, Parsed, SessionOption, Statement};
+use nacre_sql::{Bound, Given, Parsed, SessionOption, Statement};
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{DataType, Error, ErrorKind, Result, Timestamp, Value};
-use parameters::{cast_parameters, given_type, named_parameters};
+use nacre_types::{Error, ErrorKind, Result, Timestamp, Value};
+use parameters::{cast_parameters, named_parameters};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -139,7 +139,7 @@ impl Session {
     }
 
     async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
-        let given: Vec<DataType> = parameters.iter().map(given_type).collect();
+        let given: Vec<Given> = parameters.iter().map(Given::of).collect();
         let mut again = self.rebinding();
         loop {
             let (bound, at) = self.bind(parsed, &given)?;
@@ -152,7 +152,7 @@ impl Session {
     }
 
     /// The catalog is seen as the open transaction sees it, or else as the next one will.
-    fn bind(&self, parsed: &Parsed, given: &[DataType]) -> Result<(Bound, Timestamp)> {
+    fn bind(&self, parsed: &Parsed, given: &[Given]) -> Result<(Bound, Timestamp)> {
         let store = &self.db.0.store;
         let at = self.transaction.as_ref().map_or_else(|| store.visible(), Transaction::snapshot);
         Ok((nacre_sql::bind(parsed, &StoreCatalog { store, at }, given)?, at))

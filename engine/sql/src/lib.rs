@@ -10,6 +10,7 @@ mod catalog;
 mod dialect;
 mod explain;
 pub mod expr;
+mod given;
 mod join_filters;
 mod literal_rows;
 mod optimize;
@@ -28,6 +29,7 @@ pub use explain::{explain, explain_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
 };
+pub use given::Given;
 pub use join_filters::{KeyUse, Wanted, key_use};
 pub use ordered::{KeyOrder, index_order, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
@@ -44,9 +46,9 @@ pub struct Bound {
     pub parameters: Vec<DataType>,
 }
 
-/// Resolves names and types against the catalog and optimises. `parameter_types` are the natural types of
-/// the values at hand; fewer than there are parameters, or none, when they are not known yet.
-pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, parameter_types: &[DataType]) -> Result<Bound> {
-    let (statement, parameters) = bind::bind_statement(parsed, catalog, parameter_types)?;
+/// Resolves names and types against the catalog and optimises. `given` is what is known of the values at hand;
+/// fewer than there are parameters, or none, when they are not known yet.
+pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, given: &[Given]) -> Result<Bound> {
+    let (statement, parameters) = bind::bind_statement(parsed, catalog, given)?;
     Ok(Bound { statement: optimize::optimize(statement, catalog), parameters })
 }

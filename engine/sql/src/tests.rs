@@ -105,7 +105,8 @@ fn catalog() -> TestCatalog {
 fn plan(sql: &str, types: &[DataType]) -> Result<(Statement, Vec<DataType>), Error> {
     let parsed = parse(sql)?;
     assert_eq!(parsed.len(), 1, "{sql}");
-    let bound = bind(&parsed[0], &catalog(), types)?;
+    let given: Vec<_> = types.iter().map(|t| crate::Given::from(*t)).collect();
+    let bound = bind(&parsed[0], &catalog(), &given)?;
     Ok((bound.statement, bound.parameters))
 }
 

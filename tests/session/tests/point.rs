@@ -80,6 +80,47 @@ fn parameters_are_converted_and_checked() {
     assert_eq!(far.map(|r| r.rows()).unwrap_or(0), 0);
 }
 
+/// What a column's type would round or cut is compared as what it is.
+#[test]
+fn parameters_are_not_rounded_to_equality() {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table p (price decimal(10,2), d date, f float)").unwrap();
+    run(&mut session, "insert into p values (1.01, '2026-01-02', 0.1)").unwrap();
+    let day = 20_455 * 86_400_000_000;
+    let ten = Value::Timestamp(day + 36_000_000_000);
+    let exact = Value::Decimal { unscaled: 1005, scale: 3 };
+    for (test, value, expected) in [
+        ("d < ?", ten.clone(), 1),
+        ("d = ?", ten.clone(), 0),
+        ("d in (?)", ten.clone(), 0),
+        ("d = ?", Value::Timestamp(day), 1),
+        ("d = ?", text("2026-01-02"), 1),
+        ("d = ?", text("2026-01-02 10:00:00"), 0),
+        ("d < ?", text("2026-01-02T10:00:00Z"), 1),
+        ("price = ?", text("1.01"), 1),
+        ("price = ?", text("1.010"), 1),
+        ("price = ?", text("1.005"), 0),
+        ("price > ?", text("1.005"), 1),
+        ("price = ?", exact.clone(), 0),
+        ("price in (7, ?)", exact.clone(), 0),
+        ("coalesce(null, price, ?) <> coalesce(?, price)", exact, 1),
+        ("f = ?", Value::Float(0.1), 0),
+        ("f = ?", Value::Float(0.1f32 as f64), 1),
+    ] {
+        let sql = format!("select count(*) from p where {test}");
+        let values = vec![value.clone(); test.matches('?').count()];
+        let result = block_on(session.execute(&sql, &values)).unwrap();
+        assert_eq!(result.row(0), [int(expected)], "{test} {value}");
+        let prepared = session.prepare(&sql).unwrap();
+        assert_eq!(block_on(session.run(&prepared, &values)).unwrap().row(0), [int(expected)], "{test} {value}");
+    }
+    let read = session.prepare("select count(*) from p where d = ?").unwrap();
+    for (value, expected) in [(Value::Timestamp(day), 1), (ten, 0), (Value::Timestamp(day), 1)] {
+        assert_eq!(block_on(session.run(&read, &[value])).unwrap().row(0), [int(expected)]);
+    }
+}
+
 #[test]
 fn writes_by_key() {
     let db = table();

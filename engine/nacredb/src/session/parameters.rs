@@ -1,17 +1,9 @@
 //! Values that are given to a statement: their types, and those of its parameters.
 
 use nacre_exec::cast_value;
-use nacre_sql::{Bound, Parsed};
+use nacre_sql::{Bound, Given, Parsed};
 use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
-
-/// Type a given value is bound as: integers all alike, so that small and large values share a binding.
-pub(super) fn given_type(value: &Value) -> DataType {
-    match value {
-        Value::Int(_) => DataType::Int64,
-        other => other.natural_type(),
-    }
-}
 
 /// Checks the number of parameters and gives each the type it was bound as.
 pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
@@ -26,7 +18,7 @@ pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Res
     let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
         cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
     };
-    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| given_type(v) == *t);
+    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| Given::type_of(v) == *t);
     if same {
         return Ok(Cow::Borrowed(parameters));
     }

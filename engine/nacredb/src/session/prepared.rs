@@ -1,12 +1,12 @@
 //! Prepared statements: parsed once, bound again when their parameters have other types or the catalog has changed,
 //! and the short way to the row that a prepared point read finds.
 
-use super::parameters::{cast_parameters, given_type, named_parameters};
+use super::parameters::{cast_parameters, named_parameters};
 use super::{Session, Work};
 use crate::point::{Outcome, Point};
 use crate::result::QueryResult;
 use crate::statement;
-use nacre_sql::{Bound, Field, Parsed, Statement};
+use nacre_sql::{Bound, Field, Given, Parsed, Statement};
 use nacre_table::Transaction;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{DataType, Error, Result, Timestamp, Value};
@@ -27,7 +27,7 @@ struct PreparedInner {
 pub(super) struct Binding {
     pub bound: Bound,
     pub columns: Vec<Field>,
-    given: Vec<DataType>,
+    given: Vec<Given>,
     catalog_version: u64,
     /// The catalog was seen as it was at this timestamp.
     pub at: Timestamp,
@@ -66,7 +66,7 @@ fn not_a_point_read() -> Error {
 }
 
 impl Session {
-    fn bind_prepared(&self, parsed: &Parsed, given: Vec<DataType>) -> Result<Arc<Binding>> {
+    fn bind_prepared(&self, parsed: &Parsed, given: Vec<Given>) -> Result<Arc<Binding>> {
         let catalog_version = self.db.catalog_version();
         let (bound, at) = self.bind(parsed, &given)?;
         let columns = statement::columns(&bound.statement);
@@ -166,12 +166,12 @@ impl Session {
             && binding.catalog_version == self.db.catalog_version();
         let fits = (is_current || plant::is(Bug::PreparedStale))
             && binding.given.len() == parameters.len()
-            && binding.given.iter().zip(parameters).all(|(t, v)| *t == given_type(v));
+            && binding.given.iter().zip(parameters).all(|(t, v)| *t == Given::of(v));
         if fits { Ok(binding) } else { self.new_binding(prepared, parameters) }
     }
 
     pub(super) fn new_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
-        let given = parameters.iter().map(given_type).collect();
+        let given = parameters.iter().map(Given::of).collect();
         let binding = self.bind_prepared(&prepared.0.parsed, given)?;
         *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
         Ok(binding)

@@ -5,15 +5,15 @@
 //! computed when the stream is opened and wait in memory, or in a temporary file when there are many.
 
 use super::Session;
-use super::parameters::{cast_parameters, given_type, named_parameters};
+use super::parameters::{cast_parameters, named_parameters};
 use super::prepared::Prepared;
 use crate::point::Point;
 use crate::result::{QueryResult, ResultKind};
 use crate::rows::{OwnSettings, Rows, Running};
 use nacre_exec::{Memory, Statistics, build, build_collected, tables_of};
-use nacre_sql::{Bound, Parsed, Plan, Statement};
+use nacre_sql::{Bound, Given, Parsed, Plan, Statement};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{Result, Value};
 use std::sync::atomic::Ordering;
 
 impl Session {
@@ -64,7 +64,7 @@ impl Session {
     }
 
     async fn stream_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<Rows> {
-        let given: Vec<DataType> = parameters.iter().map(given_type).collect();
+        let given: Vec<Given> = parameters.iter().map(Given::of).collect();
         let mut again = self.rebinding();
         loop {
             let (bound, at) = self.bind(parsed, &given)?;

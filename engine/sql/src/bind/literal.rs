@@ -59,6 +59,12 @@ fn decimal_value((unscaled, from): (i128, u8), precision: u8, scale: u8) -> Opti
     (decimal::digits(unscaled) <= precision).then_some(Value::Decimal { unscaled, scale })
 }
 
+/// The number that a text spells, for something of type `to`.
+pub(crate) fn exact_number(text: &str, to: DataType) -> Result<Value> {
+    let (unscaled, scale) = decimal::parse(text).ok_or_else(|| invalid(text, to))?;
+    Ok(Value::Decimal { unscaled, scale })
+}
+
 /// Casts a value; `None` leaves the cast, or its error, to run time.
 pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
     use DataType as T;

@@ -35,6 +35,7 @@ mod view;
 mod window;
 
 use crate::expr::{Aggregate, Expr, ExprKind};
+use crate::given::Given;
 use crate::literal_rows::LiteralRows;
 use crate::parse::{Parsed, position};
 use crate::plan::{Catalog, Statement};
@@ -61,8 +62,8 @@ const WINDOW_BASE: usize = 1 << 31;
 /// State of binding one statement.
 struct Binder<'a> {
     catalog: &'a dyn Catalog,
-    /// Types of the parameter values at hand.
-    natural: &'a [DataType],
+    /// What is known of the parameter values at hand.
+    given: &'a [Given],
     /// Types decided so far; `Null` is undecided.
     parameters: Vec<DataType>,
     /// Common table expressions in scope, innermost last.
@@ -121,16 +122,16 @@ impl<'s> Env<'s> {
 pub(crate) fn bind_statement(
     parsed: &Parsed,
     catalog: &dyn Catalog,
-    natural: &[DataType],
+    given: &[Given],
 ) -> Result<(Statement, Vec<DataType>)> {
-    let mut binder = Binder::new(catalog, natural, parsed.parameter_names().len(), parsed.text());
+    let mut binder = Binder::new(catalog, given, parsed.parameter_names().len(), parsed.text());
     binder.literal_rows = parsed.literal_rows();
     let statement = binder.statement(&parsed.statement)?;
     let statement = crate::unnest::statement(statement, &mut binder.numbers)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {
         if *t == DataType::Null {
-            *t = natural.get(at).copied().filter(|t| *t != DataType::Null).unwrap_or(DataType::TEXT);
+            *t = given.get(at).map(|g| g.natural).filter(|t| *t != DataType::Null).unwrap_or(DataType::TEXT);
         }
     }
     Ok((statement, parameters))
@@ -142,10 +143,10 @@ fn unsupported(feature: &str) -> Error {
 }
 
 impl<'a> Binder<'a> {
-    fn new(catalog: &'a dyn Catalog, natural: &'a [DataType], parameters: usize, text: &'a str) -> Binder<'a> {
+    fn new(catalog: &'a dyn Catalog, given: &'a [Given], parameters: usize, text: &'a str) -> Binder<'a> {
         Binder {
             catalog,
-            natural,
+            given,
             parameters: vec![DataType::Null; parameters],
             ctes: Vec::new(),
             frames: Vec::new(),
@@ -276,9 +277,9 @@ impl<'a> Binder<'a> {
         expr.data_type == DataType::Null && matches!(expr.kind, ExprKind::Parameter(_))
     }
 
-    /// The type of the value at hand for a parameter.
-    fn natural_type(&self, index: usize) -> DataType {
-        self.natural.get(index).copied().unwrap_or(DataType::Null)
+    /// What is known of the value at hand for a parameter.
+    fn given(&self, index: usize) -> Given {
+        self.given.get(index).copied().unwrap_or(DataType::Null.into())
     }
 
     /// Decides an untyped parameter's type; the first decision stands, others cast.
@@ -300,7 +301,7 @@ impl<'a> Binder<'a> {
         match expr.kind {
             ExprKind::Parameter(index) if expr.data_type == DataType::Null => {
                 let decided = self.parameters.get(index).copied().unwrap_or(DataType::Null);
-                let natural = self.natural_type(index);
+                let natural = self.given(index).natural;
                 let to = [decided, natural, otherwise].into_iter().find(|t| *t != DataType::Null);
                 self.decide(expr, to.unwrap_or(DataType::TEXT))
             }

@@ -4,6 +4,7 @@ use super::literal;
 use super::types::{arithmetic, common, meets};
 use super::{Binder, Env};
 use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::given::Given;
 use nacre_types::{DataType, Error, Interval, Result, Value, temporal};
 use std::cmp::Ordering;
 
@@ -121,6 +122,8 @@ impl Binder<'_> {
         if meets(a, b) {
             return Ok((left, right));
         }
+        let (left, right) = (spelled(left, b)?, spelled(right, a)?);
+        let (a, b) = (left.data_type, right.data_type);
         if let Some(value) = literal_value(&right) {
             if let Some(fitted) = fit(value, b, a)? {
                 return Ok((left, Expr::literal(fitted, a)));
@@ -156,22 +159,21 @@ impl Binder<'_> {
     }
 
     fn settle_with(&mut self, parameter: Expr, other: DataType) -> Expr {
-        let natural = match parameter.kind {
-            ExprKind::Parameter(index) => self.natural_type(index),
-            _ => DataType::Null,
+        let Given { natural, exact } = match parameter.kind {
+            ExprKind::Parameter(index) => self.given(index),
+            _ => DataType::Null.into(),
         };
-        // A value with more digits than the column, or a float, must not be rounded to compare equal.
-        let keeps = match (other, natural) {
-            (DataType::Null, _) => true,
-            (DataType::Text { .. }, DataType::Text { .. } | DataType::Null) => {
-                return self.decide(parameter, DataType::TEXT);
-            }
-            (o, n) if o.is_numeric() && n.is_numeric() => {
-                (n.is_float() && !o.is_float()) || n.scale() > o.scale() && !o.is_float()
-            }
-            _ => false,
+        // What the type would round or cut must not be so to compare equal.
+        let to = match (other, exact) {
+            (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
+            (DataType::Text { .. }, _) if natural.is_text() || natural == DataType::Null => DataType::TEXT,
+            (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => DataType::Float64,
+            (DataType::Date, DataType::Timestamp) => exact,
+            (_, e) if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) => exact,
+            (DataType::Decimal { scale, .. }, e) if e.is_float() || e.scale() > scale => exact,
+            _ => other,
         };
-        if keeps { self.settle(parameter, DataType::TEXT) } else { self.decide(parameter, other) }
+        self.decide(parameter, to)
     }
 
     /// A comparison of two operands.
@@ -324,23 +326,24 @@ impl Binder<'_> {
     }
 
     /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it.
-    pub(crate) fn unify_all(&mut self, list: Vec<Expr>, what: &str) -> Result<(Vec<Expr>, DataType)> {
+    pub(crate) fn unify_all(&mut self, mut list: Vec<Expr>, what: &str) -> Result<(Vec<Expr>, DataType)> {
+        let with = |to: DataType, expr: &Expr| match common_with_literal(to, expr) {
+            Some(t) => Ok(t),
+            None => {
+                let message = format!("{what} cannot mix {to} and {}", expr.data_type);
+                Err(Error::type_error(message).with_sqlstate("42804"))
+            }
+        };
         let mut to = DataType::Null;
         for expr in list.iter().filter(|e| !Self::is_untyped(e)) {
-            to = match common_with_literal(to, expr) {
-                Some(t) => t,
-                None => {
-                    let message = format!("{what} cannot mix {to} and {}", expr.data_type);
-                    return Err(Error::type_error(message).with_sqlstate("42804"));
-                }
-            };
+            to = with(to, expr)?;
+        }
+        for expr in list.iter_mut().filter(|e| Self::is_untyped(e)) {
+            *expr = self.settle_with(expr.clone(), to);
+            to = with(to, expr)?;
         }
         let mut out = Vec::with_capacity(list.len());
         for expr in list {
-            let expr = self.settle(expr, to);
-            if to == DataType::Null {
-                to = expr.data_type;
-            }
             let same = expr.data_type.is_text() && to.is_text();
             out.push(if same { expr } else { cast(expr, to)? });
         }
@@ -398,6 +401,20 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
         Greater => order.is_gt(),
         _ => order.is_ge(),
     }
+}
+
+/// A text literal beside a number with digits after the point as the number it spells, which may have more of them.
+fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
+    let Some(Value::Text(text)) = literal_value(&expr) else { return Ok(expr) };
+    if other == DataType::Float32 {
+        return cast(expr, DataType::Float64);
+    }
+    if !other.is_decimal() {
+        return Ok(expr);
+    }
+    let value = literal::exact_number(text, other)?;
+    let data_type = value.natural_type();
+    Ok(Expr::literal(value, data_type))
 }
 
 /// A literal as a value of the other operand's type, when the comparison means the same.

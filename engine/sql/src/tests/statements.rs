@@ -363,6 +363,7 @@ fn types() {
 fn natural_parameter_types() {
     use nacre_types::DataType as T;
     let narrow = T::Decimal { precision: 3, scale: 1 };
+    let narrow3 = T::Decimal { precision: 4, scale: 3 };
     for (sql, given, expected) in [
         ("select id from t where a = ?", T::Float64, T::Float64),
         ("select id from t where a = ?", T::Int64, T::Int32),
@@ -372,6 +373,9 @@ fn natural_parameter_types() {
         ("select id from t where price = ?", T::Float64, T::Float64),
         ("select id from t where code = ?", T::TEXT, T::TEXT),
         ("select id from t where day = ?", T::TEXT, T::Date),
+        ("select id from t where day = ?", T::Timestamp, T::Timestamp),
+        ("select id from t where single = ?", T::Float64, T::Float64),
+        ("select coalesce(price, ?) from t", narrow3, narrow3),
         ("insert into t (id) values (?)", T::Float64, T::Int64),
         ("select ?", T::Int32, T::Int32),
         ("select ? + 1", T::Float64, T::Float64),
