@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use nacre_native::block_on;
 use nacre_session_tests::{memory, rows, run};
-use nacredb::ErrorKind;
+use nacredb::{ErrorKind, Value};
 
 #[test]
 fn every_bad_statement_has_its_kind_and_changes_nothing() {
@@ -80,4 +81,23 @@ fn deep_and_long_statements_are_errors_not_crashes() {
     let many = format!("select 1 where {}", vec!["1 = 2"; 5_000].join(" or "));
     assert_eq!(run(&mut s, &many).map(|r| r.rows()).unwrap_or(0), 0);
     assert_eq!(rows(&mut s, "select 1").unwrap(), ["1"]);
+}
+
+#[test]
+fn a_frame_bound_given_as_a_parameter_is_checked() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    for unit in ["rows", "range", "groups"] {
+        for bound in ["preceding", "following"] {
+            let sql = format!(
+                "select count(*) over (order by k desc {unit} between unbounded preceding and ? {bound}) \
+                 from (values (null), (1), (3)) as t(k)"
+            );
+            assert_eq!(block_on(s.execute(&sql, &[Value::Int(1)])).unwrap().rows(), 3, "{sql}");
+            for wrong in [Value::Int(-1), Value::Null] {
+                let error = block_on(s.execute(&sql, std::slice::from_ref(&wrong))).unwrap_err();
+                assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Type, "22013"), "{sql} {wrong}");
+            }
+        }
+    }
 }

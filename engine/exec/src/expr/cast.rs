@@ -115,7 +115,7 @@ fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
 }
 
 /// Converts a vector.
-pub(super) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
     let from = arg.data_type();
     if from == to {
         return Ok(arg.clone());

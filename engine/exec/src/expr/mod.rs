@@ -32,6 +32,7 @@ pub use json::check as check_json;
 
 pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
+pub(crate) use cast::cast_vector;
 pub(crate) use filter::{filter_rows, truths};
 pub(crate) use interval::{comparable as interval_comparable, compare_values};
 

@@ -258,6 +258,19 @@ impl Run<'_> {
         expr::evaluate_shared(e, self.batch, self.context)
     }
 
+    /// Null where the type cannot hold it.
+    fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
+        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
+        let mut out = VectorBuilder::new(e.data_type);
+        for row in 0..self.batch.rows as u32 {
+            match evaluator.eval(e, Rows::all(self.batch.rows).narrowed(&[row])) {
+                Err(error) if is_beyond(&error) => out.push_null(),
+                value => out.push(&value?.value(row as usize)),
+            }
+        }
+        Ok(Arc::new(out.finish()))
+    }
+
     fn value(
         &self,
         args: &[Arc<Vector>],
@@ -330,16 +343,16 @@ impl Run<'_> {
             Bound::UnboundedFollowing => partition.end,
             Bound::CurrentRow if *unit == FrameUnit::Rows => row,
             Bound::CurrentRow => self.places.peers[row].start,
-            Bound::Preceding(_) => self.moved(bounds.start(), true, partition, row, false),
-            Bound::Following(_) => self.moved(bounds.start(), false, partition, row, false),
+            Bound::Preceding(_) => self.moved(bounds.start.as_ref(), true, partition, row, false),
+            Bound::Following(_) => self.moved(bounds.start.as_ref(), false, partition, row, false),
         };
         let end = match end {
             Bound::UnboundedPreceding => partition.start,
             Bound::UnboundedFollowing => partition.end,
             Bound::CurrentRow if *unit == FrameUnit::Rows => row + 1,
             Bound::CurrentRow => self.places.peers[row].end,
-            Bound::Preceding(_) => self.moved(bounds.end(), true, partition, row, true),
-            Bound::Following(_) => self.moved(bounds.end(), false, partition, row, true),
+            Bound::Preceding(_) => self.moved(bounds.end.as_ref(), true, partition, row, true),
+            Bound::Following(_) => self.moved(bounds.end.as_ref(), false, partition, row, true),
         };
         start..end.max(start)
     }
@@ -347,14 +360,14 @@ impl Run<'_> {
     /// A bound with an offset: of a start the first row in the frame, of an end the first row behind it.
     fn moved(
         &self,
-        (bound, keys): (Option<&Arc<Vector>>, Option<&Arc<Vector>>),
+        bound: Option<&Offset>,
         preceding: bool,
         partition: &Range<usize>,
         row: usize,
         is_end: bool,
     ) -> usize {
         let Some(bound) = bound else { return row };
-        let offset = match bound.value(row) {
+        let offset = match bound.values.value(row) {
             Value::Int(v) => usize::try_from(v).unwrap_or(usize::MAX),
             _ => 0,
         };
@@ -380,28 +393,25 @@ impl Run<'_> {
                 }
                 if is_end { group.end } else { group.start }
             }
-            FrameUnit::Range => self.reached(keys, bound, partition, row, is_end),
+            FrameUnit::Range => self.reached(bound, preceding, partition, row, is_end),
         }
     }
 
     /// The first row whose key has reached the bound, or passed it for an end.
-    fn reached(
-        &self,
-        keys: Option<&Arc<Vector>>,
-        bound: &Vector,
-        partition: &Range<usize>,
-        row: usize,
-        is_end: bool,
-    ) -> usize {
-        let (Some(key), Some(keys)) = (self.order.first(), keys) else { return row };
+    fn reached(&self, bound: &Offset, preceding: bool, partition: &Range<usize>, row: usize, is_end: bool) -> usize {
+        let (Some(key), Some(keys)) = (self.order.first(), &bound.keys) else { return row };
         // Rows without a key are only near each other.
         if keys.is_null(row) {
             return if is_end { self.places.peers[row].end } else { self.places.peers[row].start };
         }
-        let wanted = bound.value(row);
+        let wanted = bound.values.value(row);
         let before = |at: usize| {
             if keys.is_null(at) {
                 return key.nulls_first;
+            }
+            // What no value reaches is before all of them, or behind.
+            if wanted.is_null() {
+                return !preceding;
             }
             let order = compare_values(&keys.value(at), &wanted);
             let order = if key.descending { order.reverse() } else { order };
@@ -485,40 +495,59 @@ impl Run<'_> {
     }
 }
 
-/// Offsets or keys of a frame's bounds, a row each.
+/// The bounds of frames that have an offset.
 struct Bounds {
-    start: Option<Arc<Vector>>,
-    end: Option<Arc<Vector>>,
-    /// The sort key, for `RANGE` with an offset.
-    keys: Option<Arc<Vector>>,
+    start: Option<Offset>,
+    end: Option<Offset>,
+}
+
+/// Of one bound, a row each.
+struct Offset {
+    /// How far it is; for `RANGE` the key to be reached, null where its type cannot hold it.
+    values: Arc<Vector>,
+    /// The sort key as a value of the same type, for `RANGE`.
+    keys: Option<Vector>,
 }
 
 impl Bounds {
-    fn start(&self) -> (Option<&Arc<Vector>>, Option<&Arc<Vector>>) {
-        (self.start.as_ref(), self.keys.as_ref())
-    }
-
-    fn end(&self) -> (Option<&Arc<Vector>>, Option<&Arc<Vector>>) {
-        (self.end.as_ref(), self.keys.as_ref())
-    }
-
     fn new(run: &Run<'_>) -> Result<Bounds> {
         let of = |bound: &Bound| match bound {
             Bound::Preceding(e) | Bound::Following(e) => {
-                let vector = run.eval(e)?;
-                let wrong = run.call.frame.unit != FrameUnit::Range
-                    && run.batch.rows > 0
-                    && !matches!(vector.value(0), Value::Int(v) if v >= 0);
-                match wrong {
-                    true => Err(Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013")),
-                    false => Ok(Some(vector)),
-                }
+                Offset::new(run, e, matches!(bound, Bound::Preceding(_))).map(Some)
             }
             _ => Ok(None),
         };
-        let (start, end) = (of(&run.call.frame.start)?, of(&run.call.frame.end)?);
-        let has_keys = run.call.frame.unit == FrameUnit::Range && (start.is_some() || end.is_some());
-        let key = run.order.first().filter(|_| has_keys);
-        Ok(Bounds { start, end, keys: key.map(|k| run.eval(&k.expr)).transpose()? })
+        Ok(Bounds { start: of(&run.call.frame.start)?, end: of(&run.call.frame.end)? })
     }
+}
+
+impl Offset {
+    fn new(run: &Run<'_>, bound: &Expr, preceding: bool) -> Result<Offset> {
+        let wrong = || Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013");
+        if run.call.frame.unit != FrameUnit::Range {
+            let values = run.eval(bound)?;
+            let is_wrong = run.batch.rows > 0 && !matches!(values.value(0), Value::Int(v) if v >= 0);
+            return if is_wrong { Err(wrong()) } else { Ok(Offset { values, keys: None }) };
+        }
+        let Some(key) = run.order.first() else { return Ok(Offset { values: run.eval(bound)?, keys: None }) };
+        let keys = expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
+        let (values, is_whole) = match run.eval(bound) {
+            Err(error) if is_beyond(&error) => (run.eval_row_by_row(bound)?, false),
+            other => (other?, true),
+        };
+        let known = |row: &usize| !keys.is_null(*row) && (is_whole || !values.is_null(*row));
+        let is_wrong = |row: usize| {
+            let order = compare_values(&values.value(row), &keys.value(row));
+            values.is_null(row) || if preceding != key.descending { order.is_gt() } else { order.is_lt() }
+        };
+        match (0..run.batch.rows).find(known).is_some_and(is_wrong) {
+            true => Err(wrong()),
+            false => Ok(Offset { values, keys: Some(keys) }),
+        }
+    }
+}
+
+/// Whether an error says that a value is outside its type.
+fn is_beyond(error: &Error) -> bool {
+    matches!(error.sqlstate(), "22003" | "22008")
 }
