@@ -12,6 +12,7 @@ pub mod decimal;
 mod error;
 pub mod hash;
 mod index;
+pub mod interval;
 pub mod key;
 pub mod limits;
 pub mod plant;

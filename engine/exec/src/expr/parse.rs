@@ -2,8 +2,8 @@
 
 use super::decimals::fit;
 use super::{arithmetic, json};
-use nacre_types::temporal::{self, MICROS_PER_DAY, MICROS_PER_SECOND};
-use nacre_types::{DataType, Error, Interval, Result, Value, decimal, key};
+use nacre_types::temporal::{self, MICROS_PER_DAY};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, key};
 
 /// The text is not a value of the type: SQLSTATE `22P02`.
 #[cold]
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
             Value::Time(time.ok_or_else(bad)?)
         }
         T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
-        T::Interval => Value::Interval(interval(trimmed).ok_or_else(bad)?),
+        T::Interval => Value::Interval(interval::parse(trimmed).ok_or_else(bad)?),
         T::Json => {
             json::check(text)?;
             Value::Json(text.to_string())
@@ -76,53 +76,4 @@ fn boolean(text: &str) -> Option<bool> {
     } else {
         None
     }
-}
-
-/// `1 year 2 months -3 days 04:05:06.5` and the like.
-fn interval(text: &str) -> Option<Interval> {
-    let mut sum = (0i64, 0i64, 0i64);
-    let mut words = text.split_ascii_whitespace().peekable();
-    words.peek()?;
-    while let Some(word) = words.next() {
-        if word.contains(':') {
-            let (negative, clock) = match word.strip_prefix('-') {
-                Some(rest) => (true, rest),
-                None => (false, word),
-            };
-            let micros = temporal::parse_time(clock)?;
-            sum.2 = sum.2.checked_add(if negative { -micros } else { micros })?;
-            continue;
-        }
-        let (unscaled, scale) = decimal::parse(word)?;
-        let unit = words.next()?.trim_end_matches(['s', 'S']);
-        let whole = || i64::try_from(decimal::rescale(unscaled, scale, 0)?).ok().filter(|_| scale == 0);
-        let time = |unit_us: i64| {
-            let micros = unscaled.checked_mul(unit_us as i128)?;
-            i64::try_from(decimal::rescale(micros, scale, 0)?).ok()
-        };
-        let add = |a: i64, b: Option<i64>, factor: i64| a.checked_add(b?.checked_mul(factor)?);
-        let is = |name: &str| unit.eq_ignore_ascii_case(name);
-        if is("year") {
-            sum.0 = add(sum.0, whole(), 12)?;
-        } else if is("month") || is("mon") {
-            sum.0 = add(sum.0, whole(), 1)?;
-        } else if is("week") {
-            sum.1 = add(sum.1, whole(), 7)?;
-        } else if is("day") {
-            sum.1 = add(sum.1, whole(), 1)?;
-        } else if is("hour") {
-            sum.2 = add(sum.2, time(3600 * MICROS_PER_SECOND), 1)?;
-        } else if is("minute") || is("min") {
-            sum.2 = add(sum.2, time(60 * MICROS_PER_SECOND), 1)?;
-        } else if is("second") || is("sec") {
-            sum.2 = add(sum.2, time(MICROS_PER_SECOND), 1)?;
-        } else if is("millisecond") {
-            sum.2 = add(sum.2, time(1000), 1)?;
-        } else if is("microsecond") {
-            sum.2 = add(sum.2, time(1), 1)?;
-        } else {
-            return None;
-        }
-    }
-    Some(Interval { months: i32::try_from(sum.0).ok()?, days: i32::try_from(sum.1).ok()?, micros: sum.2 })
 }

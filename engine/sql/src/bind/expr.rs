@@ -6,7 +6,7 @@ use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{DataType, Error, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
 /// `IN` lists and `CASE` branches and the like at most.
@@ -424,10 +424,10 @@ impl<'a> Binder<'a> {
             _ => return Err(unsupported("INTERVAL of an expression; it takes a literal")),
         };
         let parsed = match &interval.leading_field {
-            None => literal::parse_interval(&text),
+            None => interval::parse(&text),
             Some(field) => {
                 let unit = field.to_string();
-                literal::interval_unit(&unit).and_then(|u| literal::interval_of(&text, u))
+                interval::unit_of(&unit).and_then(|u| interval::of(&text, u))
             }
         };
         match parsed {

@@ -2,7 +2,7 @@
 //! Whatever could fail for its size is left to run time; text that does not read as its type fails here.
 
 use crate::expr::BinaryOp;
-use nacre_types::{DataType, Error, Interval, Result, Value, decimal, temporal};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, temporal};
 use std::borrow::Cow;
 
 /// A number as written: integers, exact decimals, or a double when there is an exponent.
@@ -90,7 +90,7 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             T::Date => Some(Value::Date(temporal::parse_date(text).ok_or_else(bad)?)),
             T::Time => Some(Value::Time(temporal::parse_time(text).ok_or_else(bad)?)),
             T::Timestamp => Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?)),
-            T::Interval => Some(Value::Interval(parse_interval(text).ok_or_else(bad)?)),
+            T::Interval => Some(Value::Interval(interval::parse(text).ok_or_else(bad)?)),
             T::Text { max_chars } => {
                 let fits = max_chars.is_none_or(|n| text.chars().count() <= n as usize);
                 fits.then(|| value.clone())
@@ -147,71 +147,6 @@ pub(crate) fn fit(value: &Value, to: DataType) -> Option<Value> {
         DataType::Decimal { precision, scale: s } => decimal_value((unscaled, scale), precision, s),
         _ => integer(unscaled, to),
     }
-}
-
-/// Unit of an interval: months, days and microseconds of one.
-pub(crate) fn interval_unit(name: &str) -> Option<(i32, i32, i64)> {
-    let lower = name.to_ascii_lowercase();
-    let unit = lower.strip_suffix('s').unwrap_or(&lower);
-    Some(match unit {
-        "y" | "year" | "yr" => (12, 0, 0),
-        "quarter" => (3, 0, 0),
-        "mon" | "month" => (1, 0, 0),
-        "w" | "week" => (0, 7, 0),
-        "d" | "day" => (0, 1, 0),
-        "h" | "hour" | "hr" => (0, 0, 3_600_000_000),
-        "m" | "minute" | "min" => (0, 0, 60_000_000),
-        // `s` and `ms` lose their last letter above.
-        "" | "second" | "sec" => (0, 0, 1_000_000),
-        "m_" | "millisecond" | "milli" => (0, 0, 1_000),
-        "microsecond" | "micro" | "u" => (0, 0, 1),
-        _ => return None,
-    })
-}
-
-/// `quantity` units; a fraction is allowed for days and below, where it is exact to the microsecond.
-pub(crate) fn interval_of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
-    let (unscaled, scale) = decimal::parse(quantity)?;
-    if let Some(whole) =
-        decimal::rescale(unscaled, scale, 0).filter(|w| decimal::rescale(*w, 0, scale) == Some(unscaled))
-    {
-        return Some(Interval {
-            months: i32::try_from(whole.checked_mul(unit.0 as i128)?).ok()?,
-            days: i32::try_from(whole.checked_mul(unit.1 as i128)?).ok()?,
-            micros: i64::try_from(whole.checked_mul(unit.2 as i128)?).ok()?,
-        });
-    }
-    if unit.0 != 0 {
-        return None;
-    }
-    let unit_micros = unit.1 as i128 * temporal::MICROS_PER_DAY as i128 + unit.2 as i128;
-    let micros = decimal::rescale(unscaled.checked_mul(unit_micros)?, scale, 0)?;
-    Some(Interval { months: 0, days: 0, micros: i64::try_from(micros).ok()? })
-}
-
-/// `1 year 2 months -3 days 04:05:06`.
-pub(crate) fn parse_interval(text: &str) -> Option<Interval> {
-    let mut total = Interval::default();
-    let mut words = text.split_ascii_whitespace().peekable();
-    words.peek()?;
-    while let Some(word) = words.next() {
-        let part = if word.contains(':') {
-            let (sign, clock) = match word.strip_prefix('-') {
-                Some(clock) => (-1, clock),
-                None => (1, word.strip_prefix('+').unwrap_or(word)),
-            };
-            Interval { months: 0, days: 0, micros: sign * temporal::parse_time(clock)? }
-        } else {
-            let split = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
-            let (quantity, unit) = word.split_at(split);
-            let unit = if unit.is_empty() { words.next()? } else { unit };
-            interval_of(quantity, interval_unit(unit)?)?
-        };
-        total.months = total.months.checked_add(part.months)?;
-        total.days = total.days.checked_add(part.days)?;
-        total.micros = total.micros.checked_add(part.micros)?;
-    }
-    Some(total)
 }
 
 /// Sum, difference or product of two exact numbers; none when it overflows, which is run time's to report.
