@@ -23,7 +23,7 @@ const GROWTH_BYTES: usize = 64 << 10;
 struct State {
     spec: Aggregate,
     accumulator: Accumulator,
-    /// For `DISTINCT`: the pairs of group and value that were counted already.
+    /// For `DISTINCT`: the group and arguments of what was counted already.
     distinct: Option<Grouper>,
 }
 
@@ -131,11 +131,15 @@ impl Aggregation {
             .into_iter()
             .map(|spec| {
                 let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
-                let accumulator = match collect::arguments(&spec) {
-                    Some(args) => Accumulator::Collected(Collected::new(&spec, args)),
-                    None => Accumulator::new(spec.function, argument)?,
+                let (accumulator, arguments): (_, Vec<_>) = match collect::arguments(&spec) {
+                    Some(args) => {
+                        let own = collect::own_arguments(spec.function).min(args.len());
+                        let types = args[..own].iter().map(|arg| arg.data_type).collect();
+                        (Accumulator::Collected(Collected::new(&spec, args)), types)
+                    }
+                    None => (Accumulator::new(spec.function, argument)?, vec![argument]),
                 };
-                let distinct = spec.distinct.then(|| Grouper::new(&[DataType::UInt32, argument]));
+                let distinct = spec.distinct.then(|| Grouper::new(&[&[DataType::UInt32], &arguments[..]].concat()));
                 Ok(State { spec, accumulator, distinct })
             })
             .collect::<Result<_>>()?;
@@ -269,7 +273,8 @@ fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, 
         return match &mut state.distinct {
             None => collected.update(&args, rows, groups),
             Some(distinct) => {
-                let fresh = first_seen(distinct, &args[0], rows, groups)?;
+                let own = collect::own_arguments(state.spec.function).min(args.len());
+                let fresh = first_seen(distinct, &args[..own], rows, groups)?;
                 collected.update(&args, rows.narrowed(&fresh), groups)
             }
         };
@@ -279,13 +284,12 @@ fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, 
     let Some(distinct) = &mut state.distinct else {
         return state.accumulator.update(&vector, rows, groups);
     };
-    let fresh = first_seen(distinct, &vector, rows, groups)?;
+    let fresh = first_seen(distinct, std::slice::from_ref(&vector), rows, groups)?;
     state.accumulator.update(&vector, rows.narrowed(&fresh), groups)
 }
 
-/// Rows whose pair of group and value was not there before. Null is left out.
-fn first_seen(distinct: &mut Grouper, vector: &Arc<Vector>, rows: Rows<'_>, groups: Groups<'_>) -> Result<Vec<u32>> {
-    let candidates: Vec<u32> = rows.iter().filter(|row| !vector.is_null(*row)).map(|row| row as u32).collect();
+/// Rows whose group and arguments were not there together before; what nulls among them mean is the aggregate's.
+fn first_seen(distinct: &mut Grouper, args: &[Arc<Vector>], rows: Rows<'_>, groups: Groups<'_>) -> Result<Vec<u32>> {
     let group_column = match groups {
         Groups::One => vec![0; rows.len],
         Groups::Each(ids) => ids.iter().map(|id| *id as i64).collect(),
@@ -293,12 +297,13 @@ fn first_seen(distinct: &mut Grouper, vector: &Arc<Vector>, rows: Rows<'_>, grou
     let group_column = Arc::new(Vector::new(DataType::UInt32, Values::I64(group_column), None));
     let mut next = distinct.groups() as u32;
     let mut ids = Vec::new();
-    distinct.assign(&[group_column, vector.clone()], rows.narrowed(&candidates), &mut ids)?;
-    // Ids are given out in the order pairs are first seen.
+    let keys: Vec<Arc<Vector>> = [group_column].into_iter().chain(args.iter().cloned()).collect();
+    distinct.assign(&keys, rows, &mut ids)?;
+    // Ids are given out in the order keys are first seen.
     let mut fresh = Vec::new();
-    for (row, id) in candidates.into_iter().zip(ids) {
+    for (row, id) in rows.iter().zip(ids) {
         if id == next {
-            fresh.push(row);
+            fresh.push(row as u32);
             next += 1;
         }
     }

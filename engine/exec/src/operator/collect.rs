@@ -134,11 +134,11 @@ impl Collected {
     }
 }
 
-/// Arguments before the sort keys.
-fn own_arguments(function: AggregateFunction) -> usize {
-    use AggregateFunction::{ArgMax, ArgMin, Quantile, StringAgg};
+/// Arguments before the sort keys, at most.
+pub(super) fn own_arguments(function: AggregateFunction) -> usize {
+    use AggregateFunction::{ArgMax, ArgMin, Moment, Quantile, StringAgg};
     match function {
-        StringAgg | Quantile { .. } | ArgMin | ArgMax => 2,
+        StringAgg | Quantile { .. } | ArgMin | ArgMax | Moment(_) => 2,
         _ => 1,
     }
 }

@@ -332,6 +332,9 @@ impl<'a> Binder<'a> {
         mut parts: Parts,
         env: &mut Env<'_>,
     ) -> Result<Expr> {
+        if parts.distinct && !matches!(name, "total" | "geomean" | "geometric_mean" | "approx_count_distinct") {
+            return Err(unsupported(&format!("DISTINCT in {name}")));
+        }
         let present = |e: &Expr| Expr {
             kind: ExprKind::IsNull { arg: Box::new(e.clone()), negated: true },
             data_type: DataType::Boolean,
