@@ -176,6 +176,9 @@ impl<'a> Binder<'a> {
         };
         // DISTINCT changes nothing for the smallest and the largest.
         let distinct = distinct && !matches!(function, Min | Max);
+        if distinct && t == DataType::Interval {
+            return Err(unsupported("DISTINCT of an INTERVAL"));
+        }
         Ok(push(env, Aggregate { function, arg, distinct, filter, data_type }))
     }
 
@@ -253,6 +256,9 @@ impl<'a> Binder<'a> {
         let mut args = std::mem::take(&mut parts.args);
         let second = if args.len() > 1 { args.pop() } else { None };
         let Some(first) = args.pop() else { return Err(wrong_count(name)) };
+        if first.data_type == DataType::Interval && (parts.distinct || name == "approx_count_distinct") {
+            return Err(unsupported("DISTINCT of an INTERVAL"));
+        }
         match form {
             Form::Doubles(function, _) => {
                 let first = self.double(first)?;

@@ -122,6 +122,7 @@ impl<'a> Binder<'a> {
         let exprs = outputs.into_iter().map(|o| o.expr).collect();
         plan = Plan::Project { input: Box::new(plan), exprs, fields: fields.clone() };
         if distinct {
+            refuse_intervals(&fields, "DISTINCT")?;
             let groups = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
             plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates: Vec::new(), fields: fields.clone() };
         }
@@ -130,6 +131,7 @@ impl<'a> Binder<'a> {
             plan = Plan::Sort { input: Box::new(plan), keys, limit: None };
         }
         if let Some(on) = on {
+            on.iter().try_for_each(|at| refuse_intervals(&fields[*at..=*at], "DISTINCT ON"))?;
             let keys = on.iter().map(|at| Expr::column(*at, fields[*at].data_type)).collect();
             let one = Expr::literal(Value::Int(1), DataType::Int64);
             plan = Plan::LimitBy { input: Box::new(plan), keys, offset: None, limit: Some(one) };
@@ -226,6 +228,9 @@ impl<'a> Binder<'a> {
                 let plain = aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
                 let mut exprs: Vec<Expr> = Vec::new();
                 for expr in plain.filter(|e| !matches!(e.kind, ExprKind::Literal(_))) {
+                    if expr.data_type == DataType::Interval {
+                        return Err(unsupported("GROUP BY of an INTERVAL"));
+                    }
                     if !exprs.contains(expr) {
                         exprs.push(expr.clone());
                     }
@@ -406,6 +411,14 @@ fn group_fields(groups: &[Expr], aggregates: &[Aggregate], scope: &Scope, nulls:
         nullable: !matches!(a.function, AggregateFunction::Count | AggregateFunction::CountStar),
     };
     groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
+}
+
+/// Equal intervals need not be alike, so that they are no keys.
+fn refuse_intervals(fields: &[Field], clause: &str) -> Result<()> {
+    match fields.iter().any(|f| f.data_type == DataType::Interval) {
+        true => Err(unsupported(&format!("{clause} of an INTERVAL"))),
+        false => Ok(()),
+    }
 }
 
 /// Clauses that parse but are not there yet, by name.

@@ -81,6 +81,10 @@ pub(super) fn equation(expr: &Expr) -> Option<(usize, usize)> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &expr.kind else { return None };
     let (ExprKind::Column(a), ExprKind::Column(b)) = (&left.kind, &right.kind) else { return None };
     let (l, r) = (left.data_type, right.data_type);
+    // Equal intervals need not be the same key.
+    if l == DataType::Interval {
+        return None;
+    }
     (l == r || (l.is_integer() && r.is_integer() && l != DataType::UInt64 && r != DataType::UInt64)).then_some((*a, *b))
 }
 

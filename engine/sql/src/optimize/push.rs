@@ -5,7 +5,7 @@ use super::columns::{all, columns, conjuncts, only, shift_columns, substitute};
 use super::{join, sides};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Catalog, JoinKind, Plan};
-use nacre_types::Value;
+use nacre_types::{DataType, Value};
 
 /// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
 pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog) -> Plan {
@@ -247,6 +247,10 @@ fn outer(
 /// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
 pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else { return Err(condition) };
+    // A day equals 24 hours, but is another key.
+    if left.data_type == DataType::Interval {
+        return Err(condition);
+    }
     let side = |e: &Expr| {
         let (mut l, mut r) = (false, false);
         columns(e, &mut |at| if at < width { l = true } else { r = true });

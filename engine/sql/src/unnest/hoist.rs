@@ -31,6 +31,10 @@ impl Hoisted {
 /// `inner = outer`: the inner side reads the plan's row only, the outer side not at all.
 fn inner_key(condition: &Expr, frame: u32) -> Option<Expr> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else { return None };
+    // Equal intervals need not be of one group.
+    if left.data_type == nacre_types::DataType::Interval {
+        return None;
+    }
     match (is_outer(left, frame), is_outer(right, frame)) {
         (false, true) if !has_column(right) => Some((**left).clone()),
         (true, false) if !has_column(left) => Some((**right).clone()),

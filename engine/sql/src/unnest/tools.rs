@@ -210,6 +210,11 @@ pub(super) fn is_null(expr: Expr, negated: bool) -> Expr {
 
 /// Equality for which nulls are alike, as ordinary equalities, so that they can be keys of a hash join.
 pub(super) fn same(left: Expr, right: Expr, nullable: bool, out: &mut Vec<Expr>) {
+    // Intervals that are equal need not be alike; their texts are.
+    if left.data_type == DataType::Interval {
+        let text = |e: Expr| Expr { kind: ExprKind::Cast(Box::new(e)), data_type: DataType::TEXT };
+        return same(text(left), text(right), nullable, out);
+    }
     if !nullable {
         out.push(compare(BinaryOp::Equal, left, right));
         return;
