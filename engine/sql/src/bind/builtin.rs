@@ -1,7 +1,7 @@
 //! Calls of the functions in the [`BUILTINS`] table, and of those that are other expressions under a name.
 
 use super::function::call;
-use super::operator::{cast, is_null};
+use super::operator::{cast, explicit_cast, is_null};
 use super::{Binder, unsupported};
 use crate::builtin::{BUILTINS, Builtin, Signature};
 use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction as F};
@@ -157,11 +157,11 @@ impl Binder<'_> {
             }
             "time" => {
                 let arg = self.settle(next(), DataType::Time);
-                cast(arg, DataType::Time)
+                explicit_cast(arg, DataType::Time)
             }
             "timestamp" => {
                 let arg = self.settle(next(), DataType::Timestamp);
-                cast(arg, DataType::Timestamp)
+                explicit_cast(arg, DataType::Timestamp)
             }
             "weekofyear" => self.date_field(F::Extract(crate::DatePart::Week), vec![next()]),
             "millisecond" => self.date_field(F::Extract(crate::DatePart::Millisecond), vec![next()]),

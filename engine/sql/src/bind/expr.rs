@@ -1,7 +1,7 @@
 //! Expressions: one arm a syntactic form; operators and functions have their own files.
 //! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
 
-use super::operator::{binary, cast, connect, is_null, not};
+use super::operator::{binary, cast, connect, explicit_cast, is_null, not};
 use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -362,7 +362,7 @@ impl<'a> Binder<'a> {
         let to = types::data_type(to)?;
         let expr = self.expr(arg, env)?;
         let expr = self.decide(expr, to);
-        cast(expr, to)
+        explicit_cast(expr, to)
     }
 
     fn case(

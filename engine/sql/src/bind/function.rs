@@ -3,7 +3,7 @@
 use super::aggregate::aggregate_function;
 use super::functions::Signature::*;
 use super::functions::{Entry, FUNCTIONS, INT, TEXT, names};
-use super::operator::{aggregates_not_allowed, cast, is_null};
+use super::operator::{aggregates_not_allowed, cast, explicit_cast, is_null};
 use super::scope::with_suggestion;
 use super::types::{decimal, decimal_shape};
 use super::{Binder, Env, position, table_name, unsupported};
@@ -266,7 +266,7 @@ impl<'a> Binder<'a> {
             }
             "date" => {
                 let arg = self.settle(next(), DataType::Timestamp);
-                cast(arg, DataType::Date)
+                explicit_cast(arg, DataType::Date)
             }
             "typeof" | "pg_typeof" => {
                 let arg = self.settle(next(), TEXT);

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 pub(crate) fn number(text: &str) -> Result<Value> {
     let digits = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     if digits.contains(['e', 'E']) {
-        return digits.parse().map(Value::Float).map_err(|_| Error::syntax(format!("{text} is not a number")));
+        let v: f64 = digits.parse().map_err(|_| Error::syntax(format!("{text} is not a number")))?;
+        return if v.is_finite() { Ok(Value::Float(v)) } else { Err(out_of_range(text, DataType::Float64)) };
     }
     if let Ok(v) = digits.parse::<i64>() {
         return Ok(Value::Int(v));
@@ -27,6 +28,11 @@ fn invalid(text: &str, to: DataType) -> Error {
         _ => "22P02",
     };
     Error::type_error(format!("'{text}' is not a valid {to}")).with_sqlstate(state)
+}
+
+#[cold]
+fn out_of_range(text: &str, to: DataType) -> Error {
+    Error::out_of_range(format!("{text} is out of range of {to}"))
 }
 
 /// `unscaled / 10^scale` of an exact number.
@@ -78,15 +84,22 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
         let bad = || invalid(text, to);
         return Ok(match to {
             T::Boolean => match trimmed.to_ascii_lowercase().as_str() {
-                "true" | "t" | "1" | "yes" | "on" => Some(Value::Boolean(true)),
-                "false" | "f" | "0" | "no" | "off" => Some(Value::Boolean(false)),
+                "true" | "t" | "1" | "yes" | "y" | "on" => Some(Value::Boolean(true)),
+                "false" | "f" | "0" | "no" | "n" | "off" => Some(Value::Boolean(false)),
                 _ => return Err(bad()),
             },
             T::Decimal { precision, scale } => {
-                decimal_value(decimal::parse(trimmed).ok_or_else(bad)?, precision, scale)
+                exact(&exact_number(text, to)?).and_then(|v| decimal_value(v, precision, scale))
             }
-            T::Float64 => Some(Value::Float(trimmed.parse().map_err(|_| bad())?)),
-            T::Float32 => Some(Value::Float(trimmed.parse::<f32>().map_err(|_| bad())? as f64)),
+            T::Float64 | T::Float32 => {
+                let v: f64 = trimmed.parse().map_err(|_| bad())?;
+                let v = if to == T::Float32 { v as f32 as f64 } else { v };
+                // The text of an infinity is one; digits that overflow to one are not.
+                if v.is_infinite() && trimmed.contains(|c: char| c.is_ascii_digit()) {
+                    return Err(out_of_range(text, to));
+                }
+                Some(Value::Float(v))
+            }
             T::Date => Some(Value::Date(temporal::parse_date(text).ok_or_else(bad)?)),
             T::Time => Some(Value::Time(temporal::parse_time(text).ok_or_else(bad)?)),
             T::Timestamp => Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?)),
@@ -96,11 +109,11 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
                 fits.then(|| value.clone())
             }
             _ if to.is_integer() => {
-                let (unscaled, scale) = decimal::parse(trimmed).ok_or_else(bad)?;
-                if scale != 0 {
+                let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+                if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                     return Err(bad());
                 }
-                integer(unscaled, to)
+                trimmed.parse().ok().and_then(|v| integer(v, to))
             }
             _ => None,
         });

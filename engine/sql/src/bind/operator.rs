@@ -18,6 +18,18 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     {
         return Ok(Expr::literal(value, to));
     }
+    cast_later(expr, to)
+}
+
+/// A `CAST` that is written: what a text means is run time's to say when it does not plainly read as the type.
+pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
+    match &expr.kind {
+        ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => cast_later(expr, to),
+        _ => cast(expr, to),
+    }
+}
+
+fn cast_later(expr: Expr, to: DataType) -> Result<Expr> {
     if !castable(expr.data_type, to) {
         let message = format!("cannot cast {} to {to}", expr.data_type);
         return Err(Error::type_error(message).with_sqlstate("42846"));
