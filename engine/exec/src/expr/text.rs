@@ -44,17 +44,15 @@ pub(super) fn measure(
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
     let Some(first) = all.first() else { return Err(wrong(function)) };
     let validity = access::validity(&all);
-    let binary = matches!(first.data_type(), DataType::Binary { .. });
+    let unit = Unit::of(first);
     let a = Texts::new(first);
     let b = Texts::new(all.get(1).unwrap_or(first));
     match (function, all.len()) {
-        (Length, 1) if !binary => {
-            arithmetic::each(data_type, validity, rows, &mut |i| Ok(characters(a.bytes(i)) as i128))
-        }
-        (Length | OctetLength, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128)),
+        (Length, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(unit.count(a.bytes(i)) as i128)),
+        (OctetLength, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128)),
         (Position, 2) => arithmetic::each(data_type, validity, rows, &mut |i| {
             let text = b.bytes(i);
-            Ok(like::find(text, a.bytes(i)).map_or(0, |at| characters(&text[..at]) as i128 + 1))
+            Ok(like::find(text, a.bytes(i)).map_or(0, |at| unit.count(&text[..at]) as i128 + 1))
         }),
         (StartsWith, 2) => {
             let mut out = vec![false; rows.len];
@@ -65,28 +63,43 @@ pub(super) fn measure(
     }
 }
 
-/// Characters of UTF-8 text: bytes that do not continue one.
-fn characters(text: &[u8]) -> usize {
-    text.iter().filter(|b| (**b & 0xc0) != 0x80).count()
+/// What positions and lengths count.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Characters,
+    Bytes,
 }
 
-/// Byte offset of character `n`; the length when there are fewer.
-fn offset(text: &[u8], n: usize) -> usize {
-    if text.is_ascii() {
-        return n.min(text.len());
+impl Unit {
+    fn of(vector: &Vector) -> Unit {
+        if matches!(vector.data_type(), DataType::Binary { .. }) { Unit::Bytes } else { Unit::Characters }
     }
-    let starts = text.iter().enumerate().filter(|(_, b)| (**b & 0xc0) != 0x80);
-    starts.map(|(at, _)| at).nth(n).unwrap_or(text.len())
-}
 
-/// Characters `from..to` (clamped).
-fn slice(text: &[u8], from: usize, to: usize) -> &[u8] {
-    if to <= from {
-        return &[];
+    /// How many there are. A character is a byte of UTF-8 that does not continue one.
+    fn count(self, value: &[u8]) -> usize {
+        match self {
+            Unit::Characters => value.iter().filter(|b| (**b & 0xc0) != 0x80).count(),
+            Unit::Bytes => value.len(),
+        }
     }
-    let start = offset(text, from);
-    let rest = &text[start..];
-    &rest[..offset(rest, to - from)]
+
+    /// Byte offset of the `n`th; the length when there are fewer.
+    fn offset(self, value: &[u8], n: usize) -> usize {
+        if self == Unit::Bytes || value.is_ascii() {
+            return n.min(value.len());
+        }
+        let starts = value.iter().enumerate().filter(|(_, b)| (**b & 0xc0) != 0x80);
+        starts.map(|(at, _)| at).nth(n).unwrap_or(value.len())
+    }
+
+    /// Those from `from` to `to` (clamped).
+    fn slice(self, value: &[u8], from: usize, to: usize) -> &[u8] {
+        if to <= from {
+            return &[];
+        }
+        let rest = &value[self.offset(value, from)..];
+        &rest[..self.offset(rest, to - from)]
+    }
 }
 
 fn trim<'a>(text: &'a str, set: &str, left: bool, right: bool) -> &'a str {
@@ -117,7 +130,7 @@ pub(super) fn transform(
             _ => Err(wrong(function)),
         }
     };
-    let binary = matches!(all.first().map(|a| a.data_type()), Some(DataType::Binary { .. }));
+    let unit = all.first().map_or(Unit::Characters, |arg| Unit::of(arg));
     access::map_bytes(&all, data_type, rows, &mut |i, out| {
         let value = text(0, i)?;
         let string = || String::from_utf8_lossy(value);
@@ -153,24 +166,19 @@ pub(super) fn transform(
                 // Positions before the first character count towards the length, as in the SQL standard.
                 let from = (start - 1).max(0) as usize;
                 let to = (end.saturating_sub(1)).max(0) as usize;
-                if binary {
-                    let to = to.min(value.len());
-                    out.extend_from_slice(value.get(from..to).unwrap_or(&[]));
-                } else {
-                    out.extend_from_slice(slice(value, from, to));
-                }
+                out.extend_from_slice(unit.slice(value, from, to));
             }
             F::Left | F::Right => {
                 let n = number(1, i)?;
-                let length = characters(value);
+                let length = unit.count(value);
                 // A negative count means all but so many characters of the other end.
                 let kept =
                     if n >= 0 { (n as usize).min(length) } else { length.saturating_sub(n.unsigned_abs() as usize) };
                 let (from, to) = if function == F::Left { (0, kept) } else { (length - kept, length) };
-                out.extend_from_slice(slice(value, from, to));
+                out.extend_from_slice(unit.slice(value, from, to));
             }
             F::Replace => replace(value, text(1, i)?, text(2, i)?, out)?,
-            F::Reverse if binary => out.extend(value.iter().rev()),
+            F::Reverse if unit == Unit::Bytes => out.extend(value.iter().rev()),
             F::Reverse => out.extend_from_slice(string().chars().rev().collect::<String>().as_bytes()),
             F::Repeat => {
                 let n = number(1, i)?.max(0) as usize;
@@ -180,7 +188,7 @@ pub(super) fn transform(
             F::LeftPad | F::RightPad => {
                 let n = number(1, i)?.max(0) as usize;
                 let fill = if all.len() > 2 { text(2, i)? } else { b" " };
-                pad(value, n, fill, function == F::LeftPad, out)?;
+                pad(value, n, fill, function == F::LeftPad, unit, out)?;
             }
             _ => return Err(wrong(function)),
         }
@@ -202,19 +210,19 @@ fn replace(value: &[u8], from: &[u8], to: &[u8], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-fn pad(value: &[u8], n: usize, fill: &[u8], left: bool, out: &mut Vec<u8>) -> Result<()> {
-    let length = characters(value);
+fn pad(value: &[u8], n: usize, fill: &[u8], left: bool, unit: Unit, out: &mut Vec<u8>) -> Result<()> {
+    let length = unit.count(value);
     if length >= n || fill.is_empty() {
-        out.extend_from_slice(slice(value, 0, n));
+        out.extend_from_slice(unit.slice(value, 0, n));
         return Ok(());
     }
     check_length(value.len() + (n - length).saturating_mul(4))?;
     if !left {
         out.extend_from_slice(value);
     }
-    let (missing, width) = (n - length, characters(fill).max(1));
+    let (missing, width) = (n - length, unit.count(fill).max(1));
     (0..missing / width).for_each(|_| out.extend_from_slice(fill));
-    out.extend_from_slice(slice(fill, 0, missing % width));
+    out.extend_from_slice(unit.slice(fill, 0, missing % width));
     if left {
         out.extend_from_slice(value);
     }

@@ -17,6 +17,16 @@ pub(crate) fn call(function: F, args: Vec<Expr>, data_type: DataType) -> Expr {
     Expr { kind: ExprKind::Function { function, args }, data_type }
 }
 
+fn is_binary(arg: &Expr) -> bool {
+    matches!(arg.data_type, DataType::Binary { .. })
+}
+
+/// Whether a function of text is one of binary values too.
+fn takes_bytes(function: F) -> bool {
+    use F::*;
+    matches!(function, Substring | Left | Right | Reverse | Repeat | Replace | LeftPad | RightPad | StartsWith)
+}
+
 /// A date part by name.
 fn date_part(name: &str) -> Result<DatePart> {
     let lower = name.to_ascii_lowercase();
@@ -168,10 +178,19 @@ impl<'a> Binder<'a> {
             }
             Rounded => self.rounded(entry.function, entry.name, args),
             Text(shape, result) => {
+                if entry.function == F::Position {
+                    return self.position(args);
+                }
+                let of_bytes = matches!(args.first(), Some(arg) if is_binary(arg)) && takes_bytes(entry.function);
                 let mut bound = Vec::with_capacity(args.len());
                 for (arg, kind) in args.into_iter().zip(shape.bytes()) {
-                    bound.push(if kind == b't' { self.text(arg)? } else { self.integer(arg, entry.name)? });
+                    bound.push(match kind {
+                        b't' if of_bytes => self.bytes(arg)?,
+                        b't' => self.text(arg)?,
+                        _ => self.integer(arg, entry.name)?,
+                    });
                 }
+                let result = if of_bytes && result == TEXT { DataType::BLOB } else { result };
                 Ok(call(entry.function, bound, result))
             }
             Same => {
@@ -235,7 +254,7 @@ impl<'a> Binder<'a> {
             }
             "length" | "len" | "octet_length" => {
                 let arg = self.settle(next(), TEXT);
-                let binary = matches!(arg.data_type, DataType::Binary { .. });
+                let binary = is_binary(&arg);
                 let function = if binary { F::OctetLength } else { entry.function };
                 let arg = if binary { arg } else { self.text(arg)? };
                 Ok(call(function, vec![arg], INT))
@@ -245,9 +264,8 @@ impl<'a> Binder<'a> {
                 Ok(call(F::Concat, args, TEXT))
             }
             "instr" | "strpos" => {
-                let haystack = self.text(next())?;
-                let needle = self.text(next())?;
-                Ok(call(F::Position, vec![needle, haystack], INT))
+                let (haystack, needle) = (next(), next());
+                self.position(vec![needle, haystack])
             }
             "date_part" | "date_trunc" => {
                 let part = match next().kind {
@@ -399,11 +417,21 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn position_of(&mut self, needle: &'a E, haystack: &'a E, env: &mut Env<'_>) -> Result<Expr> {
-        let needle = self.expr(needle, env)?;
-        let needle = self.text(needle)?;
-        let haystack = self.expr(haystack, env)?;
-        let haystack = self.text(haystack)?;
-        Ok(call(F::Position, vec![needle, haystack], INT))
+        let args = vec![self.expr(needle, env)?, self.expr(haystack, env)?];
+        self.position(args)
+    }
+
+    /// Where the first argument is in the second.
+    fn position(&mut self, args: Vec<Expr>) -> Result<Expr> {
+        let of_bytes = args.iter().all(is_binary);
+        let bound = args.into_iter().map(|arg| if of_bytes { Ok(arg) } else { self.text(arg) });
+        Ok(call(F::Position, bound.collect::<Result<_>>()?, INT))
+    }
+
+    /// An operand that is used as bytes.
+    fn bytes(&mut self, arg: Expr) -> Result<Expr> {
+        let arg = self.settle(arg, DataType::BLOB);
+        if is_binary(&arg) { Ok(arg) } else { cast(arg, DataType::BLOB) }
     }
 
     pub(crate) fn substring(
@@ -414,7 +442,8 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         let arg = self.expr(arg, env)?;
-        let mut args = vec![self.text(arg)?];
+        let (arg, result) = if is_binary(&arg) { (arg, DataType::BLOB) } else { (self.text(arg)?, TEXT) };
+        let mut args = vec![arg];
         match from {
             Some(e) => {
                 let e = self.expr(e, env)?;
@@ -426,7 +455,7 @@ impl<'a> Binder<'a> {
             let e = self.expr(e, env)?;
             args.push(self.integer(e, "substring")?);
         }
-        Ok(call(F::Substring, args, TEXT))
+        Ok(call(F::Substring, args, result))
     }
 
     pub(crate) fn trim(

@@ -221,6 +221,10 @@ impl Binder<'_> {
         if op.is_comparison() {
             return self.comparison(op, left, right);
         }
+        let binary_operand = |e: &Expr| matches!(e.data_type, DataType::Binary { .. });
+        if op == Concat && binary_operand(&left) && binary_operand(&right) {
+            return Ok(binary(op, left, right, DataType::BLOB));
+        }
         if op == Concat {
             let left = self.text(left)?;
             let right = self.text(right)?;
