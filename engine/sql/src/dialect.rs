@@ -92,12 +92,31 @@ impl Dialect for NacreDialect {
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
                 Some(parser.parse_value().map(Expr::Value))
             }
+            Token::Minus => Some(parse_sign(parser, UnaryOperator::Minus)),
+            Token::Plus => Some(parse_sign(parser, UnaryOperator::Plus)),
+            Token::Tilde => Some(parse_sign(parser, UnaryOperator::BitwiseNot)),
             _ => None,
         }
     }
 
+    /// MySQL's order, where it is not the parser's own: `XOR` between `AND` and `OR`, `LIKE` like `=`.
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::Xor => 7,
+            Precedence::Like => self.prec_value(Precedence::Eq),
+            other => GenericDialect {}.prec_value(other),
+        }
+    }
+
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        glob(parser).map(|_| Ok(self.prec_value(Precedence::Like)))
+        if glob(parser).is_some() {
+            return Some(Ok(self.prec_value(Precedence::Like)));
+        }
+        match parser.peek_token_ref().token {
+            Token::ShiftLeft | Token::ShiftRight => Some(Ok(SHIFT)),
+            Token::Caret => Some(Ok(CARET)),
+            _ => None,
+        }
     }
 
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
@@ -139,6 +158,17 @@ fn glob(parser: &Parser) -> Option<bool> {
         Token::Word(w) => w.keyword == keyword,
         _ => false,
     };
+/// Precedences that the parser has no name for: shifts between `+` and `&`, `^` between a sign and `*`.
+const SHIFT: u8 = 25;
+const CARET: u8 = 42;
+const SIGN: u8 = 43;
+
+/// `-`, `+` or `~` before what it is of.
+fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserError> {
+    parser.next_token();
+    Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(SIGN)?) })
+}
+
     let negated = is(0, Keyword::NOT);
     is(usize::from(negated), Keyword::GLOB).then_some(negated)
 }
