@@ -208,10 +208,8 @@ impl<'a> Binder<'a> {
                 for (at, column) in left_scope.columns.iter().enumerate() {
                     let shared = right_scope.columns.iter().any(|c| c.name.eq_ignore_ascii_case(&column.name));
                     let known = columns.iter().any(|(n, _)| n.eq_ignore_ascii_case(&column.name));
-                    if shared
-                        && !known
-                        && (!left_scope.is_hidden(at) || left_scope.merged.iter().any(|m| m.name == column.name))
-                    {
+                    let merged = left_scope.merged.iter().any(|m| m.name.eq_ignore_ascii_case(&column.name));
+                    if shared && !known && (!left_scope.is_hidden(at) || merged) {
                         columns.push((column.name.clone(), None));
                     }
                 }
@@ -257,7 +255,14 @@ impl<'a> Binder<'a> {
                 }
                 _ => a,
             };
-            scope.merged.retain(|m| !m.name.eq_ignore_ascii_case(name));
+            // What either side had merged under this name stays part of it.
+            scope.merged.retain_mut(|m| {
+                let same = m.name.eq_ignore_ascii_case(name);
+                if same {
+                    hidden.append(&mut m.hidden);
+                }
+                !same
+            });
             scope.merged.push(Merged { name: name.clone(), expr, hidden });
         }
         if conjuncts.is_empty() {
