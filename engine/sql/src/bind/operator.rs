@@ -308,7 +308,11 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(value) = folded {
-            return Ok(Expr::literal(value, t));
+            // A type without the sign, or without room for it, gives way to that of all negations.
+            let holds =
+                |v: i64| t.integer_range().is_some_and(|(low, high)| low < 0 && (low..=high).contains(&v.into()));
+            let narrow = matches!(value, Value::Int(v) if !holds(v));
+            return Ok(Expr::literal(value, if narrow { DataType::Int64 } else { t }));
         }
         let (expr, result) = match t {
             // Nothing but nulls.
