@@ -1,7 +1,7 @@
 //! Expressions: one arm a syntactic form; operators and functions have their own files.
 //! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
 
-use super::operator::{binary, cast, connect, explicit_cast, is_null, not};
+use super::operator::{binary, cast, connect, explicit_cast, is_null, is_text_literal, not};
 use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -300,6 +300,13 @@ impl<'a> Binder<'a> {
         if Self::is_untyped(&arg) {
             let to = bound.iter().map(|(_, e)| e.data_type).find(|t| *t != DataType::Null);
             arg = self.settle(arg, to.unwrap_or(DataType::TEXT));
+        }
+        // So is the argument, if it is a text literal beside something else.
+        let decides = |e: &Expr| !Self::is_untyped(e) && !is_text_literal(e) && e.data_type != DataType::Null;
+        if is_text_literal(&arg)
+            && let Some((at, item)) = bound.iter().find(|(_, item)| decides(item))
+        {
+            arg = self.unify(arg, item.clone(), "IN").map_err(|e| e.at(*at))?.0;
         }
         let mut to = arg.data_type;
         let mut items = Vec::with_capacity(bound.len());

@@ -136,11 +136,12 @@ impl Binder<'_> {
         }
         let (left, right) = (spelled(left, b)?, spelled(right, a)?);
         let (a, b) = (left.data_type, right.data_type);
-        if let Some(value) = literal_value(&right) {
-            if let Some(fitted) = fit(value, b, a)? {
-                return Ok((left, Expr::literal(fitted, a)));
-            }
-        } else if let Some(value) = literal_value(&left)
+        if let Some(value) = literal_value(&right)
+            && let Some(fitted) = fit(value, b, a)?
+        {
+            return Ok((left, Expr::literal(fitted, a)));
+        }
+        if let Some(value) = literal_value(&left)
             && let Some(fitted) = fit(value, a, b)?
         {
             return Ok((Expr::literal(fitted, b), right));
@@ -345,7 +346,8 @@ impl Binder<'_> {
         if expr.data_type.is_text() { Ok(expr) } else { cast(expr, DataType::TEXT) }
     }
 
-    /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it.
+    /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it. Text literals take that of the others,
+    /// wherever they stand.
     pub(crate) fn unify_all(&mut self, mut list: Vec<Expr>, what: &str) -> Result<(Vec<Expr>, DataType)> {
         let with = |to: DataType, expr: &Expr| match common_with_literal(to, expr) {
             Some(t) => Ok(t),
@@ -355,7 +357,11 @@ impl Binder<'_> {
             }
         };
         let mut to = DataType::Null;
-        for expr in list.iter().filter(|e| !Self::is_untyped(e)) {
+        for expr in list.iter().filter(|e| !Self::is_untyped(e) && !is_text_literal(e)) {
+            to = with(to, expr)?;
+        }
+        for expr in list.iter_mut().filter(|e| is_text_literal(e)) {
+            *expr = spelled(expr.clone(), to)?;
             to = with(to, expr)?;
         }
         for expr in list.iter_mut().filter(|e| Self::is_untyped(e)) {
@@ -397,14 +403,14 @@ impl Binder<'_> {
     }
 }
 
+pub(crate) fn is_text_literal(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(Value::Text(_)))
+}
+
+/// As `common`, but a text literal takes the type of the others.
 fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
-    // A text literal takes the other's type when it reads as one.
-    if let Some(Value::Text(_)) = literal_value(expr)
-        && matches!(to, DataType::Date | DataType::Timestamp | DataType::Time)
-    {
-        return Some(to);
-    }
-    common(to, expr.data_type)
+    let takes = is_text_literal(expr) && !to.is_text() && !matches!(to, DataType::Null | DataType::Json);
+    if takes { Some(to) } else { common(to, expr.data_type) }
 }
 
 pub(crate) fn binary(op: BinaryOp, left: Expr, right: Expr, data_type: DataType) -> Expr {
