@@ -89,6 +89,28 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// A window and those it builds on, itself first. Only the last of them has a `PARTITION BY`, only one an `ORDER BY`.
+    fn built_on(&mut self, mut spec: &'a ast::WindowSpec) -> Result<Vec<&'a ast::WindowSpec>> {
+        let refused = |message: String, name: &ast::Ident| {
+            Err(Error::syntax(message).with_sqlstate("42P20").at(position(name.span.start)))
+        };
+        let mut specs = vec![spec];
+        while let Some(name) = &spec.window_name {
+            if !spec.partition_by.is_empty() {
+                return refused(format!("PARTITION BY is for window `{}` to say", name.value), name);
+            }
+            spec = self.named_window(name)?;
+            if specs.iter().any(|s| std::ptr::eq(*s, spec)) {
+                return refused(format!("window `{}` builds on itself", name.value), name);
+            }
+            if !spec.order_by.is_empty() && specs.iter().any(|s| !s.order_by.is_empty()) {
+                return refused(format!("window `{}` has an ORDER BY already", name.value), name);
+            }
+            specs.push(spec);
+        }
+        Ok(specs)
+    }
+
     /// The window, and the result in terms of it as the first aggregate.
     fn window_parts(
         &mut self,
@@ -97,16 +119,13 @@ impl<'a> Binder<'a> {
         spec: &'a ast::WindowSpec,
         env: &mut Env<'_>,
     ) -> Result<(Window, Expr)> {
-        let (base, spec) = match &spec.window_name {
-            Some(name) => (Some(self.named_window(name)?), spec),
-            None => (None, spec),
-        };
+        let specs = self.built_on(spec)?;
         let mut partition = Vec::new();
-        for ast in base.iter().flat_map(|b| &b.partition_by).chain(&spec.partition_by) {
+        for ast in specs.iter().flat_map(|s| &s.partition_by) {
             partition.push(self.typed(ast, env)?);
         }
         let mut order = Vec::new();
-        for item in base.iter().flat_map(|b| &b.order_by).chain(&spec.order_by) {
+        for item in specs.iter().flat_map(|s| &s.order_by) {
             let expr = self.typed(&item.expr, env)?;
             order.push(sort_key(expr, item)?);
         }
@@ -140,7 +159,7 @@ impl<'a> Binder<'a> {
                 (call, wrapped)
             }
         };
-        let frame = match spec.window_frame.as_ref().or(base.and_then(|b| b.window_frame.as_ref())) {
+        let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
             Some(frame) => self.frame(frame, &order, env)?,
             None => Frame::default(),
         };
