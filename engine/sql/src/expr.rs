@@ -335,6 +335,8 @@ pub enum AggregateFunction {
     Quantile {
         /// One of the values, instead of what is between two.
         discrete: bool,
+        /// Of the values from the greatest to the smallest.
+        descending: bool,
     },
     Mode,
     /// `(value, key)`

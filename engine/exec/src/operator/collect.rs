@@ -197,7 +197,12 @@ fn compute(function: AggregateFunction, args: &[Vector], order: &[u32], data_typ
             sorted.sort_by(compare_values);
             match function {
                 A::Mode => mode(sorted),
-                A::Quantile { discrete } => quantile(sorted, &args[1].value(*first as usize), discrete, data_type)?,
+                A::Quantile { discrete, descending } => {
+                    if descending {
+                        sorted.reverse();
+                    }
+                    quantile(sorted, &args[1].value(*first as usize), discrete, data_type)?
+                }
                 _ => Value::Null,
             }
         }

@@ -5,7 +5,7 @@ use super::function::call;
 use super::operator::{aggregates_not_allowed, cast, connect};
 use super::types::{decimal, decimal_shape};
 use super::{AGGREGATE_BASE, Binder, Env, place, unsupported};
-use crate::expr::{Aggregate, AggregateFunction as A, BinaryOp, Expr, ExprKind, Moment, ScalarFunction as F};
+use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment, ScalarFunction as F};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 
@@ -300,19 +300,14 @@ impl<'a> Binder<'a> {
             Form::Median => {
                 let half = Expr::literal(Value::Float(0.5), DataType::Float64);
                 let row = vec![self.number(vec![first], name)?, half];
-                Ok(parts.finish(env, A::Quantile { discrete: false }, row, DataType::Float64))
+                let function = A::Quantile { discrete: false, descending: false };
+                Ok(parts.finish(env, function, row, DataType::Float64))
             }
             Form::Quantile { discrete } => {
-                let (arg, fraction) = match second {
-                    Some(fraction) => (first, fraction),
+                let (arg, fraction, descending) = match second {
+                    Some(fraction) => (first, fraction, false),
                     None => match parts.keys.pop() {
-                        Some(key) if parts.keys.is_empty() => {
-                            let fraction = self.double(first)?;
-                            let one = Expr::literal(Value::Float(1.0), DataType::Float64);
-                            let fraction =
-                                if key.descending { self.binary(BinaryOp::Subtract, one, fraction)? } else { fraction };
-                            (key.expr, fraction)
-                        }
+                        Some(key) if parts.keys.is_empty() => (key.expr, first, key.descending),
                         _ => return Err(Error::syntax(format!("{name} needs WITHIN GROUP (ORDER BY …)"))),
                     },
                 };
@@ -324,7 +319,7 @@ impl<'a> Binder<'a> {
                 } else {
                     (self.number(vec![arg], name)?, DataType::Float64)
                 };
-                Ok(parts.finish(env, A::Quantile { discrete }, vec![arg, fraction], t))
+                Ok(parts.finish(env, A::Quantile { discrete, descending }, vec![arg, fraction], t))
             }
             Form::Rewritten => self.rewritten_aggregate(name, first, second, parts, env),
         }
