@@ -350,7 +350,8 @@ impl<'a> Binder<'a> {
             t if t.is_integer() => INT,
             t => match (decimal_shape(t), constant) {
                 (None, _) => DataType::Float64,
-                (Some(_), None) => t,
+                // As many digits as the value has, and one more for what rounds up.
+                (Some((precision, scale)), None) => decimal(precision as u32 + 1, scale as u32),
                 (Some((_, scale)), Some(n)) if n >= scale as i64 && n > 0 => t,
                 (Some((precision, scale)), Some(n)) => {
                     let kept = n.clamp(0, scale as i64) as u32;
