@@ -13,6 +13,12 @@ use sqlparser::ast::{self, Expr as E};
 
 /// Functions whose first argument may be the bare name of a date part.
 const TAKES_PART: [&str; 5] = ["timestampdiff", "date_diff", "datediff", "date_part", "date_trunc"];
+
+/// Whether a call's first argument may be the bare name of a date part. `datediff(a, b)` is of two dates.
+fn takes_part(name: &str, arguments: usize) -> bool {
+    TAKES_PART.contains(&name) && (arguments == 3 || !matches!(name, "date_diff" | "datediff"))
+}
+
 pub(crate) fn call(function: F, args: Vec<Expr>, data_type: DataType) -> Expr {
     Expr { kind: ExprKind::Function { function, args }, data_type }
 }
@@ -88,13 +94,12 @@ impl<'a> Binder<'a> {
             let message = format!("DISTINCT and FILTER are for aggregates; {written} is not one");
             return Err(Error::syntax(message).at(at));
         }
-        let mut bound = Vec::with_capacity(args.len());
+        let count = args.len();
+        let mut bound = Vec::with_capacity(count);
         for (index, arg) in args.into_iter().enumerate() {
             match arg {
                 // `timestampdiff(day, a, b)` names the part without quotes.
-                ast::FunctionArgExpr::Expr(E::Identifier(part))
-                    if index == 0 && TAKES_PART.contains(&name.as_str()) =>
-                {
+                ast::FunctionArgExpr::Expr(E::Identifier(part)) if index == 0 && takes_part(&name, count) => {
                     bound.push(Expr::literal(Value::Text(part.value.clone()), TEXT));
                 }
                 ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
