@@ -30,13 +30,9 @@ impl<'a> Binder<'a> {
         for table in tables {
             all = Some(match all {
                 None => self.table_with_joins(table)?,
-                Some(left) if table.joins.is_empty() => {
-                    let right = self.nested(|b| b.factor_beside(&table.relation, &left.1))?;
-                    self.join(left, right, JoinKind::Inner, &JoinConstraint::None)?
-                }
                 Some(left) => {
-                    let (plan, scope) = self.table_with_joins(table)?;
-                    self.join(left, (plan, scope, None), JoinKind::Inner, &JoinConstraint::None)?
+                    let right = self.right_of(&left.1, has_lateral(table), |b| b.table_with_joins(table))?;
+                    self.join(left, right, JoinKind::Inner, &JoinConstraint::None)?
                 }
             });
         }
@@ -51,7 +47,8 @@ impl<'a> Binder<'a> {
     /// A table with what is joined to it.
     pub(crate) fn joined(&mut self, mut left: (Plan, Scope), joins: &'a [ast::Join]) -> Result<(Plan, Scope)> {
         for join in joins {
-            let right = self.nested(|b| b.factor_beside(&join.relation, &left.1))?;
+            let right =
+                self.right_of(&left.1, is_lateral(&join.relation), |b| b.nested(|b| b.factor(&join.relation)))?;
             let (kind, constraint) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
                 JoinOperator::CrossJoin(c) | JoinOperator::StraightJoin(c) => (JoinKind::Inner, c),
@@ -75,18 +72,21 @@ impl<'a> Binder<'a> {
         Ok(left)
     }
 
-    /// A table to the right of others: the rows of those may be looked at, if it is `LATERAL`.
-    fn factor_beside(&mut self, factor: &'a TableFactor, left: &Scope) -> Result<(Plan, Scope, Option<Lateral>)> {
-        if let TableFactor::Derived { lateral: true, subquery, alias, sample: None } = factor {
-            self.count_table()?;
-            let (plan, frame, args) = self.framed(left, |b| b.query(subquery))?;
-            let (plan, scope) = aliased(plan, alias.as_ref(), "")?;
-            let args: Vec<Expr> = args.into_iter().map(|(e, _)| e).collect();
-            let lateral = (!args.is_empty()).then_some(Lateral { frame, args });
-            return Ok((plan, scope, lateral));
+    /// What stands to the right of other tables: it may look at their rows, if it is or has a `LATERAL` table.
+    fn right_of(
+        &mut self,
+        left: &Scope,
+        lateral: bool,
+        f: impl FnOnce(&mut Self) -> Result<(Plan, Scope)>,
+    ) -> Result<(Plan, Scope, Option<Lateral>)> {
+        if !lateral {
+            let (plan, scope) = f(self)?;
+            return Ok((plan, scope, None));
         }
-        let (plan, scope) = self.factor(factor)?;
-        Ok((plan, scope, None))
+        let ((plan, scope), frame, args) = self.framed(left, f)?;
+        let args: Vec<Expr> = args.into_iter().map(|(e, _)| e).collect();
+        let lateral = (!args.is_empty()).then_some(Lateral { frame, args });
+        Ok((plan, scope, lateral))
     }
 
     fn count_table(&mut self) -> Result<()> {
@@ -109,7 +109,7 @@ impl<'a> Binder<'a> {
                 }
                 self.named_table(name, alias.as_ref())
             }
-            // Nothing is to the left of the first table, so LATERAL says nothing there.
+            // What LATERAL lets it see is in scope already.
             TableFactor::Derived { subquery, alias, sample: None, .. } => {
                 let plan = self.query(subquery)?;
                 aliased(plan, alias.as_ref(), "")
@@ -277,6 +277,19 @@ fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
         out.push(at);
     }
     expr.for_each_child(&mut |e| columns_of(e, out));
+fn has_lateral(table: &ast::TableWithJoins) -> bool {
+    is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
+}
+
+/// Whether a table, or one of those it is joined of, is `LATERAL`.
+fn is_lateral(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
+        _ => false,
+    }
+}
+
 }
 
 /// Gives a plan its name and, where the alias lists them, column names.
