@@ -1,9 +1,8 @@
 //! `CREATE TABLE`: columns, types, defaults and the primary key.
 
 use super::index::Wanted;
-use super::operator::cast;
 use super::scope::Scope;
-use super::{Binder, Env, keys, place, position, table_name, types, unsupported};
+use super::{Binder, Env, keys, literal, place, position, table_name, types, unsupported};
 use crate::expr::ExprKind;
 use crate::plan::Statement;
 use nacre_types::{Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits};
@@ -147,21 +146,16 @@ impl<'a> Binder<'a> {
     fn default_value(&mut self, ast: &'a ast::Expr, column: &Column) -> Result<Value> {
         let scope = Scope::default();
         let expr = self.expr(ast, &mut Env::new(&scope, "DEFAULT"))?;
-        let text = expr.data_type;
-        let expr = cast(expr, column.data_type).map_err(|e| e.at(place(ast)))?;
-        match expr.kind {
-            ExprKind::Literal(value) => Ok(value),
-            // JSON and binary literals are kept as they are written.
-            ExprKind::Cast(inner) if text.is_text() => match (inner.kind, column.data_type) {
-                (ExprKind::Literal(Value::Text(t)), DataType::Json) => Ok(Value::Json(t)),
-                (ExprKind::Literal(Value::Text(t)), DataType::Binary { .. }) => Ok(Value::Binary(t.into_bytes())),
-                _ => Err(Error::out_of_range(format!("DEFAULT does not fit {}", column.data_type)).at(place(ast))),
+        let to = column.data_type;
+        let value = match self.assign(expr, to, &column.name).map_err(|e| e.at(place(ast)))?.kind {
+            ExprKind::Literal(value) => Some(value),
+            ExprKind::Cast(inner) => match inner.kind {
+                ExprKind::Literal(value) => literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?,
+                _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
             },
-            ExprKind::Cast(inner) if matches!(inner.kind, ExprKind::Literal(_)) => {
-                Err(Error::out_of_range(format!("DEFAULT does not fit {}", column.data_type)).at(place(ast)))
-            }
-            _ => Err(unsupported("DEFAULT of an expression").at(place(ast))),
-        }
+            _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
+        };
+        value.ok_or_else(|| Error::out_of_range(format!("DEFAULT does not fit {to}")).at(place(ast)))
     }
 
     fn primary_key(&mut self, key: &ast::PrimaryKeyConstraint, schema: &mut TableSchema) -> Result<()> {

@@ -142,6 +142,40 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
     })
 }
 
+/// Casts a value as run time does; none when it does not fit.
+pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
+    use DataType as T;
+    if let Some(value) = cast(value, to)? {
+        return Ok(Some(value));
+    }
+    let bytes = |bytes: &[u8], most: Option<u32>| {
+        let fits = most.is_none_or(|n| bytes.len() <= n as usize);
+        fits.then(|| Value::Binary(bytes.to_vec()))
+    };
+    Ok(match (value, to) {
+        (Value::Text(text), T::Json) => Some(Value::Json(text.clone())),
+        (Value::Text(text), T::Binary { max_bytes }) => bytes(text.as_bytes(), max_bytes),
+        (Value::Binary(v), T::Binary { max_bytes }) => bytes(v, max_bytes),
+        (Value::Binary(v), T::Text { .. }) => match std::str::from_utf8(v) {
+            Ok(text) => cast(&Value::Text(text.to_string()), to)?,
+            Err(_) => None,
+        },
+        (Value::Text(_), _) => None,
+        (_, T::Text { .. }) => cast(&Value::Text(value.to_string()), to)?,
+        (Value::Boolean(v), t) if t.is_numeric() => cast(&Value::Int(*v as i64), to)?,
+        (Value::Float(v), T::Boolean) => Some(Value::Boolean(*v != 0.0)),
+        (_, T::Boolean) => exact(value).map(|(unscaled, _)| Value::Boolean(unscaled != 0)),
+        (Value::Float(v), t) if t.is_integer() || t.is_decimal() => {
+            let exact =
+                decimal::from_f64(*v, to.scale()).map(|unscaled| Value::Decimal { unscaled, scale: to.scale() });
+            exact.map_or(Ok(None), |v| cast(&v, to))?
+        }
+        (Value::Timestamp(v), T::Date) => Some(Value::Date(v.div_euclid(temporal::MICROS_PER_DAY) as i32)),
+        (Value::Timestamp(v), T::Time) => Some(Value::Time(v.rem_euclid(temporal::MICROS_PER_DAY))),
+        _ => None,
+    })
+}
+
 /// The same number as a value of another numeric type, when that loses nothing.
 pub(crate) fn fit(value: &Value, to: DataType) -> Option<Value> {
     if to.is_float() {
