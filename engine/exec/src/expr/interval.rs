@@ -66,6 +66,8 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
         (Subtract, Value::Interval(a), Value::Interval(b)) => Value::Interval(sum(*a, inverse(*b)?)?),
         (Add, Value::Date(day), Value::Int(n)) | (Add, Value::Int(n), Value::Date(day)) => move_days(*day, Some(*n))?,
         (Subtract, Value::Date(day), Value::Int(n)) => move_days(*day, n.checked_neg())?,
+        (Add, Value::Timestamp(_), Value::Int(n)) => shift(left, days(*n)?)?,
+        (Subtract, Value::Timestamp(_), Value::Int(n)) => shift(left, inverse(days(*n)?)?)?,
         (Subtract, Value::Date(a), Value::Date(b)) => {
             let days = *a as i64 - *b as i64;
             if data_type == DataType::Interval {
@@ -105,6 +107,11 @@ fn micros_of(value: &Value) -> i64 {
         Value::Timestamp(micros) => *micros,
         _ => 0,
     }
+}
+
+fn days(n: i64) -> Result<Interval> {
+    let days = i32::try_from(n).map_err(|_| out_of_calendar())?;
+    Ok(Interval { months: 0, days, micros: 0 })
 }
 
 fn move_days(day: i32, by: Option<i64>) -> Result<Value> {

@@ -540,6 +540,7 @@ fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
             add_interval(op, left, right)
         }
         (Timestamp, Interval, _) => add_interval(op, left, right),
+        (t @ (Date | Timestamp), days, _) if days.is_integer() => Ok(binary(op, left, cast(right, Int64)?, t)),
         (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
         (Timestamp, Timestamp | Date, BinaryOp::Subtract) | (Date, Timestamp, BinaryOp::Subtract) => {
             Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))

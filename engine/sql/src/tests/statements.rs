@@ -379,6 +379,8 @@ fn natural_parameter_types() {
         ("insert into t (id) values (?)", T::Float64, T::Int64),
         ("select ?", T::Int32, T::Int32),
         ("select ? + 1", T::Float64, T::Float64),
+        ("select day + ? from t", T::Int32, T::Int32),
+        ("select day - ? from t", T::Interval, T::Interval),
     ] {
         assert_eq!(plan(sql, &[given]).unwrap().1, [expected], "{sql} {given}");
     }
