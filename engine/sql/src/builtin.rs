@@ -257,6 +257,6 @@ impl Builtin {
 
     /// Whether it may be null although no argument is.
     pub fn makes_nulls(self) -> bool {
-        matches!(self, Elt | TryCast)
+        matches!(self, Elt | RegexpExtract | TryCast)
     }
 }

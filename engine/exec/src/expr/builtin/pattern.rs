@@ -68,8 +68,8 @@ impl Call<'_> {
                 if group >= regex.captures_len() {
                     return Err(self.error("the expression has no such group", "22023"));
                 }
-                let found = regex.captures(&value).and_then(|c| c.get(group).map(|m| m.as_str().to_string()));
-                text(found.unwrap_or_default())
+                let found = regex.captures(&value).and_then(|c| c.get(group));
+                found.map_or(Some(Value::Null), |m| text(m.as_str().to_string()))
             }
             _ => {
                 let new = replacement(&self.text(2));
