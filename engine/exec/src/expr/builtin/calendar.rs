@@ -45,6 +45,10 @@ impl Clock {
         Clock { days, year, month, day, micros: micros.rem_euclid(MICROS_PER_DAY) }
     }
 
+    fn of_day(days: i32) -> Clock {
+        Clock::new(days as i64 * MICROS_PER_DAY)
+    }
+
     fn hour(&self) -> i64 {
         self.micros / (3600 * MICROS_PER_SECOND)
     }
@@ -76,6 +80,19 @@ impl Clock {
     /// Weeks that begin on a day of the week, before the first of which is week 0.
     fn week_from(&self, first: i64) -> i64 {
         (self.day_of_year() + 6 - (self.weekday() - first).rem_euclid(7)) / 7
+    }
+
+    /// MySQL's week 1 is the first with four days of the year, counted from Monday; before it is week 0.
+    fn week_from_monday(&self) -> i64 {
+        (self.day_of_year() - 1 - self.weekday() + 10) / 7
+    }
+
+    /// Year and week where weeks begin on Sunday, and the first whole week of a year is week 1.
+    fn sunday_week(&self) -> (i32, i64) {
+        match self.week_from(6) {
+            0 => (self.year - 1, Clock::of_day(days_from_civil(self.year, 1, 1) - 1).week_from(6)),
+            week => (self.year, week),
+        }
     }
 
     fn day_name(&self) -> &'static str {
@@ -129,8 +146,8 @@ impl Call<'_> {
             B::UnixTimestamp => int(self.micros(0).div_euclid(MICROS_PER_SECOND)),
             B::EpochMs => int(self.micros(0).div_euclid(1000)),
             B::EpochUs => int(self.micros(0)),
-            B::StrFTime => text(self.formatted(&clock, &self.text(1), false)),
-            B::DateFormat => text(self.formatted(&clock, &self.text(1), true)),
+            B::StrFTime => text(self.formatted(&clock, &self.text(1), false)?),
+            B::DateFormat => text(self.formatted(&clock, &self.text(1), true)?),
             B::StrPTime => Some(self.parsed(&self.text(0), &self.text(1), false)?),
             B::StrToDate => Some(self.parsed(&self.text(0), &self.text(1), true)?),
             B::Century => int((year - 1).div_euclid(100) + 1),
@@ -218,7 +235,7 @@ impl Call<'_> {
     }
 
     /// By the letters of C, or of MySQL's `DATE_FORMAT` where they differ.
-    fn formatted(&self, clock: &Clock, format: &str, mysql: bool) -> String {
+    fn formatted(&self, clock: &Clock, format: &str, mysql: bool) -> Result<String> {
         let mut out = String::new();
         let mut letters = format.chars();
         while let Some(c) = letters.next() {
@@ -226,27 +243,40 @@ impl Call<'_> {
                 out.push(c);
                 continue;
             }
-            let Some(letter) = letters.next() else { break };
-            self.field(clock, letter, mysql, &mut out);
+            let mut letter = letters.next();
+            // C's `%-d` is `%d` without what fills it up.
+            let bare = letter == Some('-') && !mysql;
+            if bare {
+                letter = letters.next();
+            }
+            let Some(letter) = letter else { return Err(self.error("the format ends after %", "22007")) };
+            let field = self.field(clock, letter, mysql)?;
+            let digits = if bare { field.trim_start_matches(['0', ' ']) } else { &field };
+            out += if digits.is_empty() && bare { "0" } else { digits };
         }
-        out
+        Ok(out)
     }
 
-    fn field(&self, clock: &Clock, letter: char, mysql: bool, out: &mut String) {
+    fn field(&self, clock: &Clock, letter: char, mysql: bool) -> Result<String> {
         let two = |v: i64| format!("{v:02}");
         let twelve = (clock.hour() + 11) % 12 + 1;
         let half = if clock.hour() < 12 { "AM" } else { "PM" };
         let micros = clock.micros % MICROS_PER_SECOND;
-        *out += &match (letter, mysql) {
+        let filled = |v: i64| format!("{v:2}");
+        Ok(match (letter, mysql) {
             ('Y', _) => format!("{:04}", clock.year),
             ('y', _) => two(clock.year as i64 % 100),
             ('m', _) => two(clock.month as i64),
             ('d', _) => two(clock.day as i64),
-            ('e', _) | ('-', _) => clock.day.to_string(),
+            ('e', true) => clock.day.to_string(),
+            ('e', false) => filled(clock.day as i64),
+            ('C', false) => two(clock.year as i64 / 100),
             ('H', _) => two(clock.hour()),
             ('k', true) => clock.hour().to_string(),
+            ('k', false) => filled(clock.hour()),
             ('I', _) | ('h', true) => two(twelve),
             ('l', true) => twelve.to_string(),
+            ('l', false) => filled(twelve),
             ('i', true) | ('M', false) => two(clock.minute()),
             ('S', _) | ('s', true) => two(clock.second()),
             ('f', _) => format!("{micros:06}"),
@@ -255,7 +285,7 @@ impl Call<'_> {
             ('j', _) => format!("{:03}", clock.day_of_year()),
             ('a', _) => clock.day_name()[..3].to_string(),
             ('W', true) | ('A', false) => clock.day_name().to_string(),
-            ('b', _) => clock.month_name()[..3].to_string(),
+            ('b', _) | ('h', false) => clock.month_name()[..3].to_string(),
             ('M', true) | ('B', false) => clock.month_name().to_string(),
             ('c', true) => clock.month.to_string(),
             ('D', true) => {
@@ -271,20 +301,24 @@ impl Call<'_> {
             ('u', false) => (clock.weekday() + 1).to_string(),
             ('w', _) => ((clock.weekday() + 1) % 7).to_string(),
             ('U', _) => two(clock.week_from(6)),
-            ('W', false) | ('u', true) => two(clock.week_from(0)),
+            ('W', false) => two(clock.week_from(0)),
+            ('u', true) => two(clock.week_from_monday()),
+            ('V', true) => two(clock.sunday_week().1),
+            ('X', true) => format!("{:04}", clock.sunday_week().0),
             ('V', false) | ('v', true) => two(clock.iso_week().1),
             ('G', false) | ('x', true) => format!("{:04}", clock.iso_week().0),
-            ('D', false) => self.formatted(clock, "%m/%d/%y", false),
-            ('F', false) => self.formatted(clock, "%Y-%m-%d", false),
-            ('T', _) => self.formatted(clock, "%H:%i:%S", true),
-            ('R', false) => self.formatted(clock, "%H:%M", false),
-            ('r', _) => self.formatted(clock, "%I:%i:%S %p", true),
+            ('D', false) => self.formatted(clock, "%m/%d/%y", false)?,
+            ('F', false) => self.formatted(clock, "%Y-%m-%d", false)?,
+            ('T', _) => self.formatted(clock, "%H:%i:%S", true)?,
+            ('R', false) => self.formatted(clock, "%H:%M", false)?,
+            ('r', _) => self.formatted(clock, "%I:%i:%S %p", true)?,
             ('s', false) => self.micros(0).div_euclid(MICROS_PER_SECOND).to_string(),
             ('J', false) => (self.micros(0) as f64 / MICROS_PER_DAY as f64 + JULIAN).to_string(),
             ('n', false) => "\n".to_string(),
             ('t', false) => "\t".to_string(),
-            (other, _) => other.to_string(),
-        };
+            ('%', _) => "%".to_string(),
+            (other, _) => return Err(self.error(&format!("there is no %{other}"), "22007")),
+        })
     }
 
     /// Text read by the same letters.
@@ -326,7 +360,13 @@ impl<'a> Reading<'a> {
         let mut letters = format.chars();
         while let Some(c) = letters.next() {
             match c {
-                '%' => r.read(letters.next()?, mysql)?,
+                '%' => {
+                    let mut letter = letters.next()?;
+                    if letter == '-' && !mysql {
+                        letter = letters.next()?;
+                    }
+                    r.read(letter, mysql)?;
+                }
                 c if c.is_whitespace() => r.rest = r.rest.trim_start(),
                 c => r.rest = r.rest.strip_prefix(c)?,
             }
@@ -363,7 +403,15 @@ impl<'a> Reading<'a> {
                 self.year = short + if short < 70 { 2000 } else { 1900 };
             }
             ('m', _) | ('c', true) => self.month = self.digits(2)? as u32,
-            ('d', _) | ('e', _) => self.day = self.digits(2)? as u32,
+            ('d', _) => self.day = self.digits(2)? as u32,
+            ('e', _) => {
+                self.rest = self.rest.trim_start();
+                self.day = self.digits(2)? as u32;
+            }
+            ('k' | 'l', false) => {
+                self.rest = self.rest.trim_start();
+                self.hour = self.digits(2)?;
+            }
             ('j', _) => self.day_of_year = Some(self.digits(3)?),
             ('H', _) | ('I', _) | ('k' | 'h' | 'l', true) => self.hour = self.digits(2)?,
             ('i', true) | ('M', false) => self.minute = self.digits(2)?,
@@ -374,7 +422,7 @@ impl<'a> Reading<'a> {
                 self.micros = digits * 10i64.pow(6 - (before - self.rest.len()) as u32);
             }
             ('p', _) => self.afternoon = Some(self.name(&["AM", "PM"])? == 1),
-            ('b', _) | ('M', true) | ('B', false) => self.month = self.name(&MONTHS)? as u32 + 1,
+            ('b', _) | ('h', false) | ('M', true) | ('B', false) => self.month = self.name(&MONTHS)? as u32 + 1,
             ('a', _) | ('W', true) | ('A', false) => {
                 self.name(&DAYS)?;
             }
