@@ -147,17 +147,17 @@ impl Dialect for NacreDialect {
                 other => other,
             }));
         }
+        if explains_statement(parser) {
+            return Some(explain(parser));
+        }
         let profiles = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("profile"));
-        profiles.then(|| profile(parser))
+        profiles.then(|| {
+            parser.next_token();
+            explained(parser, true)
+        })
     }
 }
 
-/// Whether `GLOB` (false) or `NOT GLOB` (true) comes next.
-fn glob(parser: &Parser) -> Option<bool> {
-    let is = |at: usize, keyword: Keyword| match &parser.peek_nth_token_ref(at).token {
-        Token::Word(w) => w.keyword == keyword,
-        _ => false,
-    };
 /// Precedences that the parser has no name for: shifts between `+` and `&`, `^` between a sign and `*`.
 const SHIFT: u8 = 25;
 const CARET: u8 = 42;
@@ -169,6 +169,12 @@ fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserErro
     Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(SIGN)?) })
 }
 
+/// Whether `GLOB` (false) or `NOT GLOB` (true) comes next.
+fn glob(parser: &Parser) -> Option<bool> {
+    let is = |at: usize, keyword: Keyword| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(w) => w.keyword == keyword,
+        _ => false,
+    };
     let negated = is(0, Keyword::NOT);
     is(usize::from(negated), Keyword::GLOB).then_some(negated)
 }
@@ -196,15 +202,39 @@ fn parse_glob(parser: &mut Parser, arg: &Expr, precedence: u8, negated: bool) ->
     Ok(if negated { not(call) } else { call })
 }
 
-fn profile(parser: &mut Parser) -> Result<Statement, ParserError> {
+/// Whether `EXPLAIN` comes, and of more than a table's name, of which it is `DESCRIBE`. What else may follow it is the
+/// parser's.
+fn explains_statement(parser: &Parser) -> bool {
+    let [explain, next, after] = parser.peek_tokens_ref();
+    let keyword = |token: &Token| match token {
+        Token::Word(w) => w.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    keyword(&explain.token) == Keyword::EXPLAIN
+        && !matches!(keyword(&next.token), Keyword::FORMAT | Keyword::ESTIMATE)
+        && !matches!(after.token, Token::EOF | Token::SemiColon | Token::Period)
+}
+
+/// `EXPLAIN [QUERY PLAN | ANALYZE] [VERBOSE] statement`; a mistake in the statement is told as what it is.
+fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
     parser.next_token();
+    let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN]) && parser.parse_keyword(Keyword::ANALYZE);
+    let _ = parser.parse_keyword(Keyword::VERBOSE);
+    explained(parser, analyze)
+}
+
+fn explained(parser: &mut Parser, analyze: bool) -> Result<Statement, ParserError> {
+    let statement = parser.parse_statement()?;
+    if matches!(statement, Statement::Explain { .. } | Statement::ExplainTable { .. }) {
+        return Err(ParserError::ParserError("EXPLAIN and PROFILE do not take one another".to_string()));
+    }
     Ok(Statement::Explain {
         describe_alias: DescribeAlias::Explain,
-        analyze: true,
+        analyze,
         verbose: false,
         query_plan: false,
         estimate: false,
-        statement: Box::new(parser.parse_statement()?),
+        statement: Box::new(statement),
         format: None,
         options: None,
     })

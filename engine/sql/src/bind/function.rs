@@ -2,7 +2,7 @@
 
 use super::aggregate::aggregate_function;
 use super::functions::Signature::*;
-use super::functions::{Entry, FUNCTIONS, INT, TEXT, names};
+use super::functions::{Entry, FUNCTIONS, INT, MANY, TEXT, names};
 use super::operator::{aggregates_not_allowed, cast, explicit_cast, is_null};
 use super::scope::with_suggestion;
 use super::types::{decimal, decimal_shape};
@@ -116,11 +116,10 @@ impl<'a> Binder<'a> {
             let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883").at(at);
             return Err(with_suggestion(error, &written, names().chain(super::aggregate::names())));
         };
-        let count = bound.len();
-        if count < entry.min as usize || count > entry.max as usize {
+        if count < entry.min as usize || (entry.max != MANY && count > entry.max as usize) {
             let takes = match (entry.min, entry.max) {
                 (a, b) if a == b => format!("{a}"),
-                (a, 255) => format!("{a} or more"),
+                (a, MANY) => format!("{a} or more"),
                 (a, b) => format!("{a} to {b}"),
             };
             let message = format!("function {written} takes {takes} arguments, not {count}");

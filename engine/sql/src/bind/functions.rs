@@ -31,6 +31,9 @@ pub(super) struct Entry {
     pub max: u8,
 }
 
+/// Arguments at most, where there is no limit.
+pub(super) const MANY: u8 = u8::MAX;
+
 const fn entry(name: &'static str, function: F, signature: Signature, min: u8, max: u8) -> Entry {
     Entry { name, function, signature, min, max }
 }
@@ -59,9 +62,9 @@ pub(super) static FUNCTIONS: &[Entry] = &[
     entry("pow", F::Power, Double, 2, 2),
     entry("mod", F::Mod, Special, 2, 2),
     entry("div", F::Mod, Special, 2, 2),
-    entry("greatest", F::Greatest, Same, 1, 255),
-    entry("least", F::Least, Same, 1, 255),
-    entry("coalesce", F::Coalesce, Same, 1, 255),
+    entry("greatest", F::Greatest, Same, 1, MANY),
+    entry("least", F::Least, Same, 1, MANY),
+    entry("coalesce", F::Coalesce, Same, 1, MANY),
     entry("ifnull", F::Coalesce, Same, 2, 2),
     entry("nvl", F::Coalesce, Same, 2, 2),
     entry("nullif", F::NullIf, Special, 2, 2),
@@ -84,7 +87,7 @@ pub(super) static FUNCTIONS: &[Entry] = &[
     entry("substr", F::Substring, Text("tii", TEXT), 2, 3),
     entry("mid", F::Substring, Text("tii", TEXT), 3, 3),
     entry("replace", F::Replace, Text("ttt", TEXT), 3, 3),
-    entry("concat", F::Concat, Special, 1, 255),
+    entry("concat", F::Concat, Special, 1, MANY),
     entry("position", F::Position, Text("tt", INT), 2, 2),
     entry("locate", F::Position, Text("tt", INT), 2, 2),
     entry("instr", F::Position, Special, 2, 2),

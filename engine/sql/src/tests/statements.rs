@@ -387,6 +387,12 @@ fn natural_parameter_types() {
 }
 
 #[test]
+fn any_number_of_arguments() {
+    typed(&format!("coalesce(a{})", ", b".repeat(300)), "INT");
+    typed(&format!("least(a{})", ", b".repeat(300)), "INT");
+}
+
+#[test]
 fn several_statements() {
     let parsed = crate::parse("select 1 ;\n insert into u values (:x, :y, 'é;') ;; select :x").unwrap();
     let texts: Vec<&str> = parsed.iter().map(|p| p.text()).collect();
