@@ -127,8 +127,7 @@ impl<'a> Binder<'a> {
         if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
             let found = self.ctes.iter().rposition(|c| c.cte.alias.name.value.eq_ignore_ascii_case(&ident.value));
             if let Some(at) = found {
-                let definition = &self.ctes[at].cte.alias;
-                let (plan, scope) = aliased(self.cte(at)?, Some(definition), "")?;
+                let (plan, scope) = self.common_table(at)?;
                 return match alias {
                     None => Ok((plan, scope)),
                     Some(_) => renamed(plan, scope, alias),
@@ -152,6 +151,12 @@ impl<'a> Binder<'a> {
         let projection = (0..table.columns.len()).collect();
         let plan = Plan::Scan { table, projection, filters: Vec::new() };
         aliased(plan, alias, &shown)
+    }
+
+    /// A table of a `WITH`, under the names that it has there.
+    pub(crate) fn common_table(&mut self, at: usize) -> Result<(Plan, Scope)> {
+        let definition = &self.ctes[at].cte.alias;
+        aliased(self.cte(at)?, Some(definition), "")
     }
 
     /// Joins two sides; the condition stays whole, the optimizer finds the keys in it.
@@ -272,11 +277,6 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
-    if let ExprKind::Column(at) = expr.kind {
-        out.push(at);
-    }
-    expr.for_each_child(&mut |e| columns_of(e, out));
 fn has_lateral(table: &ast::TableWithJoins) -> bool {
     is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
 }
@@ -290,6 +290,11 @@ fn is_lateral(factor: &TableFactor) -> bool {
     }
 }
 
+fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
+    if let ExprKind::Column(at) = expr.kind {
+        out.push(at);
+    }
+    expr.for_each_child(&mut |e| columns_of(e, out));
 }
 
 /// Gives a plan its name and, where the alias lists them, column names.

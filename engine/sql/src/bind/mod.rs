@@ -233,13 +233,7 @@ impl<'a> Binder<'a> {
         let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref() else {
             return Err(unsupported("a data-modifying statement as a query"));
         };
-        let outer = self.ctes.len();
-        if let Some(with) = &query.with {
-            self.with(with)?;
-        }
-        let statement = self.nested(|b| b.statement(statement));
-        self.ctes.truncate(outer);
-        statement
+        self.with(query.with.as_ref(), |b| b.nested(|b| b.statement(statement)))
     }
 
     /// A number not used before in this statement.

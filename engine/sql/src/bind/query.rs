@@ -96,18 +96,29 @@ impl<'a> Binder<'a> {
         if !query.pipe_operators.is_empty() {
             return Err(unsupported("the pipe operator"));
         }
-        let outer = self.ctes.len();
-        if let Some(with) = &query.with {
-            self.with(with)?;
-        }
-        let plan = self.body(&query.body, query.order_by.as_ref());
-        let plan = plan.and_then(|plan| self.limit(plan, query));
-        self.ctes.truncate(outer);
-        plan
+        self.with(query.with.as_ref(), |b| {
+            let plan = b.body(&query.body, query.order_by.as_ref())?;
+            b.limit(plan, query)
+        })
     }
 
-    /// Puts the tables of a `WITH` in scope.
-    pub(crate) fn with(&mut self, with: &'a ast::With) -> Result<()> {
+    /// Does something with the tables of a `WITH` in scope. Those that it does not use are bound too, for their errors.
+    pub(crate) fn with<T>(&mut self, with: Option<&'a ast::With>, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let outer = self.ctes.len();
+        let result = with.map_or(Ok(()), |with| self.declare(with)).and_then(|()| f(self));
+        let result = result.and_then(|value| {
+            for at in outer..self.ctes.len() {
+                if self.ctes[at].bound.is_none() {
+                    self.common_table(at)?;
+                }
+            }
+            Ok(value)
+        });
+        self.ctes.truncate(outer);
+        result
+    }
+
+    fn declare(&mut self, with: &'a ast::With) -> Result<()> {
         super::recursive::check_names(&with.cte_tables)?;
         let recursive = with.recursive.then(|| self.fresh());
         for cte in &with.cte_tables {
