@@ -37,10 +37,11 @@ impl BytesColumn {
     pub fn get(&self, i: usize) -> &[u8] {
         &self.data[self.offsets[i] as usize..self.offsets[i + 1] as usize]
     }
-    /// Appends a value.
+    /// Appends a value. There is room for 4 GiB; who has more makes several columns.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.data.extend_from_slice(value);
+        assert!(self.data.len() <= u32::MAX as usize, "a column of more than 4 GiB of text");
         self.offsets.push(self.data.len() as u32);
     }
 }
@@ -127,6 +128,17 @@ impl Values {
             }
         }
     }
+
+    /// The same for rows of which only the valid ones matter: no bytes are copied for the others.
+    fn take_valid(&self, positions: impl ExactSizeIterator<Item = u32>, validity: Option<&Bitmap>) -> Values {
+        let (Values::Bytes(column), Some(validity)) = (self, validity) else { return self.take(positions) };
+        let mut out = BytesColumn::default();
+        out.offsets.reserve(positions.len());
+        for (row, position) in positions.enumerate() {
+            out.push(if validity.get(row) { column.get(position as usize) } else { &[] });
+        }
+        Values::Bytes(out)
+    }
 }
 
 /// How the values of a vector are laid out.
@@ -191,7 +203,9 @@ impl Vector {
         });
         let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
         let form = match form {
-            Form::Constant(one) if nulls > 0 && nulls < len => Form::Flat(one.take(std::iter::repeat_n(0, len))),
+            Form::Constant(one) if nulls > 0 && nulls < len => {
+                Form::Flat(one.take_valid(std::iter::repeat_n(0, len), validity.as_ref()))
+            }
             form => form,
         };
         Vector { data_type, form, validity, len }
@@ -251,8 +265,10 @@ impl Vector {
     pub fn flat(&self) -> Cow<'_, Values> {
         match &self.form {
             Form::Flat(values) => Cow::Borrowed(values),
-            Form::Constant(one) => Cow::Owned(one.take(std::iter::repeat_n(0, self.len))),
-            Form::Dictionary { codes, values } => Cow::Owned(values.take(codes.iter().copied())),
+            Form::Constant(one) => Cow::Owned(one.take_valid(std::iter::repeat_n(0, self.len), self.validity.as_ref())),
+            Form::Dictionary { codes, values } => {
+                Cow::Owned(values.take_valid(codes.iter().copied(), self.validity.as_ref()))
+            }
         }
     }
 
@@ -418,5 +434,36 @@ impl VectorBuilder {
     /// The vector.
     pub fn finish(self) -> Vector {
         Vector::new(self.data_type, self.values, self.validity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bitmap, Form, Values, Vector};
+    use nacre_types::DataType;
+    use std::sync::Arc;
+
+    fn bytes(vector: &Vector) -> (Vec<Option<Vec<u8>>>, usize) {
+        let flat = vector.flat();
+        let Values::Bytes(column) = &*flat else { return Default::default() };
+        let row = |row| (!vector.is_null(row)).then(|| column.get(row).to_vec());
+        ((0..vector.len()).map(row).collect(), column.data.len())
+    }
+
+    #[test]
+    fn null_rows_hold_no_copy_of_a_value() {
+        let long = vec![b'x'; 1_000];
+        let mut one = super::BytesColumn::default();
+        one.push(&long);
+        let mut validity = Bitmap::filled(500, false);
+        validity.set(3, true);
+        let expected: Vec<_> = (0..500).map(|row| (row == 3).then(|| long.clone())).collect();
+        let (text, one) = (DataType::TEXT, Values::Bytes(one));
+        let constant = Vector::from_form(text, Form::Constant(one.clone()), Some(validity.clone()), 500);
+        let coded = Vector::dictionary(text, vec![0; 500], Arc::new(one.clone()), Some(validity));
+        assert_eq!(bytes(&constant), (expected.clone(), long.len()));
+        assert_eq!(bytes(&coded), (expected, long.len()));
+        let nulls = Vector::from_form(text, Form::Constant(one), Some(Bitmap::filled(500, false)), 500);
+        assert_eq!(bytes(&nulls), (vec![None; 500], 0));
     }
 }

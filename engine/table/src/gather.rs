@@ -1,6 +1,6 @@
 //! Picking rows from several batches into one.
 
-use nacre_column::{Batch, Values, VectorBuilder};
+use nacre_column::{Batch, Form, Values, VectorBuilder};
 use nacre_types::{DataType, PhysicalType};
 use std::sync::Arc;
 
@@ -17,22 +17,27 @@ pub(crate) fn gather(types: &[DataType], batches: &[&Batch], picks: &[Pick]) -> 
         .iter()
         .enumerate()
         .map(|(position, data_type)| {
-            // Only the batches that are picked from: a source that has ended has no columns.
-            let flats: Vec<_> = batches.iter().map(|b| b.columns.get(position).map(|c| (c, c.flat()))).collect();
+            // A source that has ended has no columns.
+            let sources: Vec<_> = batches.iter().map(|b| b.columns.get(position)).collect();
             let mut builder = VectorBuilder::new(*data_type);
             for pick in picks {
                 let row = pick.row as usize;
-                let Some((vector, flat)) = &flats[pick.batch as usize] else { continue };
+                let Some(vector) = sources[pick.batch as usize] else { continue };
                 if vector.is_null(row) {
                     builder.push_null();
                     continue;
                 }
-                match (&**flat, data_type.physical()) {
-                    (Values::Bool(v), PhysicalType::Bool) => builder.push_bool(v[row]),
-                    (Values::I64(v), PhysicalType::I64) => builder.push_i64(v[row]),
-                    (Values::I128(v), PhysicalType::I128) => builder.push_i128(v[row]),
-                    (Values::F64(v), PhysicalType::F64) => builder.push_f64(v[row]),
-                    (Values::Bytes(v), PhysicalType::Bytes) => builder.push_bytes(v.get(row)),
+                let (values, at) = match vector.form() {
+                    Form::Flat(values) => (values, row),
+                    Form::Constant(value) => (value, 0),
+                    Form::Dictionary { codes, values } => (&**values, codes[row] as usize),
+                };
+                match (values, data_type.physical()) {
+                    (Values::Bool(v), PhysicalType::Bool) => builder.push_bool(v[at]),
+                    (Values::I64(v), PhysicalType::I64) => builder.push_i64(v[at]),
+                    (Values::I128(v), PhysicalType::I128) => builder.push_i128(v[at]),
+                    (Values::F64(v), PhysicalType::F64) => builder.push_f64(v[at]),
+                    (Values::Bytes(v), PhysicalType::Bytes) => builder.push_bytes(v.get(at)),
                     // Types were checked when the batch was made.
                     _ => builder.push_null(),
                 }

@@ -91,7 +91,7 @@ fn least(a: Value, b: &Value, lesser: bool) -> Value {
 
 /// How many values there are between two integers.
 fn width(min: &Value, max: &Value) -> Option<f64> {
-    Some((key::integer(max)? - key::integer(min)?) as f64 + 1.0)
+    Some(key::integer(max)?.checked_sub(key::integer(min)?)? as f64 + 1.0)
 }
 
 impl Distinct {
