@@ -30,6 +30,16 @@ impl Batch {
         self.selection.as_ref().map_or(self.rows, Vec::len)
     }
 
+    /// Bytes that the values of all rows take when they are flat.
+    pub fn flat_bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.flat_bytes()).sum()
+    }
+
+    /// Bytes of a row at most.
+    pub fn longest_row(&self) -> usize {
+        self.columns.iter().map(|column| column.longest()).sum()
+    }
+
     /// Copies the selected rows together, so that `selection` is `None`.
     pub fn compact(self) -> Batch {
         match self.selection {

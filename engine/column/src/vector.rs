@@ -139,6 +139,16 @@ impl Values {
         }
         Values::Bytes(out)
     }
+
+    /// Bytes of the longest value.
+    fn longest(&self) -> usize {
+        match self {
+            Values::Bool(_) => 1,
+            Values::I64(_) | Values::F64(_) => 8,
+            Values::I128(_) => 16,
+            Values::Bytes(v) => v.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0),
+        }
+    }
 }
 
 /// How the values of a vector are laid out.
@@ -310,6 +320,33 @@ impl Vector {
             Values::I128(v) => key::from_integer(self.data_type, v[at]),
             Values::F64(v) => Value::Float(v[at]),
             Values::Bytes(v) => row::from_bytes(self.data_type, v.get(at)),
+        }
+    }
+
+    /// Bytes of its longest value, at most.
+    pub fn longest(&self) -> usize {
+        match &self.form {
+            Form::Flat(values) | Form::Constant(values) => values.longest(),
+            Form::Dictionary { values, .. } => values.longest(),
+        }
+    }
+
+    /// Bytes that its values take when they are flat.
+    pub fn flat_bytes(&self) -> usize {
+        let valid = || self.len - self.null_count();
+        match &self.form {
+            Form::Flat(Values::Bytes(column)) => column.data.len(),
+            Form::Constant(Values::Bytes(column)) => column.data.len().saturating_mul(valid()),
+            Form::Dictionary { codes, values } => match &**values {
+                Values::Bytes(column) => {
+                    let row = |(row, code): (usize, &u32)| {
+                        if self.is_null(row) { 0 } else { column.get(*code as usize).len() }
+                    };
+                    codes.iter().enumerate().map(row).sum()
+                }
+                values => self.len * values.longest(),
+            },
+            Form::Flat(values) | Form::Constant(values) => self.len * values.longest(),
         }
     }
 

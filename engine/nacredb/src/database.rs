@@ -20,6 +20,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Rows of a segment at most; between 1 and 1,048,576.
     pub segment_rows: usize,
+    /// Bytes of values, as they are in memory, above which a segment takes no more rows.
+    pub segment_bytes: usize,
     /// Segments that a key would be in the range of, on average, from which on an index gets hash tables over all its
     /// segments.
     pub hash_from: f64,
@@ -45,6 +47,7 @@ impl Default for Options {
             memory_limit: 1 << 30,
             cache_bytes: store.cache_bytes,
             segment_rows: store.segment_rows,
+            segment_bytes: store.segment_bytes,
             hash_from: store.hash_from,
             flush_bytes: store.flush_bytes,
             snapshot_bytes: store.snapshot_bytes,
@@ -86,6 +89,7 @@ impl Database {
             durability: options.durability,
             cache_bytes: options.cache_bytes,
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
+            segment_bytes: options.segment_bytes,
             hash_from: options.hash_from,
             flush_bytes: options.flush_bytes,
             snapshot_bytes: options.snapshot_bytes,

@@ -84,6 +84,11 @@ impl Segment {
         self.rows
     }
 
+    /// Bytes of its values as they are in memory.
+    pub fn raw_bytes(&self) -> u64 {
+        self.columns.iter().map(|column| column.meta.raw_bytes).sum()
+    }
+
     /// Length of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes

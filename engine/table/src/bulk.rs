@@ -6,7 +6,7 @@
 pub(crate) mod common;
 mod create;
 
-use crate::gather::{Pick, gather};
+use crate::gather::{Pick, gather, rows_at_once};
 use crate::index::load;
 use crate::keys::KeyRows;
 use crate::partition::Partition;
@@ -57,6 +57,8 @@ pub struct BulkLoad {
 struct Pending {
     batches: Vec<Batch>,
     rows: usize,
+    /// Of the flat values.
+    bytes: usize,
 }
 
 /// A segment of the load, and its rows that must not appear.
@@ -109,24 +111,34 @@ impl BulkLoad {
         }
         self.table.split(batch)?.into_iter().try_for_each(|(partition, batch)| self.append_to(partition, batch))?;
         // Many partitions that fill at the same pace must not hold a segment each in memory.
-        while self.pending.iter().map(|p| p.rows).sum::<usize>() >= PENDING_SEGMENTS * self.store.options.segment_rows {
-            let fullest = (0..self.pending.len()).max_by_key(|p| self.pending[*p].rows).unwrap_or(0);
+        loop {
+            let sum = |of: &dyn Fn(&Pending) -> usize| self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS;
+            if !self.is_full(sum(&|p| p.rows), sum(&|p| p.bytes)) {
+                return Ok(());
+            }
+            let fullest = (0..self.pending.len()).max_by_key(|p| self.pending[*p].bytes).unwrap_or(0);
             self.write_pending(fullest as u32)?;
         }
-        Ok(())
     }
 
     fn append_to(&mut self, partition: u32, batch: Batch) -> Result<()> {
         let Some(pending) = self.pending.get_mut(partition as usize) else { return Ok(()) };
         pending.rows += batch.rows;
+        pending.bytes += batch.flat_bytes();
         if batch.rows > 0 {
             pending.batches.push(batch);
         }
         // A batch may be large; what is written is split into segments of the right size.
-        while self.pending_rows(partition) >= self.store.options.segment_rows {
+        while self.pending.get(partition as usize).is_some_and(|p| self.is_full(p.rows, p.bytes)) {
             self.write_pending(partition)?;
         }
         Ok(())
+    }
+
+    /// Whether so many rows of so many bytes make a segment.
+    fn is_full(&self, rows: usize, bytes: usize) -> bool {
+        let options = &self.store.options;
+        rows >= options.segment_rows || rows > 0 && bytes >= options.segment_bytes
     }
 
     fn pending_rows(&self, partition: u32) -> usize {
@@ -136,15 +148,21 @@ impl BulkLoad {
     /// Writes the next segment from the pending rows of a partition.
     fn write_pending(&mut self, partition: u32) -> Result<()> {
         let Some(pending) = self.pending.get_mut(partition as usize) else { return Ok(()) };
+        let options = &self.store.options;
         let mut taken: Vec<Batch> = Vec::new();
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         let mut rest: Vec<Batch> = Vec::new();
         for batch in pending.batches.drain(..) {
-            let room = self.store.options.segment_rows - count;
-            if room == 0 {
+            let size = batch.flat_bytes();
+            // So many of its rows still fit; one always does.
+            let left = options.segment_bytes.saturating_sub(bytes);
+            let by_bytes =
+                if size <= left { batch.rows } else { (batch.rows as u128 * left as u128 / size as u128) as usize };
+            let room = (options.segment_rows - count).min(by_bytes.max(usize::from(count == 0)));
+            if !rest.is_empty() || room == 0 {
                 rest.push(batch);
             } else if batch.rows <= room {
-                count += batch.rows;
+                (count, bytes) = (count + batch.rows, bytes + size);
                 taken.push(batch);
             } else {
                 let slice = |from: usize, to: usize| {
@@ -156,6 +174,7 @@ impl BulkLoad {
                 count += room;
             }
         }
+        pending.bytes = rest.iter().map(Batch::flat_bytes).sum();
         pending.batches = rest;
         pending.rows -= count;
         if count == 0 {
@@ -224,7 +243,9 @@ impl BulkLoad {
             });
         }
         let batches: Vec<&Batch> = batches.iter().collect();
-        for run in keys.chunks(limits::BLOCK_ROWS) {
+        let longest = batches.iter().map(|batch| batch.longest_row()).max().unwrap_or(0);
+        let at_once = rows_at_once(longest, &self.store.options);
+        for run in keys.chunks(at_once) {
             let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
             builder.push(&gather(&types, &batches, &picks));
         }

@@ -2,13 +2,13 @@
 //! content. Writers are not blocked while the files are written: rows that were locked or changed
 //! meanwhile stay in the rowstore and are marked deleted in the new segment from its beginning.
 
+use crate::gather::gather_bytes;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::rows;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
-use nacre_column::Batch;
 use nacre_log::{Lsn, MAX_RECORD_BYTES};
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
@@ -27,11 +27,6 @@ struct FlushRow {
 struct NewFile {
     segment: Arc<Segment>,
     rows: Vec<FlushRow>,
-}
-
-/// Files of one flush overlap where the rows' order is not that of their keys.
-fn segments_of(files: &[NewFile]) -> Vec<&Segment> {
-    files.iter().map(|file| &*file.segment).collect()
 }
 
 impl Store {
@@ -88,83 +83,18 @@ impl Store {
     }
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
-        if table.sort_columns().is_some() {
-            return self.write_sorted_files(table, partition, upto);
-        }
-        let mut files = Vec::new();
-        let mut builder = table.segment_builder();
-        let mut flushed: Vec<FlushRow> = Vec::new();
-        let mut after: Option<Key> = None;
-        let mut nodes: Vec<Arc<Node>> = Vec::new();
-        loop {
-            nodes.clear();
-            let room = self.options.segment_rows.saturating_sub(flushed.len());
-            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS.min(room), &mut nodes);
-            let Some(last) = nodes.last() else { break };
-            after = Some(last.key().clone());
-            let mut found: Vec<Row> = Vec::new();
-            let mut keys: Vec<Key> = Vec::new();
-            for node in &nodes {
-                let Some((row, flush)) = ready(node, upto) else { continue };
-                found.push(table.upgrade(row)?);
-                keys.push(node.key().clone());
-                flushed.push(flush);
-            }
-            push_limited(&mut builder, &rows::to_segment_batch(table, &found, &keys)?);
-            if flushed.len() >= self.options.segment_rows {
-                let full = std::mem::replace(&mut builder, table.segment_builder());
-                let segment = self.write_segment(table.with_key_filter(partition, full, &[], &[]))?;
-                files.push(NewFile { segment, rows: std::mem::take(&mut flushed) });
+        let mut filling = Filling::new(self, table, partition);
+        let filled = match table.sort_columns() {
+            None => each_ready(table, partition, upto, &mut |row, flush| filling.add(row, flush)),
+            Some(sort) => filling.add_sorted(sort, upto),
+        };
+        match filled.and_then(|()| filling.finish()) {
+            Ok(()) => Ok(filling.files),
+            Err(error) => {
+                filling.files.iter().for_each(|file| self.remove_file(file.segment.name()));
+                Err(error)
             }
         }
-        if !flushed.is_empty() {
-            let builder = table.with_key_filter(partition, builder, &[], &[]);
-            files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
-        }
-        Ok(files)
-    }
-
-    /// The same for a table whose segments are not sorted by the key: all rows, sorted, make one run of segments.
-    fn write_sorted_files(&self, table: &Table, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
-        let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
-        let mut after: Option<Key> = None;
-        let mut nodes: Vec<Arc<Node>> = Vec::new();
-        let sort = table.sort_columns().unwrap_or_default();
-        loop {
-            nodes.clear();
-            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-            let Some(last) = nodes.last() else { break };
-            after = Some(last.key().clone());
-            for node in &nodes {
-                let Some((row, flush)) = ready(node, upto) else { continue };
-                let row = table.upgrade(row)?;
-                let values: Vec<_> = sort.iter().map(|column| table.layout().value(&row, *column)).collect();
-                let mut order = table.encode_order(&values)?;
-                order.extend_from_slice(node.key());
-                rows.push((order, row, flush));
-            }
-        }
-        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let mut files = Vec::new();
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let mut builder = table.segment_builder();
-            let mut flushed: Vec<FlushRow> = Vec::new();
-            while rows.peek().is_some() && flushed.len() < self.options.segment_rows {
-                let room = limits::BLOCK_ROWS.min(self.options.segment_rows - flushed.len());
-                let mut found: Vec<Row> = Vec::new();
-                let mut keys: Vec<Key> = Vec::new();
-                for (_, row, flush) in rows.by_ref().take(room) {
-                    found.push(row);
-                    keys.push(flush.node.key().clone());
-                    flushed.push(flush);
-                }
-                builder.push(&rows::to_segment_batch(table, &found, &keys)?);
-            }
-            let builder = table.with_key_filter(partition, builder, &segments_of(&files), &[]);
-            files.push(NewFile { segment: self.write_segment(builder)?, rows: flushed });
-        }
-        Ok(files)
     }
 
     /// Appends and applies the flush's record; nothing when the table was altered or emptied meanwhile. The caller
@@ -226,6 +156,109 @@ impl Store {
     }
 }
 
+/// The rows of a partition that may be flushed, in the order of their keys.
+fn each_ready(
+    table: &Table,
+    partition: &Partition,
+    upto: Timestamp,
+    found: &mut dyn FnMut(Row, FlushRow) -> Result<()>,
+) -> Result<()> {
+    let mut after: Option<Key> = None;
+    let mut nodes: Vec<Arc<Node>> = Vec::new();
+    loop {
+        nodes.clear();
+        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
+        let Some(last) = nodes.last() else { return Ok(()) };
+        after = Some(last.key().clone());
+        for node in &nodes {
+            if let Some((row, flush)) = ready(node, upto) {
+                found(table.upgrade(row)?, flush)?;
+            }
+        }
+    }
+}
+
+/// Files that are filled one after the other.
+struct Filling<'a> {
+    store: &'a Store,
+    table: &'a Table,
+    partition: &'a Partition,
+    files: Vec<NewFile>,
+    builder: SegmentBuilder,
+    /// Rows of the file.
+    flushed: Vec<FlushRow>,
+    /// Those of them that the builder does not have yet.
+    found: Vec<Row>,
+    bytes: usize,
+}
+
+impl<'a> Filling<'a> {
+    fn new(store: &'a Store, table: &'a Table, partition: &'a Partition) -> Filling<'a> {
+        let builder = table.segment_builder();
+        let (files, flushed, found) = (Vec::new(), Vec::new(), Vec::new());
+        Filling { store, table, partition, files, builder, flushed, found, bytes: 0 }
+    }
+
+    fn add(&mut self, row: Row, flush: FlushRow) -> Result<()> {
+        let options = &self.store.options;
+        self.bytes += row.len();
+        self.found.push(row);
+        self.flushed.push(flush);
+        let is_full = self.flushed.len() >= options.segment_rows;
+        if is_full || self.found.len() >= limits::BLOCK_ROWS || self.bytes >= gather_bytes(options) {
+            self.push()?;
+        }
+        if is_full || self.builder.memory_bytes() >= options.segment_bytes {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    /// All rows of the partition, sorted: they make one run of segments.
+    fn add_sorted(&mut self, sort: &[usize], upto: Timestamp) -> Result<()> {
+        let table = self.table;
+        let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
+        each_ready(table, self.partition, upto, &mut |row, flush| {
+            let values: Vec<_> = sort.iter().map(|column| table.layout().value(&row, *column)).collect();
+            let mut order = table.encode_order(&values)?;
+            order.extend_from_slice(flush.node.key());
+            rows.push((order, row, flush));
+            Ok(())
+        })?;
+        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        rows.into_iter().try_for_each(|(_, row, flush)| self.add(row, flush))
+    }
+
+    fn push(&mut self) -> Result<()> {
+        let first = self.flushed.len() - self.found.len();
+        let keys: Vec<Key> = self.flushed[first..].iter().map(|flush| flush.node.key().clone()).collect();
+        if !self.found.is_empty() {
+            self.builder.push(&rows::to_segment_batch(self.table, &self.found, &keys)?);
+        }
+        self.found.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Completes the file, if it has rows.
+    fn finish(&mut self) -> Result<()> {
+        self.push()?;
+        if self.flushed.is_empty() {
+            return Ok(());
+        }
+        let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
+        // Files of a flush overlap where the rows' order is not that of their keys.
+        let besides: Vec<&Segment> = match self.table.sort_columns() {
+            None => Vec::new(),
+            Some(_) => self.files.iter().map(|file| &*file.segment).collect(),
+        };
+        let full = self.table.with_key_filter(self.partition, full, &besides, &[]);
+        let segment = self.store.write_segment(full)?;
+        self.files.push(NewFile { segment, rows: std::mem::take(&mut self.flushed) });
+        Ok(())
+    }
+}
+
 /// Fails when the record of a flush could be longer than the log takes: it names the keys that stay, at worst all, and
 /// the rows that do not count, at worst all.
 fn check_record_fits(partition: &Partition, files: &[NewFile]) -> Result<()> {
@@ -260,10 +293,4 @@ fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
         }
     });
     except
-}
-
-fn push_limited(builder: &mut SegmentBuilder, batch: &Batch) {
-    if batch.rows > 0 {
-        builder.push(batch);
-    }
 }

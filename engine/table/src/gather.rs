@@ -1,8 +1,19 @@
 //! Picking rows from several batches into one.
 
+use crate::store::StoreOptions;
 use nacre_column::{Batch, Form, Values, VectorBuilder};
-use nacre_types::{DataType, PhysicalType};
+use nacre_types::{DataType, PhysicalType, limits};
 use std::sync::Arc;
+
+/// How many rows to gather at once when none is longer than this: a fraction of a segment.
+pub(crate) fn rows_at_once(longest_row: usize, options: &StoreOptions) -> usize {
+    (gather_bytes(options) / longest_row.max(1)).clamp(1, limits::BLOCK_ROWS)
+}
+
+/// Bytes of rows that are put together at once, about.
+pub(crate) fn gather_bytes(options: &StoreOptions) -> usize {
+    options.segment_bytes / 16
+}
 
 /// A row of one of several batches.
 #[derive(Clone, Copy, Debug)]

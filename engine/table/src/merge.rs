@@ -9,12 +9,12 @@
 //! set again in the new segments (seed: Doris, compaction; paper, 4.2). Row numbers change, so they are remapped by
 //! key: most of them before the commit, and under the commit lock only those of the last moment.
 
-use crate::gather::{Pick, gather};
+use crate::gather::{Pick, gather, rows_at_once};
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
 use crate::segment_file::NewFiles;
 use crate::segments::SegmentState;
-use crate::store::{Store, file_name_of_segment};
+use crate::store::{Store, StoreOptions, file_name_of_segment};
 use crate::table::Table;
 use nacre_column::{Batch, Vector};
 use nacre_log::Lsn;
@@ -53,6 +53,8 @@ struct Source {
     deleted: RoaringBitmap,
     next_block: usize,
     batch: Batch,
+    /// Bytes of one of its rows at most.
+    longest_row: usize,
     /// Order key and row of the block's live rows, ascending.
     keys: Vec<(Vec<u8>, u32)>,
     at: usize,
@@ -102,9 +104,14 @@ impl Store {
     }
 
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
-    /// rewritten a logarithmic number of times and a logarithmic number of runs stays.
+    /// rewritten a logarithmic number of times and a logarithmic number of runs stays. Long rows count for several.
     fn worth_merging(&self, partition: &Partition) -> Vec<Arc<SegmentState>> {
-        let live = |s: &SegmentState| (s.segment.rows() as u64).saturating_sub(s.deleted_rows());
+        let row_bytes = (self.options.segment_bytes / self.options.segment_rows.max(1)).max(1) as u64;
+        let live = |s: &SegmentState| {
+            let rows = s.segment.rows() as u64;
+            let full = rows.max(s.segment.raw_bytes() / row_bytes);
+            full.saturating_sub(s.deleted_rows() * full / rows.max(1))
+        };
         let current = current(partition);
         if let Some(dead) = current.iter().find(|s| s.is_mostly_deleted()) {
             return vec![dead.clone()];
@@ -160,6 +167,7 @@ impl Merge {
                 state: state.clone(),
                 next_block: 0,
                 batch: Batch::default(),
+                longest_row: 0,
                 keys: Vec::new(),
                 at: 0,
             })
@@ -227,7 +235,7 @@ impl Merge {
     }
 
     fn read_some(&mut self, store: &Store) -> Result<()> {
-        let segment_rows = store.options.segment_rows;
+        let StoreOptions { segment_rows, segment_bytes, .. } = store.options;
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
             let sources = &mut self.sources;
@@ -244,7 +252,8 @@ impl Merge {
             };
             let other = (0..sources.len()).filter(|s| *s != least).filter_map(|s| sources[s].key()).min();
             let bound = other.map(<[u8]>::to_vec);
-            let room = limits::BLOCK_ROWS.min(segment_rows.saturating_sub(self.builder.rows()));
+            let longest = sources.iter().map(|source| source.longest_row).max().unwrap_or(0);
+            let room = rows_at_once(longest, &store.options).min(segment_rows.saturating_sub(self.builder.rows()));
             let source = &mut sources[least];
             // A run of this source's rows, up to the next key of any other.
             while let Some((key, row)) = source.keys.get(source.at)
@@ -268,7 +277,7 @@ impl Merge {
                     self.sources[least].fill(&self.table, &self.columns)?;
                     blocks += self.columns.len();
                 }
-                if self.builder.rows() >= segment_rows {
+                if self.builder.rows() >= segment_rows || self.builder.memory_bytes() >= segment_bytes {
                     self.begin_writing(store)?;
                 }
             }
@@ -398,6 +407,7 @@ impl Source {
                 self.keys.push((table.encode_order(&values)?, row));
             }
             self.batch = Batch::new(vectors, count);
+            self.longest_row = self.batch.longest_row();
         }
         Ok(())
     }

@@ -39,6 +39,8 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
     /// Rows of a segment at most.
     pub segment_rows: usize,
+    /// Bytes of values, as they are in memory, above which a segment takes no more rows.
+    pub segment_bytes: usize,
     /// A rowstore above this many bytes is flushed.
     pub flush_bytes: usize,
     /// A log longer than this since the last snapshot makes a new snapshot.
@@ -56,6 +58,7 @@ impl Default for StoreOptions {
             durability: Durability::Strict,
             cache_bytes: 256 << 20,
             segment_rows: nacre_types::limits::MAX_SEGMENT_ROWS,
+            segment_bytes: 256 << 20,
             flush_bytes: 32 << 20,
             snapshot_bytes: 64 << 20,
             hash_from: 8.0,

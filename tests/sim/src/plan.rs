@@ -143,11 +143,13 @@ pub fn plan(seed: u64) -> Plan {
     let strict = random.percent(85);
     // Of its own, so that older seeds stay what they were.
     let hash_from = *Random::new(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
+    let segment_bytes = *Random::new(seed, "segment bytes").pick(&[200, 2_000, 20_000, 1 << 20]);
     let mut options = Options {
         durability: if strict { Durability::Strict } else { Durability::Relaxed { interval_ms: 20 } },
         memory_limit: 64 << 20,
         cache_bytes: *random.pick(&[0, 4 << 10, 1 << 20]),
         segment_rows: *random.pick(&[3, 8, 30, 200, 2_000]),
+        segment_bytes,
         hash_from,
         flush_bytes: *random.pick(&[600, 2_000, 8_000, 100_000]),
         snapshot_bytes: *random.pick(&[500, 3_000, 20_000, 1 << 20]),

@@ -2,7 +2,7 @@
 
 use crate::segments::SegmentState;
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
-use crate::{OnDuplicate, Store, Table};
+use crate::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{KeyColumns, Value, limits};
 use roaring::RoaringBitmap;
@@ -91,6 +91,7 @@ fn rows_are_sorted_by_texts_that_are_longer_than_keys() {
             key.columns = vec![0];
         }
         shape.sort_key = Some(KeyColumns { name: "SORT".into(), columns: vec![1] });
+        shape.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] });
         let table = store.create_table(shape).unwrap();
         let long = |c: char| c.to_string().repeat(limits::MAX_KEY_BYTES + 1);
         let mut t = store.begin().unwrap();
@@ -248,4 +249,50 @@ fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 1);
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 400);
+}
+
+#[test]
+fn segments_are_bounded_in_bytes() {
+    const BYTES: usize = 20_000;
+    let store =
+        Store::open(host(&Arc::new(MemoryStore::new())), StoreOptions { segment_bytes: BYTES, ..options() }).unwrap();
+    for (name, sorted) in [("t", false), ("sorted", true)] {
+        let mut shape = schema(name, true);
+        shape.sort_key = sorted.then(|| KeyColumns { name: "SORT".into(), columns: vec![2] });
+        shape.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] });
+        let table = store.create_table(shape).unwrap();
+        let long = "x".repeat(150);
+        // Two orders, so that rows are picked one by one, and one row that is longer than a segment.
+        let rows: Vec<_> = (0..1_200)
+            .map(|n| row(n * 7 % 1_200, if n == 77 { "y".repeat(3 * BYTES) } else { long.clone() }.as_str(), n))
+            .collect();
+        let (loaded, inserted) = rows.split_at(600);
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        loaded.chunks(250).for_each(|rows| load.append(&batch(rows)).unwrap());
+        assert_eq!(load.finish().unwrap(), 600);
+        for rows in inserted.chunks(200) {
+            let mut t = store.begin().unwrap();
+            t.insert(&table, &batch(rows)).unwrap();
+            t.commit().unwrap();
+            store.flush(&table).unwrap();
+        }
+        let check = |most: usize| {
+            let segments = table.partition(0).segments();
+            let current: Vec<_> = segments.iter().filter(|s| s.is_current()).cloned().collect();
+            for state in &current {
+                let (rows, bytes) = (state.segment.rows(), state.segment.raw_bytes() as usize);
+                assert!(rows == 1 || bytes < 2 * BYTES || bytes > 3 * BYTES, "{rows} rows of {bytes} bytes");
+            }
+            assert!((8..=most).contains(&current.len()), "{}", current.len());
+            assert_eq!(current.iter().map(|s| s.segment.rows()).sum::<usize>(), rows.len());
+            current
+        };
+        let states = check(40);
+        store.merge(&table, table.partition(0), &states).unwrap();
+        check(20);
+        let t = store.begin().unwrap();
+        for row in &rows {
+            assert_eq!(t.get(&table, &row[..1], &[0, 1, 2]).unwrap().as_ref(), Some(row));
+        }
+    }
 }
