@@ -49,6 +49,8 @@ pub struct BulkLoad {
     one_by_one: Option<Vec<Batch>>,
     /// The table is made together with its rows.
     creates: bool,
+    /// What kept rows from being written: they are lost, so the load is.
+    failed: Option<Error>,
     done: bool,
 }
 
@@ -87,6 +89,7 @@ impl Store {
             files: Vec::new(),
             one_by_one: (on_duplicate != OnDuplicate::Error && table.has_unique_index()).then(Vec::new),
             creates: false,
+            failed: None,
             done: false,
         }
     }
@@ -98,10 +101,25 @@ impl BulkLoad {
         &self.table
     }
 
-    /// Adds rows in table order. May write a segment file.
+    /// Adds rows in table order. May write a segment file; when that fails, the load answers nothing but this error from
+    /// then on.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
+        self.check_usable()?;
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
+        let added = self.add(batch);
+        self.failed = added.as_ref().err().cloned();
+        added
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => self.store.check_open(),
+        }
+    }
+
+    fn add(&mut self, batch: Batch) -> Result<()> {
         if let Some(batches) = &mut self.one_by_one {
             batches.push(batch);
             return Ok(());
@@ -254,6 +272,7 @@ impl BulkLoad {
 
     /// Publishes all rows, or none. Returns how many rows the table gained or replaced.
     pub fn finish(mut self) -> Result<u64> {
+        self.check_usable()?;
         if let Some(batches) = self.one_by_one.take() {
             return load::one_by_one(&self.store, &self.table, self.on_duplicate, &batches);
         }

@@ -106,11 +106,11 @@ impl Store {
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
     /// rewritten a logarithmic number of times and a logarithmic number of runs stays. Long rows count for several.
     fn worth_merging(&self, partition: &Partition) -> Vec<Arc<SegmentState>> {
-        let row_bytes = (self.options.segment_bytes / self.options.segment_rows.max(1)).max(1) as u64;
+        let (most_rows, most_bytes) = (self.options.segment_rows as u128, self.options.segment_bytes.max(1) as u128);
         let live = |s: &SegmentState| {
-            let rows = s.segment.rows() as u64;
-            let full = rows.max(s.segment.raw_bytes() / row_bytes);
-            full.saturating_sub(s.deleted_rows() * full / rows.max(1))
+            let (rows, bytes) = (s.segment.rows() as u64, s.segment.raw_bytes() as u128);
+            let full = rows.max(u64::try_from(bytes * most_rows / most_bytes).unwrap_or(u64::MAX));
+            full.saturating_sub(s.deleted_rows().saturating_mul(full / rows.max(1)))
         };
         let current = current(partition);
         if let Some(dead) = current.iter().find(|s| s.is_mostly_deleted()) {

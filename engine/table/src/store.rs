@@ -393,12 +393,11 @@ impl Store {
         }
     }
 
-    /// Syncs the log and refuses all further work.
+    /// Syncs the log and refuses all further work. Whoever closes it again waits for the same, or tries it again.
     pub fn close(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        self.abandon(&mut self.lock_maintenance());
+        self.closed.store(true, Ordering::Release);
+        let mut maintenance = self.lock_maintenance();
+        self.abandon(&mut maintenance);
         self.sync_log()?;
         self.log.close()
     }

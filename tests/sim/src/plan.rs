@@ -143,7 +143,7 @@ pub fn plan(seed: u64) -> Plan {
     let strict = random.percent(85);
     // Of its own, so that older seeds stay what they were.
     let hash_from = *Random::new(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
-    let segment_bytes = *Random::new(seed, "segment bytes").pick(&[200, 2_000, 20_000, 1 << 20]);
+    let segment_bytes = *Random::new(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
     let mut options = Options {
         durability: if strict { Durability::Strict } else { Durability::Relaxed { interval_ms: 20 } },
         memory_limit: 64 << 20,

@@ -1,10 +1,10 @@
 //! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
 
 use crate::tests::{batch, host, options, row, scan, schema, sorted};
-use crate::{Store, StoreOptions, Table, Transaction};
+use crate::{Durability, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalFile, LocalStore, ReadRange};
-use nacre_types::{Error, Result};
+use nacre_types::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -148,7 +148,7 @@ fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
         store.drop_table(&table),
         store.create_table(schema("u", true)).map(drop),
     ] {
-        assert_eq!(refused.unwrap_err().kind(), nacre_types::ErrorKind::Io);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Io);
     }
     assert!(store.table("u").is_none());
     let reader = store.begin().unwrap();
@@ -214,7 +214,7 @@ fn a_dropped_table_makes_room_on_a_full_disk() {
     assert_eq!(segments(), 1);
     store.drop_table(&tables[0]).unwrap();
     // There is a table to be flushed, which cannot be.
-    assert_eq!(store.maintain().unwrap_err().kind(), nacre_types::ErrorKind::Io);
+    assert_eq!(store.maintain().unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(segments(), 0);
     full.store(false, Ordering::Relaxed);
     while store.maintain().unwrap() {}
@@ -271,4 +271,39 @@ fn files_of_a_dropped_table_stay_until_that_is_durable() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     panic!("the files are still there");
+}
+
+#[test]
+fn a_load_that_could_not_write_its_rows_loads_nothing() {
+    let disk = Refusing::default();
+    let store = Store::open(disk.host(), options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let rows: Vec<_> = (0..7_000).map(|id| row(id, "a", id)).collect();
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    load.append(&batch(&rows[..1_000])).unwrap();
+    disk.full.store(true, Ordering::Relaxed);
+    let refused = load.append(&batch(&rows[1_000..4_000])).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Io);
+    disk.full.store(false, Ordering::Relaxed);
+    assert_eq!(load.append(&batch(&rows[4_000..])).unwrap_err().message(), refused.message());
+    assert_eq!(load.finish().unwrap_err().message(), refused.message());
+    assert!(scan(&store.begin().unwrap().view(&table)).unwrap().is_empty());
+}
+
+#[test]
+fn closing_is_done_when_all_is_durable() {
+    let relaxed = StoreOptions { durability: Durability::Relaxed { interval_ms: 1_000_000 }, ..options() };
+    let (store, table, refuse, _) = refusing(relaxed);
+    insert(&store, &table, 1).unwrap().commit().unwrap();
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    load.append(&batch(&[row(2, "a", 2)])).unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    assert!(store.close().is_err());
+    assert!(store.close().is_err(), "it is not durable yet");
+    assert_eq!(load.append(&batch(&[row(3, "a", 3)])).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(load.finish().unwrap_err().kind(), ErrorKind::Closed);
+    let (store, table, ..) = refusing(options());
+    insert(&store, &table, 1).unwrap().commit().unwrap();
+    store.close().unwrap();
+    store.close().unwrap();
 }
