@@ -267,11 +267,17 @@ impl Session {
                 Err(error) => {
                     transaction.rollback_to(savepoint);
                     let blocker = transaction.take_blocker();
-                    let waiting = blocker.as_ref().map(|holder| transaction.owner().wait_for(holder));
-                    // What waits holds no locks of this statement; an open transaction keeps its earlier ones.
-                    if !autocommit {
+                    // What waits holds no locks of this statement; an open transaction keeps its earlier ones. Others
+                    // wait only for who holds some.
+                    let waiter = if autocommit {
+                        drop(transaction);
+                        self.db.0.store.new_owner()
+                    } else {
+                        let owner = transaction.owner().clone();
                         self.transaction = Some(transaction);
-                    }
+                        owner
+                    };
+                    let waiting = blocker.as_ref().map(|holder| waiter.wait_for(holder));
                     match waiting {
                         None => error,
                         Some(None) => {

@@ -75,11 +75,12 @@ impl Store {
             }
         }
         drop(guard);
+        // Also when nothing could be flushed: what was flushed before may be waiting for it.
+        let collected = self.collect_rowstore(table, partition);
         if let Some(committed) = committed? {
             self.settle_strictly(committed)?;
         }
-        self.collect_rowstore(table, partition)?;
-        Ok(())
+        collected
     }
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
@@ -151,7 +152,7 @@ impl Store {
         let oldest = self.oldest_snapshot();
         partition.each_node(|node| partition.rowstore.collect(node, oldest));
         table.sweep(partition)?;
-        partition.flushed(table.entry_bytes(partition.number()));
+        partition.collected(table.entry_bytes(partition.number()), oldest);
         Ok(())
     }
 }
@@ -269,7 +270,11 @@ fn check_record_fits(partition: &Partition, files: &[NewFile]) -> Result<()> {
         return Ok(());
     }
     let mut keys = 0;
-    partition.each_node(|node| keys += node.key().len() + 10);
+    partition.each_node(|node| {
+        if node.newest().is_some_and(|newest| matches!(newest.change, Change::Put(_))) {
+            keys += node.key().len() + 10;
+        }
+    });
     if longest(keys) > MAX_RECORD_BYTES {
         return Err(Error::limit("a flush whose keys do not fit one record of the log"));
     }

@@ -11,7 +11,7 @@ use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::{ErrorKind, Result, Timestamp};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// House-keeping that goes on from step to step.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Store {
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         let wants = |table: &Arc<Table>| {
-            table.wanting_flush(self.options.flush_bytes).is_some()
+            table.wanting_flush(self).is_some()
                 || table.partitions().iter().any(|p| p.may_merge().load(Ordering::Relaxed))
                 || Store::may_build(table)
                 || Store::may_hash(table)
@@ -40,7 +40,11 @@ impl Store {
     /// needs.
     /// Answers whether there may be more to do.
     pub fn maintain(self: &Arc<Self>) -> Result<bool> {
-        let Ok(mut maintenance) = self.maintenance.try_lock() else { return Ok(false) };
+        let mut maintenance = match self.maintenance.try_lock() {
+            Ok(maintenance) => maintenance,
+            Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
         self.check_open()?;
         let done = self.do_next(&mut maintenance);
         if done.is_err() {
@@ -55,16 +59,23 @@ impl Store {
             self.sync_log()?;
         }
         // Snapshots first: they are rare, and a table that always wants flushing must not keep them out.
+        let mut failed = Ok(());
         if self.log.bytes_since_snapshot() > self.options.snapshot_bytes {
-            self.write_snapshot()?;
-            return Ok(true);
-        }
-        for table in self.tables() {
-            if let Some(partition) = table.wanting_flush(self.options.flush_bytes) {
-                self.flush_partition(&table, partition)?;
+            failed = self.write_snapshot();
+            if failed.is_ok() {
                 return Ok(true);
             }
         }
+        // What fails, for want of room perhaps, must not keep others from being done.
+        for table in self.tables() {
+            if let Some(partition) = table.wanting_flush(self) {
+                match self.flush_partition(&table, partition) {
+                    Ok(()) => return failed.map(|()| true),
+                    Err(error) => failed = failed.and(Err(error)),
+                }
+            }
+        }
+        failed?;
         if maintenance.merge.is_none() {
             maintenance.merge = self.find_merge()?;
         }

@@ -1,14 +1,15 @@
 //! Move transactions: rows of segments go into the rowstore, in a commit of their own that changes nothing a reader
 //! can tell (paper, 4.2).
 //!
-//! Moves that wait for the commit lock at the same time go into one record: whoever gets the lock first commits all of
-//! them. A move is prepared without a lock, so a merge may replace its segment, or a bulk load its row, before it is
+//! Moves that wait for the commit lock at the same time go into one record, as far as it does not become too long:
+//! whoever gets the lock first commits all of them. A move is prepared without a lock, so a merge may replace its segment, or a bulk load its row, before it is
 //! committed. Then nothing is done, and the row is looked for again where it is now: that is how the bits of a move
 //! follow a merge.
 
+use crate::gather::gather_bytes;
 use crate::record;
 use crate::segments::SegmentState;
-use crate::store::Store;
+use crate::store::{Store, StoreOptions};
 use crate::table::Table;
 use nacre_rowstore::{Node, Row};
 use nacre_types::hash::Map;
@@ -39,12 +40,12 @@ enum Outcome {
 }
 
 impl Move {
-    pub fn new(table: &Arc<Table>, rows: usize) -> Move {
+    pub fn new(table: &Arc<Table>) -> Move {
         Move {
             table: table.clone(),
             operations: Vec::new(),
             leaving: Map::default(),
-            copies: Vec::with_capacity(rows),
+            copies: Vec::new(),
             outcome: Mutex::default(),
         }
     }
@@ -56,6 +57,11 @@ impl Move {
         self.copies.push((node, state.content(), copy));
         let entry = self.leaving.entry(state.segment.id());
         entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
+    }
+
+    /// Whether its record should take no more rows.
+    pub fn is_large(&self, options: &StoreOptions) -> bool {
+        self.operations.len() >= gather_bytes(options)
     }
 
     /// Whether it can be committed; under the commit lock.
@@ -85,31 +91,37 @@ impl Store {
     /// later in the log.
     pub(crate) fn commit_move(&self, asked: Move) -> Result<bool> {
         let asked = Arc::new(asked);
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
+        self.moves.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
         let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever had the lock before may have done it.
-        if asked.outcome().is_none() {
-            let waiting = std::mem::take(&mut *self.moves.lock().unwrap_or_else(PoisonError::into_inner));
+        while asked.outcome().is_none() {
             let commit = state.last + 1;
             let mut payload = record::begin(commit);
-            let mut moved = Vec::with_capacity(waiting.len());
-            for one in waiting {
-                match one.check() {
-                    Outcome::Moved => {
-                        payload.extend_from_slice(&one.operations);
-                        moved.push(one);
+            let mut moved = Vec::new();
+            {
+                let mut waiting = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
+                // Those that do not fit are of the next record.
+                while (moved.is_empty() || payload.len() < gather_bytes(&self.options))
+                    && let Some(one) = waiting.pop_front()
+                {
+                    match one.check() {
+                        Outcome::Moved => {
+                            payload.extend_from_slice(&one.operations);
+                            moved.push(one);
+                        }
+                        other => one.settle(other),
                     }
-                    other => one.settle(other),
                 }
             }
-            if !moved.is_empty() {
-                match self.log.append(&payload) {
-                    Ok(_) => {
-                        state.last = commit;
-                        self.apply_moves(commit, &moved);
-                    }
-                    Err(error) => moved.iter().for_each(|one| one.settle(Outcome::Failed(error.clone()))),
+            if moved.is_empty() {
+                continue;
+            }
+            match self.log.append(&payload) {
+                Ok(_) => {
+                    state.last = commit;
+                    self.apply_moves(commit, &moved);
                 }
+                Err(error) => moved.iter().for_each(|one| one.settle(Outcome::Failed(error.clone()))),
             }
         }
         drop(state);

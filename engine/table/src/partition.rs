@@ -9,7 +9,7 @@ use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use crate::sync::RwLock;
 use nacre_rowstore::{Key, Node, Rowstore};
-use nacre_types::limits;
+use nacre_types::{Timestamp, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -24,6 +24,8 @@ pub struct Partition {
     partitions: u64,
     /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
     left_by_flush: AtomicUsize,
+    /// The oldest snapshot when the rowstore was last collected.
+    collected_at: AtomicU64,
     /// The segments changed since somebody last looked whether to merge them.
     may_merge: AtomicBool,
     /// There may be segments without a part of some index.
@@ -41,6 +43,7 @@ impl Partition {
             next_row_number: AtomicU64::new(1),
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
+            collected_at: AtomicU64::new(0),
             may_merge: AtomicBool::new(true),
             may_index: AtomicBool::new(true),
             may_hash: AtomicBool::new(true),
@@ -134,15 +137,22 @@ impl Partition {
         self.segments().iter().find(|s| s.segment.id() == id).cloned()
     }
 
-    /// Whether the rowstore, whose rows have index entries of some bytes, is over the limit, and has at least doubled
-    /// since a flush that could not empty it.
-    pub(crate) fn wants_flush(&self, limit: usize, entries: usize) -> bool {
+    /// Whether the rowstore, whose rows have index entries of some bytes, is over the limit, and since a flush that could
+    /// not empty it has at least doubled, or whoever kept it from being emptied has ended.
+    pub(crate) fn wants_flush(&self, limit: usize, entries: usize, oldest: impl Fn() -> Timestamp) -> bool {
+        let bytes = self.rowstore.bytes() + entries;
         let left = self.left_by_flush.load(Ordering::Relaxed);
-        self.rowstore.bytes() + entries > limit.max(left.saturating_mul(2))
+        if bytes < left {
+            // What was rolled back does not come again.
+            self.left_by_flush.fetch_min(bytes, Ordering::Relaxed);
+        }
+        bytes > limit && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn flushed(&self, entries: usize) {
+    /// The rowstore was collected for this oldest snapshot.
+    pub(crate) fn collected(&self, entries: usize, oldest: Timestamp) {
         self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
+        self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }
 
     /// Reserves `count` hidden row numbers: ascending, with the distance of the number of partitions.

@@ -14,7 +14,7 @@ use nacre_rowstore::Owner;
 use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::Map;
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -118,7 +118,7 @@ pub struct Store {
     pub(crate) gone_parts: Mutex<Vec<(Timestamp, Arc<Segment>)>>,
     pub(crate) last_ddl: AtomicU64,
     /// Moves that wait for the commit lock.
-    pub(crate) moves: Mutex<Vec<Arc<Move>>>,
+    pub(crate) moves: Mutex<VecDeque<Arc<Move>>>,
     pub(crate) maintenance: Mutex<Maintenance>,
     /// A merge is under way.
     pub(crate) merging: AtomicBool,
@@ -245,8 +245,8 @@ impl Store {
         Ok(Transaction::new(self.clone(), self.new_owner()))
     }
 
-    /// Somebody new who may hold row locks.
-    pub(crate) fn new_owner(&self) -> Arc<Owner> {
+    /// Somebody new who may hold row locks, or wait for who does.
+    pub fn new_owner(&self) -> Arc<Owner> {
         Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed))
     }
 

@@ -12,6 +12,7 @@ use crate::partition::Partition;
 use crate::record::Place;
 use crate::segments::SegmentState;
 use crate::shard;
+use crate::store::Store;
 use nacre_column::Batch;
 use nacre_rowstore::Row;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
@@ -250,9 +251,10 @@ impl Table {
     }
 
     /// A partition whose share of the limit on rowstore bytes is passed.
-    pub(crate) fn wanting_flush(&self, limit: usize) -> Option<&Partition> {
-        let limit = limit / self.partitions.len();
-        self.partitions.iter().find(|p| p.wants_flush(limit, self.entry_bytes(p.number())))
+    pub(crate) fn wanting_flush(&self, store: &Store) -> Option<&Partition> {
+        let limit = store.options.flush_bytes / self.partitions.len();
+        let wants = |p: &&Partition| p.wants_flush(limit, self.entry_bytes(p.number()), || store.oldest_snapshot());
+        self.partitions.iter().find(wants)
     }
 
     /// All segments that some snapshot may see, by partition.

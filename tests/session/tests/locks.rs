@@ -152,3 +152,21 @@ fn for_update_works_without_a_primary_key() {
     run(&mut a, "update t set n = n + 10 where n >= 2; commit").unwrap();
     assert_eq!(rows(&mut b, "select n from t order by n").unwrap(), ["0", "12", "13"]);
 }
+
+/// What waits holds nothing, so that nobody can wait for it.
+#[test]
+fn statements_of_their_own_never_deadlock() {
+    const TIMES: usize = 300;
+    let db = accounts(false);
+    let up: Vec<String> = (1..=40).map(|id| format!("({id}, 0)")).collect();
+    let down: Vec<String> = up.iter().rev().cloned().collect();
+    std::thread::scope(|scope| {
+        for order in [up, down] {
+            let mut session = db.session();
+            let sql = format!("insert into a values {} on duplicate key update n = n + 1", order.join(", "));
+            scope.spawn(move || (0..TIMES).for_each(|_| drop(run(&mut session, &sql).unwrap())));
+        }
+    });
+    let sums = rows(&mut db.session(), "select count(*), min(n), max(n) from a where id > 2").unwrap();
+    assert_eq!(sums, [format!("38|{0}|{0}", 2 * TIMES - 1)]);
+}

@@ -287,8 +287,12 @@ impl World {
                     (Some(then), Some(now)) if then == now => Verdict::done(),
                     (None, None) if base.views.contains_key(table) => Verdict::fails(&[ErrorKind::Unsupported]),
                     (None, None) => Verdict::fails(&[ErrorKind::NotFound]),
-                    // It came or went meanwhile.
-                    _ => Verdict { errors: vec![ErrorKind::NotFound], ..Verdict::done() },
+                    // It came or went meanwhile, and a view may have its name now.
+                    _ => {
+                        let view = self.model.latest.views.contains_key(table) || base.views.contains_key(table);
+                        let view = view.then_some(ErrorKind::Unsupported);
+                        Verdict { errors: view.into_iter().chain([ErrorKind::NotFound]).collect(), ..Verdict::done() }
+                    }
                 }
             }
             Op::Check => Verdict::nothing_found(),

@@ -296,3 +296,66 @@ fn segments_are_bounded_in_bytes() {
         }
     }
 }
+
+#[test]
+fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
+    let options = StoreOptions { flush_bytes: 50_000, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let rows: Vec<_> = (0..4_000).map(|id| row(id, "a", id)).collect();
+    let insert = |from: usize, to: usize| {
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&rows[from..to])).unwrap();
+        t
+    };
+    let keep_house = || while store.needs_maintenance() && store.maintain().unwrap() {};
+    // Somebody sees the rows as they were, so that flushed ones stay; then somebody writes many and takes them back.
+    for pinned in [true, false] {
+        let old = store.begin().unwrap();
+        let from = if pinned { 0 } else { 2_000 };
+        let large = insert(from, from + 1_500);
+        if pinned {
+            large.commit().unwrap();
+            keep_house();
+        } else {
+            keep_house();
+            drop(large);
+        }
+        assert!(table.rowstore_size().1 > 50_000 || !pinned);
+        drop(old);
+        insert(from + 1_500, from + 1_501).commit().unwrap();
+        keep_house();
+        if !pinned {
+            // Far less than was taken back is enough.
+            insert(from + 1_501, 4_000).commit().unwrap();
+            keep_house();
+        }
+        assert!(table.rowstore_size().1 < 50_000, "{:?}, pinned: {pinned}", table.rowstore_size());
+    }
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 1_501 + 500);
+}
+
+#[test]
+fn many_rows_are_moved_in_several_records() {
+    let options = StoreOptions { segment_bytes: 50_000, ..options() };
+    let files = Arc::new(MemoryStore::new());
+    let store = Store::open(host(&files), options.clone()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let rows: Vec<_> = (0..2_000).map(|id| row(id, "a", id)).collect();
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    load.append(&batch(&rows)).unwrap();
+    load.finish().unwrap();
+    let last = || store.commit.lock().unwrap().last;
+    let before = last();
+    let mut t = store.begin().unwrap();
+    let found: Vec<_> = scan(&t.view(&table)).unwrap().into_iter().map(|(_, locator)| locator).collect();
+    assert_eq!(t.delete(&table, &found[..1_500]).unwrap(), 1_500);
+    let moves = last() - before;
+    assert!(moves > 10, "{moves} moves");
+    t.commit().unwrap();
+    drop((table, store));
+    let store = Store::open(host(&files), options).unwrap();
+    let table = store.table("t").unwrap();
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 500);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}

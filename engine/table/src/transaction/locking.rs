@@ -112,16 +112,20 @@ impl Transaction {
         Err(self.conflict(table))
     }
 
-    /// Moves rows from segments into the rowstore in one commit. The nodes are locked by this transaction, so
+    /// Moves rows from segments into the rowstore. The nodes are locked by this transaction, so
     /// nobody else moves them; flushes skip them. Answers `false` when a merge replaced one of the segments
-    /// meanwhile, and nothing was done.
+    /// meanwhile: then some may have been moved.
     fn move_rows(&self, table: &Arc<Table>, moves: &[(LockedRow, Option<&[Value]>)]) -> Result<bool> {
         if moves.is_empty() {
             return Ok(true);
         }
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-        let mut move_of = Move::new(table, moves.len());
+        let mut move_of = Move::new(table);
         for (LockedRow { partition, node, hides: hint, .. }, seen) in moves {
+            if node.newest().is_some_and(|newest| matches!(newest.change, Change::Put(_))) {
+                // An earlier attempt moved it.
+                continue;
+            }
             let partition = table.partition(*partition);
             let hinted = hint.and_then(|(segment, row)| {
                 partition.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
@@ -148,6 +152,13 @@ impl Transaction {
                 table.enter(partition.number(), node.key(), &data)?;
             }
             move_of.add(partition.number(), state, row, node.clone(), data);
+            if move_of.is_large(&self.store.options) {
+                // They change no content, so that they may be several.
+                let large = std::mem::replace(&mut move_of, Move::new(table));
+                if !self.store.commit_move(large)? {
+                    return Ok(false);
+                }
+            }
         }
         self.store.commit_move(move_of)
     }
