@@ -15,7 +15,7 @@ use nacre_column::{Batch, Bitmap, Values, Vector};
 use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
-use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMNS, MAX_SEGMENT_ROWS};
+use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// Bytes gathered before the file is written to.
@@ -152,7 +152,7 @@ impl SegmentBuilder {
         });
         self.columns.extend(filter);
         self.add_indexes();
-        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_COLUMNS || self.overflow {
+        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_SEGMENT_COLUMNS || self.overflow {
             return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
         }
         Ok(SegmentWriter {

@@ -9,7 +9,7 @@ use crate::type_code;
 use nacre_column::Bitmap;
 use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMNS, MAX_SEGMENT_ROWS};
+use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Result, Value};
 
 /// First and last eight bytes of a segment file: a name and, last, the format's version.
@@ -149,7 +149,7 @@ pub fn decode(bytes: &[u8], end: u64) -> Result<(usize, Vec<ColumnEntry>)> {
     let mut reader = Reader::new(bytes, "footer");
     let rows = reader.u32()? as usize;
     let count = reader.u32()? as usize;
-    if rows > MAX_SEGMENT_ROWS || count > MAX_COLUMNS {
+    if rows > MAX_SEGMENT_ROWS || count > MAX_SEGMENT_COLUMNS {
         return Err(reader.corrupt("more rows or columns than a segment may have"));
     }
     let mut columns = Vec::new();

@@ -118,7 +118,7 @@ impl TableSchema {
         }
         // Each index takes places in a segment beside the table's columns.
         let places: usize = self.indexes.iter().map(|index| index.columns.len() + 2).sum();
-        if places > 0 && self.columns.len() + places + 2 > limits::MAX_COLUMNS {
+        if places > 0 && self.columns.len() + places + 3 > limits::MAX_SEGMENT_COLUMNS {
             return Err(Error::limit(format!(
                 "columns and indexes together take {} places at most",
                 limits::MAX_COLUMNS

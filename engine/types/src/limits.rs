@@ -14,6 +14,8 @@ pub const MAX_KEY_BYTES: usize = 16 << 10;
 pub const MAX_PARTITIONS: usize = 1024;
 /// Columns of a table at most.
 pub const MAX_COLUMNS: usize = 4096;
+/// Columns of a segment at most: a table's, the number of the row, the order of the keys and their filter.
+pub const MAX_SEGMENT_COLUMNS: usize = MAX_COLUMNS + 3;
 /// Bytes of SQL text at most.
 pub const MAX_SQL_BYTES: usize = 16 << 20;
 /// Secondary indexes of a table at most.

@@ -146,3 +146,27 @@ fn a_log_cut_anywhere_opens_with_whole_transactions() {
     }
     assert!(most >= 19, "the longest cut has nearly everything: {most}");
 }
+
+#[test]
+fn a_table_has_as_many_columns_as_can_be_flushed() {
+    let db = memory().unwrap();
+    let mut s = db.session();
+    let columns = |count: usize| (0..count).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
+    let most = limits::MAX_COLUMNS;
+    let tables = [
+        ("plain", format!("create table plain ({})", columns(most))),
+        ("sorted", format!("create table sorted ({}, primary key (c0), sort key (c1))", columns(most - 1))),
+    ];
+    for (name, sql) in tables {
+        run(&mut s, &sql).unwrap();
+        for values in ["1, 2", "2, 1", "3, 3"] {
+            run(&mut s, &format!("insert into {name} (c0, c1) values ({values})")).unwrap();
+            run(&mut s, &format!("optimize table {name} flush")).unwrap();
+        }
+        run(&mut s, &format!("optimize table {name} full")).unwrap();
+        assert_eq!(rows(&mut s, &format!("select sum(c0), count(c4094) from {name}")).unwrap(), ["6|0"]);
+        assert_eq!(state(run(&mut s, &format!("create index by_c on {name} (c2)"))).0, ErrorKind::Limit);
+    }
+    assert_eq!(state(run(&mut s, &format!("create table t ({})", columns(most + 1)))).0, ErrorKind::Limit);
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}
