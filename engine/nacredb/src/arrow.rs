@@ -362,7 +362,7 @@ fn texts<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a str>>)
         match value {
             Some(value) => {
                 if data_type == DataType::Json {
-                    nacre_exec::expr::check_json(value)?;
+                    nacre_types::json::check(value)?;
                 }
                 builder.push_bytes(value.as_bytes());
             }

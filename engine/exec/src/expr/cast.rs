@@ -5,10 +5,10 @@
 
 use super::access::{self, Rows, valid};
 use super::decimals::{bounds, fit, overflow};
-use super::{arithmetic, json, parse};
+use super::{arithmetic, parse};
 use nacre_column::{Values, Vector};
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, format_float32, key};
+use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key};
 
 /// Converts a value to a type. Null stays null. Fails when the value does not fit (`22003`), the text is
 /// not of the type (`22P02`) or there is no such conversion (`42846`).

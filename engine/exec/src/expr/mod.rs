@@ -14,7 +14,6 @@ pub(crate) mod decimals;
 mod filter;
 mod function;
 mod interval;
-mod json;
 mod like;
 mod logic;
 mod number;
@@ -28,7 +27,6 @@ mod text;
 
 pub use cast::cast_value;
 pub use filter::filter;
-pub use json::check as check_json;
 
 pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;

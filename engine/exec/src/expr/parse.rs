@@ -1,9 +1,9 @@
 //! Text to values: what `CAST(text AS …)` accepts. Surrounding blanks are ignored, anything else is not.
 
+use super::arithmetic;
 use super::decimals::fit;
-use super::{arithmetic, json};
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, key};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key};
 
 /// The text is not a value of the type: SQLSTATE `22P02`.
 #[cold]

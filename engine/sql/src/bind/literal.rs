@@ -2,7 +2,7 @@
 //! Whatever could fail for its size is left to run time; text that does not read as its type fails here.
 
 use crate::expr::BinaryOp;
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, temporal};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, temporal};
 use std::borrow::Cow;
 
 /// A number as written: integers, exact decimals, or a double when there is an exponent.
@@ -153,7 +153,10 @@ pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
         fits.then(|| Value::Binary(bytes.to_vec()))
     };
     Ok(match (value, to) {
-        (Value::Text(text), T::Json) => Some(Value::Json(text.clone())),
+        (Value::Text(text), T::Json) => {
+            json::check(text)?;
+            Some(Value::Json(text.clone()))
+        }
         (Value::Text(text), T::Binary { max_bytes }) => bytes(text.as_bytes(), max_bytes),
         (Value::Binary(v), T::Binary { max_bytes }) => bytes(v, max_bytes),
         (Value::Binary(v), T::Text { .. }) => match std::str::from_utf8(v) {

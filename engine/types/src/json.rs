@@ -1,6 +1,6 @@
 //! Whether a text is JSON (RFC 8259). Checks only; JSON is kept as its text.
 
-use nacre_types::{Error, Result};
+use crate::{Error, Result};
 
 const MAX_DEPTH: usize = 256;
 
