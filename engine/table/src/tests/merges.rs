@@ -281,7 +281,7 @@ fn segments_are_bounded_in_bytes() {
             let current: Vec<_> = segments.iter().filter(|s| s.is_current()).cloned().collect();
             for state in &current {
                 let (rows, bytes) = (state.segment.rows(), state.segment.raw_bytes() as usize);
-                assert!(rows == 1 || bytes < 2 * BYTES || bytes > 3 * BYTES, "{rows} rows of {bytes} bytes");
+                assert!(rows == 1 || !(2 * BYTES..=3 * BYTES).contains(&bytes), "{rows} rows of {bytes} bytes");
             }
             assert!((8..=most).contains(&current.len()), "{}", current.len());
             assert_eq!(current.iter().map(|s| s.segment.rows()).sum::<usize>(), rows.len());
