@@ -1,0 +1,47 @@
+//! Segments of many blocks.
+
+use super::{open, spec};
+use crate::{ColumnSpec, SegmentBuilder};
+use nacre_column::{Batch, Values, Vector, VectorBuilder};
+use nacre_host::LocalStore;
+use nacre_host::memory::MemoryStore;
+use nacre_types::limits::BLOCK_ROWS;
+use nacre_types::{DataType, Value};
+use std::sync::Arc;
+
+#[test]
+fn the_footer_of_a_large_segment_is_compact() {
+    let specs: Vec<ColumnSpec> = (0..16).map(|id| spec(id, DataType::Int64, false)).collect();
+    let mut builder = SegmentBuilder::new(specs);
+    let column = Arc::new(Vector::new(DataType::Int64, Values::I64((0..BLOCK_ROWS as i64).collect()), None));
+    for _ in 0..256 {
+        builder.push(&Batch::new(vec![column.clone(); 16], BLOCK_ROWS));
+    }
+    let file = MemoryStore::new().create("s").unwrap();
+    builder.write(&*file).unwrap();
+    let segment = open(file).unwrap();
+    assert_eq!(segment.rows(), 1 << 20);
+    assert!(segment.memory_bytes() < 300_000, "{}", segment.memory_bytes());
+}
+
+#[test]
+fn many_blocks_may_be_empty_or_null() {
+    const BLOCKS: usize = 200;
+    let specs: Vec<ColumnSpec> = (0..3).map(|id| spec(id, DataType::TEXT, true)).collect();
+    let mut builder = SegmentBuilder::new(specs);
+    let constant = |value: &Value| Arc::new(Vector::constant(DataType::TEXT, value, BLOCK_ROWS));
+    let mut some = VectorBuilder::new(DataType::TEXT);
+    (0..BLOCK_ROWS).for_each(|row| some.push_bytes(if row == 7 { b"x" } else { b"" }));
+    let columns = vec![constant(&Value::Text(String::new())), constant(&Value::Null), Arc::new(some.finish())];
+    for _ in 0..BLOCKS {
+        builder.push(&Batch::new(columns.clone(), BLOCK_ROWS));
+    }
+    let file = MemoryStore::new().create("s").unwrap();
+    builder.write(&*file).unwrap();
+    let segment = open(file).unwrap();
+    assert_eq!(segment.rows(), BLOCKS * BLOCK_ROWS);
+    let last = segment.rows() - BLOCK_ROWS;
+    assert_eq!(segment.get(0, last).unwrap(), Value::Text(String::new()));
+    assert_eq!(segment.get(1, last).unwrap(), Value::Null);
+    assert_eq!(segment.get(2, last + 7).unwrap(), Value::Text("x".into()));
+}
