@@ -75,12 +75,9 @@ impl Store {
             }
         }
         drop(guard);
+        let settled = committed.and_then(|committed| committed.map_or(Ok(()), |at| self.settle_strictly(at)));
         // Also when nothing could be flushed: what was flushed before may be waiting for it.
-        let collected = self.collect_rowstore(table, partition);
-        if let Some(committed) = committed? {
-            self.settle_strictly(committed)?;
-        }
-        collected
+        settled.and(self.collect_rowstore(table, partition))
     }
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
