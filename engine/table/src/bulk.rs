@@ -18,7 +18,7 @@ use nacre_column::{Batch, Values, Vector};
 use nacre_rowstore::{Change, Node, Owner, Version};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Map;
-use nacre_types::{DataType, Error, Result, Timestamp, key, limits};
+use nacre_types::{DataType, Error, Result, Timestamp, key};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
@@ -405,42 +405,35 @@ impl BulkLoad {
     }
 
     fn resolve_rowstore(&mut self, table: &Table, partition: &Partition, replaced: &mut Replaced) -> Result<()> {
-        let mut after: Option<Arc<[u8]>> = None;
-        let mut nodes = Vec::new();
-        loop {
-            nodes.clear();
-            partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-            let Some(last) = nodes.last() else { return Ok(()) };
-            after = Some(last.key().clone());
-            for node in &nodes {
-                let newest = node.newest().map(|v| v.change);
-                let locked = node.is_locked();
-                if !locked && !matches!(newest, Some(Change::Put(_) | Change::Delete)) {
+        partition.try_each_node(|node| {
+            let newest = node.newest().map(|v| v.change);
+            let locked = node.is_locked();
+            if !locked && !matches!(newest, Some(Change::Put(_) | Change::Delete)) {
+                return Ok(());
+            }
+            let values = key::decode(node.key(), &table.key_types())?;
+            for file in self.files.iter_mut().filter(|f| f.partition == partition.number()) {
+                let state = SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
+                let Some(row) = table.find_in_segment(&state, &values)? else { continue };
+                if file.rejected.contains(row) {
                     continue;
                 }
-                let values = key::decode(node.key(), &table.key_types())?;
-                for file in self.files.iter_mut().filter(|f| f.partition == partition.number()) {
-                    let state = SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
-                    let Some(row) = table.find_in_segment(&state, &values)? else { continue };
-                    if file.rejected.contains(row) {
-                        continue;
+                if locked {
+                    return Err(held_by_another(table));
+                }
+                match (&newest, self.on_duplicate) {
+                    // A tombstone that older snapshots still need must not hide the new row.
+                    (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => {
+                        replaced.nodes.push((partition.number(), node.clone()));
                     }
-                    if locked {
-                        return Err(held_by_another(table));
-                    }
-                    match (&newest, self.on_duplicate) {
-                        // A tombstone that older snapshots still need must not hide the new row.
-                        (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => {
-                            replaced.nodes.push((partition.number(), node.clone()));
-                        }
-                        (_, OnDuplicate::Error) => return Err(table.duplicate(&values)),
-                        (_, OnDuplicate::Skip) => {
-                            file.rejected.insert(row);
-                        }
+                    (_, OnDuplicate::Error) => return Err(table.duplicate(&values)),
+                    (_, OnDuplicate::Skip) => {
+                        file.rejected.insert(row);
                     }
                 }
             }
-        }
+            Ok(())
+        })
     }
 
     fn publish(&mut self, seen: Timestamp, mut replaced: Replaced) -> Result<u64> {

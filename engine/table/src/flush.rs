@@ -161,19 +161,10 @@ fn each_ready(
     upto: Timestamp,
     found: &mut dyn FnMut(Row, FlushRow) -> Result<()>,
 ) -> Result<()> {
-    let mut after: Option<Key> = None;
-    let mut nodes: Vec<Arc<Node>> = Vec::new();
-    loop {
-        nodes.clear();
-        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-        let Some(last) = nodes.last() else { return Ok(()) };
-        after = Some(last.key().clone());
-        for node in &nodes {
-            if let Some((row, flush)) = ready(node, upto) {
-                found(table.upgrade(row)?, flush)?;
-            }
-        }
-    }
+    partition.try_each_node(|node| match ready(node, upto) {
+        Some((row, flush)) => found(table.upgrade(row)?, flush),
+        None => Ok(()),
+    })
 }
 
 /// Files that are filled one after the other.

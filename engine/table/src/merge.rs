@@ -269,7 +269,7 @@ impl Merge {
                 let what = format!("table {table}, partition {partition}: two segments hold the same key");
                 return Err(Error::corrupt(what));
             }
-            if exhausted || self.picks.len() == room {
+            if exhausted || self.picks.len() >= room {
                 // Picks refer to the sources' current blocks, so they go before a block is replaced.
                 push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
                 blocks += self.columns.len();

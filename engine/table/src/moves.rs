@@ -2,9 +2,9 @@
 //! can tell (paper, 4.2).
 //!
 //! Moves that wait for the commit lock at the same time go into one record, as far as it does not become too long:
-//! whoever gets the lock first commits all of them. A move is prepared without a lock, so a merge may replace its segment, or a bulk load its row, before it is
-//! committed. Then nothing is done, and the row is looked for again where it is now: that is how the bits of a move
-//! follow a merge.
+//! whoever gets the lock first commits all of them. A move is prepared without a lock, so a merge may replace its
+//! segment, or a bulk load its row, before it is committed. Then nothing is done, and the row is looked for again where
+//! it is now: that is how the bits of a move follow a merge.
 
 use crate::gather::gather_bytes;
 use crate::record;
@@ -57,6 +57,10 @@ impl Move {
         self.copies.push((node, state.content(), copy));
         let entry = self.leaving.entry(state.segment.id());
         entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.copies.is_empty()
     }
 
     /// Whether its record should take no more rows.

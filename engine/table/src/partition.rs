@@ -9,7 +9,7 @@ use crate::segment_list::SegmentList;
 use crate::segments::SegmentState;
 use crate::sync::RwLock;
 use nacre_rowstore::{Key, Node, Rowstore};
-use nacre_types::{Timestamp, limits};
+use nacre_types::{Result, Timestamp, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -73,14 +73,23 @@ impl Partition {
 
     /// Visits the nodes of the rowstore in the order of their keys, a run at a time: nothing is held up meanwhile.
     pub(crate) fn each_node(&self, mut visit: impl FnMut(&Arc<Node>)) {
+        let visited = self.try_each_node(|node| {
+            visit(node);
+            Ok(())
+        });
+        debug_assert!(visited.is_ok());
+    }
+
+    /// The same until a visit fails.
+    pub(crate) fn try_each_node(&self, mut visit: impl FnMut(&Arc<Node>) -> Result<()>) -> Result<()> {
         let mut after: Option<Key> = None;
         let mut nodes = Vec::new();
         loop {
             nodes.clear();
             self.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-            let Some(last) = nodes.last() else { return };
+            let Some(last) = nodes.last() else { return Ok(()) };
             after = Some(last.key().clone());
-            nodes.iter().for_each(&mut visit);
+            nodes.iter().try_for_each(&mut visit)?;
         }
     }
 

@@ -6,9 +6,9 @@ use crate::record::{self, Indexes, NewPart, NewTable, Place};
 use crate::segments::SegmentState;
 use crate::store::{NextIds, Store};
 use crate::table::Table;
-use nacre_rowstore::{Change, Key, Node};
+use nacre_rowstore::Change;
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, limits};
+use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, PoisonError};
 
@@ -134,25 +134,18 @@ fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
 
 /// Rows of the rowstore at a timestamp, each with a leading 1, ended by a 0.
 fn put_rows(out: &mut Vec<u8>, table: &Table, partition: &Partition, at: Timestamp) -> Result<()> {
-    let mut after: Option<Key> = None;
-    let mut nodes: Vec<Arc<Node>> = Vec::new();
-    loop {
-        nodes.clear();
-        partition.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
-        let Some(last) = nodes.last() else { break };
-        after = Some(last.key().clone());
-        for node in &nodes {
-            if let Some(version) = node.version_at(at)
-                && let Change::Put(row) = &version.change
-            {
-                out.put_u8(1);
-                out.put_bytes(node.key());
-                out.put_u64(version.commit);
-                // All of one version: what a snapshot holds needs no history of the schema.
-                out.put_bytes(&table.upgrade(row.clone())?);
-            }
+    partition.try_each_node(|node| {
+        if let Some(version) = node.version_at(at)
+            && let Change::Put(row) = &version.change
+        {
+            out.put_u8(1);
+            out.put_bytes(node.key());
+            out.put_u64(version.commit);
+            // All of one version: what a snapshot holds needs no history of the schema.
+            out.put_bytes(&table.upgrade(row.clone())?);
         }
-    }
+        Ok(())
+    })?;
     out.put_u8(0);
     Ok(())
 }

@@ -112,13 +112,10 @@ impl Transaction {
         Err(self.conflict(table))
     }
 
-    /// Moves rows from segments into the rowstore. The nodes are locked by this transaction, so
-    /// nobody else moves them; flushes skip them. Answers `false` when a merge replaced one of the segments
-    /// meanwhile: then some may have been moved.
+    /// Moves rows from segments into the rowstore. The nodes are locked by this transaction, so nobody else moves them;
+    /// flushes skip them. Answers `false` when a merge replaced one of the segments meanwhile: then some may have been
+    /// moved.
     fn move_rows(&self, table: &Arc<Table>, moves: &[(LockedRow, Option<&[Value]>)]) -> Result<bool> {
-        if moves.is_empty() {
-            return Ok(true);
-        }
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
         let mut move_of = Move::new(table);
         for (LockedRow { partition, node, hides: hint, .. }, seen) in moves {
@@ -160,6 +157,6 @@ impl Transaction {
                 }
             }
         }
-        self.store.commit_move(move_of)
+        if move_of.is_empty() { Ok(true) } else { self.store.commit_move(move_of) }
     }
 }
