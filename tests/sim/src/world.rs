@@ -485,22 +485,20 @@ impl World {
         let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
         let mine = self.sessions[session].txn.is_some();
         let commits = is_commit(op) && !(mine && op.changes_rows());
-        // A log that finds no room for zeroes ahead of its records goes on; then something else has failed.
-        let of_log = ended || error.message().contains("log");
-        if commits && !nothing && (log_failures > 0 || ended) && kind == ErrorKind::Io && verdict.answer.is_some() {
+        // A log that finds no room for zeroes ahead of its records goes on; then something else has failed, and nothing
+        // has happened.
+        let of_log = kind == ErrorKind::Io && (ended || log_failures > 0 && error.message().contains("log"));
+        if commits && !nothing && of_log && verdict.answer.is_some() {
             self.blur(effect.names());
             self.model.doubt(&effect);
-            self.model.poisoned |= of_log;
+            self.model.poisoned = true;
             return Next::Failed;
         }
         // The catalog is changed before the log fails.
-        let refused = ended || log_failures > 0;
-        if op.is_ddl() && refused && kind == ErrorKind::Io {
+        if op.is_ddl() && of_log {
             self.blur(tables_of(op).collect());
         }
-        if log_failures > 0 && of_log && !ended && kind == ErrorKind::Io {
-            self.model.poisoned = true;
-        }
+        self.model.poisoned |= of_log && !ended;
         let known = verdict.errors.contains(&kind);
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended);
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
