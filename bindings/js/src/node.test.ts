@@ -32,6 +32,12 @@ test('a folder that cannot be made is an error', async () => {
   await expectKind(connect(path.join(folder, 'file', 'below')), 'io');
 });
 
+test('what others take for a database in memory does not become a folder', async () => {
+  await expectKind(connect(':memory:'), 'unsupported');
+  await expectKind(connect(''), 'not_found');
+  expect(fs.existsSync(':memory:')).toBe(false);
+});
+
 test('a process ends without closing, and loses nothing', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder);

@@ -48,6 +48,15 @@ async function openStore(url: string): Promise<OwnedStore | null> {
   if (url === 'memory://') {
     return null;
   }
+  if (url === '') {
+    throw nacreError('not_found', 'an empty path names no database');
+  }
+  if (url === ':memory:') {
+    throw nacreError(
+      'unsupported',
+      ":memory: as a database in memory: write 'memory://', or './:memory:' for a folder",
+    );
+  }
   if (!isFileUrl(url) && /^[a-z][a-z0-9+.-]+:\/\//i.test(url)) {
     throw nacreError(
       'unsupported',

@@ -47,16 +47,28 @@ impl Store {
     /// Commits a change of the catalog and waits until it is durable. DDL is always strict.
     pub(crate) fn commit_ddl(
         &self,
-        mut payload: Vec<u8>,
+        payload: Vec<u8>,
         apply: impl FnOnce(&mut CatalogState, Timestamp) -> Result<()>,
+    ) -> Result<()> {
+        self.commit_prepared_ddl(payload, |_| Ok(()), |catalog, commit, ()| apply(catalog, commit))
+    }
+
+    /// The same; what takes long is done by `prepare`, under the commit lock, which keeps the catalog as it is, while
+    /// others may look things up in it.
+    pub(crate) fn commit_prepared_ddl<T>(
+        &self,
+        mut payload: Vec<u8>,
+        prepare: impl FnOnce(Timestamp) -> Result<T>,
+        apply: impl FnOnce(&mut CatalogState, Timestamp, T) -> Result<()>,
     ) -> Result<()> {
         // The catalog is changed before the append, because that may refuse. A log that has failed is asked before, so
         // that what can still be read stays readable.
         let check = |commit| {
             self.log.check_usable()?;
+            let prepared = prepare(commit)?;
             // First, so that whoever meets the change knows that it may be too new for him.
             self.last_ddl.store(commit, Ordering::Release);
-            apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit)
+            apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit, prepared)
         };
         let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
         self.settle_strictly(committed)

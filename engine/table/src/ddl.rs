@@ -93,11 +93,8 @@ impl Store {
         record::alter_table(&mut payload, &changed)?;
         let (from, to) = (old.name.to_ascii_lowercase(), changed.name.to_ascii_lowercase());
         let mut made = None;
-        self.commit_ddl(payload, |catalog, commit| {
+        let prepare = |commit| {
             table.check_newest()?;
-            if from != to && (catalog.by_name.contains_key(&to) || catalog.views.contains_key(&to)) {
-                return Err(Error::already_exists(format!("table {}", changed.name)).with_sqlstate("42P07"));
-            }
             let version = Arc::new(Table::altered(table, changed, commit));
             if version.indexes().iter().any(|index| table.index(index.schema.id).is_err()) {
                 version.enter_all()?;
@@ -105,6 +102,12 @@ impl Store {
                     version.verify_new_indexes(table)?;
                 }
                 version.partitions().iter().for_each(|partition| partition.consider_indexing());
+            }
+            Ok(version)
+        };
+        self.commit_prepared_ddl(payload, prepare, |catalog, commit, version| {
+            if from != to && (catalog.by_name.contains_key(&to) || catalog.views.contains_key(&to)) {
+                return Err(Error::already_exists(format!("table {}", version.schema().name)).with_sqlstate("42P07"));
             }
             table.end_at(commit);
             version.set_previous(Some(table.clone()));

@@ -55,6 +55,26 @@ impl Store {
     }
 
     fn do_next(self: &Arc<Self>, maintenance: &mut Maintenance) -> Result<bool> {
+        if self.do_urgent()? {
+            return Ok(true);
+        }
+        if maintenance.merge.is_none() {
+            maintenance.merge = self.find_merge()?;
+        }
+        if maintenance.merge.is_none() && maintenance.build.is_none() {
+            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table));
+        }
+        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
+            maintenance.hash = self.find_hash()?;
+        }
+        match self.step(maintenance)? {
+            true => Ok(true),
+            false => self.collect_garbage(),
+        }
+    }
+
+    /// What keeps the log and memory small: a snapshot or a flush that is due. Answers whether there was one.
+    fn do_urgent(self: &Arc<Self>) -> Result<bool> {
         if self.sync_is_due() {
             self.sync_log()?;
         }
@@ -75,21 +95,16 @@ impl Store {
                 }
             }
         }
-        failed?;
-        if maintenance.merge.is_none() {
-            maintenance.merge = self.find_merge()?;
-        }
-        if maintenance.merge.is_none() && maintenance.build.is_none() {
-            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table));
-        }
-        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
-            maintenance.hash = self.find_hash()?;
-        }
+        failed.map(|()| false)
+    }
+
+    /// Goes on with what is under way. Answers whether there was something.
+    fn step(&self, maintenance: &mut Maintenance) -> Result<bool> {
         let step = match maintenance {
             Maintenance { merge: Some(merge), .. } => merge.step(self),
             Maintenance { build: Some(build), .. } => build.step(self),
             Maintenance { hash: Some(hash), .. } => hash.step(self),
-            _ => return self.collect_garbage(),
+            _ => return Ok(false),
         };
         match step {
             Ok(Progress::More) => self.merging.store(true, Ordering::Relaxed),
@@ -111,6 +126,44 @@ impl Store {
             }
         }
         Ok(true)
+    }
+
+    /// Merges the segments of each partition of a table into one sorted run. This is done in steps, between which flushes,
+    /// snapshots and the steps of others have their turn.
+    pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
+        let _one_at_a_time = locked(&self.merging_all);
+        self.flush(table)?;
+        (0..table.partitions().len()).try_for_each(|number| self.merge_partition(table, number as u32))?;
+        let _maintenance = self.lock_maintenance();
+        self.check_open()?;
+        self.collect_garbage()?;
+        Ok(())
+    }
+
+    fn merge_partition(self: &Arc<Self>, table: &Arc<Table>, number: u32) -> Result<()> {
+        let mut sources: Vec<Arc<SegmentState>> = Vec::new();
+        let mut urgent = true;
+        loop {
+            let mut maintenance = self.lock_maintenance();
+            self.check_open()?;
+            if !maintenance.merge.as_ref().is_some_and(|merge| merge.is_of(&sources)) {
+                if !sources.is_empty() && !sources.iter().any(|state| state.is_current()) {
+                    return Ok(());
+                }
+                self.abandon_merge(&mut maintenance);
+                // It may have been altered since.
+                let table = self.newest(table)?;
+                maintenance.merge = self.start_merge_of_all(&table, table.partition(number))?;
+                match &maintenance.merge {
+                    Some(merge) => sources = merge.states().cloned().collect(),
+                    None if table.is_newest() => return Ok(()),
+                    None => continue,
+                }
+            }
+            self.step(&mut maintenance)?;
+            // What fails here fails again in the house-keeping of others, and is told there.
+            urgent = urgent && self.do_urgent().is_ok();
+        }
     }
 
     fn find_merge(&self) -> Result<Option<Merge>> {
@@ -135,10 +188,7 @@ impl Store {
 
     /// Gives up the house-keeping that is under way, if there is any. It begins anew when its turn comes.
     pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
-        if let Some(mut merge) = maintenance.merge.take() {
-            merge.abandon(self);
-            merge.partition().consider_merging();
-        }
+        self.abandon_merge(maintenance);
         if let Some(mut build) = maintenance.build.take() {
             build.abandon(self);
         }
@@ -146,6 +196,13 @@ impl Store {
             hash.abandon(self);
         }
         self.merging.store(false, Ordering::Relaxed);
+    }
+
+    fn abandon_merge(&self, maintenance: &mut Maintenance) {
+        if let Some(mut merge) = maintenance.merge.take() {
+            merge.abandon(self);
+            merge.partition().consider_merging();
+        }
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
@@ -157,8 +214,9 @@ impl Store {
         Ok(())
     }
 
-    /// Flushes, merges and snapshots run one at a time.
+    /// Flushes, merges and snapshots run one at a time, whoever waits first before whoever takes the lock again.
     pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, Maintenance> {
+        let _next = locked(&self.next_maintenance);
         self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -69,31 +69,6 @@ pub(crate) enum Progress {
 }
 
 impl Store {
-    /// Merges the segments of each partition of a table into one sorted run.
-    pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        let mut maintenance = self.lock_maintenance();
-        self.check_open()?;
-        self.abandon(&mut maintenance);
-        self.flush_table(table)?;
-        for number in 0..table.partitions().len() {
-            loop {
-                // It may have been altered since, as long as the others took.
-                let table = &self.newest(table)?;
-                let partition = table.partition(number as u32);
-                let sources = current(partition);
-                let clean = sources.iter().all(|s| s.deleted_rows() == 0);
-                if sources.len() > 1 || !clean {
-                    self.merge(table, partition, &sources)?;
-                }
-                if table.is_newest() {
-                    break;
-                }
-            }
-        }
-        self.collect_garbage()?;
-        Ok(())
-    }
-
     /// Starts a merge if a partition has too many segments of one size, or one that is mostly deleted.
     pub(crate) fn start_merge(&self, table: &Arc<Table>, partition: &Partition) -> Result<Option<Merge>> {
         if !partition.may_merge().swap(false, Ordering::Relaxed) {
@@ -101,6 +76,16 @@ impl Store {
         }
         let sources = self.worth_merging(partition);
         Merge::new(self, table, partition, &sources)
+    }
+
+    /// Starts a merge of all segments of a partition, unless it has only one, of which no row is deleted.
+    pub(crate) fn start_merge_of_all(&self, table: &Arc<Table>, partition: &Partition) -> Result<Option<Merge>> {
+        let sources = current(partition);
+        match &sources[..] {
+            [] => Ok(None),
+            [only] if only.deleted_rows() == 0 => Ok(None),
+            sources => Merge::new(self, table, partition, sources),
+        }
     }
 
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
@@ -129,6 +114,7 @@ impl Store {
     }
 
     /// A whole merge at once.
+    #[cfg(test)]
     pub(crate) fn merge(&self, table: &Arc<Table>, partition: &Partition, states: &[Arc<SegmentState>]) -> Result<()> {
         let Some(mut merge) = Merge::new(self, table, partition, states)? else { return Ok(()) };
         loop {
@@ -221,6 +207,16 @@ impl Merge {
 
     pub(crate) fn partition(&self) -> &Partition {
         self.table.partition(self.partition)
+    }
+
+    /// The segments that are merged.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &Arc<SegmentState>> {
+        self.sources.iter().map(|source| &source.state)
+    }
+
+    /// Whether these are the segments that are merged.
+    pub(crate) fn is_of(&self, states: &[Arc<SegmentState>]) -> bool {
+        self.sources.len() == states.len() && self.states().zip(states).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
     /// Removes what was written.

@@ -1,65 +1,94 @@
-//! A writer that comes between the last look of a bulk load and its stamping. The place is made sure of by a log file
-//! that runs the writer when the load's record is written, which is there.
+//! What comes in the middle of something else: a writer between the last look of a bulk load and its stamping, many rows
+//! while a table is merged. The place is made sure of by files that run the other when they are written.
 
 use crate::tests::{batch, host, options, row, scan, schema};
-use crate::{OnDuplicate, Store};
+use crate::{OnDuplicate, Store, StoreOptions};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{DataType, IndexKind, IndexSchema, Result, Value};
 use std::sync::{Arc, Mutex};
 
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// Files in memory; the first large write to the log after the hook is set runs it.
-struct Hooked(Arc<MemoryStore>, Hook);
+/// Files in memory; the first call for more than so many bytes of a file of this kind after the hook is set runs it.
+struct Hooked {
+    files: Arc<MemoryStore>,
+    hook: Hook,
+    kind: &'static str,
+    bytes: usize,
+}
 
-struct HookedFile(Arc<dyn LocalFile>, Hook);
+struct HookedFile {
+    file: Arc<dyn LocalFile>,
+    hook: Hook,
+    bytes: usize,
+}
+
+impl Hooked {
+    fn file(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+        match name.starts_with(self.kind) {
+            true => Arc::new(HookedFile { file, hook: self.hook.clone(), bytes: self.bytes }),
+            false => file,
+        }
+    }
+}
+
+/// A store on hooked files, and the hook.
+fn hooked(kind: &'static str, bytes: usize, options: StoreOptions) -> (Arc<Store>, Hook) {
+    let hook = Hook::default();
+    let files = Arc::new(MemoryStore::new());
+    let mut host = host(&files);
+    host.store = Arc::new(Hooked { files, hook: hook.clone(), kind, bytes });
+    (Store::open(host, options).unwrap(), hook)
+}
+
+impl HookedFile {
+    fn run_hook(&self, bytes: usize) {
+        let hook = if bytes > self.bytes { self.hook.lock().unwrap().take() } else { None };
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+}
 
 impl LocalStore for Hooked {
     fn list(&self) -> Result<Vec<String>> {
-        self.0.list()
+        self.files.list()
     }
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(Arc::new(HookedFile(self.0.open(name)?, self.1.clone())))
+        Ok(self.file(name, self.files.open(name)?))
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let file = self.0.create(name)?;
-        Ok(if name.starts_with("log-") { Arc::new(HookedFile(file, self.1.clone())) } else { file })
+        Ok(self.file(name, self.files.create(name)?))
     }
     fn remove(&self, name: &str) -> Result<()> {
-        self.0.remove(name)
+        self.files.remove(name)
     }
 }
 
 impl LocalFile for HookedFile {
     fn len(&self) -> Result<u64> {
-        self.0.len()
+        self.file.len()
     }
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        self.0.read(ranges)
+        self.run_hook(ranges.iter().map(|range| range.buffer.len()).sum());
+        self.file.read(ranges)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let hook = if bytes.len() > 1 << 20 { self.1.lock().unwrap().take() } else { None };
-        if let Some(hook) = hook {
-            hook();
-        }
-        self.0.write(offset, bytes)
+        self.run_hook(bytes.len());
+        self.file.write(offset, bytes)
     }
     fn truncate(&self, len: u64) -> Result<()> {
-        self.0.truncate(len)
+        self.file.truncate(len)
     }
     fn sync(&self) -> Result<()> {
-        self.0.sync()
+        self.file.sync()
     }
 }
 
 #[test]
 fn an_update_does_not_overtake_the_load_that_replaces_its_row() {
-    let hook = Hook::default();
-    let files = Arc::new(MemoryStore::new());
-    let mut hooked = host(&files);
-    hooked.store = Arc::new(Hooked(files, hook.clone()));
-    let store = Store::open(hooked, options()).unwrap();
+    let (store, hook) = hooked("log-", 1 << 20, options());
     let table = store.create_table(schema("t", true)).unwrap();
     // Long keys, so that the load's record is written out as soon as it is appended.
     let tag = "k".repeat(700);
@@ -117,11 +146,7 @@ fn a_move_does_not_make_a_loaded_row_older() {
 
 #[test]
 fn a_transaction_keeps_the_name_of_a_table_that_is_being_renamed() {
-    let hook = Hook::default();
-    let files = Arc::new(MemoryStore::new());
-    let mut hooked = host(&files);
-    hooked.store = Arc::new(Hooked(files, hook.clone()));
-    let store = Store::open(hooked, options()).unwrap();
+    let (store, hook) = hooked("log-", 1 << 20, options());
     // Long defaults, so that the record is written out as soon as it is appended.
     let mut long = schema("t", true);
     let text = long.columns.iter().find(|column| column.data_type == DataType::TEXT).unwrap().clone();
@@ -141,4 +166,50 @@ fn a_transaction_keeps_the_name_of_a_table_that_is_being_renamed() {
     long.id = table.id();
     store.alter_table(&table, nacre_types::TableSchema { name: "u".into(), ..long }).unwrap();
     assert_eq!(*found.lock().unwrap(), Some((true, false)));
+}
+
+#[test]
+fn rows_are_flushed_while_a_table_is_merged() {
+    let (store, hook) = hooked("seg-", 0, StoreOptions { flush_bytes: 100_000, ..options() });
+    let table = store.create_table(schema("t", true)).unwrap();
+    for part in 0..4 {
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        load.append(&batch(&(0..500).map(|id| row(part * 500 + id, "x", 1)).collect::<Vec<_>>())).unwrap();
+        load.finish().unwrap();
+    }
+    *hook.lock().unwrap() = Some(Box::new({
+        let (store, table) = (store.clone(), table.clone());
+        move || {
+            let tag = "k".repeat(200);
+            let mut t = store.begin().unwrap();
+            t.insert(&table, &batch(&(0..1_000).map(|id| row(id, &tag, 2)).collect::<Vec<_>>())).unwrap();
+            t.commit().unwrap();
+            assert!(table.wanting_flush(&store).is_some());
+            assert!(!store.maintain().unwrap(), "the merge has the turn");
+        }
+    }));
+    store.merge_all(&table).unwrap();
+    assert!(hook.lock().unwrap().is_none());
+    assert!(table.wanting_flush(&store).is_none());
+    assert_eq!(table.segments().iter().filter(|state| state.is_current()).count(), 2, "merged and flushed");
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 3_000);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn tables_are_looked_up_while_a_unique_index_is_verified() {
+    let (store, hook) = hooked("seg-", 0, options());
+    let table = store.create_table(schema("t", true)).unwrap();
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    load.append(&batch(&(0..500).map(|id| row(id, "x", id)).collect::<Vec<_>>())).unwrap();
+    load.finish().unwrap();
+    let mut changed = (**table.schema()).clone();
+    let (id, columns) = (changed.take_index_id(), vec![changed.columns[2].id]);
+    changed.indexes.push(IndexSchema { id, name: "u".into(), columns, unique: true, kind: IndexKind::BTree });
+    *hook.lock().unwrap() = Some(Box::new({
+        let store = store.clone();
+        move || assert!(store.catalog.try_read().is_ok())
+    }));
+    store.alter_table(&table, changed).unwrap();
+    assert!(hook.lock().unwrap().is_none());
 }

@@ -120,6 +120,10 @@ pub struct Store {
     /// Moves that wait for the commit lock.
     pub(crate) moves: Mutex<VecDeque<Arc<Move>>>,
     pub(crate) maintenance: Mutex<Maintenance>,
+    /// Held by whoever waits for `maintenance`.
+    pub(crate) next_maintenance: Mutex<()>,
+    /// Held while a table is merged as a whole.
+    pub(crate) merging_all: Mutex<()>,
     /// A merge is under way.
     pub(crate) merging: AtomicBool,
     closed: AtomicBool,
@@ -207,6 +211,8 @@ impl Store {
             last_ddl: AtomicU64::new(0),
             moves: Mutex::default(),
             maintenance: Mutex::default(),
+            next_maintenance: Mutex::default(),
+            merging_all: Mutex::default(),
             merging: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         })

@@ -33,8 +33,9 @@ pub(crate) struct Build {
 }
 
 impl Store {
-    /// Builds all parts that a table's indexes do not have yet; house-keeping would do so step by step.
-    pub fn build_indexes(&self, table: &Arc<Table>) -> Result<()> {
+    /// Builds all parts that a table's indexes do not have yet, which house-keeping does step by step.
+    #[cfg(test)]
+    pub(crate) fn build_indexes(&self, table: &Arc<Table>) -> Result<()> {
         let mut maintenance = self.lock_maintenance();
         self.check_open()?;
         self.abandon(&mut maintenance);
