@@ -20,7 +20,7 @@ use crate::wait;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Memory, Statistics, Threads};
 use nacre_sql::{Bound, Given, Parsed, SessionOption, Statement};
-use nacre_table::{Savepoint, Transaction};
+use nacre_table::{Blocker, Owner, Savepoint, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Timestamp, Value};
 use parameters::{cast_parameters, named_parameters};
 use std::sync::Arc;
@@ -28,6 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Autocommit statements that meet conflicts are run again so many times.
 const CONFLICT_RETRIES: usize = 32;
+
+/// Who waits for a lock looks so often whether he is cancelled.
+const CANCEL_NS: u64 = 20_000_000;
 
 /// How often a statement may still be bound again, and whether it is one of a transaction that was open before.
 struct Rebinding {
@@ -277,20 +280,16 @@ impl Session {
                         self.transaction = Some(transaction);
                         owner
                     };
-                    let waiting = blocker.as_ref().map(|holder| waiter.wait_for(holder));
-                    match waiting {
+                    match blocker {
                         None => error,
-                        Some(None) => {
-                            return Err(Error::new(ErrorKind::Deadlock, "two transactions wait for each other's rows")
-                                .with_hint("roll back and retry the transaction"));
-                        }
-                        Some(Some(waiting)) => {
-                            let clock = self.db.0.host.clock.clone();
-                            if !wait::before(waiting, clock.sleep_until(deadline)).await {
-                                return Err(error.with_hint("the lock was not free in time; retry"));
+                        Some(blocker) => match self.wait_for(&waiter, &blocker, deadline, error).await {
+                            Ok(()) => continue,
+                            Err(error) => {
+                                // Its locks were given back without a word, as it was to come again.
+                                waiter.gave_back();
+                                return Err(error);
                             }
-                            continue;
-                        }
+                        },
                     }
                 }
             };
@@ -299,6 +298,28 @@ impl Session {
                 continue;
             }
             return Err(error);
+        }
+    }
+
+    /// Waits until the lock that a statement met may be free; at the deadline with the error that it met.
+    async fn wait_for(&self, waiter: &Arc<Owner>, blocker: &Blocker, deadline: u64, error: Error) -> Result<()> {
+        let Some(mut waiting) = waiter.wait_for(blocker) else {
+            return Err(Error::new(ErrorKind::Deadlock, "two transactions wait for each other's rows")
+                .with_hint("roll back and retry the transaction"));
+        };
+        let clock = self.db.0.host.clock.clone();
+        loop {
+            // Nobody tells that the flag is set, so it is looked at from time to time.
+            let next = self.now_ns().saturating_add(CANCEL_NS).min(deadline);
+            if wait::before(&mut waiting, clock.sleep_until(next)).await {
+                return Ok(());
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
+            }
+            if next == deadline {
+                return Err(error.with_hint("the lock was not free in time; retry"));
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::lock::{LockError, Owner};
+use crate::lock::{Blocker, LockError, Owner};
 use crate::reclaim::{Pin, pin};
 use crate::sync::{AtomicUsize, Ordering, spin_loop};
 use std::ptr;
@@ -57,8 +57,8 @@ impl Holder {
                 DEAD => return Err(LockError::Dead),
                 word if ptr::eq(owner_of(word), Arc::as_ptr(owner)) => return Ok(false),
                 _ => {
-                    if let Some(holder) = self.owner() {
-                        return Err(LockError::Held(holder));
+                    if let Some(blocker) = self.blocker() {
+                        return Err(LockError::Held(blocker));
                     }
                 }
             }
@@ -77,8 +77,19 @@ impl Holder {
         }
     }
 
+    /// Who holds the lock, to wait until it is given back.
+    pub(crate) fn blocker(&self) -> Option<Blocker> {
+        loop {
+            let blocker = Blocker::new(self.owner()?);
+            // One that has gone meanwhile may have counted before it was asked.
+            if self.is(blocker.owner()) {
+                return Some(blocker);
+            }
+        }
+    }
+
     /// Who holds the lock.
-    pub(crate) fn owner(&self) -> Option<Arc<Owner>> {
+    fn owner(&self) -> Option<Arc<Owner>> {
         let mut word = self.0.load(Ordering::Acquire);
         if !is_owner(word) {
             return None;

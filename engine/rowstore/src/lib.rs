@@ -23,7 +23,7 @@ mod reclaim;
 mod sync;
 
 pub use entries::{Entries, Entry};
-pub use lock::{LockError, Owner, Waiting};
+pub use lock::{Blocker, LockError, Owner, Waiting};
 pub use node::{Change, Node, Version, Visible};
 
 use crate::list::List;

@@ -5,6 +5,7 @@
 
 use super::chain::Detached;
 use super::*;
+
 use crate::sync::AtomicU64;
 use loom::thread;
 use std::future::Future;
@@ -224,13 +225,13 @@ fn a_holder_can_be_asked_while_it_leaves() {
             let node = node.clone();
             thread::spawn(move || match node.lock(&Owner::new(2)) {
                 Ok(_) => 2,
-                Err(LockError::Held(holder)) => holder.id(),
+                Err(LockError::Held(blocker)) => blocker.owner().id(),
                 Err(LockError::Dead) => 0,
             })
         };
         let looking = {
             let node = node.clone();
-            thread::spawn(move || node.owner().map(|owner| owner.id()))
+            thread::spawn(move || node.blocker().map(|blocker| blocker.owner().id()))
         };
         node.unlock();
         first.end();
@@ -295,10 +296,12 @@ fn a_load_and_a_writer_see_each_other() {
     });
 }
 
-/// Two that wait for each other: at least one is told, whatever the order; and a waiter is woken by the end.
+/// Two that wait for each other: at least one is told, whatever the order; and a waiter is woken by the end, and when the
+/// lock is given back before.
 ///
 /// Planted: the edge set after the look around (`Owner::wait_for`); no second look at the end after the waker is left
-/// (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`).
+/// (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`), or before locks given back are counted
+/// (`Owner::gave_back`); no second look at the lock after the count (`Holder::blocker`).
 #[test]
 fn deadlocks_and_ends_are_noticed() {
     model(3, || {
@@ -306,9 +309,9 @@ fn deadlocks_and_ends_are_noticed() {
         let other = {
             let (a, b) = (a.clone(), b.clone());
             // The wait is kept: it lasts until the deadlock is broken.
-            thread::spawn(move || a.wait_for(&b))
+            thread::spawn(move || a.wait_for(&Blocker::new(b)))
         };
-        let mine = b.wait_for(&a);
+        let mine = b.wait_for(&Blocker::new(a.clone()));
         let other = other.join().unwrap();
         assert!(mine.is_none() || other.is_none(), "both wait for ever");
     });
@@ -319,11 +322,30 @@ fn deadlocks_and_ends_are_noticed() {
             let holder = holder.clone();
             thread::spawn(move || holder.end())
         };
-        let mut waiting = waiter.wait_for(&holder).unwrap();
+        let mut waiting = waiter.wait_for(&Blocker::new(holder.clone())).unwrap();
         let waker = Waker::from(waking.clone());
         let polled = std::pin::Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker));
         ending.join().unwrap();
         assert!(polled == Poll::Ready(()) || waking.0.load(Relaxed) > 0, "slept through the end");
+    });
+    model(3, || {
+        let (node, holder) = (node(), Owner::new(2));
+        assert!(node.lock(&holder).is_ok());
+        let waking = Arc::new(CountWakes::default());
+        let giving = {
+            let (node, holder) = (node.clone(), holder.clone());
+            thread::spawn(move || {
+                node.unlock();
+                holder.gave_back();
+            })
+        };
+        let polled = node.blocker().map(|blocker| {
+            let mut waiting = Owner::new(1).wait_for(&blocker).unwrap();
+            let waker = Waker::from(waking.clone());
+            std::pin::Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker))
+        });
+        giving.join().unwrap();
+        assert!(polled != Some(Poll::Pending) || waking.0.load(Relaxed) > 0, "slept though the lock is free");
     });
 }
 

@@ -5,7 +5,7 @@
 
 use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
 use crate::holder::Holder;
-use crate::lock::LockError;
+use crate::lock::{Blocker, LockError};
 use crate::reclaim::{Pin, pin};
 use crate::{Key, Owner, Row};
 use nacre_types::Timestamp;
@@ -99,9 +99,9 @@ impl Node {
         self.holder.unlock();
     }
 
-    /// Who holds the lock.
-    pub fn owner(&self) -> Option<Arc<Owner>> {
-        self.holder.owner()
+    /// Who holds the lock, to wait until it is given back.
+    pub fn blocker(&self) -> Option<Blocker> {
+        self.holder.blocker()
     }
 
     /// Whether this owner holds the lock.

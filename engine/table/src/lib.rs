@@ -46,7 +46,7 @@ mod views;
 
 pub use bulk::{BulkLoad, OnDuplicate};
 pub use index::{Equal, IndexProbe, IndexRun, KeyRange, RowCursor, Rows};
-pub use nacre_rowstore::{Owner, Waiting};
+pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Zone};
 pub use partition::Partition;
 pub use roaring::RoaringBitmap;

@@ -403,7 +403,7 @@ fn first_committer_wins() {
         a.update(&table, &[at_a], &batch(&[row(1, "a", 10)])).unwrap();
         let blocked = b.update(&table, std::slice::from_ref(&at_b), &batch(&[row(1, "a", 20)])).unwrap_err();
         assert_eq!(blocked.kind(), ErrorKind::LockTimeout);
-        assert_eq!(b.take_blocker().map(|o| o.id()), Some(a.owner().id()));
+        assert_eq!(b.take_blocker().map(|b| b.owner().id()), Some(a.owner().id()));
         a.commit().unwrap();
         let conflict = b.update(&table, &[at_b], &batch(&[row(1, "a", 20)])).unwrap_err();
         assert_eq!(conflict.kind(), ErrorKind::Conflict);

@@ -19,7 +19,7 @@ use crate::view::{RowLocator, TableView};
 pub use keyed::RowKey;
 use locking::LockedRow;
 use nacre_column::Batch;
-use nacre_rowstore::{Change, Node, Owner, Row};
+use nacre_rowstore::{Blocker, Change, Node, Owner, Row};
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, TableId, Timestamp, Value};
@@ -65,7 +65,7 @@ pub struct Transaction {
     undo: Vec<Undo>,
     /// Rows of segments this transaction has changed: its snapshot must not show them any more.
     hidden: Map<(TableId, u64), RoaringBitmap>,
-    blocker: Option<Arc<Owner>>,
+    blocker: Option<Blocker>,
     finished: bool,
 }
 
@@ -104,7 +104,7 @@ impl Transaction {
 
     /// The holder of the row lock that made the last write fail with
     /// [`LockTimeout`](nacre_types::ErrorKind::LockTimeout).
-    pub fn take_blocker(&mut self) -> Option<Arc<Owner>> {
+    pub fn take_blocker(&mut self) -> Option<Blocker> {
         self.blocker.take()
     }
 
@@ -396,6 +396,7 @@ impl Transaction {
 
     /// Takes back every write since the savepoint and gives back the locks they took.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        let mut gave_back = false;
         while self.undo.len() > savepoint.0 {
             let Some(undo) = self.undo.pop() else { break };
             if let Some((segment, row)) = undo.hidden
@@ -412,11 +413,16 @@ impl Transaction {
             }
             if undo.locked {
                 undo.node.unlock();
+                gave_back = true;
                 // A node that was made for this write goes. Whoever fills it just now keeps it.
                 if undo.node.newest().is_none() {
                     undo.collect(0);
                 }
             }
+        }
+        // Who is about to wait himself wakes nobody: two who wait for each other would do so for ever.
+        if gave_back && self.blocker.is_none() {
+            self.owner.gave_back();
         }
     }
 

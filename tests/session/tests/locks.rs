@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use nacre_native::{block_on, memory_host};
 use nacre_session_tests::{kind, memory, rows, run, run_with};
-use nacredb::{Database, ErrorKind, Session, Value};
+use nacredb::{Database, ErrorKind, Options, Session, Value};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const ALL: &str = "select * from a order by id";
@@ -169,4 +171,39 @@ fn statements_of_their_own_never_deadlock() {
     });
     let sums = rows(&mut db.session(), "select count(*), min(n), max(n) from a where id > 2").unwrap();
     assert_eq!(sums, [format!("38|{0}|{0}", 2 * TIMES - 1)]);
+}
+
+/// Who waits gets a row that an open transaction has given back.
+#[test]
+fn a_row_given_back_goes_to_who_waits_for_it() {
+    let db = accounts(false);
+    let (mut a, mut b) = (db.session(), db.session());
+    run(&mut a, "begin; savepoint s; insert into a values (9, 1)").unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| run(&mut b, "insert into a values (9, 2)").map(drop));
+        std::thread::sleep(Duration::from_millis(30));
+        run(&mut a, "rollback to s").unwrap();
+        waiter.join().unwrap().unwrap();
+    });
+    run(&mut a, "commit").unwrap();
+    assert_eq!(rows(&mut b, "select n from a where id = 9").unwrap(), ["2"]);
+}
+
+#[test]
+fn a_statement_that_waits_can_be_cancelled() {
+    let patient = Options { lock_timeout_ms: 3_600_000, ..Options::default() };
+    let db = block_on(Database::open(memory_host(), patient)).unwrap();
+    let (mut a, mut b) = (db.session(), db.session());
+    run(&mut a, "create table a (id int primary key, n int); begin; insert into a values (1, 1)").unwrap();
+    let cancel = b.cancel_flag();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| kind(&mut b, "insert into a values (1, 2)"));
+        while !waiter.is_finished() {
+            cancel.store(true, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(waiter.join().unwrap(), Some(ErrorKind::Cancelled));
+    });
+    run(&mut a, "commit").unwrap();
+    assert_eq!(rows(&mut b, "select n from a").unwrap(), ["1"]);
 }

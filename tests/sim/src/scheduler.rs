@@ -66,6 +66,7 @@ impl Scheduler {
     /// Runs until all sessions have ended, the machine stops, or something is wrong.
     pub fn run(&self) {
         let mut idle = 0;
+        let (mut steps, mut polls) = (0, 0);
         while !self.over() {
             let count = self.slots.borrow().len();
             if (0..count).all(|at| *self.slots.borrow()[at].done.borrow()) {
@@ -76,6 +77,12 @@ impl Scheduler {
                 Some(at) => {
                     idle = 0;
                     self.poll(at);
+                    let done = self.world.borrow().steps;
+                    polls = if done == steps { polls + 1 } else { 0 };
+                    steps = done;
+                    if polls > 100_000 {
+                        self.world.borrow_mut().fail("sessions wake each other and nothing gets done".into());
+                    }
                 }
                 None if spurious => {}
                 None => {

@@ -41,7 +41,7 @@ fn a_lock_has_one_owner() {
     let (a, b) = (Owner::new(1), Owner::new(2));
     assert!(matches!(node.lock(&a), Ok(true)));
     assert!(matches!(node.lock(&a), Ok(false)));
-    assert!(matches!(node.lock(&b), Err(LockError::Held(holder)) if holder.id() == 1));
+    assert!(matches!(node.lock(&b), Err(LockError::Held(blocker)) if blocker.owner().id() == 1));
     node.unlock();
     assert!(matches!(node.lock(&b), Ok(true)));
 }
@@ -97,12 +97,17 @@ fn a_locked_node_is_not_unlinked() {
 #[test]
 fn cycles_of_waiting_are_found() {
     let (a, b, c) = (Owner::new(1), Owner::new(2), Owner::new(3));
-    let first = a.wait_for(&b);
-    let second = b.wait_for(&c);
+    let blocker = |owner: &Arc<Owner>| Blocker::new(owner.clone());
+    let first = a.wait_for(&blocker(&b));
+    let second = b.wait_for(&blocker(&c));
     assert!(first.is_some() && second.is_some());
-    assert!(c.wait_for(&a).is_none());
+    assert!(c.wait_for(&blocker(&a)).is_none());
+    c.gave_back();
+    assert!(c.wait_for(&blocker(&a)).is_some(), "who waits for it is about to look again");
+    let second = (second, b.wait_for(&blocker(&c)));
+    assert!(c.wait_for(&blocker(&a)).is_none());
     drop(second);
-    assert!(c.wait_for(&a).is_some());
+    assert!(c.wait_for(&blocker(&a)).is_some());
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn readers_and_writers_and_collectors_share_a_node() {
                         loop {
                             match node.lock(&owner) {
                                 Ok(_) => break,
-                                Err(LockError::Held(holder)) => assert_ne!(holder.id(), id),
+                                Err(LockError::Held(blocker)) => assert_ne!(blocker.owner().id(), id),
                                 Err(LockError::Dead) => panic!("there is always a version"),
                             }
                             std::thread::yield_now();
@@ -79,7 +79,7 @@ fn readers_and_writers_and_collectors_share_a_node() {
                     at => at,
                 };
                 assert!(!node.collect(oldest));
-                let _ = node.owner().map(|owner| owner.has_ended());
+                let _ = node.blocker().map(|blocker| blocker.owner().has_ended());
             }
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());

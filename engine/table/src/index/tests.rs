@@ -293,7 +293,7 @@ fn two_transactions_that_race_for_a_value() {
         let savepoint = b.savepoint();
         let error = b.insert(&table, &batch(&[item(3, 7, "y", 1)])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LockTimeout);
-        assert_eq!(b.take_blocker().map(|o| o.id()), Some(a.owner().id()));
+        assert_eq!(b.take_blocker().map(|b| b.owner().id()), Some(a.owner().id()));
         b.rollback_to(savepoint);
         a.rollback();
         b.insert(&table, &batch(&[item(3, 7, "y", 1)])).unwrap();
@@ -305,7 +305,7 @@ fn two_transactions_that_race_for_a_value() {
         let savepoint = b.savepoint();
         let error = b.insert(&table, &batch(&[item(4, 1, "z", 1)])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LockTimeout);
-        assert_eq!(b.take_blocker().map(|o| o.id()), Some(a.owner().id()));
+        assert_eq!(b.take_blocker().map(|b| b.owner().id()), Some(a.owner().id()));
         b.rollback_to(savepoint);
         a.commit().unwrap();
         let error = b.insert(&table, &batch(&[item(4, 1, "z", 1)])).unwrap_err();

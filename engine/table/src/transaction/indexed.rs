@@ -12,7 +12,7 @@ use crate::rows;
 use crate::segments::SegmentState;
 use crate::table::Table;
 use crate::view::RowLocator;
-use nacre_rowstore::{Change, LockError, Node, Owner, Row, Visible};
+use nacre_rowstore::{Blocker, Change, LockError, Node, Row, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, IndexId, Result, Value, key};
@@ -96,7 +96,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn blocked_by(&mut self, table: &Table, index: &Index, holder: Arc<Owner>) -> Error {
+    fn blocked_by(&mut self, table: &Table, index: &Index, holder: Blocker) -> Error {
         self.blocker = Some(holder);
         let (table, index) = (&table.schema().name, &index.schema.name);
         let message = format!("a value of index {index} of table {table} is locked by another transaction");
@@ -160,7 +160,7 @@ impl Transaction {
         if !index.has_key(table, &row, index_key)? {
             return Ok(());
         }
-        match node.owner().filter(|_| !own) {
+        match node.blocker().filter(|_| !own) {
             Some(holder) => Err(self.blocked_by(table, index, holder)),
             None => Err(index.duplicate(table, index_key)),
         }
@@ -188,7 +188,8 @@ impl Transaction {
         if is_deleted {
             return node.map_or(Ok(()), |node| self.meet(table, index, index_key, &node));
         }
-        match node.and_then(|node| node.owner()).filter(|holder| !Arc::ptr_eq(holder, &self.owner)) {
+        let blocker = node.and_then(|node| node.blocker());
+        match blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &self.owner)) {
             Some(holder) => Err(self.blocked_by(table, index, holder)),
             None => Err(index.duplicate(table, index_key)),
         }
