@@ -3,7 +3,8 @@
 use crate::failure::{Failure, Outcome};
 use arrow_array::RecordBatch;
 use nacre_native::block_on;
-use nacredb::{Batch, Database, Error, Options, QueryResult, Rows, Session, Value};
+use nacredb::{Batch, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
+use std::ops::Deref;
 
 /// What to do when there is no database at a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -14,20 +15,52 @@ pub enum Missing {
     Refuse,
 }
 
+/// A database that a command has opened.
+pub struct Opened {
+    database: Database,
+    /// Whether it is in a folder, and stays.
+    stays: bool,
+    /// Where the log ended when it was opened.
+    began: u64,
+}
+
+impl Deref for Opened {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
+}
+
+impl Opened {
+    /// Does the house-keeping that the command's writes have made due: many short commands would leave as many small
+    /// segments behind. What of it fails is not the command's failure.
+    pub fn tidy(&self) {
+        if self.stays && self.log_position() != self.began {
+            while matches!(self.maintain(Budget { steps: 16 }), Ok(true)) {}
+        }
+    }
+}
+
 /// Opens a database.
-pub fn open(url: &str, missing: Missing) -> Outcome<Database> {
+pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
+    let folder = nacre_native::folder_of(url)?;
     // Opening would make one.
-    if let Some(folder) = nacre_native::folder_of(url)?
+    if let Some(folder) = &folder
         && missing == Missing::Refuse
-        && !nacre_native::has_database(&folder)?
+        && !nacre_native::has_database(folder)?
     {
         return Err(Error::not_found(format!("{url}: no database there")).with_hint("`nacre sql` makes one").into());
     }
-    Ok(block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?)
+    let database = block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?;
+    Ok(Opened { stays: folder.is_some(), began: database.log_position(), database })
 }
 
 /// Ends orderly: what is buffered is written before the process exits. An earlier failure wins.
-pub fn close<T>(database: &Database, outcome: Outcome<T>) -> Outcome<T> {
+pub fn close<T>(database: &Opened, outcome: Outcome<T>) -> Outcome<T> {
+    if outcome.is_ok() {
+        database.tidy();
+    }
     let closed = block_on(database.close());
     let value = outcome?;
     closed?;

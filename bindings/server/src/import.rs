@@ -2,12 +2,12 @@
 //! file loaded stays.
 
 use crate::args::ImportArgs;
-use crate::database::{self, Missing, quoted};
+use crate::database::{self, Missing, Opened, quoted};
 use crate::failure::{Failure, Outcome};
 use crate::source::{self, FileColumn, Input, Source, TextOptions};
 use crate::terminal::{self, Progress};
 use nacre_native::block_on;
-use nacredb::{Appender, Database, Error, ErrorKind, Session};
+use nacredb::{Appender, Error, ErrorKind, Session};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -33,12 +33,7 @@ fn open(input: &Input, args: &ImportArgs) -> Result<Box<dyn Source>, Error> {
 }
 
 /// Loads files, which are closed until it is their turn where they can be.
-fn load_all(
-    database: &Database,
-    args: &ImportArgs,
-    files: Vec<(&Path, Option<Input>)>,
-    out: &mut dyn Write,
-) -> Outcome {
+fn load_all(database: &Opened, args: &ImportArgs, files: Vec<(&Path, Option<Input>)>, out: &mut dyn Write) -> Outcome {
     let mut session = database.session();
     for (file, input) in files {
         let started = Instant::now();
@@ -57,6 +52,7 @@ fn load_all(
             terminal::rate(rows, elapsed.as_secs_f64())
         )
         .and_then(|()| out.flush());
+        database.tidy();
     }
     Ok(())
 }

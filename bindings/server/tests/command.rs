@@ -342,6 +342,19 @@ fn exports_replace_the_contents_of_files_only() {
     assert_eq!(folder.nacre(&["export", "d", "t", "old", "--format", "csv"]).0, 1);
 }
 
+/// Each command does the house-keeping for what it has written.
+#[test]
+fn many_small_imports_do_not_leave_as_many_segments() {
+    let folder = Folder::new();
+    for number in 0..12 {
+        folder.file("rows.csv", format!("id,v\n{number},x\n").as_bytes());
+        folder.ok(&["import", "d", "t", "rows.csv"]);
+    }
+    let left = segments(&folder.0.join("d")).len();
+    assert!(left < 8, "{left} segments");
+    assert_eq!(folder.csv("d", "select count(*), sum(id) from t").lines().last(), Some("12,66"));
+}
+
 #[test]
 fn pipes_are_imported_whole() {
     let folder = Folder::new();

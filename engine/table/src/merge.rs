@@ -27,6 +27,8 @@ use std::sync::{Arc, PoisonError};
 
 /// So many segments of one size class are merged into one.
 const FAN_IN: usize = 4;
+/// So many at most: of each a block of every column is in memory.
+const MAX_FAN_IN: usize = 16;
 /// Blocks of one column that a step decodes, about.
 const READ_BLOCKS: usize = 64;
 /// Deletes that a step remaps; fewer are left to the commit.
@@ -110,7 +112,10 @@ impl Store {
                 None => classes.push((class(state), vec![state.clone()])),
             }
         }
-        classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN).unwrap_or_default()
+        let members = classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN);
+        let mut members = members.unwrap_or_default();
+        members.truncate(MAX_FAN_IN);
+        members
     }
 
     /// A whole merge at once.
