@@ -25,7 +25,8 @@ pub struct Options {
     /// Segments that a key would be in the range of, on average, from which on an index gets hash tables over all its
     /// segments.
     pub hash_from: f64,
-    /// Bytes of a table's rowstore above which it is flushed into segments.
+    /// Bytes of a table's rowstore above which it is flushed into segments. All tables together have four times as many
+    /// at most.
     pub flush_bytes: usize,
     /// Bytes of log after which a snapshot is written.
     pub snapshot_bytes: u64,

@@ -4,6 +4,7 @@
 use crate::index::build::Build;
 use crate::index::hash::build::HashBuild;
 use crate::merge::{Merge, Progress};
+use crate::partition::Partition;
 use crate::segments::SegmentState;
 use crate::store::Store;
 use crate::table::Table;
@@ -12,6 +13,9 @@ use nacre_types::hash::Set;
 use nacre_types::{ErrorKind, Result, Timestamp};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// The rowstores of all tables together may have so many times the bytes that one may have.
+const FULL_ROWSTORES: usize = 4;
 
 /// House-keeping that goes on from step to step.
 #[derive(Default)]
@@ -30,7 +34,9 @@ impl Store {
                 || Store::may_build(table)
                 || Store::may_hash(table)
         };
-        self.tables().iter().any(wants)
+        let tables = self.tables();
+        tables.iter().any(wants)
+            || self.fullest(&tables).is_some()
             || self.merging.load(Ordering::Relaxed)
             || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
             || self.sync_is_due()
@@ -95,7 +101,28 @@ impl Store {
                 }
             }
         }
-        failed.map(|()| false)
+        failed?;
+        match self.fullest(&self.tables()) {
+            Some((table, partition)) => self.flush_partition(table, partition).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The partition with most bytes to be flushed, if those of all tables are too many.
+    fn fullest<'a>(&self, tables: &'a [Arc<Table>]) -> Option<(&'a Arc<Table>, &'a Partition)> {
+        let (mut sum, mut most) = (0usize, 0);
+        let mut fullest = None;
+        for table in tables {
+            for partition in table.partitions() {
+                let bytes = partition.unflushed(table.entry_bytes(partition.number()));
+                sum = sum.saturating_add(bytes);
+                if bytes > most {
+                    most = bytes;
+                    fullest = Some((table, partition));
+                }
+            }
+        }
+        fullest.filter(|_| sum > self.options.flush_bytes.saturating_mul(FULL_ROWSTORES))
     }
 
     /// Goes on with what is under way. Answers whether there was something.

@@ -158,6 +158,11 @@ impl Partition {
         bytes > limit && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
     }
 
+    /// Bytes that the rowstore, whose rows have index entries of some bytes, has more than a flush left it.
+    pub(crate) fn unflushed(&self, entries: usize) -> usize {
+        (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
+    }
+
     /// The rowstore was collected for this oldest snapshot.
     pub(crate) fn collected(&self, entries: usize, oldest: Timestamp) {
         self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);

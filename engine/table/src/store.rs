@@ -41,7 +41,7 @@ pub struct StoreOptions {
     pub segment_rows: usize,
     /// Bytes of values, as they are in memory, above which a segment takes no more rows.
     pub segment_bytes: usize,
-    /// A rowstore above this many bytes is flushed.
+    /// A rowstore above this many bytes is flushed, and the largest when all together have four times as many.
     pub flush_bytes: usize,
     /// A log longer than this since the last snapshot makes a new snapshot.
     pub snapshot_bytes: u64,

@@ -336,6 +336,28 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
 }
 
 #[test]
+fn many_tables_together_have_a_bound_in_memory() {
+    let options = StoreOptions { flush_bytes: 100_000, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let tables: Vec<_> = (0..10).map(|n| store.create_table(schema(&format!("t{n}"), n % 2 == 0)).unwrap()).collect();
+    let bytes = || tables.iter().map(|table| table.rowstore_size().1).sum::<usize>();
+    let mut most = 0;
+    for from in (0..1_000).step_by(50) {
+        for table in &tables {
+            let mut t = store.begin().unwrap();
+            t.insert(table, &batch(&(from..from + 50).map(|id| row(id, "a", id)).collect::<Vec<_>>())).unwrap();
+            t.commit().unwrap();
+            most = most.max(bytes());
+            while store.needs_maintenance() && store.maintain().unwrap() {}
+            assert!(bytes() <= 400_000, "{}", bytes());
+        }
+    }
+    assert!(most > 400_000, "{most} bytes at most: not one was flushed for the sake of all");
+    assert!(tables.iter().all(|table| scan(&store.begin().unwrap().view(table)).unwrap().len() == 1_000));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn many_rows_are_moved_in_several_records() {
     let options = StoreOptions { segment_bytes: 50_000, ..options() };
     let files = Arc::new(MemoryStore::new());
