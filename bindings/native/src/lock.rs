@@ -44,16 +44,15 @@ impl FolderLock {
             Err(TryLockError::WouldBlock) => return Err(in_use(folder, "already")),
             Err(TryLockError::Error(error)) => return Err(io_error(error, &path, "lock")),
         }
+        // Before the question whether a script has it: who asks us meanwhile is told.
+        let lock = FolderLock { listener: listen(folder), _file: file };
         let script = folder.join(SCRIPT_LOCK);
         match script_owner(&script) {
-            Owner::None => {}
-            Owner::Alive => return Err(in_use(folder, "in a JavaScript process")),
-            Owner::Elsewhere => {
-                return Err(in_use(folder, "in a JavaScript process of another container")
-                    .with_hint(format!("if no process has it open any more, remove {}", script.display())));
-            }
+            Owner::None => Ok(lock),
+            Owner::Alive => Err(in_use(folder, "in a JavaScript process")),
+            Owner::Elsewhere => Err(in_use(folder, "in a JavaScript process of another container")
+                .with_hint(format!("if no process has it open any more, remove {}", script.display()))),
         }
-        Ok(FolderLock { listener: listen(folder), _file: file })
     }
 }
 

@@ -194,7 +194,9 @@ impl Chunk {
     fn replay(&self, id: u64, from: Lsn, known_durable: Lsn, on_record: OnRecord<'_>) -> Result<Replay> {
         let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
-            return if from < known_durable { Err(self.corrupt(from, "the log ends early")) } else { Ok(replay) };
+            // What a snapshot stands for was behind the header once.
+            let ends_early = from < known_durable || from > self.start;
+            return if ends_early { Err(self.corrupt(from, "the log ends early")) } else { Ok(replay) };
         }
         let mut reader = WindowReader::new(self.file.as_ref())?;
         if self.offset(from) > reader.len() {

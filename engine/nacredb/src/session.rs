@@ -32,6 +32,18 @@ const CONFLICT_RETRIES: usize = 32;
 /// Who waits for a lock looks so often whether he is cancelled.
 const CANCEL_NS: u64 = 20_000_000;
 
+/// A statement that was to come again gave its locks back without a word; however it ends, those who wait are told then.
+#[derive(Default)]
+struct Undone(Option<Arc<Owner>>);
+
+impl Drop for Undone {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.0 {
+            owner.gave_back();
+        }
+    }
+}
+
 /// How often a statement may still be bound again, and whether it is one of a transaction that was open before.
 struct Rebinding {
     left: usize,
@@ -245,6 +257,7 @@ impl Session {
         let timeout_ns = self.db.0.options.lock_timeout_ms.saturating_mul(1_000_000);
         let deadline = self.now_ns().saturating_add(timeout_ns);
         let mut conflicts = 0;
+        let mut undone = Undone::default();
         loop {
             let explicit = self.transaction.take();
             let autocommit = explicit.is_none();
@@ -282,14 +295,11 @@ impl Session {
                     };
                     match blocker {
                         None => error,
-                        Some(blocker) => match self.wait_for(&waiter, &blocker, deadline, error).await {
-                            Ok(()) => continue,
-                            Err(error) => {
-                                // Its locks were given back without a word, as it was to come again.
-                                waiter.gave_back();
-                                return Err(error);
-                            }
-                        },
+                        Some(blocker) => {
+                            undone.0 = Some(waiter.clone());
+                            self.wait_for(&waiter, &blocker, deadline, error).await?;
+                            continue;
+                        }
                     }
                 }
             };

@@ -14,6 +14,7 @@ use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::{Error, Result, Timestamp, limits};
 use roaring::RoaringBitmap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A row on its way from the rowstore to a segment.
@@ -45,25 +46,29 @@ impl Store {
     pub(crate) fn flush_table(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
         loop {
             let table = self.newest(table)?;
-            table.partitions().iter().try_for_each(|partition| self.flush_partition(&table, partition))?;
+            for partition in table.partitions() {
+                while self.flush_partition(&table, partition)? {}
+            }
             if table.is_newest() {
                 return Ok(());
             }
         }
     }
 
-    pub(crate) fn flush_partition(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<()> {
+    /// Flushes committed rows of a partition, the oldest if one record cannot name all; answers whether there are more.
+    pub(crate) fn flush_partition(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<bool> {
         let guard = self.snapshot();
-        let upto = guard.at();
         if !table.is_newest() {
             // Rows up to the snapshot may be of a version this one does not know.
-            return Ok(());
+            return Ok(false);
         }
+        let upto = last_that_fits(partition, guard.at());
+        let is_all = upto == guard.at();
         let files = self.write_flush_files(table, partition, upto)?;
         if files.is_empty() {
             drop(guard);
             self.collect_rowstore(table, partition)?;
-            return Ok(());
+            return Ok(false);
         }
         let committed = self.commit_flush(table, partition, upto, &files);
         // When the append itself failed, the log is done for, and rows that say "flushed" are read from the segments
@@ -77,7 +82,8 @@ impl Store {
         drop(guard);
         let settled = committed.and_then(|committed| committed.map_or(Ok(()), |at| self.settle_strictly(at)));
         // Also when nothing could be flushed: what was flushed before may be waiting for it.
-        settled.and(self.collect_rowstore(table, partition))
+        settled.and(self.collect_rowstore(table, partition))?;
+        Ok(!is_all)
     }
 
     fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
@@ -111,7 +117,7 @@ impl Store {
         }
         // Whatever can be refused is refused before the first row says that it is somewhere else.
         self.log.check_usable()?;
-        check_record_fits(partition, files)?;
+        check_record_fits(partition, upto, files)?;
         // The segments are listed, for nobody's snapshot yet, before any node says "flushed": an insert that
         // meets such a node must find the row in a segment.
         let states: Vec<Arc<SegmentState>> = files
@@ -248,22 +254,56 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Fails when the record of a flush could be longer than the log takes: it names the keys that stay, at worst all, and
-/// the rows that do not count, at worst all.
-fn check_record_fits(partition: &Partition, files: &[NewFile]) -> Result<()> {
-    let rows: usize = files.iter().map(|file| file.rows.len() * 4 + 1_024).sum();
-    let longest = |keys: usize| keys.saturating_add(rows) + 1_024;
+/// Bytes of a flush's record that a row may take: its key if it stays, and its place among the rows of a file that do
+/// not count. Less than the record of the row's own commit had.
+fn bytes_in_record(node: &Node) -> usize {
+    node.key().len() + 6
+}
+
+/// Bytes that the rows of a flush may take in its record, with room for the numbers of its files.
+const RECORD_BYTES: usize = if cfg!(test) { 1 << 20 } else { MAX_RECORD_BYTES - (1 << 20) };
+
+/// The last commit up to which all rows of a partition could be named by one record; at least that of the oldest.
+fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
     // A rowstore takes more bytes than its keys, so it is seldom necessary to look at them.
-    if longest(partition.rowstore.bytes()) <= MAX_RECORD_BYTES {
-        return Ok(());
+    if partition.rowstore.bytes() <= RECORD_BYTES {
+        return visible;
     }
-    let mut keys = 0;
+    let mut bytes_of: BTreeMap<Timestamp, usize> = BTreeMap::new();
     partition.each_node(|node| {
-        if node.newest().is_some_and(|newest| matches!(newest.change, Change::Put(_))) {
-            keys += node.key().len() + 10;
+        if let Some(commit) = could_be_named(node, visible) {
+            *bytes_of.entry(commit).or_default() += bytes_in_record(node);
         }
     });
-    if longest(keys) > MAX_RECORD_BYTES {
+    let (mut sum, mut upto) = (0, None);
+    for (commit, bytes) in bytes_of {
+        sum += bytes;
+        if sum > RECORD_BYTES && upto.is_some() {
+            return upto.unwrap_or(visible);
+        }
+        upto = Some(commit);
+    }
+    visible
+}
+
+/// The commit of a node's row that a flush up to `upto` may have to name.
+fn could_be_named(node: &Node, upto: Timestamp) -> Option<Timestamp> {
+    node.newest().filter(|v| v.commit <= upto && matches!(v.change, Change::Put(_))).map(|v| v.commit)
+}
+
+/// Fails when the record of a flush could be longer than the log takes, with all rows at the worst.
+fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) -> Result<()> {
+    let numbers = (files.len() + 1) * 1_024;
+    if partition.rowstore.bytes().saturating_add(numbers) <= MAX_RECORD_BYTES {
+        return Ok(());
+    }
+    let mut bytes = numbers;
+    partition.each_node(|node| {
+        if could_be_named(node, upto).is_some() {
+            bytes += bytes_in_record(node);
+        }
+    });
+    if bytes > MAX_RECORD_BYTES {
         return Err(Error::limit("a flush whose keys do not fit one record of the log"));
     }
     Ok(())
@@ -281,7 +321,7 @@ fn ready(node: &Arc<Node>, upto: Timestamp) -> Option<(Row, FlushRow)> {
 fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
     let mut except = Vec::new();
     partition.each_node(|node| {
-        if node.newest().is_some_and(|v| v.commit <= upto && matches!(v.change, Change::Put(_))) {
+        if could_be_named(node, upto).is_some() {
             except.push(node.key().to_vec());
         }
     });

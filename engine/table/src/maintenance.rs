@@ -61,8 +61,11 @@ impl Store {
     }
 
     fn do_next(self: &Arc<Self>, maintenance: &mut Maintenance) -> Result<bool> {
-        if self.do_urgent()? {
-            return Ok(true);
+        let urgent = self.do_urgent();
+        match &urgent {
+            Ok(true) => return Ok(true),
+            Err(_) if self.log.check_usable().is_err() => return urgent,
+            _ => {}
         }
         if maintenance.merge.is_none() {
             maintenance.merge = self.find_merge()?;
@@ -73,10 +76,12 @@ impl Store {
         if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
             maintenance.hash = self.find_hash()?;
         }
-        match self.step(maintenance)? {
-            true => Ok(true),
-            false => self.collect_garbage(),
-        }
+        let more = match self.step(maintenance)? {
+            true => true,
+            false => self.collect_garbage()?,
+        };
+        // What cannot be done now is told, but keeps nothing else from being done.
+        urgent.map(|_| more)
     }
 
     /// What keeps the log and memory small: a snapshot or a flush that is due. Answers whether there was one.
@@ -96,14 +101,14 @@ impl Store {
         for table in self.tables() {
             if let Some(partition) = table.wanting_flush(self) {
                 match self.flush_partition(&table, partition) {
-                    Ok(()) => return failed.map(|()| true),
+                    Ok(_) => return failed.map(|()| true),
                     Err(error) => failed = failed.and(Err(error)),
                 }
             }
         }
         failed?;
         match self.fullest(&self.tables()) {
-            Some((table, partition)) => self.flush_partition(table, partition).map(|()| true),
+            Some((table, partition)) => self.flush_partition(table, partition).map(|_| true),
             None => Ok(false),
         }
     }

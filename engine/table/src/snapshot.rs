@@ -48,6 +48,8 @@ impl Store {
     pub(crate) fn write_snapshot(self: &Arc<Self>) -> Result<()> {
         let state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let at = state.last;
+        // From here on, as a relaxed commit may take a row's place and be visible before it is durable.
+        let guard = self.snapshot();
         let lsn = self.log.position();
         let next = NextIds { commit: at, ..self.next_ids() };
         let tables: Vec<TableAt> = self
@@ -71,10 +73,9 @@ impl Store {
         let views = self.views();
         drop(state);
         // Everything up to the position must be durable before a snapshot may stand for it; then the
-        // timestamp is visible too, and a guard keeps its versions.
+        // timestamp is visible too.
         self.log.sync(lsn)?;
         self.make_visible(at);
-        let guard = self.snapshot();
         let mut out = Vec::new();
         out.put_u64(next.commit);
         out.put_u64(next.segment);

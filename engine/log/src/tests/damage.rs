@@ -49,9 +49,14 @@ fn truncation_below_a_snapshot_or_of_a_sealed_chunk_is_corruption() {
     log.write_snapshot(log.position(), b"six").unwrap();
     drop(log);
     let bytes = bytes_of(store.as_ref(), FIRST);
+    let ends_early = ["ends early", &format!("byte {}", bytes.len())];
     for cut in FILE_HEADER_BYTES..bytes.len() {
         put(store.as_ref(), FIRST, &bytes[..cut]);
-        expect_error(open(&store), ErrorKind::Corrupt, &[FIRST, "ends early", &format!("byte {}", bytes.len())]);
+        expect_error(open(&store), ErrorKind::Corrupt, &[FIRST, ends_early[0], ends_early[1]]);
+    }
+    for lost in [vec![], vec![0; bytes.len()]] {
+        put(store.as_ref(), FIRST, &lost);
+        expect_error(open(&store), ErrorKind::Corrupt, &[FIRST, ends_early[0], ends_early[1]]);
     }
     // The same chunk, sealed.
     let store = memory();

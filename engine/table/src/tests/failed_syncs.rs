@@ -1,6 +1,6 @@
 //! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
 
-use crate::tests::{batch, host, options, row, scan, schema, sorted};
+use crate::tests::{batch, host, locate, options, row, scan, schema, sorted};
 use crate::{Durability, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalFile, LocalStore, ReadRange};
@@ -306,4 +306,32 @@ fn closing_is_done_when_all_is_durable() {
     insert(&store, &table, 1).unwrap().commit().unwrap();
     store.close().unwrap();
     store.close().unwrap();
+}
+
+/// What a snapshot is of stays until it is written, though newer commits are visible before they are durable.
+#[test]
+fn a_snapshot_has_the_rows_that_a_relaxed_commit_overtakes() {
+    let disk = Refusing::default();
+    let durability = Durability::Relaxed { interval_ms: 1_000_000 };
+    let store = Store::open(disk.host(), StoreOptions { durability, ..options() }).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let mut t = store.begin().unwrap();
+    t.insert(&table, &batch(&[row(1, "a", 1), row(2, "a", 2), row(3, "a", 3)])).unwrap();
+    t.commit().unwrap();
+    *disk.during.lock().unwrap() = Some(Box::new({
+        let (store, table) = (store.clone(), table.clone());
+        move || {
+            let mut t = store.begin().unwrap();
+            let [first, second] = [1, 2].map(|id| locate(&t, &table, id));
+            t.update(&table, &[first], &batch(&[row(1, "a", 10)])).unwrap();
+            t.delete(&table, &[second]).unwrap();
+            t.commit().unwrap();
+        }
+    }));
+    store.write_snapshot().unwrap();
+    assert!(disk.during.lock().unwrap().is_none());
+    // The process ends before anything is synced again.
+    let after = Store::open(host(&disk.files), options()).unwrap();
+    let seen = scan(&after.begin().unwrap().view(&after.table("t").unwrap())).unwrap();
+    assert_eq!(sorted(seen), [row(1, "a", 1), row(2, "a", 2), row(3, "a", 3)]);
 }

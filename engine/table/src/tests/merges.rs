@@ -335,6 +335,35 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 1_501 + 500);
 }
 
+/// More keys than one record of the log could name are flushed by several.
+#[test]
+fn a_large_rowstore_is_flushed_commit_by_commit() {
+    let files = Arc::new(MemoryStore::new());
+    let store = Store::open(host(&files), options()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let tag = "k".repeat(900);
+    for from in (0..2_800).step_by(400) {
+        let mut t = store.begin().unwrap();
+        t.insert(&table, &batch(&(from..from + 400).map(|id| row(id, &tag, id)).collect::<Vec<_>>())).unwrap();
+        t.commit().unwrap();
+    }
+    // Somebody holds a row of the first commit.
+    let mut holder = store.begin().unwrap();
+    let (at, _) = holder.locate(&table, &[Value::Int(7), Value::Text(tag.clone())]).unwrap().unwrap();
+    holder.update(&table, &[at], &batch(&[row(7, &tag, 70_000)])).unwrap();
+    store.flush(&table).unwrap();
+    assert!(table.segments().len() > 1, "{} segments", table.segments().len());
+    let live = |state: &Arc<SegmentState>| state.segment.rows() as u64 - state.deleted_rows();
+    assert_eq!(table.segments().iter().map(live).sum::<u64>(), 2_799, "all but the row that is held");
+    holder.commit().unwrap();
+    drop((store, table));
+    let store = Store::open(host(&files), options()).unwrap();
+    let seen = scan(&store.begin().unwrap().view(&store.table("t").unwrap())).unwrap();
+    assert_eq!(seen.len(), 2_800);
+    assert!(seen.iter().any(|(values, _)| values[2] == Value::Int(70_000)));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
 #[test]
 fn many_tables_together_have_a_bound_in_memory() {
     let options = StoreOptions { flush_bytes: 100_000, ..options() };
