@@ -297,15 +297,24 @@ export class Connection {
     if (this.#closing !== null) {
       return;
     }
-    this.#idle ??= later(0, () => {
-      this.#idle = null;
-      void this.#maintain();
-    });
+    this.#maintainSoon();
     if (this.#relaxed) {
-      this.#sync ??= later(SYNC_AFTER_MS, () => {
+      // A process of Node stays until then: it loses nothing when it ends by itself.
+      this.#sync ??= setTimeout(() => {
         this.#sync = null;
         this.#flush();
+      }, SYNC_AFTER_MS);
+    }
+  }
+
+  /** Without keeping a process of Node alive for it. */
+  #maintainSoon(): void {
+    if (this.#idle === null) {
+      this.#idle = setTimeout(() => {
+        this.#idle = null;
+        void this.#maintain();
       });
+      (this.#idle as { unref?: () => void }).unref?.();
     }
   }
 
@@ -325,18 +334,11 @@ export class Connection {
       mustBeSound(this.#instance);
       await this.#store?.prepare();
       if (this.#closing === null && this.#database.maintain(MAINTENANCE_STEPS)) {
-        this.#afterwards();
+        this.#maintainSoon();
       }
     } catch (error) {
       // The statement that needs what failed here reports it.
       engineError(error);
     }
   }
-}
-
-/** Runs something later, without keeping a process of Node alive for it. */
-function later(ms: number, run: () => void): Timer {
-  const timer = setTimeout(run, ms);
-  (timer as { unref?: () => void }).unref?.();
-  return timer;
 }

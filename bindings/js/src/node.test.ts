@@ -47,6 +47,20 @@ test('a process ends without closing, and loses nothing', async () => {
   expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }]);
 });
 
+test('a process that ends by itself stays until its relaxed commits are synced', async () => {
+  const folder = await durable.fresh();
+  const body = `const db = await connect(folder, { durability: 'relaxed' });
+    await db.exec('create table t (a int primary key)');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await db.exec('insert into t values (1)');
+    const inserted = performance.now();
+    process.on('exit', () => console.log(performance.now() - inserted));`;
+  const { stdout } = await promisify(execFile)(process.execPath, script(folder, body));
+  expect(Number(stdout)).toBeGreaterThan(50);
+  const db = await connected(folder);
+  expect((await db.query('select a from t')).rows).toEqual([{ a: 1 }]);
+});
+
 test('relaxed commits are synced after 100 ms, also the last of a burst', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder, { durability: 'relaxed' });
