@@ -153,6 +153,17 @@ test('the statements of a transaction are given back with it', async () => {
   expect(engine.calls.filter((name) => name === 'free a statement')).toHaveLength(2);
 });
 
+test('a session whose transaction has ended runs nothing', async () => {
+  const { call, execute } = await opened();
+  await call('begin', 1);
+  const { statement } = (await call('prepare', 1, 'insert')) as { statement: number };
+  vi.spyOn(engine.session, 'inTransaction').mockImplementation(() => false);
+  await expect(execute(1, 'insert')).rejects.toMatchObject({ kind: 'closed' });
+  await expect(call('run', 1, statement, undefined)).rejects.toMatchObject({ kind: 'closed' });
+  await expect(call('end', 1, 'commit')).rejects.toMatchObject({ kind: 'closed' });
+  expect(engine.calls).toEqual(['begin', 'free a statement', 'free a session']);
+});
+
 test('a stream that was ended before its turn does not run', async () => {
   const { call, execute, waits } = await opened();
   const pending = waits();

@@ -20,6 +20,7 @@ import { nacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
 import type { EngineOptions, StorageReport, StreamForm, WirePrepared } from './protocol.js';
 import { Streams } from './streams.js';
+import { endsTransaction } from './transaction-end.js';
 
 /** The session of calls that belong to no transaction. */
 export const MAIN_SESSION = 0;
@@ -35,6 +36,8 @@ interface OpenStatement {
 
 interface OpenSession {
   engine: Session;
+  /** Whether it is one transaction's: what would commit by itself must not run in it. */
+  transaction: boolean;
   /** The last statement that has not ended, when there is one. */
   tail: Promise<unknown> | null;
 }
@@ -59,7 +62,7 @@ export class Connection {
     this.#database = database;
     this.#store = store;
     this.#relaxed = options.durability === 'relaxed';
-    this.#sessions.set(MAIN_SESSION, { engine: database.session(), tail: null });
+    this.#sessions.set(MAIN_SESSION, { engine: database.session(), transaction: false, tail: null });
   }
 
   /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
@@ -79,21 +82,21 @@ export class Connection {
     begin: (session: number) => this.#begin(session),
     end: (session: number, statement: 'commit' | 'rollback') => this.#end(session, statement),
     execute: (session: number, sql: string, parameters: unknown) =>
-      this.#on(session, (engine) => engine.execute(sql, parameters)),
+      this.#run(session, sql, (engine) => engine.execute(sql, parameters)),
     arrow: (session: number, sql: string, parameters: unknown) =>
-      this.#on(session, (engine) => engine.arrow(sql, parameters)),
+      this.#run(session, sql, (engine) => engine.arrow(sql, parameters)),
     prepare: (session: number, sql: string) =>
-      this.#on(session, (engine) => this.#prepare(session, engine, sql)),
+      this.#run(session, sql, (engine) => this.#prepare(session, engine, sql)),
     run: (session: number, statement: number, parameters: unknown) =>
-      this.#on(session, (engine) => engine.run(this.#statement(statement), parameters)),
+      this.#run(session, '', (engine) => engine.run(this.#statement(statement), parameters)),
     finalize: (statement: number) => this.#finalize(statement),
     stream: (session: number, stream: number, form: StreamForm, sql: string, parameters: unknown) =>
       this.#streams.open(stream, form, (opened) =>
-        this.#on(session, (engine) => opened(() => engine.stream(sql, parameters))),
+        this.#run(session, sql, (engine) => opened(() => engine.stream(sql, parameters))),
       ),
     runStream: (session: number, stream: number, form: StreamForm, statement: number, parameters: unknown) =>
       this.#streams.open(stream, form, (opened) =>
-        this.#on(session, (engine) =>
+        this.#run(session, '', (engine) =>
           opened(() => engine.streamPrepared(this.#statement(statement), parameters)),
         ),
       ),
@@ -191,6 +194,16 @@ export class Connection {
     return result;
   }
 
+  /** A statement in the session's turn. In a transaction's it does not end the transaction, and is never without it. */
+  #run(id: number, sql: string, work: (engine: Session) => unknown): unknown {
+    return this.#on(id, (engine) => {
+      if (this.#session(id).transaction && (endsTransaction(sql) || !engine.inTransaction())) {
+        throw endedBySql();
+      }
+      return work(engine);
+    });
+  }
+
   #session(id: number): OpenSession {
     const session = this.#sessions.get(id);
     if (session === undefined) {
@@ -201,7 +214,7 @@ export class Connection {
 
   #begin(id: number): unknown {
     const engine = this.#database.session();
-    this.#sessions.set(id, { engine, tail: null });
+    this.#sessions.set(id, { engine, transaction: true, tail: null });
     return this.#settle(
       () => this.#on(id, () => engine.execute('begin', undefined)),
       () => undefined,
@@ -212,7 +225,12 @@ export class Connection {
   #end(id: number, statement: 'commit' | 'rollback'): unknown {
     return this.#settle(
       () =>
-        this.#on(id, (engine) => (engine.inTransaction() ? engine.execute(statement, undefined) : undefined)),
+        this.#on(id, (engine) => {
+          if (!engine.inTransaction()) {
+            throw endedBySql();
+          }
+          return engine.execute(statement, undefined);
+        }),
       () => this.#drop(id),
       () => this.#drop(id),
     );
@@ -341,4 +359,11 @@ export class Connection {
       engineError(error);
     }
   }
+}
+
+function endedBySql(): Error {
+  return nacreError(
+    'closed',
+    'COMMIT and ROLLBACK in SQL end the transaction that db.transaction began: return to commit, throw or call rollback() to roll back',
+  );
 }

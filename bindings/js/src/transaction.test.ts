@@ -68,6 +68,35 @@ describe.each(places)('a transaction in $name', (place) => {
     expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
   });
 
+  test('is not ended by its SQL, and nothing in it commits by itself', async () => {
+    const db = await withNames(place, 'a');
+    for (const end of ['commit', 'rollback', "commit; insert into t values (3, 'c')"]) {
+      await expectKind(
+        db.transaction(async (tx) => {
+          await tx.query("insert into t values (2, 'b')");
+          await tx.exec(end);
+        }),
+        'closed',
+      );
+    }
+    await expectKind(
+      db.transaction(async (tx) => tx.prepare('commit')),
+      'closed',
+    );
+    await expectKind(
+      db.transaction(async (tx) => tx.stream('end').rows().next()),
+      'closed',
+    );
+    expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
+    await db.transaction(async (tx) => {
+      await tx.exec(
+        "savepoint s; insert into t values (2, 'b'); rollback to s; insert into t values (4, 'd')",
+      );
+      await expectKind(tx.query('rollback'), 'closed');
+    });
+    expect((await db.query('select id from t order by id')).rows).toEqual([{ id: 1n }, { id: 4n }]);
+  });
+
   test('several run at a time; a conflict can be retried', async () => {
     const db = await withNames(place, 'a', 'b');
     const increment = async (id: number): Promise<void> => {
