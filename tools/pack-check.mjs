@@ -49,6 +49,11 @@ const db: Database = await connect('memory://', { durability: 'strict' });
 const { rows } = await db.query<{ n: bigint }>(sql\`select count(*) as n from t where id = \${1}\`);
 const n: bigint | undefined = rows[0]?.n;
 await db.transaction(async (tx) => tx.exec('delete from t'));
+interface Shell { name: string }
+class Pearl { constructor(readonly shell: Shell) {} }
+const shell: Shell = { name: 'nacre' };
+await db.query('insert into t values (?, ?)', [shell, new Pearl(shell)]);
+await db.query('select :name', shell);
 for await (const row of (await db.prepare<{ id: bigint }>('select id from t')).iterate()) void row.id;
 await db.close().catch((error: unknown) => error instanceof NacreError && error.kind === 'io' && n);
 `;

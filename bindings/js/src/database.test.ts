@@ -72,15 +72,37 @@ describe.each(places)('a database in $name', (place) => {
     const json = async (value: Parameter) =>
       (await db.query('select cast(? as json) as v', [value])).rows[0]!['v'];
     expect(await json([1, 'two', { three: null }])).toEqual([1, 'two', { three: null }]);
-    expect(await json(new URL('https://example.com/') as never)).toBe('https://example.com/');
-    expect(await json({ toJSON: () => undefined } as never)).toBe(null);
+    expect(await json(new URL('https://example.com/'))).toBe('https://example.com/');
+    expect(await json({ toJSON: () => undefined })).toBe(null);
+    expect(await json(Object.assign(new Set([1, 2]), { toJSON: () => [1, 2] }))).toEqual([1, 2]);
+    interface Shell {
+      name: string;
+    }
+    const shell: Shell = { name: 'nacre' };
+    class Pearl {
+      size = 3;
+      shell = shell;
+    }
+    expect(await json(shell)).toEqual(shell);
+    expect(await json(new Pearl())).toEqual({ size: 3, shell });
+    expect((await db.query('select :name as v', shell)).rows).toEqual([{ v: 'nacre' }]);
     const cycle: Record<string, unknown> = {};
     cycle['self'] = cycle;
-    for (const value of [{ big: 1n }, cycle, () => 1, Symbol('s')]) {
+    const lost = [new Map([[1, 2]]), new Set([1]), new Uint16Array(2), new DataView(new ArrayBuffer(2)), /x/];
+    for (const value of [
+      { big: 1n },
+      cycle,
+      () => 1,
+      Symbol('s'),
+      ...lost,
+      Promise.resolve(),
+      new Error('x'),
+    ]) {
       await expectKind(db.query('select ?', [value as never]), 'type');
       await expectKind(db.query('select :v', { v: value as never }), 'type');
     }
     await expectKind(db.query('select ?', 5 as never), 'type');
+    await expectKind(db.query('select :a', new Map([['a', 1]])), 'type');
     await expectKind(db.prepare((() => 'select 1') as never), 'type');
   });
 

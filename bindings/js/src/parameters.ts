@@ -15,7 +15,7 @@ export function copyParameters(parameters: Parameters | null | undefined): WireP
   if (Array.isArray(parameters)) {
     return parameters.map((value: unknown, i) => copyValue(value, i + 1));
   }
-  if (typeof parameters !== 'object') {
+  if (typeof parameters !== 'object' || hasNoJson(parameters)) {
     throw nacreError('type', 'parameters are an array or an object');
   }
   return Object.fromEntries(
@@ -45,10 +45,29 @@ function copyObject(value: object, which: string | number): unknown {
   if (value instanceof ArrayBuffer) {
     return value.slice(0);
   }
+  if (hasNoJson(value)) {
+    throw nacreError('type', `parameter ${which}: the class ${classOf(value)} has no SQL type`);
+  }
   try {
     // There is nothing when `toJSON` answers nothing.
     return new String(JSON.stringify(value) ?? 'null');
   } catch (error) {
     throw nacreError('type', `parameter ${which}: not JSON: ${String(error)}`, error);
   }
+}
+
+/** What JSON makes `{}` of, or a list of bytes as an object, would be lost without a word. */
+const WITHOUT_JSON: ReadonlySet<string> = new Set([
+  ...['Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef', 'Promise', 'RegExp', 'Error'],
+  ...['SharedArrayBuffer', 'Blob', 'File', 'FormData', 'Headers', 'URLSearchParams'],
+]);
+
+/** Unless it says itself what its JSON is. */
+function hasNoJson(value: object): boolean {
+  return (ArrayBuffer.isView(value) || WITHOUT_JSON.has(classOf(value))) && !('toJSON' in value);
+}
+
+/** The built-in class of an object, also of another realm. */
+function classOf(value: object): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1);
 }

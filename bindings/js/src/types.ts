@@ -1,4 +1,4 @@
-/** How SQL types become JavaScript values. The defaults lose nothing. */
+/** How SQL types become JavaScript values. The defaults lose nothing but digits of numbers in `JSON` beyond 2⁵³. */
 
 /** Choices of `connect`. */
 export interface TypeOptions {
@@ -12,22 +12,14 @@ export interface TypeOptions {
   json?: 'value' | 'string';
 }
 
-/** A value going in, as it is when the call is made. Objects and arrays go in as JSON. */
-export type Parameter =
-  | null
-  | undefined
-  | boolean
-  | number
-  | bigint
-  | string
-  | Date
-  | Uint8Array
-  | ArrayBuffer
-  | readonly unknown[]
-  | Readonly<Record<string, unknown>>;
+/**
+ * A value going in, as it is when the call is made. Objects that are not a Date, a Uint8Array or an ArrayBuffer go in
+ * as JSON; functions, a Map and the like are refused. `object` lets interfaces and classes be, which have no index.
+ */
+export type Parameter = null | undefined | boolean | number | bigint | string | object;
 
 /** Values for `?` and `$1` by position, or for `:name` by name. */
-export type Parameters = readonly Parameter[] | Readonly<Record<string, Parameter>>;
+export type Parameters = readonly Parameter[] | object;
 
 /** A row by column name. */
 export type Row = Record<string, unknown>;
