@@ -14,6 +14,22 @@ test('queries nest, names are quoted', () => {
   expect(query.parameters).toEqual([1, 2]);
 });
 
+test('lists are joined by commas, of values and of parts', () => {
+  expect(sql`select * from t where id in (${sql.join([1, [2], 'c'])}) and b = ${4}`).toMatchObject({
+    text: 'select * from t where id in (?, ?, ?) and b = ?',
+    parameters: [1, [2], 'c', 4],
+  });
+  const rows = [1, 2].map((id) => sql`(${id}, ${`n${id}`})`);
+  const query = sql`insert into t (${sql.join([sql.identifier('id'), sql`name`])}) values ${sql.join(rows)}`;
+  expect(query.text).toBe('insert into t ("id", name) values (?, ?), (?, ?)');
+  expect(query.parameters).toEqual([1, 'n1', 2, 'n2']);
+});
+
+test('an empty list is refused, and what is none', () => {
+  expect(() => sql.join([])).toThrow(expect.objectContaining({ kind: 'type' }));
+  expect(() => sql.join('abc' as never)).toThrow(expect.objectContaining({ kind: 'type' }));
+});
+
 test('text that is no JavaScript escape is refused, not left out', () => {
   const refused = expect.objectContaining({ kind: 'syntax', hint: expect.stringContaining('twice') });
   expect(() => sql`delete from t where id = ${1} and path like 'C:\uploads\%'`).toThrow(refused);

@@ -4,7 +4,7 @@
  *     await db.query(sql`select * from t where id = ${id}`);
  */
 
-import { NacreError } from '../../../worker/shared/errors.js';
+import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 
 const PARTS = Symbol('nacredb.sql');
 
@@ -48,6 +48,22 @@ function chunk(strings: TemplateStringsArray, i: number): string {
 /** A name of a table or column, quoted, for use inside the tag. */
 sql.identifier = (name: string): SqlQuery => {
   return { text: `"${name.replaceAll('"', '""')}"`, parameters: [], [PARTS]: true };
+};
+
+/**
+ * Values, or parts made by the tag, one after the other with commas between them: `in (${sql.join(ids)})`,
+ * `values ${sql.join(rows.map(({ id, name }) => sql`(${id}, ${name})`))}`.
+ */
+sql.join = (parts: readonly unknown[]): SqlQuery => {
+  if (!Array.isArray(parts) || parts.length === 0) {
+    throw nacreError('type', 'sql.join takes an array of at least one value: SQL has no empty list');
+  }
+  const queries = parts.map((part) => (isSqlQuery(part) ? part : sql`${part}`));
+  return {
+    text: queries.map(({ text }) => text).join(', '),
+    parameters: queries.flatMap(({ parameters }) => parameters),
+    [PARTS]: true,
+  };
 };
 
 /** Whether something was made by the tag. */
