@@ -8,8 +8,8 @@ import { WorkerTransport } from './worker-transport.js';
 /**
  * Opens a database, making it if need be.
  *
- * `opfs://name` keeps it in this origin's private file system, `memory://` nowhere. `in_use` when another
- * tab has the same database open.
+ * In browsers `opfs://name` keeps it in this origin's private file system, in Node a path or `file:///path` keeps it in
+ * that folder; `memory://` keeps it nowhere. `in_use` when another tab or process has the same database open.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
   if (url !== 'memory://' && !url.startsWith('opfs://')) {

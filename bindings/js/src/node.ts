@@ -16,8 +16,8 @@ export * from './public.js';
 /**
  * Opens a database, making it if need be.
  *
- * A path or `file:///path` keeps it in that folder, `memory://` nowhere. `in_use` when another process has
- * the folder open.
+ * In Node a path or `file:///path` keeps it in that folder, in browsers `opfs://name` keeps it in this origin's private
+ * file system; `memory://` keeps it nowhere. `in_use` when another process or tab has the same database open.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
   const checked = engineOptions(options);

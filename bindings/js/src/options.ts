@@ -5,11 +5,20 @@ import type { EngineOptions } from '../../../worker/shared/protocol.js';
 import type { TypeOptions } from './types.js';
 
 export interface ConnectOptions {
-  /** `strict` (default): a commit is answered once it is on the disk. `relaxed`: soon after. */
+  /**
+   * `strict`: a commit is answered once it is on the disk. `relaxed`: it is there about 100 ms later.
+   * @default 'strict'
+   */
   durability?: 'strict' | 'relaxed';
-  /** Bytes of memory one statement may use. */
+  /**
+   * Bytes of memory one statement may use.
+   * @default 536_870_912 (512 MiB)
+   */
   memoryLimit?: number;
-  /** Bytes of decoded blocks to keep in memory. */
+  /**
+   * Bytes of decoded blocks to keep in memory.
+   * @default 67_108_864 (64 MiB)
+   */
   cacheBytes?: number;
   /** How SQL types become JavaScript values. */
   types?: TypeOptions;
