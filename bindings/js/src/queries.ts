@@ -11,7 +11,7 @@ import type { Parameters, Row, TypeOptions } from './types.js';
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Aborted before the call is made, it cancels the call; a stream at any time. */
+  /** Aborted before the call is made, it cancels the call; a stream between its parts. */
   signal?: AbortSignal;
 }
 
@@ -63,7 +63,7 @@ export abstract class Queries {
 
   /**
    * Runs a query whose rows are taken while it runs: as Arrow IPC, or by `rows()` or `batches()`. Nothing happens
-   * before the first are asked for. `signal` ends it at any time.
+   * before the first are asked for. `signal` ends it between two parts.
    */
   stream<R = Row>(sql: SqlQuery, options?: CallOptions): ResultStream<R>;
   stream<R = Row>(sql: string, parameters?: Parameters, options?: CallOptions): ResultStream<R>;
