@@ -1,7 +1,8 @@
 // Runs what is in the editor: statement after statement, each with its own answer, stopping at the first failure.
 //
 // A script that fails inside its own transaction is rolled back, so the console never keeps locks nobody sees.
-// A script that ends with its transaction open leaves it open, and says so (`openTransaction`).
+// A script that ends with its transaction open leaves it open, and says so (`openTransaction`); one that fails later
+// does not take back what an earlier one did.
 
 import { signal } from '@preact/signals';
 
@@ -40,6 +41,9 @@ export const openTransaction = signal(false);
 const SLOW_MS = 150;
 let started = false;
 
+/** Whether a script runs, also when it has just begun. */
+export const isBusy = (): boolean => started;
+
 /** Runs a script that begins at `offset` in the editor. */
 export async function runScript(script: string, offset = 0): Promise<void> {
   const statements = split(script);
@@ -49,15 +53,18 @@ export async function runScript(script: string, offset = 0): Promise<void> {
   await drawn();
   const steps: Step[] = [];
   let rolledBack = false;
+  // Whether the transaction that is open was begun by an earlier run.
+  let inherited = openTransaction.value;
   try {
     for (const { text, from } of statements) {
       const step = await runStatement(text, offset + from);
       steps.push(step);
       if (step.failure) {
-        rolledBack = await abandonTransaction();
+        rolledBack = !inherited && (await abandonTransaction());
         break;
       }
       followTransaction(text);
+      inherited &&= openTransaction.value;
     }
   } finally {
     selectedStep.value = mostInteresting(steps);
@@ -71,7 +78,8 @@ export async function runScript(script: string, offset = 0): Promise<void> {
     running.value = false;
     started = false;
   }
-  await refreshLayers();
+  // An engine that has stopped cannot say; the failed statement has said so.
+  await refreshLayers().catch(() => {});
 }
 
 /** Ends the transaction a script left open. */
@@ -97,14 +105,15 @@ function followTransaction(text: string): void {
   else if (word === 'commit' || (word === 'rollback' && !/\bto\b/i.test(text))) openTransaction.value = false;
 }
 
-async function abandonTransaction(): Promise<boolean> {
+/** Rolls back the transaction that is open, and answers whether one was. */
+export async function abandonTransaction(): Promise<boolean> {
   if (!openTransaction.value) return false;
   openTransaction.value = false;
   try {
     await query('rollback');
     return true;
   } catch {
-    // The engine had ended the transaction itself: a conflict does that.
+    // Only an engine that has stopped refuses, and its transactions have ended with it.
     return true;
   }
 }

@@ -5,6 +5,7 @@ import { signal } from '@preact/signals';
 import { isLoaded, load } from '../load/load';
 import { asFailure, open, storage, type Opened } from './connection';
 import { refreshLayers } from './layers';
+import { abandonTransaction, isBusy } from './run';
 import type { Failure } from './types';
 
 /** The screen to show. */
@@ -21,7 +22,7 @@ export const opened = signal<Opened>({ url: '' });
 export const loaded = signal<{ rows: number; ms: number } | null>(null);
 export const persisted = signal(false);
 
-/** Opens the database and fills it if it is new. Called again by the retry buttons. */
+/** Opens the database and fills it if it is new. Called again when another tab had the database. */
 export async function start(): Promise<void> {
   if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
   try {
@@ -39,10 +40,12 @@ export async function start(): Promise<void> {
   }
 }
 
-/** Throws every change away and makes the data again. */
+/** Throws every change away, also those of an open transaction, and makes the data again. */
 export async function reset(): Promise<void> {
+  if (isBusy()) return;
   phase.value = { name: 'loading' };
   try {
+    await abandonTransaction();
     loaded.value = await load();
     await refreshLayers();
     phase.value = { name: 'ready' };

@@ -2,6 +2,7 @@
 
 import { opened, persisted, loaded, reset } from '../database/session';
 import { storedBytes } from '../database/layers';
+import { running } from '../database/run';
 import { Editor } from '../editor/editor';
 import { Shelf } from '../queries/shelf';
 import { Results } from '../results/results';
@@ -50,6 +51,7 @@ function Bar() {
       <button
         class="button bare"
         type="button"
+        disabled={running.value}
         onClick={askReset}
         aria-label="Make the data again"
         title="Make the data again"
