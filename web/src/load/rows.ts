@@ -16,7 +16,7 @@ export function rowSource(): { slices: typeof slices; close: () => void } {
       wake();
     };
     worker.onerror = (event) => {
-      failure = new Error(`the data generator failed: ${event.message}`);
+      failure = new Error(`the data generator failed: ${event.message || 'its worker could not be loaded'}`);
       wake();
     };
     worker.postMessage(request);
@@ -27,6 +27,7 @@ export function rowSource(): { slices: typeof slices; close: () => void } {
         await new Promise<void>((resolve) => (wake = resolve));
         continue;
       }
+      if (slice.failure) throw new Error(`the data generator failed: ${slice.failure}`);
       if (slice.text === '') return;
       yield slice;
     }

@@ -29,6 +29,12 @@ export function FailureView({ step, run }: { step: Step; run: Run }) {
       )}
       {hint && <p class="failure-hint">{hint}</p>}
       <p class="failure-after">{aftermath(run)}</p>
+      {kind === 'closed' && (
+        <button class="button outlined" type="button" onClick={() => location.reload()}>
+          <Icon name="reset" />
+          Reload the page
+        </button>
+      )}
     </div>
   );
 }

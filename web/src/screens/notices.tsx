@@ -1,7 +1,7 @@
 // Screens for when there is no console to show: opening, held by another tab, failed.
 
 import type { Failure } from '../database/types';
-import { start } from '../database/session';
+import { opened, start } from '../database/session';
 import { outline, type Wave } from '../strata/geometry';
 import { Icon, Mark } from '../ui/icons';
 
@@ -36,12 +36,13 @@ export function Failed({ failure }: { failure: Failure }) {
   return (
     <main class="screen" data-screen="failed">
       <Mark size={44} />
-      <h1>The database did not open</h1>
+      <h1>{opened.value.url ? 'The data could not be made' : 'The database did not open'}</h1>
       <p>
         <code class="failure-kind">{failure.kind}</code> {failure.message}
       </p>
       {failure.hint && <p>{failure.hint}</p>}
-      <button class="button primary" type="button" onClick={() => void start()}>
+      {/* From the beginning: what failed may have left an engine that cannot go on. */}
+      <button class="button primary" type="button" onClick={() => location.reload()}>
         <Icon name="reset" />
         Try again
       </button>
