@@ -9,7 +9,7 @@ import { launchOptions } from './tools/chromium.mjs';
 
 const TABS = 'tests/browser/**/*.tabs.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
-const IN_NODE = ['worker/node/**/*.test.ts', 'tests/slt/wasm/*.test.ts'];
+const IN_NODE = ['worker/node/**/*.test.ts', 'tests/slt/wasm/*.test.ts', 'web/src/**/*.test.ts'];
 const EVERYWHERE = ['bindings/js/src/**/*.test.ts', 'worker/shared/**/*.test.ts'];
 /** Tests of what only one of the two has. */
 const NOT_IN_NODE = ['bindings/js/src/connect.test.ts'];

@@ -19,6 +19,19 @@ describe('split', () => {
     expect(texts(script)).toEqual([script]);
   });
 
+  test("a backslash hides a quote in E'…', and nowhere else", () => {
+    expect(texts("select E'it\\'s; x', e'\\\\'; select 2")).toEqual([
+      "select E'it\\'s; x', e'\\\\'",
+      'select 2',
+    ]);
+    expect(texts("select '\\'; select name'\\'; select 3")).toEqual([
+      "select '\\'",
+      "select name'\\'",
+      'select 3',
+    ]);
+    expect(texts("select E'a''; b'; select E'c; \\")).toEqual(["select E'a''; b'", "select E'c; \\"]);
+  });
+
   test('comments before a statement are not part of it; only comments are no statement', () => {
     expect(split('-- first\nselect 1; -- last\n/* end */')).toEqual([{ text: 'select 1', from: 9 }]);
     expect(texts(' ;; \n')).toEqual([]);

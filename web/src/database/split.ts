@@ -1,6 +1,7 @@
 // Splits a script into statements, each with its place, so that a console can run them one by one.
 //
-// Knows what may hide a semicolon: quotes, line comments, nested block comments. Knows no other SQL.
+// Knows what may hide a semicolon: quotes, backslashes in `E'…'`, line comments, nested block comments. Knows no other
+// SQL.
 
 /** One statement of a script and where its first character is. */
 export interface Statement {
@@ -68,6 +69,15 @@ function endOfComment(script: string, from: number): number {
 
 /** A doubled quote inside is two quotes next to each other, which the caller sees as two quoted strings. */
 function endOfQuote(script: string, from: number, quote: string): number {
+  if (quote === "'" && /(?:^|[^\w$])e$/i.test(script.slice(Math.max(0, from - 2), from)))
+    return endOfEscaped(script, from);
   const end = script.indexOf(quote, from + 1);
   return end < 0 ? script.length : end + 1;
+}
+
+/** Of `E'…'`, where a backslash takes the next character along. */
+function endOfEscaped(script: string, from: number): number {
+  let position = from + 1;
+  while (position < script.length && script[position] !== "'") position += script[position] === '\\' ? 2 : 1;
+  return Math.min(position + 1, script.length);
 }

@@ -32,7 +32,7 @@ export function Section({ table }: { table: TableReport }) {
           class="button outlined"
           type="button"
           disabled={running.value || table.rowstoreRows === 0}
-          onClick={() => void runScript(`optimize table ${table.name} flush`)}
+          onClick={() => void runScript(`optimize table "${table.name.replaceAll('"', '""')}" flush`)}
           title={table.rowstoreRows === 0 ? 'The rowstore is empty' : 'Make the rowstore one more segment'}
         >
           <Icon name="flush" />
