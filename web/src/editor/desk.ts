@@ -5,10 +5,12 @@ import { effect, signal } from '@preact/signals';
 import type { EditorView } from '@codemirror/view';
 
 import { layers } from '../database/layers';
-import { run, runScript } from '../database/run';
+import { isBusy, run, runScript } from '../database/run';
+import { split } from '../database/split';
 import { remember } from '../queries/history';
 import { share, sharedScript } from '../queries/share';
 import { GROUPS } from '../queries/catalog';
+import { explained } from './explain';
 import { setMark } from './marks';
 import { createEditor, setSchema } from './view';
 
@@ -43,8 +45,9 @@ export function mountEditor(parent: HTMLElement): () => void {
   };
 }
 
-/** Replaces the script, and runs it if asked to. */
+/** Replaces the script, and runs it if asked to; while another one runs nothing happens then. */
 export function openScript(text: string, andRun: boolean): void {
+  if (andRun && isBusy()) return;
   script.value = text;
   if (view && view.state.doc.toString() !== text) {
     view.dispatch({
@@ -58,20 +61,26 @@ export function openScript(text: string, andRun: boolean): void {
 
 /** Runs the selection, or everything when nothing is selected. */
 export async function runEditor(): Promise<void> {
+  if (isBusy()) return;
   if (view) closeCompletion(view);
-  const selection = view?.state.selection.main;
   remember(script.value);
   share(script.value);
-  if (selection && !selection.empty)
-    await runScript(view!.state.sliceDoc(selection.from, selection.to), selection.from);
-  else await runScript(script.value);
+  const { text, from } = picked();
+  await runScript(text, from);
 }
 
-/** Asks how the script's first statement would run. */
+/** Asks how the first statement of the selection, or of everything, would run. Runs neither it nor any other. */
 export async function explainEditor(): Promise<void> {
-  const text = script.value.trim().replace(/;\s*$/, '');
-  if (!/^explain\b/i.test(text)) openScript(`explain\n${text}`, false);
-  await runEditor();
+  const { text, from } = picked();
+  const first = split(text)[0];
+  if (first) await runScript(explained(first.text), from + first.from);
+}
+
+/** The selection, or everything when nothing is selected, and where it begins. */
+function picked(): { text: string; from: number } {
+  const selection = view?.state.selection.main;
+  if (!view || !selection || selection.empty) return { text: script.value, from: 0 };
+  return { text: view.state.sliceDoc(selection.from, selection.to), from: selection.from };
 }
 
 function showFailure(editor: EditorView): void {

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 import { endTransaction, openTransaction, running } from '../database/run';
+import { opened } from '../database/session';
 import { shareUrl } from '../queries/share';
 import { CopyButton } from '../ui/copy';
 import { Icon } from '../ui/icons';
@@ -39,9 +40,27 @@ export function Editor() {
           Explain
         </button>
         <CopyButton label="Copy link" icon="link" text={() => shareUrl(script.value)} />
+        {running.value && <Stop />}
         {openTransaction.value && <OpenTransaction />}
       </div>
     </section>
+  );
+}
+
+/** A running statement has no other end: the page's worker goes with the page, and the database with it. */
+function Stop() {
+  const kept = opened.value.reason
+    ? 'the database is in memory only and begins again'
+    : 'the data stays, an open transaction is rolled back';
+  return (
+    <button
+      class="button outlined stop"
+      type="button"
+      onClick={() => location.reload()}
+      title={`Loads the page again: ${kept}`}
+    >
+      Stop
+    </button>
   );
 }
 

@@ -12,7 +12,11 @@ export function sharedScript(): string | undefined {
 }
 
 export function share(script: string): void {
-  window.history.replaceState(null, '', shareUrl(script));
+  try {
+    window.history.replaceState(null, '', shareUrl(script));
+  } catch {
+    // Safari refuses more than a hundred in half a minute; the address is not worth a statement that does not run.
+  }
 }
 
 export function shareUrl(script: string): string {

@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 
+import { running } from '../database/run';
 import { openScript, script } from '../editor/desk';
 import { formatCount } from '../ui/format';
 import { GROUPS } from './catalog';
@@ -37,6 +38,7 @@ function Ready() {
                   class="card"
                   type="button"
                   data-query={query.id}
+                  disabled={running.value}
                   aria-current={script.value === query.sql}
                   onClick={() => openScript(query.sql, true)}
                 >
