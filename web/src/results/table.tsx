@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import type { Answer } from '../database/types';
+import type { Answer, Column } from '../database/types';
 import { plural } from '../ui/format';
 import { isNumeric, toText } from './value';
 
@@ -10,6 +10,8 @@ const ROW_HEIGHT = 30;
 const MARGIN_ROWS = 12;
 const SAMPLE_ROWS = 200;
 const MAX_CHARACTERS = 46;
+/** Of a column that has the frame to itself, or is a plan, which means little when it is cut. */
+const MAX_CHARACTERS_ALONE = 1000;
 /** Both sides of a cell, and its line. */
 const PADDING = 29;
 
@@ -21,8 +23,12 @@ function widths({ columns, rows }: Answer): number[] {
       const value = row[index];
       if (value != null) longest = Math.max(longest, toText(value, column.type).length);
     }
-    return Math.min(longest, MAX_CHARACTERS);
+    return Math.min(longest, limitOf(columns, index));
   });
+}
+
+function limitOf(columns: Column[], index: number): number {
+  return columns.length === 1 || columns[index]!.name === 'plan' ? MAX_CHARACTERS_ALONE : MAX_CHARACTERS;
 }
 
 export function ResultTable({ answer }: { answer: Answer }) {
@@ -89,7 +95,13 @@ export function ResultTable({ answer }: { answer: Answer }) {
           {rows.slice(first, last).map((row, index) => (
             <tr key={first + index} aria-rowindex={first + index + 2}>
               {columns.map((column, at) => (
-                <Cell key={at} value={row[at]} type={column.type} number={isNumeric(column)} />
+                <Cell
+                  key={at}
+                  value={row[at]}
+                  type={column.type}
+                  number={isNumeric(column)}
+                  limit={limitOf(columns, at)}
+                />
               ))}
               <td aria-hidden="true" />
             </tr>
@@ -107,11 +119,18 @@ export function ResultTable({ answer }: { answer: Answer }) {
   );
 }
 
-function Cell({ value, type, number }: { value: unknown; type: string; number: boolean }) {
+interface CellProps {
+  value: unknown;
+  type: string;
+  number: boolean;
+  limit: number;
+}
+
+function Cell({ value, type, number, limit }: CellProps) {
   if (value == null) return <td class={number ? 'null number' : 'null'}>null</td>;
   const text = toText(value, type);
   return (
-    <td class={number ? 'number' : undefined} title={text.length > MAX_CHARACTERS ? text : undefined}>
+    <td class={number ? 'number' : undefined} title={text.length > limit ? text : undefined}>
       {text}
     </td>
   );
