@@ -10,6 +10,7 @@ const STEP_MS = 30_000;
 export class Page {
   #page;
   #problems = [];
+  #missing = null;
 
   static async open(context) {
     return new Page(await context.newPage());
@@ -20,8 +21,9 @@ export class Page {
     page.setDefaultTimeout(STEP_MS);
     page.on('pageerror', (error) => this.#problems.push(error.stack ?? error.message));
     page.on('console', (message) => {
-      if (message.type() === 'error') {
-        this.#problems.push(`${message.text()} (${message.location().url})`);
+      const { url } = message.location();
+      if (message.type() === 'error' && (this.#missing === null || !url.includes(this.#missing))) {
+        this.#problems.push(`${message.text()} (${url})`);
       }
     });
   }
@@ -73,14 +75,66 @@ export class Page {
     return this.#running(() => this.#page.locator(`[data-query=${query}]`).click());
   }
 
+  /** Presses one of the buttons beside an open transaction. */
+  endTransaction(how) {
+    return this.#running(() => this.#page.locator('.editor-transaction button', { hasText: how }).click());
+  }
+
   /** Types a script and runs it with the keyboard. */
   run(script) {
     return this.#running(async () => {
-      await this.#page.locator('.cm-content').click();
-      await this.#page.keyboard.press('ControlOrMeta+A');
-      await this.#page.keyboard.insertText(script);
+      await this.#type(script);
       await this.#page.keyboard.press('Control+Enter');
     });
+  }
+
+  async #type(script) {
+    await this.#page.locator('.cm-content').click();
+    await this.#page.keyboard.press('ControlOrMeta+A');
+    await this.#page.keyboard.insertText(script);
+  }
+
+  /** Presses Explain, with a script if one is given. */
+  explain(script) {
+    return this.#running(async () => {
+      if (script !== undefined) {
+        await this.#type(script);
+      }
+      await this.#page.locator('.editor-bar button', { hasText: 'Explain' }).click();
+    });
+  }
+
+  /** What is in the editor. */
+  async script() {
+    return (await this.#page.locator('.cm-line').allTextContents()).join('\n');
+  }
+
+  /** Runs a script that takes longer than anybody waits, and stops it. */
+  async stop(script) {
+    await this.#type(script);
+    await this.#page.keyboard.press('Control+Enter');
+    await this.waitFor('.stop');
+    const cards = await this.count('.card:not(:disabled)');
+    await Promise.all([this.#page.waitForEvent('load'), this.click('.stop')]);
+    await this.waitFor('.console');
+    return cards;
+  }
+
+  /** Makes the data again, and says yes when asked. */
+  async makeAgain() {
+    this.#page.once('dialog', (dialog) => void dialog.accept());
+    await this.click('[aria-label="Make the data again"]');
+    await this.waitFor('.loading');
+    await this.waitFor('.console', 60_000);
+  }
+
+  /** How many cells of the result do not show all of their text. */
+  cut() {
+    return this.#page.evaluate(
+      () =>
+        [...document.querySelectorAll('.results td')].filter((cell) => cell.scrollWidth > cell.clientWidth)
+          .length,
+    );
   }
 
   /** Runs a query whose answer is one value, and answers its text. */
@@ -114,7 +168,7 @@ export class Page {
 
   async chooseTable(name) {
     await this.#page.locator('.sample', { hasText: name }).first().click();
-    await this.waitFor(`.section[data-table=${name}]`);
+    await this.waitFor(`.section[data-table=${JSON.stringify(name)}]`);
   }
 
   async flush() {
@@ -152,6 +206,12 @@ export class Page {
 
   async screenshot(file) {
     await this.#page.screenshot({ path: file });
+  }
+
+  /** As when a file is missing on the server. The page's console says so too. */
+  async without(file) {
+    this.#missing = file;
+    await this.#page.route(`**/${file}*`, (route) => route.fulfill({ status: 404 }));
   }
 
   /** As in a browser without an origin private file system. */

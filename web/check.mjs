@@ -119,6 +119,70 @@ async function mistakes(page) {
   report('error', `${wrong.kind} under “${wrong.marked}”`, 'the next statement works');
 }
 
+async function explaining(page) {
+  const price = 'select o_totalprice from orders where o_orderkey = 4711';
+  const before = await page.one(price);
+  await page.take('undo');
+  const script = await page.script();
+  const plan = await page.explain();
+  expect('statements asked about', plan.steps, 0);
+  expect('the script afterwards', await page.script(), script);
+  expect('the price afterwards', await page.one(price), before);
+  await page.explain('explain analyze delete from region; delete from nation');
+  expect(
+    'regions after asking how they would be deleted',
+    await page.number('select count(*) from region'),
+    5,
+  );
+  expect('nations after that', await page.number('select count(*) from nation'), 25);
+  await page.take('customers');
+  const { rows } = await page.explain();
+  expect('lines of the plan', rows, (lines) => lines > 3);
+  expect('lines of the plan that are cut', await page.cut(), 0);
+  report('explain', `${rows} lines of a plan`, 'runs nothing');
+}
+
+async function openTransactions(page) {
+  const comment = 'select r_comment from region where r_regionkey = 1';
+  const before = await page.one(comment);
+  await page.run("begin; update region set r_comment = 'mine' where r_regionkey = 1");
+  await page.run('selec 1');
+  expect('the transaction after a mistake in a later script', await page.count('.editor-transaction'), 1);
+  expect('its change', await page.one(comment), 'mine');
+  await page.endTransaction('Roll back');
+  expect('the change after a rollback', await page.one(comment), before);
+  await page.run('begin; delete from region; selec 1');
+  expect('the transaction of a script with a mistake', await page.count('.editor-transaction'), 0);
+  expect('regions', await page.number('select count(*) from region'), 5);
+  report('transactions', 'a mistake ends only the one of its own script');
+}
+
+async function oddText(page) {
+  expect('a string with a backslash', await page.one("select E'it\\'s; x'"), "it's; x");
+  const name = 'my "table';
+  await page.run('create table "my ""table" (a int); insert into "my ""table" values (1)');
+  await page.chooseTable(name);
+  await page.flush();
+  expect('its segments', (await page.layers()).segments, 1);
+  await page.run('drop table "my ""table"');
+  report('odd text', 'strings and names with quotes');
+}
+
+async function stopping(page) {
+  const script = 'select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax > c.l_tax';
+  expect('cards that can be taken meanwhile', await page.stop(script), 0);
+  expect('the script afterwards', await page.script(), script);
+  expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
+  report('stop', 'a query without end is ended, and the data is there');
+}
+
+async function madeAgain(page) {
+  await page.run('begin; delete from region');
+  await page.makeAgain();
+  expect('regions', await page.number('select count(*) from region'), 5);
+  report('made again', 'also with a transaction open');
+}
+
 async function reload(page) {
   const started = Date.now();
   await page.reload();
@@ -181,6 +245,15 @@ async function withoutFiles(page, address) {
   report('no file system', 'in memory, and it says so');
 }
 
+async function withoutGenerator(page, address) {
+  await page.without('nacre_web_tpch_bg');
+  await page.goto(address);
+  await page.waitFor('[data-screen=failed]');
+  expect('the screen', await page.textOf('h1'), 'The data could not be made');
+  expect('the reason', await page.textOf('[data-screen=failed]'), (text) => text.includes('generator'));
+  report('no generator', 'and it says so');
+}
+
 async function check() {
   await buildPackage();
   await buildTpch();
@@ -197,10 +270,16 @@ async function check() {
     await bothAtOnce(page);
     await storage(page);
     await mistakes(page);
+    await explaining(page);
+    await openTransactions(page);
+    await oddText(page);
     await reload(page);
+    await stopping(page);
     await screenshots(page);
+    await madeAgain(page);
     await secondTab(page, await Page.open(context), address);
     await interrupted(await Page.open(await browser.newContext()), address);
+    await withoutGenerator(await Page.open(await browser.newContext()), address);
     await withoutFiles(await Page.open(await browser.newContext()), address);
     console.log('demo: all steps passed');
   } finally {
