@@ -203,8 +203,16 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
             place = position(last);
             format!("expected {expected}, found the end of the text")
         }
+        // `int[]` and `a[1]`.
+        Some((expected, "[")) if expected.ends_with("column definition") => {
+            return Error::unsupported("arrays").at(place);
+        }
         Some((expected, found)) => format!("expected {expected}, found {found}"),
-        None => text.to_string(),
+        None => match text.strip_prefix("No infix parser for token ") {
+            Some("LBracket") => return Error::unsupported("arrays").at(place),
+            Some(_) => "an operator that is not known".into(),
+            None => text.to_string(),
+        },
     };
     Error::syntax(text).at(place)
 }

@@ -8,12 +8,10 @@ use std::borrow::Cow;
 /// Checks the number of parameters and gives each the type it was bound as.
 pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
     if parameters.len() != bound.parameters.len() {
-        return Err(Error::type_error(format!(
-            "the statement has {} parameters, {} were given",
-            bound.parameters.len(),
-            parameters.len()
-        ))
-        .with_sqlstate("07001"));
+        let (wanted, given) = (bound.parameters.len(), parameters.len());
+        let (s, were) = (if wanted == 1 { "" } else { "s" }, if given == 1 { "was" } else { "were" });
+        return Err(Error::type_error(format!("the statement has {wanted} parameter{s}, {given} {were} given"))
+            .with_sqlstate("07001"));
     }
     let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
         cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))

@@ -9,6 +9,9 @@ fn messages() {
     fails("selec 1", "42601 syntax: expected an SQL statement, found selec (line 1, column 1)");
     fails("select from t where", "42601 syntax: expected an expression, found from (line 1, column 13)");
     fails("select 1 +", "42601 syntax: expected an expression, found the end of the text (line 1, column 11)");
+    fails("select 1 # 2", "42601 syntax: an operator that is not known (line 1, column 10)");
+    fails("select '1'::int[]", "0A000 unsupported: arrays (line 1, column 16)");
+    fails("create table n (a int[])", "0A000 unsupported: arrays (line 1, column 22)");
     fails("select * from tt", "42P01 not_found: no table `tt`; did you mean `t`? (line 1, column 15)");
     fails("select nam from t", "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 8)");
     fails("select t.nam from t", "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 10)");
