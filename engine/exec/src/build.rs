@@ -289,9 +289,7 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
 
 /// Whether rows given from outside come into a plan.
 fn depends(plan: &Plan) -> bool {
-    let mut found = matches!(plan, Plan::Given { .. });
-    plan.for_each_input(&mut |input| found |= depends(input));
-    found
+    plan.any_node(&mut |node| matches!(node, Plan::Given { .. }))
 }
 
 struct Nothing;

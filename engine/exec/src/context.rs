@@ -140,23 +140,20 @@ pub struct Context<'a> {
 
 /// The tables that a plan reads, as a transaction sees them.
 pub fn tables_of(plan: &Plan, transaction: &Transaction) -> Result<Vec<Arc<Table>>> {
-    fn gather(plan: &Plan, transaction: &Transaction, tables: &mut Vec<Arc<Table>>) -> Result<()> {
-        if let Plan::Scan { table, .. } = plan
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    let mut result = Ok(());
+    plan.any_node(&mut |node| {
+        if let Plan::Scan { table, .. } = node
             && !tables.iter().any(|known| known.schema().id == table.id)
         {
-            tables.push(transaction.table_of(table)?);
-        }
-        let mut result = Ok(());
-        plan.for_each_input(&mut |input| {
-            if result.is_ok() {
-                result = gather(input, transaction, tables);
+            match transaction.table_of(table) {
+                Ok(table) => tables.push(table),
+                Err(error) => result = Err(error),
             }
-        });
-        result
-    }
-    let mut tables = Vec::new();
-    gather(plan, transaction, &mut tables)?;
-    Ok(tables)
+        }
+        result.is_err()
+    });
+    result.map(|()| tables)
 }
 
 /// Rows that are given to a plan from outside.

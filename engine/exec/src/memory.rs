@@ -79,13 +79,15 @@ impl Memory {
     }
 }
 
-/// Operators that hold rows.
+/// Operators that hold rows. What is shared is built once.
 fn count_holders(plan: &Plan, holders: &mut usize) {
     use Plan::{Filter, Limit, Project, Scan, Union, Values};
-    let passes =
-        matches!(plan, Scan { .. } | Filter { .. } | Project { .. } | Values { .. } | Union { .. } | Limit { .. });
-    *holders += usize::from(!passes);
-    plan.for_each_input(&mut |input| count_holders(input, holders));
+    plan.any_node(&mut |node| {
+        let passes =
+            matches!(node, Scan { .. } | Filter { .. } | Project { .. } | Values { .. } | Union { .. } | Limit { .. });
+        *holders += usize::from(!passes);
+        false
+    });
 }
 
 /// What one operator holds, given back when it goes.

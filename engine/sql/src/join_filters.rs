@@ -6,7 +6,7 @@
 use crate::access::{fixed_columns, joined_key};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
-use nacre_types::hash::Map;
+use nacre_types::hash::{Map, Set};
 use nacre_types::{DataType, PhysicalType};
 
 /// The filters that may be applied to a node's output, with the column they are about.
@@ -111,6 +111,8 @@ pub(crate) struct Told {
     scans: Map<usize, Vec<(usize, usize)>>,
     /// Numbers of joins, once they are asked for.
     numbers: Map<usize, usize>,
+    /// What is shared and was looked at.
+    shared: Set<u32>,
 }
 
 /// A key that is told: its join, by where it is, and whether every scan can use it.
@@ -148,6 +150,12 @@ impl Told {
                 let (to_left, to_right) = wanted.sides(*kind, keys, left.fields().len(), &own);
                 self.walk(left, &to_left);
                 self.walk(right, &to_right);
+            }
+            // Nothing comes from above, so it is walked once.
+            Plan::Shared { id, input } => {
+                if self.shared.insert(*id) {
+                    self.walk(input, &Wanted::default());
+                }
             }
             _ => {
                 let below = wanted.below(plan);

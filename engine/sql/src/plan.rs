@@ -2,6 +2,7 @@
 //! plan alone ([`Plan::fields`]).
 
 use crate::expr::{Aggregate, Expr};
+use nacre_types::hash::Set;
 use nacre_types::{DataType, TableSchema};
 use std::sync::Arc;
 
@@ -294,6 +295,22 @@ impl Plan {
                 f(right);
             }
         }
+    }
+
+    /// Whether `test` holds for this node or one below it, the upper ones first. What is shared is looked at once,
+    /// however often it is used.
+    pub fn any_node<'p>(&'p self, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
+        fn any<'p>(plan: &'p Plan, seen: &mut Set<u32>, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
+            if let Plan::Shared { id, .. } = plan
+                && !seen.insert(*id)
+            {
+                return false;
+            }
+            let mut found = test(plan);
+            plan.for_each_input(&mut |input| found = found || any(input, seen, test));
+            found
+        }
+        any(self, &mut Set::default(), test)
     }
 
     /// Calls `f` on each expression of the node itself.

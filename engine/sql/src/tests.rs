@@ -1,6 +1,7 @@
 //! Golden tests of the whole front: text in, plan lines or error out.
 
 mod errors;
+mod growth;
 mod literal_rows;
 mod plans;
 mod statements;

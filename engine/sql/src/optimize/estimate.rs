@@ -5,7 +5,10 @@
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Catalog, JoinKind, Plan};
 use nacre_types::hash::Map;
-use nacre_types::{Value, key};
+use nacre_types::{TableSchema, Value, key};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// What is believed of a column.
 #[derive(Clone, Copy, Debug)]
@@ -28,151 +31,210 @@ const RANGE: f64 = 0.3;
 /// Of groups, of which an aggregate is compared with something.
 const HAVING: f64 = 0.1;
 
-/// Rows of a plan's output.
-pub(crate) fn rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
-    let stats = |column: usize| column_of_inputs(plan, column, catalog);
-    let rows = match plan {
-        Plan::Scan { table, projection, filters } => {
-            let equal = |column: usize| filters.iter().any(|f| is_equal_to_constant(f, column));
-            let is_equal = |c: &usize| projection.iter().position(|p| p == c).is_some_and(equal);
-            if table.unique_sets(false).any(|set| set.iter().all(is_equal)) {
-                return 1.0;
-            }
-            let own = |column: usize| self::column(plan, column, catalog);
-            catalog.row_count(table) as f64 * conjunction(filters, &own)
-        }
-        Plan::Values { rows, .. } => rows.len() as f64,
-        Plan::Filter { input, predicate } => {
-            let share = match over_aggregate(input) {
-                true => HAVING,
-                false => selectivity(predicate, &stats),
-            };
-            rows(input, catalog) * share
-        }
-        Plan::Project { input, .. } | Plan::Sort { input, .. } | Plan::Window { input, .. } => rows(input, catalog),
-        Plan::Aggregate { groups, .. } if groups.is_empty() => 1.0,
-        Plan::Aggregate { input, groups, .. } => {
-            let input = rows(input, catalog);
-            let distinct = |group: &Expr| match group.kind {
-                ExprKind::Column(at) => stats(at).map(|known| known.distinct).filter(|d| *d > 0.0),
-                _ => None,
-            };
-            let combinations: f64 = groups.iter().map(|g| distinct(g).unwrap_or(input.sqrt())).product();
-            combinations.min(input * 0.9)
-        }
-        Plan::Join { left, right, kind, keys, residual } => {
-            let (l, r) = (rows(left, catalog), rows(right, catalog));
-            let share = residual.as_ref().map_or(1.0, |_| 0.8);
-            match kind {
-                JoinKind::Semi | JoinKind::Anti => l / 2.0 * share,
-                JoinKind::RightSemi | JoinKind::RightAnti => r / 2.0 * share,
-                JoinKind::Mark | JoinKind::MarkIn | JoinKind::Single => l,
-                _ if keys.is_empty() => l * r,
-                JoinKind::Inner => {
-                    let matches = |(a, b): &(Expr, Expr)| {
-                        let known = |e: &Expr, side: &Plan| match e.kind {
-                            ExprKind::Column(at) => column(side, at, catalog).map_or(0.0, |known| known.distinct),
-                            _ => 0.0,
-                        };
-                        known(a, left).max(known(b, right))
-                    };
-                    let most = keys.iter().map(matches).fold(0.0, f64::max);
-                    if most > 0.0 { l * r / most } else { l.max(r) }
-                }
-                _ => l.max(r),
-            }
-        }
-        Plan::Union { inputs, .. } => inputs.iter().map(|input| rows(input, catalog)).sum(),
-        Plan::SetOperation { left, .. } => rows(left, catalog) / 2.0,
-        Plan::Limit { input, limit, .. } => match limit.as_ref().map(|l| &l.kind) {
-            Some(ExprKind::Literal(Value::Int(n))) => rows(input, catalog).min(*n as f64),
-            _ => rows(input, catalog),
-        },
-        Plan::LimitBy { input, .. } => rows(input, catalog) / 2.0,
-        Plan::Given { .. } => 1_000.0,
-        Plan::Recursive { base, .. } => 10.0 * rows(base, catalog),
-        Plan::Shared { input, .. } => rows(input, catalog),
-    };
-    rows.max(1.0)
+/// What is believed of a plan's output.
+#[derive(Clone)]
+pub(crate) struct Estimate {
+    /// Number of rows.
+    pub rows: f64,
+    /// Rows before conditions: what the numbers of distinct values are about.
+    pub base_rows: f64,
+    /// Whether conditions on it are conditions on groups.
+    over_aggregate: bool,
+    /// Where its columns come from, as far as anything is known of them; fewer than it has when nothing is.
+    origins: Rc<[Option<Origin>]>,
 }
 
-/// Rows before conditions: what the numbers of distinct values are about.
-pub(crate) fn base_rows(plan: &Plan, catalog: &dyn Catalog) -> f64 {
-    match plan {
-        Plan::Scan { table, .. } => (catalog.row_count(table) as f64).max(1.0),
-        Plan::Filter { input, .. } | Plan::Project { input, .. } => base_rows(input, catalog),
-        Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti, .. } => base_rows(left, catalog),
-        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => base_rows(right, catalog),
-        _ => rows(plan, catalog),
+/// Where a column comes from. The catalog is asked when somebody asks for the column.
+#[derive(Clone)]
+struct Origin {
+    /// A column of a table.
+    stored: Option<(Arc<TableSchema>, usize)>,
+    /// The number of its distinct values, where a node decides it.
+    distinct: Option<f64>,
+}
+
+/// Estimates plans, each node in one go and what is shared once: a plan that is used twice by one that is used twice,
+/// and so on, is not looked at a number of times that grows with a power of two.
+pub(crate) struct Estimates<'c> {
+    catalog: &'c dyn Catalog,
+    shared: RefCell<Map<u32, Estimate>>,
+}
+
+impl<'c> Estimates<'c> {
+    /// For the plans of one statement.
+    pub fn new(catalog: &'c dyn Catalog) -> Estimates<'c> {
+        Estimates { catalog, shared: RefCell::default() }
     }
-}
 
-/// Whether conditions on a plan are conditions on groups.
-fn over_aggregate(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { .. } => true,
-        Plan::Project { input, .. } => over_aggregate(input),
-        _ => false,
+    /// What is known of an output column of what was estimated.
+    pub fn column(&self, of: &Estimate, at: usize) -> Option<ColumnEstimate> {
+        let origin = of.origins.get(at)?.as_ref()?;
+        let mut known = origin.stored.as_ref().map_or(NOTHING, |(table, column)| self.stored(table, *column));
+        known.distinct = origin.distinct.unwrap_or(known.distinct);
+        Some(known)
     }
-}
 
-/// What is known of an output column.
-pub(crate) fn column(plan: &Plan, at: usize, catalog: &dyn Catalog) -> Option<ColumnEstimate> {
-    match plan {
-        Plan::Scan { table, projection, .. } => {
-            let position = *projection.get(at)?;
-            let rows = catalog.row_count(table) as f64;
-            let known = catalog.column_statistics(table, position);
-            let unique = table.unique_sets(false).any(|set| set == [position]);
-            let bounds = known.as_ref().and_then(|k| number(&k.min).zip(number(&k.max)));
-            let nulls = known.as_ref().map_or(0.0, |k| k.nulls);
-            let distinct =
-                if unique { rows * (1.0 - nulls) } else { known.as_ref().map_or(0.0, |k| k.distinct).min(rows) };
-            Some(ColumnEstimate { distinct, bounds, nulls })
+    fn stored(&self, table: &TableSchema, column: usize) -> ColumnEstimate {
+        let rows = self.catalog.row_count(table) as f64;
+        let known = self.catalog.column_statistics(table, column);
+        let unique = table.unique_sets(false).any(|set| set == [column]);
+        let bounds = known.as_ref().and_then(|k| number(&k.min).zip(number(&k.max)));
+        let nulls = known.as_ref().map_or(0.0, |k| k.nulls);
+        let distinct = if unique { rows * (1.0 - nulls) } else { known.as_ref().map_or(0.0, |k| k.distinct).min(rows) };
+        ColumnEstimate { distinct, bounds, nulls }
+    }
+
+    /// What a plan yields.
+    pub fn of(&self, plan: &Plan) -> Estimate {
+        let unknown = |rows: f64| Estimate::new(rows, Rc::default());
+        match plan {
+            Plan::Scan { table, projection, filters } => self.scan(table, projection, filters),
+            Plan::Values { rows, .. } => unknown(rows.len() as f64),
+            Plan::Filter { input, predicate } => {
+                let input = self.of(input);
+                let share = match input.over_aggregate {
+                    true => HAVING,
+                    false => selectivity(predicate, &|column| self.column(&input, column)),
+                };
+                let base_rows = input.base_rows;
+                Estimate { base_rows, ..Estimate::new(input.rows * share, input.origins) }
+            }
+            Plan::Project { input, exprs, .. } => {
+                let input = self.of(input);
+                Estimate { origins: exprs.iter().map(|e| input.origin(e)).collect(), ..input }
+            }
+            Plan::Sort { input, .. } => {
+                let input = self.of(input);
+                Estimate::new(input.rows, input.origins)
+            }
+            Plan::Window { input, .. } => unknown(self.of(input).rows),
+            Plan::Aggregate { groups, .. } if groups.is_empty() => Estimate { over_aggregate: true, ..unknown(1.0) },
+            Plan::Aggregate { input, groups, .. } => self.groups(&self.of(input), groups),
+            Plan::Join { left, right, kind, keys, residual } => {
+                self.join(&self.of(left), &self.of(right), *kind, (keys, residual.is_some()), left.fields().len())
+            }
+            Plan::Union { inputs, .. } => unknown(inputs.iter().map(|input| self.of(input).rows).sum()),
+            Plan::SetOperation { left, .. } => unknown(self.of(left).rows / 2.0),
+            Plan::Limit { input, limit, .. } => {
+                let input = self.of(input);
+                let rows = match limit.as_ref().map(|l| &l.kind) {
+                    Some(ExprKind::Literal(Value::Int(n))) => input.rows.min(*n as f64),
+                    _ => input.rows,
+                };
+                Estimate::new(rows, input.origins)
+            }
+            Plan::LimitBy { input, .. } => {
+                let input = self.of(input);
+                Estimate::new(input.rows / 2.0, input.origins)
+            }
+            Plan::Given { .. } => unknown(1_000.0),
+            Plan::Recursive { base, .. } => unknown(10.0 * self.of(base).rows),
+            Plan::Shared { id, input } => {
+                let known = self.shared.borrow().get(id).cloned();
+                known.unwrap_or_else(|| {
+                    let input = self.of(input);
+                    let new = Estimate::new(input.rows, input.origins);
+                    self.shared.borrow_mut().insert(*id, new.clone());
+                    new
+                })
+            }
         }
-        Plan::Project { exprs, .. } => match exprs.get(at)?.kind {
-            ExprKind::Column(below) => column_of_inputs(plan, below, catalog),
+    }
+
+    fn scan(&self, table: &Arc<TableSchema>, projection: &[usize], filters: &[Expr]) -> Estimate {
+        let stored = |column: &usize| Some(Origin { stored: Some((table.clone(), *column)), distinct: None });
+        let base_rows = self.catalog.row_count(table) as f64;
+        let all = Estimate::new(base_rows, projection.iter().map(stored).collect());
+        let equal = |column: usize| filters.iter().any(|f| is_equal_to_constant(f, column));
+        let is_equal = |c: &usize| projection.iter().position(|p| p == c).is_some_and(equal);
+        let rows = match table.unique_sets(false).any(|set| set.iter().all(is_equal)) {
+            true => 1.0,
+            false => base_rows * conjunction(filters, &|column| self.column(&all, column)),
+        };
+        Estimate { rows: rows.max(1.0), ..all }
+    }
+
+    fn groups(&self, input: &Estimate, groups: &[Expr]) -> Estimate {
+        let distinct = |group: &Expr| match group.kind {
+            ExprKind::Column(at) => self.column(input, at).map(|known| known.distinct).filter(|d| *d > 0.0),
             _ => None,
-        },
-        Plan::Aggregate { groups, .. } => {
-            let group = groups.get(at)?;
-            let mut known = match group.kind {
-                ExprKind::Column(below) => column_of_inputs(plan, below, catalog),
-                _ => None,
-            };
-            if groups.len() == 1 {
-                let distinct = rows(plan, catalog);
-                known = Some(ColumnEstimate { distinct, ..known.unwrap_or(NOTHING) });
+        };
+        let combinations: f64 = groups.iter().map(|g| distinct(g).unwrap_or(input.rows.sqrt())).product();
+        let rows = combinations.min(input.rows * 0.9).max(1.0);
+        let origins = match groups {
+            [group] => {
+                let stored = input.origin(group).and_then(|origin| origin.stored);
+                [Some(Origin { stored, distinct: Some(rows) })].into()
             }
-            known
+            groups => groups.iter().map(|group| input.origin(group)).collect(),
+        };
+        Estimate { over_aggregate: true, ..Estimate::new(rows, origins) }
+    }
+
+    /// `on` are the keys, and whether there is another condition; `width` is that of the left side.
+    fn join(
+        &self,
+        left: &Estimate,
+        right: &Estimate,
+        kind: JoinKind,
+        on: (&[(Expr, Expr)], bool),
+        width: usize,
+    ) -> Estimate {
+        let (l, r, (keys, residual)) = (left.rows, right.rows, on);
+        let share = if residual { 0.8 } else { 1.0 };
+        let rows = match kind {
+            JoinKind::Semi | JoinKind::Anti => l / 2.0 * share,
+            JoinKind::RightSemi | JoinKind::RightAnti => r / 2.0 * share,
+            JoinKind::Mark | JoinKind::MarkIn | JoinKind::Single => l,
+            _ if keys.is_empty() => l * r,
+            JoinKind::Inner => {
+                let matches = |(a, b): &(Expr, Expr)| {
+                    let known = |e: &Expr, side: &Estimate| match e.kind {
+                        ExprKind::Column(at) => self.column(side, at).map_or(0.0, |known| known.distinct),
+                        _ => 0.0,
+                    };
+                    known(a, left).max(known(b, right))
+                };
+                let most = keys.iter().map(matches).fold(0.0, f64::max);
+                if most > 0.0 { l * r / most } else { l.max(r) }
+            }
+            _ => l.max(r),
+        };
+        let origins: Rc<[Option<Origin>]> = match kind.sides() {
+            (true, false) => left.origins.clone(),
+            (false, _) => right.origins.clone(),
+            (true, true) => {
+                let nothing = width.saturating_sub(left.origins.len());
+                let left = left.origins.iter().take(width).cloned().chain(std::iter::repeat_n(None, nothing));
+                left.chain(right.origins.iter().cloned()).collect()
+            }
+        };
+        let mut joined = Estimate::new(rows, origins);
+        match kind {
+            JoinKind::Semi | JoinKind::Anti => joined.base_rows = left.base_rows,
+            JoinKind::RightSemi | JoinKind::RightAnti => joined.base_rows = right.base_rows,
+            _ => {}
         }
-        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => column(input, at, catalog),
-        Plan::LimitBy { input, .. } => column(input, at, catalog),
-        Plan::Shared { input, .. } => column(input, at, catalog),
-        Plan::Join { kind, .. } if kind.sides() == (false, true) => {
-            let Plan::Join { right, .. } = plan else { return None };
-            column(right, at, catalog)
+        joined
+    }
+}
+
+impl Estimate {
+    fn new(rows: f64, origins: Rc<[Option<Origin>]>) -> Estimate {
+        let rows = rows.max(1.0);
+        Estimate { rows, base_rows: rows, over_aggregate: false, origins }
+    }
+
+    /// Where the value of an expression comes from, if it is a column.
+    fn origin(&self, expr: &Expr) -> Option<Origin> {
+        match expr.kind {
+            ExprKind::Column(at) => self.origins.get(at)?.clone(),
+            _ => None,
         }
-        Plan::Join { .. } => column_of_inputs(plan, at, catalog),
-        _ => None,
     }
 }
 
 const NOTHING: ColumnEstimate = ColumnEstimate { distinct: 0.0, bounds: None, nulls: 0.0 };
-
-/// What is known of a column of a node's inputs, of a join's left then right ones.
-fn column_of_inputs(plan: &Plan, at: usize, catalog: &dyn Catalog) -> Option<ColumnEstimate> {
-    match plan {
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Aggregate { input, .. } => {
-            column(input, at, catalog)
-        }
-        Plan::Join { left, right, .. } => {
-            let width = left.fields().len();
-            if at < width { column(left, at, catalog) } else { column(right, at - width, catalog) }
-        }
-        _ => None,
-    }
-}
 
 fn is_equal_to_constant(filter: &Expr, column: usize) -> bool {
     match &filter.kind {

@@ -6,9 +6,9 @@
 //! written, and none is checked twice.
 
 use super::columns::{columns, shift_columns};
-use super::estimate::{self, ColumnEstimate};
+use super::estimate::{ColumnEstimate, Estimate, Estimates, selectivity};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::{Catalog, Plan};
+use crate::plan::Plan;
 use nacre_types::DataType;
 
 /// A relation of the whole.
@@ -95,14 +95,14 @@ impl Graph {
         starts: &[usize],
         classes: Vec<Vec<usize>>,
         conditions: Vec<(Expr, u64)>,
-        catalog: &dyn Catalog,
+        estimates: &Estimates<'_>,
     ) -> Graph {
-        let relation = |(plan, start): (&Plan, &usize)| {
-            let rows = estimate::rows(plan, catalog);
+        let known: Vec<Estimate> = plans.iter().map(|plan| estimates.of(plan)).collect();
+        let relation = |((plan, known), start): ((&Plan, &Estimate), &usize)| {
             let width = plan.fields().len();
-            Relation { start: *start, width, rows, base_rows: estimate::base_rows(plan, catalog).max(rows) }
+            Relation { start: *start, width, rows: known.rows, base_rows: known.base_rows.max(known.rows) }
         };
-        let relations: Vec<Relation> = plans.iter().zip(starts).map(relation).collect();
+        let relations: Vec<Relation> = plans.iter().zip(&known).zip(starts).map(relation).collect();
         let mut list: Vec<Class> = Vec::with_capacity(classes.len());
         for class in classes {
             let mut new = Class { relations: 0, members: Vec::new() };
@@ -110,8 +110,8 @@ impl Graph {
                 let Some(at) = relations.iter().position(|r| r.owns(column)) else { continue };
                 if new.relations & (1 << at) == 0 {
                     new.relations |= 1 << at;
-                    let known = estimate::column(&plans[at], column - relations[at].start, catalog);
-                    let distinct = distinct(known, &relations[at]);
+                    let column_known = estimates.column(&known[at], column - relations[at].start);
+                    let distinct = distinct(column_known, &relations[at]);
                     new.members.push(Member { column, relation: at, distinct });
                 }
             }
@@ -120,9 +120,9 @@ impl Graph {
         let condition = |(expr, mask): (Expr, u64)| {
             let stats = |column: usize| {
                 let at = relations.iter().position(|r| r.owns(column))?;
-                estimate::column(&plans[at], column - relations[at].start, catalog)
+                estimates.column(&known[at], column - relations[at].start)
             };
-            let selectivity = estimate::selectivity(&expr, &stats);
+            let selectivity = selectivity(&expr, &stats);
             Condition { expr, relations: mask, selectivity }
         };
         let conditions = conditions.into_iter().map(condition).collect();

@@ -2,18 +2,19 @@
 //! [`search`] finds; larger side left, smaller side right, because the executor builds its hash table on the right.
 
 use super::columns::{columns, conjuncts, only, remap, shift_columns};
+use super::estimate::Estimates;
 use super::graph::{Graph, classes, equation, implied_by_classes, relations_of};
 use super::push::{filter, key, push};
 use super::search::{Tree, search};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::{Catalog, JoinKind, Plan};
+use crate::plan::{JoinKind, Plan};
 use nacre_types::DataType;
 
 /// Relations that are ordered together at most: sets of them are bits of a word.
 const MAX_RELATIONS: usize = u64::BITS as usize;
 
 /// Joins in a good order; `conditions` are over the plan's output, whose columns stay as they are.
-pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog) -> Plan {
+pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
     let fields = plan.fields();
     let mut inputs = Vec::new();
     flatten(plan, 0, &mut (MAX_RELATIONS - 1), &mut inputs, &mut conditions);
@@ -48,10 +49,10 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog
     implied_by_classes(&classes, &places, &types, &mut own);
     let (mut plans, mut starts) = (Vec::with_capacity(inputs.len()), Vec::with_capacity(inputs.len()));
     for ((plan, start), conditions) in inputs.into_iter().zip(own) {
-        plans.push(push(plan, conditions, catalog));
+        plans.push(push(plan, conditions, estimates));
         starts.push(start);
     }
-    let graph = Graph::new(&plans, &starts, classes, shared, catalog);
+    let graph = Graph::new(&plans, &starts, classes, shared, estimates);
     let Some(tree) = search(&graph) else { return Plan::Values { fields, rows: Vec::new() } };
     let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
     let (plan, yields) = assemble(&tree, &mut plans, &graph, &types);

@@ -2,13 +2,14 @@
 //! down what its inputs can decide and keeps the rest above itself.
 
 use super::columns::{all, columns, conjuncts, only, shift_columns, substitute};
+use super::estimate::Estimates;
 use super::{join, sides};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::{Catalog, JoinKind, Plan};
+use crate::plan::{JoinKind, Plan};
 use nacre_types::{DataType, Value};
 
 /// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
-pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog) -> Plan {
+pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
     match plan {
         Plan::Scan { table, projection, mut filters } => {
             for condition in conditions {
@@ -21,30 +22,30 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
         Plan::Values { .. } | Plan::Shared { .. } | Plan::Given { .. } => filter(plan, conditions),
         // What a row leads to is not known from the row.
         Plan::Recursive { id, base, step, distinct, fields } => {
-            let base = Box::new(push(*base, Vec::new(), catalog));
-            let step = Box::new(push(*step, Vec::new(), catalog));
+            let base = Box::new(push(*base, Vec::new(), estimates));
+            let step = Box::new(push(*step, Vec::new(), estimates));
             filter(Plan::Recursive { id, base, step, distinct, fields }, conditions)
         }
         Plan::LimitBy { input, keys, offset, limit } => {
-            let input = Box::new(push(*input, Vec::new(), catalog));
+            let input = Box::new(push(*input, Vec::new(), estimates));
             filter(Plan::LimitBy { input, keys, offset, limit }, conditions)
         }
         Plan::Filter { input, predicate } => {
             let mut list = Vec::new();
             conjuncts(predicate, &mut list);
             list.append(&mut conditions);
-            push(*input, list, catalog)
+            push(*input, list, estimates)
         }
         Plan::Project { input, exprs, fields } => {
             conditions.iter_mut().for_each(|c| substitute(c, &exprs));
-            Plan::Project { input: Box::new(push(*input, conditions, catalog)), exprs, fields }
+            Plan::Project { input: Box::new(push(*input, conditions, estimates)), exprs, fields }
         }
         Plan::Aggregate { input, groups, aggregates, fields } => {
             // Over no groups there is one row even of nothing, so nothing may be filtered below.
             let below = |c: &Expr| !groups.is_empty() && only(c, &|at| at < groups.len());
             let (mut down, keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
             down.iter_mut().for_each(|c| substitute(c, &groups));
-            let input = Box::new(push(*input, down, catalog));
+            let input = Box::new(push(*input, down, estimates));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
         // A condition on the partition alone takes whole partitions; any other would change what is computed.
@@ -55,34 +56,34 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
                 columns(c, &mut |_| any = true);
                 any && only(c, &is_partition)
             });
-            let input = Box::new(push(*input, below, catalog));
+            let input = Box::new(push(*input, below, estimates));
             filter(Plan::Window { input, partition, order, calls, fields }, above)
         }
         // A condition decides by the row alone, so every input can decide it for itself.
         Plan::Union { inputs, fields } => {
-            let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), catalog)).collect();
+            let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), estimates)).collect();
             Plan::Union { inputs, fields }
         }
         Plan::SetOperation { left, right, except, all, fields } => {
-            let left = Box::new(push(*left, conditions.clone(), catalog));
-            let right = Box::new(push(*right, conditions, catalog));
+            let left = Box::new(push(*left, conditions.clone(), estimates));
+            let right = Box::new(push(*right, conditions, estimates));
             Plan::SetOperation { left, right, except, all, fields }
         }
         Plan::Sort { input, keys, limit: None } => {
-            Plan::Sort { input: Box::new(push(*input, conditions, catalog)), keys, limit: None }
+            Plan::Sort { input: Box::new(push(*input, conditions, estimates)), keys, limit: None }
         }
         Plan::Sort { input, keys, limit } => {
-            let input = Box::new(push(*input, Vec::new(), catalog));
+            let input = Box::new(push(*input, Vec::new(), estimates));
             filter(Plan::Sort { input, keys, limit }, conditions)
         }
         Plan::Limit { input, offset, limit } => {
-            let mut input = push(*input, Vec::new(), catalog);
+            let mut input = push(*input, Vec::new(), estimates);
             if let (Some(limit), Some(offset)) = (rows(limit.as_ref()), rows(offset.as_ref().or(Some(&ZERO)))) {
                 limit_sort(&mut input, limit.saturating_add(offset));
             }
             filter(Plan::Limit { input: Box::new(input), offset, limit }, conditions)
         }
-        Plan::Join { kind: JoinKind::Inner, .. } => join::order(plan, conditions, catalog),
+        Plan::Join { kind: JoinKind::Inner, .. } => join::order(plan, conditions, estimates),
         Plan::Join { left, right, kind, keys, residual } => {
             let mut on = Vec::new();
             if let Some(residual) = residual {
@@ -92,7 +93,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
             if kind == JoinKind::MarkIn {
                 let width = left.fields().len();
                 let (down, above): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|c| only(c, &|at| at < width));
-                let (left, right) = (push(*left, down, catalog), push(*right, Vec::new(), catalog));
+                let (left, right) = (push(*left, down, estimates), push(*right, Vec::new(), estimates));
                 let residual = (!on.is_empty()).then(|| all(on));
                 let (left, right) = (Box::new(left), Box::new(right));
                 return filter(Plan::Join { left, right, kind, keys, residual }, above);
@@ -103,13 +104,13 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, catalog: &dyn Catalog)
                 let fields = left.fields();
                 let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
                 let join = Plan::Join { left, right, kind: JoinKind::Inner, keys, residual };
-                return Plan::Project { input: Box::new(push(join, conditions, catalog)), exprs, fields };
+                return Plan::Project { input: Box::new(push(join, conditions, estimates)), exprs, fields };
             }
             if kind == JoinKind::Inner && keys.is_empty() {
                 let residual = if on.is_empty() { None } else { Some(all(on)) };
-                return push(Plan::Join { left, right, kind, keys, residual }, conditions, catalog);
+                return push(Plan::Join { left, right, kind, keys, residual }, conditions, estimates);
             }
-            outer(*left, *right, kind, keys, on, conditions, catalog)
+            outer(*left, *right, kind, keys, on, conditions, estimates)
         }
     }
 }
@@ -206,7 +207,7 @@ fn outer(
     mut keys: Vec<(Expr, Expr)>,
     on: Vec<Expr>,
     conditions: Vec<Expr>,
-    catalog: &dyn Catalog,
+    estimates: &Estimates<'_>,
 ) -> Plan {
     let width = left.fields().len();
     let (mut to_left, mut to_right, mut above, mut residual) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -238,10 +239,10 @@ fn outer(
         }
     }
     to_right.iter_mut().for_each(|c| shift_columns(c, -(width as isize)));
-    let left = Box::new(push(left, to_left, catalog));
-    let right = Box::new(push(right, to_right, catalog));
+    let left = Box::new(push(left, to_left, estimates));
+    let right = Box::new(push(right, to_right, estimates));
     let residual = if residual.is_empty() { None } else { Some(all(residual)) };
-    filter(sides::choose(Plan::Join { left, right, kind, keys, residual }, catalog), above)
+    filter(sides::choose(Plan::Join { left, right, kind, keys, residual }, estimates), above)
 }
 
 /// `left = right` as a pair of keys, if each side of the equation reads one side of the join.

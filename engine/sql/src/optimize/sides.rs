@@ -2,12 +2,12 @@
 //! one is better on the right.
 
 use super::columns::remap;
-use super::estimate::rows;
+use super::estimate::Estimates;
 use crate::expr::Expr;
-use crate::plan::{Catalog, JoinKind, Plan};
+use crate::plan::{JoinKind, Plan};
 
 /// The join, or its mirror image when that is cheaper. Its columns stay what they are.
-pub(super) fn choose(join: Plan, catalog: &dyn Catalog) -> Plan {
+pub(super) fn choose(join: Plan, estimates: &Estimates<'_>) -> Plan {
     let Plan::Join { left, right, kind, keys, residual } = join else { return join };
     let mirrored = match kind {
         JoinKind::Semi => JoinKind::RightSemi,
@@ -17,7 +17,7 @@ pub(super) fn choose(join: Plan, catalog: &dyn Catalog) -> Plan {
         _ => return Plan::Join { left, right, kind, keys, residual },
     };
     // Without keys every pair is looked at, whichever side is collected.
-    if keys.is_empty() || rows(&left, catalog) >= rows(&right, catalog) {
+    if keys.is_empty() || estimates.of(&left).rows >= estimates.of(&right).rows {
         return Plan::Join { left, right, kind, keys, residual };
     }
     let fields = match kind {

@@ -137,7 +137,11 @@ fn may_fail_as(dependent: &Dependent, comparisons: &[Expr], kind: JoinKind) -> b
 
 /// Whether a row of the plan may be an error.
 pub(super) fn may_fail(plan: &Plan) -> bool {
-    let mut found = match plan {
+    plan.any_node(&mut node_may_fail)
+}
+
+fn node_may_fail(node: &Plan) -> bool {
+    let mut found = match node {
         Plan::Join { kind: JoinKind::Single, .. } | Plan::Recursive { .. } | Plan::Window { .. } => true,
         Plan::Aggregate { aggregates, .. } => aggregates.iter().any(aggregate_may_fail),
         Plan::Limit { offset, limit, .. } | Plan::LimitBy { offset, limit, .. } => {
@@ -145,10 +149,7 @@ pub(super) fn may_fail(plan: &Plan) -> bool {
         }
         _ => false,
     };
-    plan.for_each_expr(&mut |e| found |= expr_may_fail(e));
-    if !found {
-        plan.for_each_input(&mut |input| found |= may_fail(input));
-    }
+    node.for_each_expr(&mut |e| found = found || expr_may_fail(e));
     found
 }
 

@@ -2,6 +2,7 @@
 
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
 use crate::plan::{Field, JoinKind, Plan};
+use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
 
 /// Whether an expression has a subquery in it.
@@ -29,12 +30,11 @@ pub(super) fn is_outer(expr: &Expr, frame: u32) -> bool {
 
 /// Whether a plan refers to the row of this frame.
 pub(super) fn correlated(plan: &Plan, frame: u32) -> bool {
-    let mut found = false;
-    plan.for_each_expr(&mut |e| found |= is_outer(e, frame));
-    if !found {
-        plan.for_each_input(&mut |p| found |= correlated(p, frame));
-    }
-    found
+    plan.any_node(&mut |node| {
+        let mut found = false;
+        node.for_each_expr(&mut |e| found = found || is_outer(e, frame));
+        found
+    })
 }
 
 /// Which arguments of the frame a plan refers to, ascending.
@@ -49,8 +49,10 @@ pub(super) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
             _ => expr.for_each_child(&mut |e| walk(e, frame, used)),
         }
     }
-    plan.for_each_expr(&mut |e| walk(e, frame, used));
-    plan.for_each_input(&mut |p| used_args(p, frame, used));
+    plan.any_node(&mut |node| {
+        node.for_each_expr(&mut |e| walk(e, frame, used));
+        false
+    });
 }
 
 /// Replaces references to the frame's row.
@@ -97,16 +99,20 @@ pub(super) fn one_empty_row() -> Plan {
 
 /// Whether a plan yields exactly one row.
 pub(super) fn exactly_one_row(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { groups, .. } => groups.is_empty(),
-        Plan::Values { rows, .. } => rows.len() == 1,
-        Plan::Project { input, .. } | Plan::Sort { input, .. } => exactly_one_row(input),
-        Plan::Shared { input, .. } => exactly_one_row(input),
-        Plan::Join { left, right, kind: JoinKind::Inner, keys, residual: None } if keys.is_empty() => {
-            exactly_one_row(left) && exactly_one_row(right)
+    // What is shared and was met before has one: the answer would be there otherwise.
+    fn is_one(plan: &Plan, seen: &mut Set<u32>) -> bool {
+        match plan {
+            Plan::Aggregate { groups, .. } => groups.is_empty(),
+            Plan::Values { rows, .. } => rows.len() == 1,
+            Plan::Project { input, .. } | Plan::Sort { input, .. } => is_one(input, seen),
+            Plan::Shared { id, input } => !seen.insert(*id) || is_one(input, seen),
+            Plan::Join { left, right, kind: JoinKind::Inner, keys, residual: None } if keys.is_empty() => {
+                is_one(left, seen) && is_one(right, seen)
+            }
+            _ => false,
         }
-        _ => false,
     }
+    is_one(plan, &mut Set::default())
 }
 
 /// Whether what is below has the one row of an aggregate without groups, to be filtered or computed with.

@@ -1,0 +1,59 @@
+//! Statements whose planning must not grow with a power of their length: each of these would take minutes, or all
+//! memory, if something below were looked at once for each of its uses. They say nothing about plans but that there
+//! is one.
+
+use super::plan;
+use crate::explain;
+use std::fmt::Write;
+
+/// Plans a statement and shows the plan.
+#[track_caller]
+fn planned(sql: &str) -> Vec<String> {
+    match plan(sql, &[]) {
+        Ok((statement, _)) => explain(&statement),
+        Err(e) => panic!("{sql}\n{e}"),
+    }
+}
+
+fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect::<Vec<_>>().join(separator)
+}
+
+/// `WITH` tables of which each reads the one before it.
+fn chain(levels: usize, first: &str, next: impl Fn(usize) -> String) -> String {
+    let mut sql = format!("with c0 as ({first})");
+    for level in 1..levels {
+        let _ = write!(sql, ", c{level} as ({})", next(level - 1));
+    }
+    sql
+}
+
+#[test]
+fn subqueries_computed_for_distinct_arguments() {
+    let sub = |n: usize| format!("(select sum(e.b) from t e where e.a < d.a + {n})");
+    planned(&format!("select {} from t d", joined(40, ", ", sub)));
+    planned(&format!("select a from t d where {}", joined(40, " and ", |n| format!("{} > 0", sub(n)))));
+    planned(&format!("update t d set b = {}", joined(40, " + ", sub)));
+    planned(&format!("select case {} end from t d", joined(40, " ", |n| format!("when a = {n} then {}", sub(n)))));
+    let lateral = |n: usize| format!("left join lateral (select sum(b) s from t e where e.a < d.a + {n}) l{n} on true");
+    planned(&format!("select * from t d {}", joined(40, " ", lateral)));
+}
+
+#[test]
+fn shared_tables_used_twice() {
+    let twice = |n: usize| format!("select u.a, v.b from c{n} u join c{n} v on u.a = v.a");
+    planned(&format!("{} select * from c49 u, c49 v where u.a = v.b", chain(50, "select a, b from t", twice)));
+    // Inside a subquery that refers to its row.
+    let inner = chain(50, "select a, b from t where t.id = o.id", twice);
+    planned(&format!("select ({inner} select max(c49.a + u.b) from c49, c49 u) from t o"));
+    // Of one row each, as a scalar.
+    let pair = |n: usize| format!("select u.x from c{n} u, c{n} v");
+    planned(&format!("select ({} select u.x from c49 u, c49 v) from t", chain(50, "select sum(a) x from t", pair)));
+}
+
+#[test]
+fn groups_of_groups() {
+    let sql = chain(45, "select a as x from t", |n| format!("select x from c{n} group by x"));
+    planned(&format!("{sql} select c44.x from c44 left join t on t.a = c44.x"));
+    planned(&format!("{sql} select c44.x from c44 join t on t.a = c44.x"));
+}
