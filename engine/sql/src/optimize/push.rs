@@ -6,6 +6,7 @@ use super::estimate::Estimates;
 use super::{join, sides};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
+use crate::unnest::{expr_may_fail, grows};
 use nacre_types::{DataType, Value};
 
 /// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
@@ -37,14 +38,15 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             push(*input, list, estimates)
         }
         Plan::Project { input, exprs, fields } => {
-            conditions.iter_mut().for_each(|c| substitute(c, &exprs));
-            Plan::Project { input: Box::new(push(*input, conditions, estimates)), exprs, fields }
+            let (down, above) = through(conditions, &exprs);
+            filter(Plan::Project { input: Box::new(push(*input, down, estimates)), exprs, fields }, above)
         }
         Plan::Aggregate { input, groups, aggregates, fields } => {
             // Over no groups there is one row even of nothing, so nothing may be filtered below.
             let below = |c: &Expr| !groups.is_empty() && only(c, &|at| at < groups.len());
-            let (mut down, keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
-            down.iter_mut().for_each(|c| substitute(c, &groups));
+            let (down, mut keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
+            let (down, mut large) = through(down, &groups);
+            keep.append(&mut large);
             let input = Box::new(push(*input, down, estimates));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
@@ -113,6 +115,21 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             outer(*left, *right, kind, keys, on, conditions, estimates)
         }
     }
+}
+
+/// Conditions over columns, as conditions on what these stand for; and those that stay where they are, because they
+/// would become too large, or because they may fail and come after such a one, which may protect them.
+fn through(conditions: Vec<Expr>, exprs: &[Expr]) -> (Vec<Expr>, Vec<Expr>) {
+    let (mut down, mut above) = (Vec::with_capacity(conditions.len()), Vec::new());
+    for mut condition in conditions {
+        if grows(&condition, exprs) || (!above.is_empty() && expr_may_fail(&condition)) {
+            above.push(condition);
+        } else {
+            substitute(&mut condition, exprs);
+            down.push(condition);
+        }
+    }
+    (down, above)
 }
 
 /// Whether a semi join finds at most one partner, so that it may be ordered among inner joins.

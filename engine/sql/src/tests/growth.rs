@@ -57,3 +57,19 @@ fn groups_of_groups() {
     planned(&format!("{sql} select c44.x from c44 left join t on t.a = c44.x"));
     planned(&format!("{sql} select c44.x from c44 join t on t.a = c44.x"));
 }
+
+#[test]
+fn conditions_on_what_is_computed_from_itself() {
+    let case = |n: usize| format!("select case when x > 1 then x - 1 when x is null then 0 else x end as x from c{n}");
+    planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", case)));
+    let sum = |n: usize| format!("select x+x+x+x+x+x+x+x as x from c{n}");
+    planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", sum)));
+    let grouped = |n: usize| format!("select x+x+x+x as x from c{n} group by x+x+x+x");
+    planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", grouped)));
+    // In the subquery of a row, to which its columns are moved up.
+    let inner = chain(40, "select a as x from t where t.a = o.a", sum);
+    planned(&format!("select ({inner} select x from c39) from t o"));
+    planned(&format!("select ({inner} select sum(x) from c39) from t o"));
+    let inner = chain(40, "select sum(a) as x from t where t.a = o.a", sum);
+    planned(&format!("select ({inner} select x from c39) from t o"));
+}

@@ -1,6 +1,7 @@
 //! The joins that subqueries become.
 
 use super::hoist::Hoisted;
+use super::size::hoisting_grows;
 use super::tools::{
     columns_of, compare, correlated, exactly_one_row, is_null, null_of_null, or_else, replace_outer, same, unique_on,
     used_args,
@@ -48,7 +49,10 @@ impl Unnester<'_> {
             return Ok(Dependent { left, right, conditions: Vec::new(), outputs, missing: None, keys: Vec::new() });
         }
         let original = (!reached.is_empty()).then(|| right.clone());
-        let mut hoisted = self.hoist(right, frame);
+        let mut hoisted = match hoisting_grows(&right, frame) {
+            true => Hoisted::plain(right),
+            false => self.hoist(right, frame),
+        };
         // What may fail is computed for nobody but those who ask.
         if let Some(original) = original
             && lazy::may_fail(&hoisted.plan)

@@ -167,7 +167,7 @@ fn aggregate_may_fail(aggregate: &Aggregate) -> bool {
 }
 
 /// Whether an expression may be an error, for what its columns hold.
-pub(super) fn expr_may_fail(expr: &Expr) -> bool {
+pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
     use ScalarFunction as F;
     let own = match &expr.kind {
         ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),

@@ -15,13 +15,16 @@ mod domain;
 mod hoist;
 mod lazy;
 mod shared;
+mod size;
 mod tools;
 
 use crate::expr::{Expr, ExprKind, Subquery, SubqueryKind};
 use crate::optimize::{conjuncts, filter};
 use crate::plan::{Field, JoinKind, Plan, Statement};
+pub(crate) use lazy::expr_may_fail;
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Result, Value};
+pub(crate) use size::grows;
 use std::sync::Arc;
 use tools::{columns_of, first_columns, one_empty_row};
 pub(crate) use tools::{has_subquery, unique_among_equal};
