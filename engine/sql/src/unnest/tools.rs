@@ -16,7 +16,7 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
 }
 
 /// Whether an expression refers to the row of this frame.
-pub(super) fn is_outer(expr: &Expr, frame: u32) -> bool {
+pub(crate) fn is_outer(expr: &Expr, frame: u32) -> bool {
     match &expr.kind {
         ExprKind::Outer { frame: f, .. } => *f == frame,
         ExprKind::Subquery(sub) if correlated(&sub.plan, frame) => true,
@@ -56,7 +56,7 @@ pub(super) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
 }
 
 /// Replaces references to the frame's row.
-pub(super) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
+pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
     match &expr.kind {
         ExprKind::Outer { frame: f, index } if *f == frame => {
             if let Some(new) = by(*index) {
@@ -68,7 +68,7 @@ pub(super) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> O
 }
 
 /// Whether an expression reads columns of its input row.
-pub(super) fn has_column(expr: &Expr) -> bool {
+pub(crate) fn has_column(expr: &Expr) -> bool {
     if matches!(expr.kind, ExprKind::Column(_)) {
         return true;
     }
@@ -152,8 +152,10 @@ fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> 
             (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed))) || unique_on(input, fixed)
         }
         Plan::Project { input, exprs, .. } => {
-            let below = |at: usize| exprs.iter().enumerate().any(|(i, e)| fixed(i) && column(e) == Some(at));
-            unique_on(input, &below)
+            // Asked once for each column, not once for each of its uses at every level.
+            let of = |(i, e): (usize, &Expr)| column(e).filter(|_| fixed(i));
+            let below: Set<usize> = exprs.iter().enumerate().filter_map(of).collect();
+            unique_on(input, &|at| below.contains(&at))
         }
         Plan::Scan { table, projection, .. } => {
             let is_fixed = |c: &usize| projection.iter().position(|p| p == c).is_some_and(fixed);
