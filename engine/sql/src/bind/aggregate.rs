@@ -2,7 +2,7 @@
 //! an order, take them as one [`ScalarFunction::Row`], so that everybody else still sees one argument.
 
 use super::function::call;
-use super::operator::{aggregates_not_allowed, cast, connect};
+use super::operator::{cast, connect};
 use super::types::{decimal, decimal_shape};
 use super::{AGGREGATE_BASE, Binder, Env, place, unsupported};
 use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment, ScalarFunction as F};
@@ -122,21 +122,19 @@ impl<'a> Binder<'a> {
         filter: Option<&'a ast::Expr>,
         env: &mut Env<'_>,
     ) -> Result<Expr> {
-        use A::{Avg, Count, CountStar, Max, Min, Sum};
-        if env.in_aggregate || env.aggregates.is_none() {
-            return Err(aggregates_not_allowed(env));
-        }
+        self.begin_aggregate(env)?;
+        let asked = self.asked();
         env.in_aggregate = true;
-        let arg = match args.as_slice() {
-            [ast::FunctionArgExpr::Wildcard] if function == Count && !distinct => None,
-            [] if function == Count && !distinct => None,
+        let mut arg = match args.as_slice() {
+            [ast::FunctionArgExpr::Wildcard] if function == A::Count && !distinct => None,
+            [] if function == A::Count && !distinct => None,
             [ast::FunctionArgExpr::Expr(e)] => Some(self.typed(e, env)?),
             list => {
                 let message = format!("{name} takes one argument, not {}", list.len());
                 return Err(Error::type_error(message).with_sqlstate("42883"));
             }
         };
-        let filter = match filter {
+        let mut filter = match filter {
             Some(e) => {
                 let bound = self.expr(e, env)?;
                 Some(self.condition(bound, "FILTER").map_err(|error| error.at(place(e)))?)
@@ -144,55 +142,24 @@ impl<'a> Binder<'a> {
             None => None,
         };
         env.in_aggregate = false;
-        let (function, arg) = match arg {
-            None => (CountStar, None),
-            Some(arg) => (function, Some(arg)),
-        };
-        let t = arg.as_ref().map_or(DataType::Null, |a| a.data_type);
-        let (arg, data_type) = match function {
-            CountStar | Count => (arg, DataType::Int64),
-            Min | Max => match t {
-                DataType::Interval => return Err(unsupported("MIN and MAX of INTERVAL")),
-                _ => (arg, t),
-            },
-            Sum | Avg if t == DataType::Null => {
-                let null = arg.map(|a| cast(a, DataType::Float64)).transpose()?;
-                (null, DataType::Float64)
-            }
-            Sum | Avg => {
-                let Some((_, scale)) = decimal_shape(t) else {
-                    if t.is_float() {
-                        return Ok(push(
-                            env,
-                            Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 },
-                        ));
-                    }
-                    return Err(Error::type_error(format!("no aggregate {name} for {t}")).with_sqlstate("42883"));
-                };
-                let digits = if function == Avg { (scale as u32 + 6).min(38) } else { scale as u32 };
-                (arg, decimal(38, digits))
-            }
-            _ => return Err(unsupported(name)),
-        };
-        // DISTINCT changes nothing for the smallest and the largest.
-        let distinct = distinct && !matches!(function, Min | Max);
-        if distinct && t == DataType::Interval {
-            return Err(unsupported("DISTINCT of an INTERVAL"));
-        }
-        Ok(push(env, Aggregate { function, arg, distinct, filter, data_type }))
+        let mut exprs: Vec<&mut Expr> = arg.iter_mut().chain(&mut filter).collect();
+        let owner = self.owner(&mut exprs, &asked, env)?;
+        self.owned(owner, env, |_, env| standard(function, name, (arg, distinct, filter), env))
     }
 
     /// A call of one of the aggregates of this file.
     pub(super) fn other_aggregate(&mut self, name: &str, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
-        if env.in_aggregate || env.aggregates.is_none() {
-            return Err(aggregates_not_allowed(env));
-        }
+        self.begin_aggregate(env)?;
+        let asked = self.asked();
         env.in_aggregate = true;
         let parts = self.parts(name, f, env);
         env.in_aggregate = false;
-        let parts = parts?;
+        let mut parts = parts?;
         let form = AGGREGATES.iter().find(|(known, _)| *known == name).map_or(Form::Rewritten, |(_, form)| *form);
-        self.make(name, form, parts, env)
+        let keys = parts.keys.iter_mut().map(|key| &mut key.expr);
+        let mut exprs: Vec<&mut Expr> = parts.args.iter_mut().chain(keys).chain(&mut parts.filter).collect();
+        let owner = self.owner(&mut exprs, &asked, env)?;
+        self.owned(owner, env, |b, env| b.make(name, form, parts, env))
     }
 
     fn parts(&mut self, name: &str, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Parts> {
@@ -415,6 +382,49 @@ impl Parts {
         let arg = Some(call(F::Row, row, first));
         push(env, Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type })
     }
+}
+
+/// One of the standard five.
+fn standard(
+    function: A,
+    name: &str,
+    (arg, distinct, filter): (Option<Expr>, bool, Option<Expr>),
+    env: &mut Env<'_>,
+) -> Result<Expr> {
+    use A::{Avg, Count, CountStar, Max, Min, Sum};
+    let (function, arg) = match arg {
+        None => (CountStar, None),
+        Some(arg) => (function, Some(arg)),
+    };
+    let t = arg.as_ref().map_or(DataType::Null, |a| a.data_type);
+    let (arg, data_type) = match function {
+        CountStar | Count => (arg, DataType::Int64),
+        Min | Max => match t {
+            DataType::Interval => return Err(unsupported("MIN and MAX of INTERVAL")),
+            _ => (arg, t),
+        },
+        Sum | Avg if t == DataType::Null => {
+            let null = arg.map(|a| cast(a, DataType::Float64)).transpose()?;
+            (null, DataType::Float64)
+        }
+        Sum | Avg => {
+            let Some((_, scale)) = decimal_shape(t) else {
+                if t.is_float() {
+                    return Ok(push(env, Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 }));
+                }
+                return Err(Error::type_error(format!("no aggregate {name} for {t}")).with_sqlstate("42883"));
+            };
+            let digits = if function == Avg { (scale as u32 + 6).min(38) } else { scale as u32 };
+            (arg, decimal(38, digits))
+        }
+        _ => return Err(unsupported(name)),
+    };
+    // DISTINCT changes nothing for the smallest and the largest.
+    let distinct = distinct && !matches!(function, Min | Max);
+    if distinct && t == DataType::Interval {
+        return Err(unsupported("DISTINCT of an INTERVAL"));
+    }
+    Ok(push(env, Aggregate { function, arg, distinct, filter, data_type }))
 }
 
 fn wrong_count(name: &str) -> Error {

@@ -21,6 +21,7 @@ mod keys;
 mod literal;
 mod lock;
 mod operator;
+mod owner;
 mod query;
 mod recursive;
 mod scope;

@@ -6,7 +6,7 @@
 
 use super::scope::Scope;
 use super::{Binder, Env, unsupported};
-use crate::expr::{BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::plan::Plan;
 use nacre_types::{DataType, Error, Position, Result};
 use sqlparser::ast::{self, Expr as E};
@@ -17,6 +17,10 @@ pub(crate) struct Frame {
     pub scope: Scope,
     /// Columns asked for so far.
     pub args: Arguments,
+    /// The enclosing query's aggregates so far; none where it must not have any.
+    pub aggregates: Option<Vec<Aggregate>>,
+    /// Its clause, for messages, and whether this is inside one of its aggregates.
+    pub place: (&'static str, bool),
 }
 
 /// What a subquery asks of an enclosing row, and where the first time.
@@ -24,7 +28,7 @@ pub(crate) type Arguments = Vec<(Expr, Option<Position>)>;
 
 impl Frame {
     /// The argument that stands for an expression over the row.
-    fn outer(&mut self, expr: Expr, at: Option<Position>) -> Expr {
+    pub fn outer(&mut self, expr: Expr, at: Option<Position>) -> Expr {
         let data_type = expr.data_type;
         let known = self.args.iter().position(|(e, _)| *e == expr);
         let index = known.unwrap_or_else(|| {
@@ -72,14 +76,24 @@ impl<'a> Binder<'a> {
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(T, u32, Arguments)> {
         let id = self.fresh();
-        self.frames.push(Frame { id, scope: scope.clone(), args: Vec::new() });
+        let (aggregates, place) = (None, ("FROM", false));
+        self.frames.push(Frame { id, scope: scope.clone(), args: Vec::new(), aggregates, place });
         let result = f(self);
         let args = self.frames.pop().map(|f| f.args).unwrap_or_default();
         Ok((result?, id, args))
     }
 
     fn subquery(&mut self, query: &'a ast::Query, kind: SubqueryKind, env: &mut Env<'_>) -> Result<Subquery> {
-        let (plan, frame, args) = self.framed(env.scope, |b| b.query(query))?;
+        let frame = self.fresh();
+        let aggregates = if env.in_aggregate { None } else { env.aggregates.take() };
+        let place = (env.clause, env.in_aggregate);
+        self.frames.push(Frame { id: frame, scope: env.scope.clone(), args: Vec::new(), aggregates, place });
+        let plan = self.query(query);
+        let (args, aggregates) = self.frames.pop().map(|f| (f.args, f.aggregates)).unwrap_or_default();
+        if !env.in_aggregate {
+            env.aggregates = aggregates;
+        }
+        let plan = plan?;
         if !env.in_aggregate {
             for (expr, at) in &args {
                 if let ExprKind::Column(column) = expr.kind {

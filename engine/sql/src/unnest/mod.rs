@@ -27,7 +27,7 @@ use nacre_types::{DataType, Result, Value};
 pub(crate) use size::grows;
 use std::sync::Arc;
 use tools::{columns_of, first_columns, one_empty_row};
-pub(crate) use tools::{has_subquery, unique_among_equal};
+pub(crate) use tools::{has_column, has_subquery, is_outer, replace_outer, unique_among_equal};
 
 /// Removes the subqueries of a statement. `numbers` are those used so far.
 pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {
