@@ -45,6 +45,7 @@ use nacre_types::{DataType, Error, Position, Result, TableSchema};
 use scope::{Scope, with_suggestion};
 use sqlparser::ast;
 use std::sync::Arc;
+pub(crate) use types::decimal_shape;
 
 /// Levels of expressions and subqueries at most.
 const MAX_DEPTH: usize = 420;

@@ -2,6 +2,7 @@
 //! taking conditions apart into conjuncts.
 
 use crate::expr::{Expr, ExprKind};
+use crate::unnest::expr_may_fail;
 use nacre_types::{DataType, Value};
 
 /// Replaces every column position.
@@ -44,7 +45,7 @@ pub(crate) fn only(expr: &Expr, test: &dyn Fn(usize) -> bool) -> bool {
 }
 
 /// Splits a condition into what must all hold; common parts of an `OR`'s branches come out of it:
-/// `(a and b) or (a and c)` is `a and (b or c)`.
+/// `(a and b) or (a and c)` is `a and (b or c)`. A common part that may fail comes after what protects it in its branch.
 pub(crate) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
     match expr.kind {
         ExprKind::And(list) => list.into_iter().for_each(|e| conjuncts(e, out)),
@@ -69,6 +70,10 @@ fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
     }
     let mut common: Vec<Expr> = branches.first().cloned().unwrap_or_default();
     common.retain(|e| branches.iter().all(|b| b.contains(e)));
+    // Of parts that may fail the first ones protect the others, so that either all of them are common or none.
+    if branches.iter().flatten().any(|e| !common.contains(e) && expr_may_fail(e)) {
+        common.retain(|e| !expr_may_fail(e));
+    }
     let mut rest = Vec::with_capacity(branches.len());
     let mut always = false;
     for mut branch in branches {
@@ -76,10 +81,12 @@ fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
         always |= branch.is_empty();
         rest.push(all(branch));
     }
-    out.extend(common);
+    let (late, early): (Vec<_>, Vec<_>) = common.into_iter().partition(expr_may_fail);
+    out.extend(early);
     if !always {
         out.push(or(rest));
     }
+    out.extend(late);
 }
 
 /// Conjunction of any number of conditions.

@@ -8,6 +8,7 @@ use super::push::{filter, key, push};
 use super::search::{Tree, search};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
+use crate::unnest::expr_may_fail;
 use nacre_types::DataType;
 
 /// Relations that are ordered together at most: sets of them are bits of a word.
@@ -16,8 +17,13 @@ const MAX_RELATIONS: usize = u64::BITS as usize;
 /// Joins in a good order; `conditions` are over the plan's output, whose columns stay as they are.
 pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
     let fields = plan.fields();
-    let mut inputs = Vec::new();
-    flatten(plan, 0, &mut (MAX_RELATIONS - 1), &mut inputs, &mut conditions);
+    // What may fail comes after all that was checked below it.
+    let mut above: Vec<Expr> = conditions.extract_if(.., |c| expr_may_fail(c)).collect();
+    let mut flat = Flat { room: MAX_RELATIONS - 1, inputs: Vec::new(), conditions, late: Vec::new() };
+    flat.flatten(plan, 0);
+    let Flat { inputs, mut conditions, mut late, .. } = flat;
+    conditions.append(&mut late);
+    conditions.append(&mut above);
     let places: Vec<(usize, usize)> = inputs.iter().map(|(plan, start)| (*start, plan.fields().len())).collect();
     let (mut own, mut shared, mut constant) = (vec![Vec::new(); inputs.len()], Vec::new(), Vec::new());
     let mut equations = Vec::new();
@@ -124,7 +130,8 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
         let mut any = false;
         let mut own = |e: &&Expr| {
             columns(e, &mut |_| any = true);
-            std::mem::take(&mut any) && only(e, &inside)
+            // What may fail may be protected by what the branch says of other relations.
+            std::mem::take(&mut any) && only(e, &inside) && !expr_may_fail(e)
         };
         let own: Vec<Expr> = parts.iter().filter(&mut own).cloned().collect();
         if own.is_empty() {
@@ -142,35 +149,55 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
     }
 }
 
-/// Takes a tree of inner joins apart; conditions move to the columns of the whole. `room` is how many of the joins may
-/// be taken apart: those that are left stay one relation, which is ordered by itself.
-fn flatten(plan: Plan, start: usize, room: &mut usize, inputs: &mut Vec<(Plan, usize)>, conditions: &mut Vec<Expr>) {
-    match plan {
-        Plan::Join { left, right, kind: JoinKind::Inner, keys, residual } if *room > 0 => {
-            *room -= 1;
-            let width = left.fields().len();
-            let mut own = Vec::new();
-            if let Some(residual) = residual {
-                conjuncts(residual, &mut own);
+/// A tree of inner joins taken apart; conditions are over the columns of the whole.
+struct Flat {
+    /// How many joins may be taken apart yet: those that are left stay one relation, which is ordered by itself.
+    room: usize,
+    /// Relations and their first columns.
+    inputs: Vec<(Plan, usize)>,
+    /// Conditions that cannot fail.
+    conditions: Vec<Expr>,
+    /// The others, lower ones first: what is asked above is asked of the rows that they leave.
+    late: Vec<Expr>,
+}
+
+impl Flat {
+    fn flatten(&mut self, plan: Plan, start: usize) {
+        match plan {
+            Plan::Join { left, right, kind: JoinKind::Inner, keys, residual } if self.room > 0 => {
+                self.room -= 1;
+                let width = left.fields().len();
+                let mut own = Vec::new();
+                if let Some(residual) = residual {
+                    conjuncts(residual, &mut own);
+                }
+                for (l, mut r) in keys {
+                    shift_columns(&mut r, width as isize);
+                    let kind = ExprKind::Binary { op: BinaryOp::Equal, left: Box::new(l), right: Box::new(r) };
+                    own.push(Expr { kind, data_type: DataType::Boolean });
+                }
+                let mut late = self.take(own, start);
+                self.flatten(*left, start);
+                self.flatten(*right, start + width);
+                self.late.append(&mut late);
             }
-            for (l, mut r) in keys {
-                shift_columns(&mut r, width as isize);
-                let kind = ExprKind::Binary { op: BinaryOp::Equal, left: Box::new(l), right: Box::new(r) };
-                own.push(Expr { kind, data_type: nacre_types::DataType::Boolean });
+            Plan::Filter { input, predicate } if over_inner_join(&input) => {
+                let mut own = Vec::new();
+                conjuncts(predicate, &mut own);
+                let mut late = self.take(own, start);
+                self.flatten(*input, start);
+                self.late.append(&mut late);
             }
-            own.iter_mut().for_each(|c| shift_columns(c, start as isize));
-            conditions.append(&mut own);
-            flatten(*left, start, room, inputs, conditions);
-            flatten(*right, start + width, room, inputs, conditions);
+            other => self.inputs.push((other, start)),
         }
-        Plan::Filter { input, predicate } if over_inner_join(&input) => {
-            let mut own = Vec::new();
-            conjuncts(predicate, &mut own);
-            own.iter_mut().for_each(|c| shift_columns(c, start as isize));
-            conditions.append(&mut own);
-            flatten(*input, start, room, inputs, conditions);
-        }
-        other => inputs.push((other, start)),
+    }
+
+    /// Takes conditions over the columns from `start` on, and gives those back that may fail.
+    fn take(&mut self, mut own: Vec<Expr>, start: usize) -> Vec<Expr> {
+        own.iter_mut().for_each(|c| shift_columns(c, start as isize));
+        let (late, mut conditions): (Vec<_>, Vec<_>) = own.into_iter().partition(expr_may_fail);
+        self.conditions.append(&mut conditions);
+        late
     }
 }
 

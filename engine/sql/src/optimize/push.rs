@@ -14,10 +14,12 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
     match plan {
         Plan::Scan { table, projection, mut filters } => {
             for condition in conditions {
-                if !filters.contains(&condition) {
+                // Long lists rarely repeat anything, and looking costs the square.
+                if filters.len() > 64 || !filters.contains(&condition) {
                     filters.push(condition);
                 }
             }
+            filters.sort_by_cached_key(expr_may_fail);
             Plan::Scan { table, projection, filters }
         }
         Plan::Values { .. } | Plan::Shared { .. } | Plan::Given { .. } => filter(plan, conditions),
@@ -66,10 +68,12 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), estimates)).collect();
             Plan::Union { inputs, fields }
         }
+        // The same, but a row that is in no result must not fail.
         Plan::SetOperation { left, right, except, all, fields } => {
+            let (above, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(expr_may_fail);
             let left = Box::new(push(*left, conditions.clone(), estimates));
             let right = Box::new(push(*right, conditions, estimates));
-            Plan::SetOperation { left, right, except, all, fields }
+            filter(Plan::SetOperation { left, right, except, all, fields }, above)
         }
         Plan::Sort { input, keys, limit: None } => {
             Plan::Sort { input: Box::new(push(*input, conditions, estimates)), keys, limit: None }
@@ -164,11 +168,13 @@ fn limit_sort(plan: &mut Plan, count: u64) {
     }
 }
 
-/// The plan under the conditions, if there are any.
-pub(crate) fn filter(plan: Plan, conditions: Vec<Expr>) -> Plan {
+/// The plan under the conditions, if there are any. Those that cannot fail come first and protect the others, which
+/// keep their order.
+pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
     if conditions.is_empty() {
         return plan;
     }
+    conditions.sort_by_cached_key(expr_may_fail);
     Plan::Filter { input: Box::new(plan), predicate: all(conditions) }
 }
 

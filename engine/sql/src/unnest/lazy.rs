@@ -11,6 +11,7 @@
 use super::Unnester;
 use super::apply::{Dependent, is_true};
 use super::tools::{compare, has_subquery, is_null, one_empty_row};
+use crate::bind::decimal_shape;
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
 use crate::optimize::{all, filter, key, shift_columns};
 use crate::plan::{JoinKind, Plan};
@@ -209,4 +210,10 @@ fn widens(from: DataType, to: DataType) -> bool {
         || ((from.is_integer() || from == DataType::Float32) && to == DataType::Float64)
         || (matches!(from, DataType::Text { .. }) && to == DataType::TEXT)
         || (from == DataType::Date && to == DataType::Timestamp)
+        || match (decimal_shape(from), to) {
+            (Some((digits, from)), DataType::Decimal { precision, scale }) => {
+                from <= scale && digits - from <= precision - scale
+            }
+            _ => false,
+        }
 }
