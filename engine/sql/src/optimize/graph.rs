@@ -11,6 +11,9 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::Plan;
 use nacre_types::DataType;
 
+/// Constants of one class that are handed to all its columns.
+const MAX_CONSTANTS: usize = 16;
+
 /// A relation of the whole.
 pub(super) struct Relation {
     /// Its first column in the whole.
@@ -235,10 +238,12 @@ pub(super) fn implied_by_classes(
 ) {
     let owner = |column: usize| starts.iter().position(|(start, width)| column >= *start && column < start + width);
     for class in classes {
+        // One is enough, more than one leave nothing: of many, some.
         let mut constants: Vec<Expr> = Vec::new();
         for (at, (start, _)) in starts.iter().enumerate() {
             for condition in &own[at] {
-                if let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind
+                if constants.len() < MAX_CONSTANTS
+                    && let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind
                     && let ExprKind::Column(column) = left.kind
                     && class.contains(&(column + start))
                     && matches!(right.kind, ExprKind::Literal(_) | ExprKind::Parameter(_))

@@ -95,6 +95,7 @@ impl Unnester<'_> {
             }
             Plan::Values { fields, rows } => self.spread_values(fields, rows, d),
             Plan::Aggregate { .. } => self.spread_aggregate(plan, d)?,
+            Plan::Window { .. } => self.spread_window(plan, d)?,
             Plan::Join { .. } => self.spread_join(plan, d)?,
             Plan::Shared { id, input } => {
                 // All places of it were the same, and stay so.
@@ -113,7 +114,7 @@ impl Unnester<'_> {
             Plan::Recursive { .. } => {
                 return Err(Error::unsupported("a recursive WITH that refers to an enclosing row"));
             }
-            Plan::Scan { .. } | Plan::Given { .. } | Plan::Sort { .. } | Plan::Window { .. } => {
+            Plan::Scan { .. } | Plan::Given { .. } | Plan::Sort { .. } => {
                 return Err(Error::unsupported("a correlated subquery of this form"));
             }
         })
@@ -174,6 +175,22 @@ impl Unnester<'_> {
         }
         exprs.extend(d.columns(0));
         Ok(Plan::Project { input: Box::new(joined), exprs, fields: all_fields })
+    }
+
+    /// Partitions are of one argument each.
+    fn spread_window(&mut self, mut plan: Plan, d: &Domain<'_>) -> Result<Plan> {
+        let all_fields: Vec<Field> = plan.fields().into_iter().chain(d.fields.iter().cloned()).collect();
+        let Plan::Window { input, .. } = &plan else { return Ok(plan) };
+        let base = input.fields().len();
+        plan.for_each_expr_mut(&mut |e| d.settle(e, base));
+        let Plan::Window { input, mut partition, order, calls, mut fields } = plan else { return Ok(plan) };
+        partition.extend(d.columns(base));
+        fields.splice(base..base, d.fields.iter().cloned());
+        let mut exprs = columns_of(&fields);
+        exprs[base..].rotate_left(d.fields.len());
+        let input = Box::new(self.spread(*input, d)?);
+        let window = Plan::Window { input, partition, order, calls, fields };
+        Ok(Plan::Project { input: Box::new(window), exprs, fields: all_fields })
     }
 
     fn spread_join(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
