@@ -10,6 +10,8 @@
 
 mod build;
 mod probe;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use build::{Build, JoinSpec, keeps_right};
 

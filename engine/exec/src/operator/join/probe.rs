@@ -19,10 +19,46 @@ pub(super) struct Probe {
     /// Next row, and how many members of its group are done.
     at: usize,
     done: usize,
+    /// Where a row that found a partner needs no other, instead of these two.
+    turns: Option<Turns>,
     /// Which of `rows` found a partner, where that is needed.
     matched: Vec<bool>,
     /// `MarkIn`: for which of `rows` a comparison was null.
     unknown: Vec<bool>,
+}
+
+/// Rows of a left batch take turns: in each round everybody who found no partner yet is paired with some more of the
+/// members of its group. So most rows are done with their first pair, and vectors are full all the same.
+struct Turns {
+    /// Positions in [`Probe::rows`] of those who take part in this round.
+    waiting: Vec<u32>,
+    /// Next of them, and how many of its members in this round are done.
+    at: usize,
+    done: usize,
+    /// In this round, each row's members from here on, at most so many.
+    from: usize,
+    count: usize,
+}
+
+impl Turns {
+    /// The first round of rows that have members at all.
+    fn new(waiting: Vec<u32>) -> Turns {
+        let count = Turns::filling(waiting.len());
+        Turns { waiting, at: 0, done: 0, from: 0, count }
+    }
+
+    /// How many members each of so many rows takes, for a vector of pairs.
+    fn filling(rows: usize) -> usize {
+        (limits::VECTOR_ROWS / rows.max(1)).max(1)
+    }
+
+    /// The next round, of rows that have members left; twice as many each, for these seem hard to find a partner for.
+    fn again(&mut self, mut is_waiting: impl FnMut(u32, usize) -> bool) {
+        self.from += self.count;
+        self.waiting.retain(|ordinal| is_waiting(*ordinal, self.from));
+        self.count = (self.count * 2).max(Turns::filling(self.waiting.len()));
+        (self.at, self.done) = (0, 0);
+    }
 }
 
 /// Pairs of rows that share a key.
@@ -70,15 +106,27 @@ impl HashJoin {
         if self.judges_right() && self.residual.is_none() {
             self.mark_groups(&groups);
         }
-        Ok(Probe { rows: selected, groups, at: 0, done: 0, matched: vec![false; tracked], unknown, batch })
+        let turns = (self.judges_left() && self.residual.is_some()).then(|| {
+            let has_members = |at: &u32| !self.members(groups[*at as usize]).is_empty();
+            Turns::new((0..selected.len() as u32).filter(has_members).collect())
+        });
+        Ok(Probe { rows: selected, groups, at: 0, done: 0, turns, matched: vec![false; tracked], unknown, batch })
+    }
+
+    /// The right rows of a group.
+    fn members(&self, group: u32) -> &[u32] {
+        if group == NO_ROW {
+            return &[];
+        }
+        let group = group as usize;
+        &self.build.members[self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
     }
 
     /// All rows of these groups have a partner.
     fn mark_groups(&self, groups: &[u32]) {
         let build = &self.build;
         for group in groups.iter().filter(|g| **g != NO_ROW) {
-            let group = *group as usize;
-            let members = &build.members[build.starts[group] as usize..build.starts[group + 1] as usize];
+            let members = self.members(*group);
             // They all have one, or none has, or another thread is about to say so.
             if members.first().is_some_and(|row| !build.is_marked(*row)) {
                 members.iter().for_each(|row| build.mark(*row));
@@ -88,16 +136,16 @@ impl HashJoin {
 
     /// The next pairs, at most a vector of them; none at the end of the left batch.
     fn next_pairs(&self, probe: &mut Probe) -> Pairs {
+        if let Some(mut turns) = probe.turns.take() {
+            let pairs = self.pairs_by_turns(probe, &mut turns);
+            probe.turns = Some(turns);
+            return pairs;
+        }
         let mut pairs = Pairs::default();
         let alone_in_place = self.keeps_left() && self.residual.is_none();
         while probe.at < probe.rows.len() && pairs.left.len() < limits::VECTOR_ROWS {
             let (row, group) = (probe.rows[probe.at], probe.groups[probe.at]);
-            let members: &[u32] = if group == NO_ROW {
-                &[]
-            } else {
-                let group = group as usize;
-                &self.build.members[self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
-            };
+            let members = self.members(group);
             let members = if members.is_empty() && alone_in_place { &[NO_ROW] } else { members };
             let room = limits::VECTOR_ROWS - pairs.left.len();
             let taken = &members[probe.done..(probe.done + room).min(members.len())];
@@ -115,6 +163,41 @@ impl HashJoin {
             if probe.done == members.len() {
                 probe.at += 1;
                 probe.done = 0;
+            }
+        }
+        pairs
+    }
+
+    /// The same for rows that take turns.
+    fn pairs_by_turns(&self, probe: &Probe, turns: &mut Turns) -> Pairs {
+        let mut pairs = Pairs::default();
+        while pairs.left.len() < limits::VECTOR_ROWS {
+            let Some(ordinal) = turns.waiting.get(turns.at).copied() else {
+                if !pairs.left.is_empty() {
+                    // What is found among these says who takes part in the next round.
+                    break;
+                }
+                let members = |ordinal: u32| self.members(probe.groups[ordinal as usize]).len();
+                turns.again(|ordinal, from| !probe.matched[ordinal as usize] && members(ordinal) > from);
+                if turns.waiting.is_empty() {
+                    break;
+                }
+                continue;
+            };
+            let at = ordinal as usize;
+            let members = self.members(probe.groups[at]);
+            let end = members.len().min(turns.from + turns.count);
+            let from = turns.from + turns.done;
+            let to = end.min(from + limits::VECTOR_ROWS - pairs.left.len());
+            if !probe.matched[at] {
+                pairs.right.extend_from_slice(&members[from..to]);
+                pairs.left.resize(pairs.right.len(), probe.rows[at]);
+                pairs.ordinals.resize(pairs.right.len(), ordinal);
+                turns.done += to - from;
+            }
+            if to == end || probe.matched[at] {
+                turns.at += 1;
+                turns.done = 0;
             }
         }
         pairs
