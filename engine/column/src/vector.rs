@@ -203,7 +203,8 @@ impl Vector {
     }
 
     /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant of which
-    /// only some rows are null becomes flat: kernels take a constant's first row for all of them.
+    /// only some rows are null becomes flat: kernels take a constant's first row for all of them. A text, which may be
+    /// long, becomes the one entry of a dictionary.
     pub fn from_form(data_type: DataType, form: Form, validity: Option<Bitmap>, len: usize) -> Vector {
         debug_assert!(validity.as_ref().is_none_or(|v| v.len() == len));
         debug_assert!(match &form {
@@ -213,6 +214,9 @@ impl Vector {
         });
         let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
         let form = match form {
+            Form::Constant(one @ Values::Bytes(_)) if nulls > 0 && nulls < len => {
+                Form::Dictionary { codes: vec![0; len], values: Arc::new(one) }
+            }
             Form::Constant(one) if nulls > 0 && nulls < len => {
                 Form::Flat(one.take_valid(std::iter::repeat_n(0, len), validity.as_ref()))
             }
@@ -499,6 +503,7 @@ mod tests {
         let constant = Vector::from_form(text, Form::Constant(one.clone()), Some(validity.clone()), 500);
         let coded = Vector::dictionary(text, vec![0; 500], Arc::new(one.clone()), Some(validity));
         assert_eq!(bytes(&constant), (expected.clone(), long.len()));
+        assert!(matches!(constant.form(), Form::Dictionary { .. }), "one copy, whatever number of rows has it");
         assert_eq!(bytes(&coded), (expected, long.len()));
         let nulls = Vector::from_form(text, Form::Constant(one), Some(Bitmap::filled(500, false)), 500);
         assert_eq!(bytes(&nulls), (vec![None; 500], 0));

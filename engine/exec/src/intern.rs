@@ -3,8 +3,8 @@
 //! and join keys are fixed-width words whatever their types.
 
 use crate::expr::Rows;
-use crate::store::NO_ROW;
-use nacre_column::{BytesColumn, Form, Values, Vector};
+use crate::store::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW, fit};
+use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
@@ -137,6 +137,8 @@ pub(crate) struct Interner {
     values: Values,
     table: SlotTable,
     seen: Dictionaries,
+    /// Whether a text found no room.
+    full: bool,
 }
 
 /// Ids of the entries of dictionaries seen lately; [`NO_ROW`] where not looked up yet.
@@ -166,7 +168,12 @@ impl Dictionaries {
 impl Interner {
     /// For values of the physical type `Bytes` or `I128`.
     pub fn new(physical: PhysicalType) -> Interner {
-        Interner { values: Values::empty(physical), table: SlotTable::new(), seen: Dictionaries::default() }
+        Interner {
+            values: Values::empty(physical),
+            table: SlotTable::new(),
+            seen: Dictionaries::default(),
+            full: false,
+        }
     }
 
     /// One more than the largest id.
@@ -200,6 +207,10 @@ impl Interner {
             Err(slot) => slot,
         };
         let Values::Bytes(values) = &mut self.values else { return 0 };
+        if value.len() > MOST_TEXT_BYTES - values.data.len() {
+            self.full = true;
+            return 0;
+        }
         let id = values.len() as u32;
         values.push(value);
         let values: &BytesColumn = values;
@@ -229,8 +240,7 @@ impl Interner {
             _ => 0,
         });
         self.seen = seen;
-        let bytes = if let Values::Bytes(v) = &self.values { v.data.len() } else { 0 };
-        if bytes > u32::MAX as usize || self.values.len() >= NO_ROW as usize - 1 {
+        if self.full || self.values.len() >= NO_ROW as usize - 1 {
             return Err(Error::limit("too many distinct values of one key column"));
         }
         Ok(())
@@ -246,9 +256,9 @@ impl Interner {
         });
     }
 
-    /// The values of these ids, as a vector.
+    /// The values of these ids, as a vector. Of long texts, each is there once.
     pub fn vector(&self, data_type: DataType, ids: impl ExactSizeIterator<Item = u32>) -> Vector {
-        let mut validity = nacre_column::Bitmap::filled(ids.len(), true);
+        let mut validity = Bitmap::filled(ids.len(), true);
         let mut positions = Vec::with_capacity(ids.len());
         let mut nulls = false;
         for (at, id) in ids.enumerate() {
@@ -261,6 +271,23 @@ impl Interner {
         if self.values.is_empty() {
             return Vector::constant(data_type, &nacre_types::Value::Null, positions.len());
         }
-        Vector::new(data_type, self.values.take(positions.into_iter()), nulls.then_some(validity))
+        let validity = nulls.then_some(validity);
+        match &self.values {
+            Values::Bytes(texts) if !fit(texts, positions.iter().copied(), BATCH_BYTES) => {
+                coded(data_type, texts, &positions, validity)
+            }
+            values => Vector::new(data_type, values.take(positions.into_iter()), validity),
+        }
     }
+}
+
+/// Texts at these positions, as a dictionary of those among them.
+fn coded(data_type: DataType, texts: &BytesColumn, positions: &[u32], validity: Option<Bitmap>) -> Vector {
+    let mut distinct = positions.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let codes = positions.iter().map(|position| distinct.partition_point(|d| d < position) as u32).collect();
+    let mut values = BytesColumn::default();
+    distinct.iter().for_each(|position| values.push(texts.get(*position as usize)));
+    Vector::dictionary(data_type, codes, Arc::new(Values::Bytes(values)), validity)
 }

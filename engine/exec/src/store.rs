@@ -10,9 +10,51 @@ use std::sync::Arc;
 /// Position that stands for a row of nulls in [`ColumnStore::take`].
 pub(crate) const NO_ROW: u32 = u32::MAX;
 
+/// Bytes of text that a column has room for: offsets are 32-bit.
+pub(crate) const MOST_TEXT_BYTES: usize = if cfg!(test) { 64 << 20 } else { u32::MAX as usize };
+
+/// Rows that are copied together take about so many bytes at most, where texts are long. One row may take more.
+pub(crate) const BATCH_BYTES: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
+
+/// That texts have no room in a vector or a column.
+#[cold]
+pub(crate) fn too_much_text(most: usize) -> Error {
+    Error::limit(format!("texts that are to be in memory together take more than {most} bytes"))
+        .with_sqlstate("53200")
+        .with_hint("make shorter texts or read fewer rows")
+}
+
+/// How many rows of a batch can be copied together. A text that many of them share is there once, its copies are not.
+pub(crate) fn rows_at_once(batch: &Batch) -> usize {
+    let copied = |column: &Arc<Vector>| match column.form() {
+        Form::Constant(Values::Bytes(_)) => column.flat_bytes(),
+        Form::Dictionary { values, .. } => match &**values {
+            Values::Bytes(texts) if texts.data.len().saturating_mul(batch.rows) > BATCH_BYTES => column.flat_bytes(),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    match batch.columns.iter().map(copied).fold(0, usize::saturating_add) / BATCH_BYTES {
+        0 => usize::MAX,
+        pieces => (batch.rows / (pieces + 1)).max(1),
+    }
+}
+
+/// A batch, or several of its rows where these take many bytes once they are copied.
+pub(crate) fn pieces(batch: Batch) -> Vec<Batch> {
+    let at_once = rows_at_once(&batch);
+    if batch.selected() <= at_once {
+        return vec![batch];
+    }
+    let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() }.to_selection();
+    rows.chunks(at_once).map(|rows| Batch { selection: Some(rows.to_vec()), ..batch.clone() }).collect()
+}
+
 /// One growing column.
 pub(crate) struct ColumnStore {
     data_type: DataType,
+    /// Bytes of text at most.
+    most_bytes: usize,
     values: Values,
     /// When there, `values` is empty and the rows are these codes.
     dictionary: Option<(Vec<u32>, Arc<Values>)>,
@@ -23,7 +65,13 @@ pub(crate) struct ColumnStore {
 impl ColumnStore {
     /// An empty column.
     pub fn new(data_type: DataType) -> ColumnStore {
-        ColumnStore { data_type, values: Values::empty(data_type.physical()), dictionary: None, validity: None, len: 0 }
+        ColumnStore::within(data_type, MOST_TEXT_BYTES)
+    }
+
+    /// An empty column, of no more bytes of text.
+    pub fn within(data_type: DataType, most_bytes: usize) -> ColumnStore {
+        let values = Values::empty(data_type.physical());
+        ColumnStore { data_type, most_bytes, values, dictionary: None, validity: None, len: 0 }
     }
 
     /// Number of rows.
@@ -44,7 +92,8 @@ impl ColumnStore {
         values + codes + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)
     }
 
-    /// Appends these rows of a vector of the column's physical type.
+    /// Appends these rows of a vector of the column's physical type. `limit` when there is no room for their texts; the
+    /// column is of no use then.
     pub fn append(&mut self, vector: &Vector, rows: Rows<'_>) -> Result<()> {
         let added = rows.count();
         if added == 0 {
@@ -63,16 +112,17 @@ impl ColumnStore {
             self.len += added;
             return Ok(());
         }
+        let (own, most) = (&mut self.values, self.most_bytes);
         if let Some((codes, values)) = self.dictionary.take() {
-            extend(&mut self.values, &values, codes.into_iter())?;
+            extend(own, &values, codes.iter().copied(), most)?;
         }
         match (vector.form(), rows.selection) {
-            (Form::Flat(values), None) => extend_all(&mut self.values, values)?,
-            (Form::Flat(values), Some(s)) => extend(&mut self.values, values, s.iter().copied())?,
-            (Form::Constant(values), _) => extend(&mut self.values, values, std::iter::repeat_n(0, added))?,
-            (Form::Dictionary { codes, values }, None) => extend(&mut self.values, values, codes.iter().copied())?,
+            (Form::Flat(values), None) => extend_all(own, values, most)?,
+            (Form::Flat(values), Some(s)) => extend(own, values, s.iter().copied(), most)?,
+            (Form::Constant(values), _) => extend(own, values, std::iter::repeat_n(0, added), most)?,
+            (Form::Dictionary { codes, values }, None) => extend(own, values, codes.iter().copied(), most)?,
             (Form::Dictionary { codes, values }, Some(s)) => {
-                extend(&mut self.values, values, s.iter().map(|i| codes[*i as usize]))?;
+                extend(own, values, s.iter().map(|i| codes[*i as usize]), most)?;
             }
         }
         self.len += added;
@@ -123,6 +173,9 @@ impl ColumnStore {
         if self.len == 0 {
             return Vector::constant(self.data_type, &nacre_types::Value::Null, positions.len());
         }
+        if let (Values::Bytes(texts), None) = (&self.values, &self.dictionary) {
+            return self.texts_or_null(texts, positions);
+        }
         let mut validity = Bitmap::filled(positions.len(), true);
         let mut clamped = Vec::with_capacity(positions.len());
         for (at, p) in positions.iter().enumerate() {
@@ -132,6 +185,30 @@ impl ColumnStore {
             clamped.push(if *p == NO_ROW { 0 } else { *p });
         }
         crate::expr::mask(self.take(&clamped), &validity)
+    }
+
+    /// No bytes are copied for a null.
+    fn texts_or_null(&self, texts: &BytesColumn, positions: &[u32]) -> Vector {
+        let mut validity = Bitmap::filled(positions.len(), true);
+        let mut out = BytesColumn::default();
+        out.offsets.reserve(positions.len());
+        for (at, p) in positions.iter().enumerate() {
+            if *p == NO_ROW || self.validity.as_ref().is_some_and(|v| !v.get(*p as usize)) {
+                validity.set(at, false);
+                out.push(&[]);
+            } else {
+                out.push(texts.get(*p as usize));
+            }
+        }
+        Vector::new(self.data_type, Values::Bytes(out), Some(validity))
+    }
+
+    /// The texts that are copied when rows are taken; none where codes are.
+    fn copied_texts(&self) -> Option<&BytesColumn> {
+        match &self.values {
+            Values::Bytes(texts) if self.dictionary.is_none() => Some(texts),
+            _ => None,
+        }
     }
 
     /// Keeps only the rows at these positions, in this order.
@@ -145,38 +222,44 @@ impl ColumnStore {
     }
 }
 
-fn extend_all(out: &mut Values, from: &Values) -> Result<()> {
+fn extend_all(out: &mut Values, from: &Values, most: usize) -> Result<()> {
     match (out, from) {
         (Values::Bool(out), Values::Bool(from)) => out.extend_from_slice(from),
         (Values::I64(out), Values::I64(from)) => out.extend_from_slice(from),
         (Values::I128(out), Values::I128(from)) => out.extend_from_slice(from),
         (Values::F64(out), Values::F64(from)) => out.extend_from_slice(from),
-        (out, from) => return extend(out, from, 0..from.len() as u32),
+        (out, from) => return extend(out, from, 0..from.len() as u32, most),
     }
     Ok(())
 }
 
-fn extend(out: &mut Values, from: &Values, positions: impl Iterator<Item = u32>) -> Result<()> {
+fn extend(
+    out: &mut Values,
+    from: &Values,
+    positions: impl ExactSizeIterator<Item = u32> + Clone,
+    most: usize,
+) -> Result<()> {
     match (out, from) {
         (Values::Bool(out), Values::Bool(from)) => out.extend(positions.map(|i| from[i as usize])),
         (Values::I64(out), Values::I64(from)) => out.extend(positions.map(|i| from[i as usize])),
         (Values::I128(out), Values::I128(from)) => out.extend(positions.map(|i| from[i as usize])),
         (Values::F64(out), Values::F64(from)) => out.extend(positions.map(|i| from[i as usize])),
         (Values::Bytes(out), Values::Bytes(from)) => {
+            if !fit(from, positions.clone(), most.saturating_sub(out.data.len())) {
+                return Err(too_much_text(most));
+            }
             positions.for_each(|i| out.push(from.get(i as usize)));
-            check_offsets(out)?;
         }
         (out, from) => return Err(mismatch(out.physical(), from.physical())),
     }
     Ok(())
 }
 
-// Offsets are 32-bit: a column that wrapped is caught by its last offset being short of its data.
-fn check_offsets(column: &BytesColumn) -> Result<()> {
-    if column.data.len() > u32::MAX as usize {
-        return Err(Error::limit("more than 4 GiB of text in one column of an operator"));
-    }
-    Ok(())
+/// Whether the texts at these positions take no more than so many bytes.
+pub(crate) fn fit(texts: &BytesColumn, positions: impl ExactSizeIterator<Item = u32>, room: usize) -> bool {
+    // Their sum may be more than an address on 32-bit targets.
+    texts.data.len().saturating_mul(positions.len()) <= room
+        || positions.map(|i| texts.get(i as usize).len() as u64).sum::<u64>() <= room as u64
 }
 
 #[cold]
@@ -223,6 +306,18 @@ impl RowStore {
         self.columns.iter().map(|c| Arc::new(c.take_or_null(positions))).collect()
     }
 
+    /// Bytes of text that are copied with a row, at most.
+    pub fn longest_row(&self) -> usize {
+        let longest = |texts: &BytesColumn| (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0);
+        self.columns.iter().filter_map(ColumnStore::copied_texts).map(longest).sum()
+    }
+
+    /// Bytes of text that are copied with this row.
+    pub fn copied_bytes(&self, row: u32) -> usize {
+        let bytes = |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
+        self.columns.iter().filter_map(ColumnStore::copied_texts).map(bytes).sum()
+    }
+
     /// Keeps only the rows at these positions, in this order.
     pub fn retain(&mut self, positions: &[u32]) {
         self.columns.iter_mut().for_each(|c| c.retain(positions));
@@ -240,6 +335,52 @@ mod tests {
         let flat = Vector::from_values(DataType::TEXT, &values);
         let Form::Flat(values) = flat.form() else { panic!("{flat:?}") };
         Vector::dictionary(DataType::TEXT, (0..texts.len() as u32).collect(), Arc::new(values.clone()), None)
+    }
+
+    fn long(values: usize, bytes: usize) -> Values {
+        let text = Value::Text("x".repeat(bytes));
+        Vector::from_values(DataType::TEXT, std::iter::repeat_n(&text, values)).flat().into_owned()
+    }
+
+    #[test]
+    fn texts_without_room_are_refused_before_they_are_copied() {
+        let texts = DataType::TEXT;
+        let constant = Vector::from_form(texts, Form::Constant(long(1, 100_000)), None, 1000);
+        let coded = Vector::dictionary(texts, vec![0; 1000], Arc::new(long(1, 100_000)), None);
+        let flat = Vector::new(texts, long(50, 100_000), None);
+        for vector in [&constant, &coded, &flat] {
+            let mut store = ColumnStore::new(texts);
+            let most = MOST_TEXT_BYTES / 100_000;
+            let some: Vec<u32> = (0..most.min(vector.len()) as u32).collect();
+            store.append(&flat, Rows::all(50).narrowed(&[0])).unwrap();
+            store.append(vector, Rows::all(vector.len()).narrowed(&some[1..])).unwrap();
+            let error = store.append(&constant, Rows::all(1000)).unwrap_err();
+            assert_eq!(error.kind(), nacre_types::ErrorKind::Limit);
+            assert!(store.memory_bytes() <= 2 * MOST_TEXT_BYTES);
+        }
+        // What shares a dictionary takes no room until it must be laid out.
+        let mut store = ColumnStore::new(texts);
+        store.append(&coded, Rows::all(1000)).unwrap();
+        assert_eq!(store.append(&flat, Rows::all(50)).unwrap_err().kind(), nacre_types::ErrorKind::Limit);
+    }
+
+    #[test]
+    fn rows_that_share_a_long_text_are_copied_some_at_a_time() {
+        let constant = Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, BATCH_BYTES / 4)), None, 10));
+        let batch = Batch { columns: vec![constant], rows: 10, selection: Some(vec![1, 2, 3, 5, 8, 9]) };
+        let selections: Vec<_> = pieces(batch.clone()).into_iter().map(|piece| piece.selection.unwrap()).collect();
+        assert_eq!(selections, [vec![1, 2, 3], vec![5, 8, 9]]);
+        let short = Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, 20)), None, 10));
+        assert_eq!(pieces(Batch { columns: vec![short], ..batch }).len(), 1);
+    }
+
+    #[test]
+    fn a_null_that_stands_for_no_row_copies_nothing() {
+        let mut store = ColumnStore::new(DataType::TEXT);
+        store.append(&Vector::new(DataType::TEXT, long(1, 1000), None), Rows::all(1)).unwrap();
+        let taken = store.take_or_null(&[NO_ROW, 0, NO_ROW]);
+        assert_eq!([taken.value(0), taken.value(2)], [Value::Null, Value::Null]);
+        assert_eq!((taken.value(1), taken.flat_bytes()), (Value::Text("x".repeat(1000)), 1000));
     }
 
     #[test]

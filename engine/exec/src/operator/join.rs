@@ -22,6 +22,7 @@ use crate::expr::Rows;
 use crate::group::Seen;
 use crate::join_filter::Filters;
 use crate::spill::{Nulls, SpilledJoin};
+use crate::store::pieces;
 use build::has_no_rows;
 use nacre_column::Batch;
 use nacre_sql::expr::{Expr, ExprKind};
@@ -123,14 +124,8 @@ impl HashJoin {
                 }
             };
             context.check_cancelled()?;
-            if let Some(spilled) = &mut self.spilled {
-                spilled.add_right(&batch, context)?;
-                continue;
-            }
-            let Some(build) = Arc::get_mut(&mut self.build) else { continue };
-            if !build.collect(&batch, &self.right_keys, keeps_right(self.spec.kind), context)? {
-                let spec = whole_spec(&self.spec, &self.left_keys, &self.right_keys, &self.residual);
-                self.spilled = Some(Box::new(SpilledJoin::begin(spec, self.level, build, context)?));
+            for batch in pieces(batch) {
+                self.collect(&batch, context)?;
             }
         }
         if let Some(spilled) = &mut self.spilled {
@@ -143,6 +138,19 @@ impl HashJoin {
         self.build.fill(&self.filters);
         self.left_done = has_no_rows(&self.build, self.spec.kind);
         Ok(None)
+    }
+
+    /// Takes in a batch of the right side.
+    fn collect(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.add_right(batch, context);
+        }
+        let Some(build) = Arc::get_mut(&mut self.build) else { return Ok(()) };
+        if !build.collect(batch, &self.right_keys, keeps_right(self.spec.kind), context)? {
+            let spec = whole_spec(&self.spec, &self.left_keys, &self.right_keys, &self.residual);
+            self.spilled = Some(Box::new(SpilledJoin::begin(spec, self.level, build, context)?));
+        }
+        Ok(())
     }
 
     /// Whether the right side is collected when a left row asks for it, and not before.

@@ -7,7 +7,7 @@ use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows};
 use crate::memory::Held;
 use crate::spill::{Merge, Runs};
-use crate::store::RowStore;
+use crate::store::{RowStore, pieces};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
@@ -120,7 +120,7 @@ impl Operator for Sort {
             None => {
                 while let Some(batch) = pull!(self.input, context) {
                     context.check_cancelled()?;
-                    self.consume(&batch, context)?;
+                    pieces(batch).iter().try_for_each(|batch| self.consume(batch, context))?;
                 }
                 if self.runs.is_some() {
                     self.spill(context)?;

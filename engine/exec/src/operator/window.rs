@@ -12,7 +12,7 @@ use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, Rows, compare_values};
 use crate::memory::Held;
 use crate::spill::{Merge, Runs};
-use crate::store::RowStore;
+use crate::store::{RowStore, pieces};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
@@ -194,8 +194,10 @@ impl Operator for Window {
                 break;
             };
             context.check_cancelled()?;
-            if !self.consume(&batch, context)? {
-                self.spill(context)?;
+            for batch in pieces(batch) {
+                if !self.consume(&batch, context)? {
+                    self.spill(context)?;
+                }
             }
         }
         loop {

@@ -6,7 +6,7 @@ use super::file::SpillFile;
 use super::rows::SpilledRows;
 use crate::context::Context;
 use crate::expr::Rows;
-use crate::store::RowStore;
+use crate::store::{RowStore, rows_at_once};
 use nacre_column::{Batch, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
 use nacre_types::{DataType, Result, key, limits};
@@ -69,14 +69,17 @@ impl Partitions {
             partition.one_hash &= *partition.hash.get_or_insert(hash) == hash;
             members[at].push(row as u32);
         }
+        let at_once = rows_at_once(batch);
         for (partition, members) in self.partitions.iter_mut().zip(members) {
             if members.is_empty() {
                 continue;
             }
-            partition.buffer.append(batch, rows.narrowed(&members))?;
-            let full = partition.buffer.rows() >= limits::VECTOR_ROWS;
-            if full || partition.buffer.memory_bytes() >= self.chunk_bytes {
-                partition.write(&self.types, context)?;
+            for members in members.chunks(at_once) {
+                partition.buffer.append(batch, rows.narrowed(members))?;
+                let full = partition.buffer.rows() >= limits::VECTOR_ROWS;
+                if full || partition.buffer.memory_bytes() >= self.chunk_bytes {
+                    partition.write(&self.types, context)?;
+                }
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::codec;
 use super::file::{Range, SpillFile};
 use crate::context::{Context, Operator, Step};
-use crate::store::RowStore;
+use crate::store::{BATCH_BYTES, RowStore};
 use nacre_column::Batch;
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
@@ -32,9 +32,15 @@ impl SpilledRows {
         self.chunks.len()
     }
 
-    /// Appends a batch.
+    /// Appends a batch; in two, if its texts take many bytes once they are laid out a row each.
     pub fn push(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         debug_assert!(batch.selection.is_none() && batch.rows <= limits::VECTOR_ROWS);
+        if batch.rows > 1 && batch.flat_bytes() > BATCH_BYTES {
+            let half = batch.rows as u32 / 2;
+            return [0..half, half..batch.rows as u32].into_iter().try_for_each(|rows| {
+                self.push(&Batch { selection: Some(rows.collect()), ..batch.clone() }.compact(), context)
+            });
+        }
         let bytes = codec::encode(&batch.columns, batch.rows);
         context.count_spilled(bytes.len());
         self.chunks.push(self.file.write(&bytes)?);

@@ -9,7 +9,7 @@ use super::rows::SpilledRows;
 use crate::context::Context;
 use crate::expr::{self, Rows};
 use crate::operator::SortKeys;
-use crate::store::RowStore;
+use crate::store::{BATCH_BYTES, RowStore};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
@@ -141,11 +141,11 @@ impl Cursor {
 }
 
 impl Merge {
-    /// The next rows, at most so many; `None` at the end.
+    /// The next rows, at most so many, fewer where they are long; `None` at the end.
     pub fn next(&mut self, rows: usize, context: &Context<'_>) -> Result<Option<Batch>> {
         let wanted = rows.min(self.left);
         let mut out = RowStore::new(&self.types);
-        while out.rows() < wanted {
+        while out.rows() < wanted && out.memory_bytes() < BATCH_BYTES {
             let mut at = 0;
             while at < self.runs.len() {
                 if self.runs[at].load(&self.keys, context)? {

@@ -7,7 +7,7 @@ use crate::group::Grouper;
 use crate::join_filter::Filters;
 use crate::memory::Held;
 use crate::spill::Nulls;
-use crate::store::{NO_ROW, RowStore};
+use crate::store::{NO_ROW, RowStore, pieces};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;
@@ -34,6 +34,8 @@ pub(crate) struct Build {
     /// Rows of group `g`: `members[starts[g]..starts[g + 1]]`.
     pub(super) starts: Vec<u32>,
     pub(super) members: Vec<u32>,
+    /// Bytes of text of a row at most.
+    pub(super) longest_row: usize,
     /// What there was, rows that were not collected included.
     pub nulls: Nulls,
     held: Held,
@@ -52,6 +54,7 @@ impl Build {
             group_of: Vec::new(),
             starts: Vec::new(),
             members: Vec::new(),
+            longest_row: 0,
             nulls: Nulls::default(),
             held: Held::default(),
             keeps: keeps_right(spec.kind),
@@ -73,8 +76,10 @@ impl Build {
         let keys: Vec<Expr> = spec.keys.iter().map(|(_, key)| key.clone()).collect();
         while let Step::Batch(batch) = right.next(context)? {
             context.check_cancelled()?;
-            if !build.collect(&batch, &keys, keeps_right(spec.kind), context)? {
-                return Err(context.over_limit("join"));
+            for batch in pieces(batch) {
+                if !build.collect(&batch, &keys, keeps_right(spec.kind), context)? {
+                    return Err(context.over_limit("join"));
+                }
             }
         }
         build.finish();
@@ -149,6 +154,7 @@ impl Build {
         }
         self.starts = starts;
         self.group_of = Vec::new();
+        self.longest_row = self.rows.longest_row();
         if self.keeps {
             self.marks.resize_with(self.rows.rows(), AtomicBool::default);
         }

@@ -4,8 +4,8 @@ use super::super::join_keys::{evaluate_all, without_nulls};
 use super::{HashJoin, settle};
 use crate::context::Context;
 use crate::expr::{self, Rows};
-use crate::store::NO_ROW;
-use nacre_column::{Batch, Vector};
+use crate::store::{BATCH_BYTES, NO_ROW};
+use nacre_column::{Batch, BytesColumn, Form, Values, Vector};
 use nacre_sql::plan::JoinKind;
 use nacre_types::{DataType, Result, Value, limits};
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub(super) struct Probe {
     done: usize,
     /// Where a row that found a partner needs no other, instead of these two.
     turns: Option<Turns>,
+    /// Pairs that were too long for the batch before, to come next.
+    cut_off: Pairs,
+    /// Bytes of text of a pair at most, once it is known.
+    longest: Option<usize>,
     /// Which of `rows` found a partner, where that is needed.
     matched: Vec<bool>,
     /// `MarkIn`: for which of `rows` a comparison was null.
@@ -72,6 +76,13 @@ struct Pairs {
     ordinals: Vec<u32>,
 }
 
+impl Pairs {
+    /// The pairs from `at` on.
+    fn split_off(&mut self, at: usize) -> Pairs {
+        Pairs { left: self.left.split_off(at), right: self.right.split_off(at), ordinals: self.ordinals.split_off(at) }
+    }
+}
+
 impl HashJoin {
     pub(super) fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
@@ -110,7 +121,8 @@ impl HashJoin {
             let has_members = |at: &u32| !self.members(groups[*at as usize]).is_empty();
             Turns::new((0..selected.len() as u32).filter(has_members).collect())
         });
-        Ok(Probe { rows: selected, groups, at: 0, done: 0, turns, matched: vec![false; tracked], unknown, batch })
+        let (cut_off, matched) = (Pairs::default(), vec![false; tracked]);
+        Ok(Probe { rows: selected, groups, at: 0, done: 0, turns, cut_off, longest: None, matched, unknown, batch })
     }
 
     /// The right rows of a group.
@@ -134,8 +146,44 @@ impl HashJoin {
         }
     }
 
-    /// The next pairs, at most a vector of them; none at the end of the left batch.
-    fn next_pairs(&self, probe: &mut Probe) -> Pairs {
+    /// The next pairs, at most a vector of them and, where texts are long, about [`BATCH_BYTES`]; none at the end of the
+    /// left batch.
+    fn next_pairs(&self, probe: &mut Probe) -> Result<Pairs> {
+        let mut pairs = std::mem::take(&mut probe.cut_off);
+        if pairs.left.is_empty() {
+            pairs = self.vector_of_pairs(probe);
+            if self.spec.kind == JoinKind::Single
+                && self.residual.is_none()
+                && (probe.done > 0 || pairs.ordinals.windows(2).any(|pair| pair[0] == pair[1]))
+            {
+                return Err(more_than_one());
+            }
+        }
+        let longest = *probe.longest.get_or_insert_with(|| {
+            let left = probe.batch.columns.iter().filter(|c| copied_texts(c).is_some());
+            left.map(|column| column.longest()).sum::<usize>() + self.build.longest_row
+        });
+        if longest.saturating_mul(pairs.left.len()) > BATCH_BYTES {
+            let at = self.fitting(probe, &pairs);
+            probe.cut_off = pairs.split_off(at);
+        }
+        Ok(pairs)
+    }
+
+    /// How many of these pairs are of no more than [`BATCH_BYTES`] of text: at least one.
+    fn fitting(&self, probe: &Probe, pairs: &Pairs) -> usize {
+        let texts: Vec<_> = probe.batch.columns.iter().filter_map(|column| copied_texts(column)).collect();
+        let mut bytes = 0;
+        let fits = |(left, right): (&u32, &u32)| {
+            let left: usize = texts.iter().map(|texts| texts.get(*left as usize).len()).sum();
+            bytes += left + self.build.rows.copied_bytes(*right);
+            bytes <= BATCH_BYTES
+        };
+        pairs.left.iter().zip(&pairs.right).map(fits).take_while(|fits| *fits).count().max(1)
+    }
+
+    /// The next pairs of rows, whatever is in them.
+    fn vector_of_pairs(&self, probe: &mut Probe) -> Pairs {
         if let Some(mut turns) = probe.turns.take() {
             let pairs = self.pairs_by_turns(probe, &mut turns);
             probe.turns = Some(turns);
@@ -219,7 +267,7 @@ impl HashJoin {
     pub(super) fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
-            let pairs = self.next_pairs(probe);
+            let pairs = self.next_pairs(probe)?;
             if pairs.left.is_empty() {
                 return Ok(None);
             }
@@ -242,10 +290,6 @@ impl HashJoin {
                     *matched = true;
                 }
                 batch.selection = Some(passed);
-            } else if self.spec.kind == JoinKind::Single
-                && (probe.done > 0 || pairs.ordinals.windows(2).any(|pair| pair[0] == pair[1]))
-            {
-                return Err(more_than_one());
             }
             if self.keeps_right() {
                 for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
@@ -318,6 +362,14 @@ impl HashJoin {
         let mut columns = if self.judges_right() { Vec::new() } else { nulls(&self.spec.left_types, alone.len()) };
         columns.extend(self.build.rows.take(&alone));
         Some(Batch::new(columns, alone.len()))
+    }
+}
+
+/// The texts of a left column that are copied when rows are taken.
+fn copied_texts(column: &Vector) -> Option<&BytesColumn> {
+    match column.form() {
+        Form::Flat(Values::Bytes(texts)) => Some(texts),
+        _ => None,
     }
 }
 

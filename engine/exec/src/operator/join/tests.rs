@@ -1,6 +1,8 @@
-//! How much joins look at.
+//! How much joins look at, and how much they answer at a time.
 
 use crate::build;
+use crate::context::Step;
+use crate::store::BATCH_BYTES;
 use crate::testing::*;
 use nacre_sql::expr::BinaryOp;
 use nacre_sql::plan::{Field, JoinKind, Plan};
@@ -35,4 +37,48 @@ fn rows_with_a_partner_look_for_no_other() {
         };
         assert_eq!(run(&mut *build(&join, &context).unwrap(), &context).unwrap(), expected, "{kind:?}");
     }
+}
+
+#[test]
+fn long_texts_of_pairs_come_some_at_a_time() {
+    let fixture = Fixture::new();
+    let context = fixture.context();
+    let long = text(&"x".repeat(BATCH_BYTES / 3));
+    let field = |data_type| Field { name: "c".into(), data_type, nullable: true };
+    let wide = || {
+        let row = |n| vec![lit(int(n), I64), lit(long.clone(), DataType::TEXT)];
+        Box::new(Plan::Values { fields: vec![field(I64), field(DataType::TEXT)], rows: (0..2).map(row).collect() })
+    };
+    let many = || numbers((0..1000).map(|n| n % 2));
+    for (kind, mirrored, rows) in [
+        (JoinKind::Inner, false, 1000),
+        (JoinKind::Inner, true, 1000),
+        (JoinKind::Left, false, 1000),
+        (JoinKind::Full, true, 1000),
+    ] {
+        let (left, right) = if mirrored { (many(), wide()) } else { (wide(), many()) };
+        let join = Plan::Join { left, right, kind, keys: vec![(col(0, I64), col(0, I64))], residual: None };
+        let mut operator = build(&join, &context).unwrap();
+        let mut found = 0;
+        while let Step::Batch(batch) = operator.next(&context).unwrap() {
+            let bytes = batch.flat_bytes();
+            assert!(bytes <= BATCH_BYTES + 100_000, "{kind:?}: {bytes} bytes in {} rows", batch.rows);
+            for row in rows_of(&batch) {
+                assert_eq!((&row[0], row.contains(&long)), (&row[if mirrored { 1 } else { 2 }], true));
+                found += 1;
+            }
+        }
+        assert_eq!(found, rows);
+    }
+    // A value of a subquery has one row, wherever the pairs are cut.
+    let single = Plan::Join {
+        left: many(),
+        right: wide(),
+        kind: JoinKind::Single,
+        keys: vec![(col(0, I64), col(0, I64))],
+        residual: None,
+    };
+    assert_eq!(run(&mut *build(&single, &context).unwrap(), &context).unwrap().len(), 1000);
+    let single = Plan::Join { left: wide(), right: many(), kind: JoinKind::Single, keys: Vec::new(), residual: None };
+    assert_eq!(run(&mut *build(&single, &context).unwrap(), &context).unwrap_err().sqlstate(), "21000");
 }
