@@ -7,8 +7,9 @@
 
 use crate::context::{Context, count};
 use crate::spill::SpillFile;
+use crate::store::MOST_TEXT_BYTES;
 use nacre_sql::plan::Plan;
-use nacre_types::{Error, Result};
+use nacre_types::{Error, Result, limits};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -154,6 +155,12 @@ impl Context<'_> {
     /// Holds so many bytes for an operator that cannot do with less.
     pub fn hold(&self, held: &mut Held, operator: &str, bytes: usize) -> Result<()> {
         if held.hold(bytes, self) { Ok(()) } else { Err(self.over_limit(operator)) }
+    }
+
+    /// Bytes of text that one expression may have for one batch. These are held by nobody, but they must not be many
+    /// times what may be; one value always has room.
+    pub(crate) fn most_text_bytes(&self) -> usize {
+        self.memory.limit().clamp(limits::MAX_VALUE_BYTES, MOST_TEXT_BYTES)
     }
 
     /// That an operator needs more than it can have.

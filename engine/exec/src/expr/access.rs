@@ -1,9 +1,11 @@
 //! How kernels reach rows and values: which rows to compute, validity of several arguments together,
 //! and typed views of vectors of any form.
 
+use crate::store::{MOST_TEXT_BYTES, too_much_text};
 use nacre_column::{Bitmap, Form, Values, Vector};
 use nacre_types::{DataType, PhysicalType, Result, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The rows of vectors of one length that must be computed.
 #[derive(Clone, Copy)]
@@ -76,6 +78,9 @@ pub(crate) fn mask(vector: Vector, validity: &Bitmap) -> Vector {
     let data_type = vector.data_type();
     match vector.form() {
         Form::Dictionary { codes, values } => Vector::dictionary(data_type, codes.clone(), values.clone(), Some(both)),
+        Form::Constant(one @ Values::Bytes(_)) if !both.is_empty() && vector.null_count() == 0 => {
+            Vector::dictionary(data_type, vec![0; vector.len()], Arc::new(one.clone()), Some(both))
+        }
         _ => Vector::new(data_type, vector.flat().into_owned(), Some(both)),
     }
 }
@@ -178,12 +183,56 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// What room texts have that are on their way into one vector.
+pub(crate) struct Room {
+    most: usize,
+    taken: usize,
+}
+
+impl Room {
+    /// Of so many bytes.
+    pub fn new(most: usize) -> Room {
+        Room { most, taken: 0 }
+    }
+
+    /// What the offsets of a column can reach.
+    pub fn of_column() -> Room {
+        Room::new(MOST_TEXT_BYTES)
+    }
+
+    /// `limit` when there is none left for so many bytes.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.most - self.taken {
+            return Err(too_much_text(self.most));
+        }
+        self.taken += bytes;
+        Ok(())
+    }
+
+    /// The same for a value of any type.
+    #[inline]
+    pub fn take_value(&mut self, value: &Value) -> Result<()> {
+        match value {
+            Value::Text(text) | Value::Json(text) => self.take(text.len()),
+            Value::Binary(bytes) => self.take(bytes.len()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes taken so far.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+}
+
 /// A flat vector made row by row: one value for each row to compute that is valid, defaults elsewhere.
-/// `compute` may answer null.
+/// `compute` may answer null. Texts have so much room.
 pub(crate) fn map_values(
     args: &[&Vector],
     data_type: DataType,
     rows: Rows<'_>,
+    mut room: Room,
     compute: &mut dyn FnMut(usize) -> Result<Value>,
 ) -> Result<Vector> {
     let validity = validity(args);
@@ -193,7 +242,9 @@ pub(crate) fn map_values(
             builder.push_null();
         }
         if valid(&validity, i) {
-            builder.push(&compute(i)?);
+            let value = compute(i)?;
+            room.take_value(&value)?;
+            builder.push(&value);
         } else {
             builder.push_null();
         }
@@ -209,6 +260,7 @@ pub(crate) fn map_bytes(
     args: &[&Vector],
     data_type: DataType,
     rows: Rows<'_>,
+    mut room: Room,
     compute: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<bool>,
 ) -> Result<Vector> {
     debug_assert_eq!(data_type.physical(), PhysicalType::Bytes);
@@ -221,6 +273,7 @@ pub(crate) fn map_bytes(
         }
         buffer.clear();
         if valid(&validity, row) && compute(row, &mut buffer)? {
+            room.take(buffer.len())?;
             builder.push_bytes(&buffer);
         } else {
             builder.push_null();

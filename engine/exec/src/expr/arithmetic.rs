@@ -1,7 +1,7 @@
 //! Arithmetic over vectors. Integer and decimal loops compute every row with wrapping operations and
 //! one overflow flag a block; only when the flag is up are the selected, valid rows looked at one by one.
 
-use super::access::{self, Operand, Rows, valid};
+use super::access::{self, Operand, Room, Rows, valid};
 use super::decimals::{self, Exact};
 use super::interval;
 use nacre_column::{Bitmap, Values, Vector};
@@ -210,7 +210,9 @@ pub(super) fn negate(arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Resul
         return Ok(Vector::new(data_type, Values::F64(out), validity));
     }
     if arg.data_type() == DataType::Interval {
-        return access::map_values(&[arg], data_type, rows, &mut |i| interval::negate(&arg.value(i)));
+        return access::map_values(&[arg], data_type, rows, Room::of_column(), &mut |i| {
+            interval::negate(&arg.value(i))
+        });
     }
     if arg.data_type() == DataType::Null {
         return Ok(Vector::constant(data_type, &Value::Null, rows.len));

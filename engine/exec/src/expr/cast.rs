@@ -3,7 +3,7 @@
 //! Text that is longer than the target's limit is an error, never cut: the same node converts what is
 //! inserted.
 
-use super::access::{self, Rows, valid};
+use super::access::{self, Room, Rows, valid};
 use super::decimals::{bounds, fit, overflow};
 use super::{arithmetic, parse};
 use nacre_column::{Values, Vector};
@@ -141,7 +141,7 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
         let out = (0..arg.len()).map(|i| days.get(i).wrapping_mul(MICROS_PER_DAY)).collect();
         return Ok(Vector::new(to, Values::I64(out), arg.validity().cloned()));
     }
-    access::map_values(&[arg], to, rows, &mut |i| {
+    access::map_values(&[arg], to, rows, Room::of_column(), &mut |i| {
         let value = arg.value(i);
         match (&value, to) {
             // Held widened: its own shortest text is that of the narrow float.

@@ -1,6 +1,6 @@
 //! Which kernel computes which scalar function, and the functions that are of no one type.
 
-use super::access::{self, Rows};
+use super::access::{self, Room, Rows};
 use super::{arithmetic, cast, interval, number, temporal, text};
 use crate::Context;
 use nacre_column::Vector;
@@ -19,8 +19,9 @@ pub(super) fn apply(
     context: &Context<'_>,
 ) -> Result<Vector> {
     use ScalarFunction as F;
+    let room = Room::new(context.most_text_bytes());
     if let F::Builtin(builtin) = function {
-        return super::builtin::apply(builtin, args, data_type, rows);
+        return super::builtin::apply(builtin, args, data_type, rows, room);
     }
     if args.iter().any(|arg| arg.data_type() == DataType::Null) && !matches!(function, F::TypeOf | F::NullIf) {
         return Ok(Vector::constant(data_type, &Value::Null, rows.len));
@@ -32,9 +33,9 @@ pub(super) fn apply(
         (F::Sqrt | F::Exp | F::Ln | F::Log10, [arg]) => number::transcendental(function, arg, data_type, rows),
         (F::Power, [base, exponent]) => number::power(base, exponent, data_type, rows),
         (F::Mod, [left, right]) => arithmetic::binary(BinaryOp::Modulo, left, right, data_type, rows),
-        (F::Greatest, [_, ..]) => extreme(args, Ordering::Greater, data_type, rows),
-        (F::Least, [_, ..]) => extreme(args, Ordering::Less, data_type, rows),
-        (F::NullIf, [arg, other]) => access::map_values(&[arg], data_type, rows, &mut |i| {
+        (F::Greatest, [_, ..]) => extreme(args, Ordering::Greater, data_type, rows, room),
+        (F::Least, [_, ..]) => extreme(args, Ordering::Less, data_type, rows, room),
+        (F::NullIf, [arg, other]) => access::map_values(&[arg], data_type, rows, room, &mut |i| {
             let value = arg.value(i);
             let same = !other.is_null(i) && interval::compare_values(&value, &other.value(i)).is_eq();
             Ok(if same { Value::Null } else { value })
@@ -57,7 +58,7 @@ pub(super) fn apply(
         (F::Day, [arg]) => temporal::extract(nacre_sql::expr::DatePart::Day, arg, data_type, rows),
         (F::DateTrunc(part), [arg]) => temporal::truncate(part, arg, data_type, rows),
         (F::Length | F::OctetLength | F::Position | F::StartsWith, _) => text::measure(function, args, data_type, rows),
-        (F::Concat, _) => text::concat(args, data_type, rows),
+        (F::Concat, _) => text::concat(args, data_type, rows, room),
         (
             F::Lower
             | F::Upper
@@ -73,15 +74,15 @@ pub(super) fn apply(
             | F::LeftPad
             | F::RightPad,
             [_, ..],
-        ) => text::transform(function, args, data_type, rows),
+        ) => text::transform(function, args, data_type, rows, room),
         _ => Err(Error::type_error(format!("wrong number of arguments for {function:?}")).with_sqlstate("42883")),
     }
 }
 
 /// `GREATEST` and `LEAST`: null when any argument is, as in the SQL standard.
-fn extreme(args: &[Arc<Vector>], wanted: Ordering, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+fn extreme(args: &[Arc<Vector>], wanted: Ordering, data_type: DataType, rows: Rows<'_>, room: Room) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
-    access::map_values(&all, data_type, rows, &mut |i| {
+    access::map_values(&all, data_type, rows, room, &mut |i| {
         let mut best = Value::Null;
         for arg in args {
             let value = arg.value(i);

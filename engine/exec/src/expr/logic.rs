@@ -72,7 +72,7 @@ impl Evaluator<'_> {
         data_type: DataType,
         rows: Rows<'_>,
     ) -> Result<Arc<Vector>> {
-        let mut pieces = Pieces::new(data_type, rows.len);
+        let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
         let mut remaining = rows.to_selection();
         for (condition, result) in branches {
             if remaining.is_empty() {
@@ -103,7 +103,7 @@ impl Evaluator<'_> {
 
     /// `COALESCE`: an argument is evaluated where all before it are null.
     pub(super) fn coalesce(&self, args: &[Expr], data_type: DataType, rows: Rows<'_>) -> Result<Arc<Vector>> {
-        let mut pieces = Pieces::new(data_type, rows.len);
+        let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
         let mut remaining = rows.to_selection();
         for expr in args {
             if remaining.is_empty() {
@@ -128,8 +128,8 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new(data_type: DataType, len: usize) -> Pieces {
-        Pieces { store: ColumnStore::new(data_type), source: vec![crate::store::NO_ROW; len] }
+    fn new(data_type: DataType, len: usize, most_bytes: usize) -> Pieces {
+        Pieces { store: ColumnStore::within(data_type, most_bytes), source: vec![crate::store::NO_ROW; len] }
     }
 
     fn add(&mut self, result: &Vector, taken: &[u32]) -> Result<()> {

@@ -28,6 +28,7 @@ mod text;
 pub use cast::cast_value;
 pub use filter::filter;
 
+use access::Room;
 pub(crate) use access::{Rows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
 pub(crate) use cast::cast_vector;
@@ -35,6 +36,7 @@ pub(crate) use filter::{filter_rows, truths};
 pub(crate) use interval::{comparable as interval_comparable, compare_values};
 
 use crate::Context;
+use crate::store::{fit, too_much_text};
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_types::{DataType, Error, Result, Value};
@@ -123,7 +125,7 @@ impl Evaluator<'_> {
             }
             Some((at, codes, values)) if values.len() <= rows.count() && !values.is_empty() => {
                 match self.once_an_entry(expr, &args, at, values) {
-                    Some(result) => Ok(Arc::new(spread(&result, codes, args[at].validity()))),
+                    Some(result) => self.spread(&result, codes, args[at].validity()).map(Arc::new),
                     None => self.apply(expr, &args, rows).map(Arc::new),
                 }
             }
@@ -154,6 +156,21 @@ impl Evaluator<'_> {
         self.apply(expr, &entries, Rows::all(len)).ok()
     }
 
+    /// Values computed a dictionary entry each, laid out a row each.
+    fn spread(&self, entries: &Vector, codes: &[u32], validity: Option<&Bitmap>) -> Result<Vector> {
+        let most = self.context.most_text_bytes();
+        if let Form::Flat(Values::Bytes(texts)) = entries.form()
+            && !fit(texts, codes.iter().copied(), most)
+        {
+            return Err(too_much_text(most));
+        }
+        let row_values = entries.take(codes);
+        Ok(match validity {
+            None => row_values,
+            Some(validity) => access::mask(row_values, validity),
+        })
+    }
+
     /// Computes a strict node from its arguments, which all have `rows.len` values.
     fn apply(&self, expr: &Expr, args: &[Arc<Vector>], rows: Rows<'_>) -> Result<Vector> {
         match (&expr.kind, args) {
@@ -166,7 +183,7 @@ impl Evaluator<'_> {
                 if op.is_comparison() {
                     compare::compare(*op, left, right, rows)
                 } else if *op == nacre_sql::expr::BinaryOp::Concat {
-                    text::concat(args, expr.data_type, rows)
+                    text::concat(args, expr.data_type, rows, Room::new(self.context.most_text_bytes()))
                 } else {
                     arithmetic::binary(*op, left, right, expr.data_type, rows)
                 }
@@ -194,14 +211,5 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
         ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => !builtin.takes_nulls(),
         ExprKind::Function { function, .. } => !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf),
         _ => true,
-    }
-}
-
-/// Values computed a dictionary entry each, laid out a row each.
-fn spread(entries: &Vector, codes: &[u32], validity: Option<&Bitmap>) -> Vector {
-    let row_values = entries.take(codes);
-    match validity {
-        None => row_values,
-        Some(validity) => access::mask(row_values, validity),
     }
 }

@@ -1,6 +1,6 @@
 //! `EXTRACT` and `DATE_TRUNC`.
 
-use super::access::{self, Rows};
+use super::access::{self, Room, Rows};
 use super::{arithmetic, cast, decimals};
 use nacre_column::Vector;
 use nacre_sql::expr::DatePart;
@@ -105,7 +105,7 @@ pub(super) fn truncate(part: DatePart, arg: &Vector, data_type: DataType, rows: 
         return Err(wrong("DATE_TRUNC", arg.data_type()));
     }
     let Some(micros) = cast::micros(arg) else { return Err(wrong("DATE_TRUNC", arg.data_type())) };
-    let truncated = access::map_values(&[arg], DataType::Timestamp, rows, &mut |i| {
+    let truncated = access::map_values(&[arg], DataType::Timestamp, rows, Room::of_column(), &mut |i| {
         Ok(Value::Timestamp(truncated_micros(part, micros(i))))
     })?;
     cast::cast_vector(&truncated, data_type, rows)

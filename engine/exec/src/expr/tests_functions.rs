@@ -177,3 +177,32 @@ fn date_arithmetic() {
     let longer = compare(BinaryOp::Greater, arg(&interval(1, 0, 0)), arg(&interval(0, 29, 0)));
     assert_eq!(evaluate_one(&longer).unwrap(), Value::Boolean(true));
 }
+
+#[test]
+fn long_results_of_many_rows_are_refused() {
+    let mut fixture = Fixture::new();
+    fixture.memory_limit = 1 << 20;
+    let context = fixture.context();
+    let long = text(&"x".repeat(1_000_000));
+    let flat = batch(&[(T, vec![long.clone(); 70]), (I64, (0..70).map(int).collect())]);
+    let coded = Batch::new(vec![Arc::new(dictionary(&flat.columns[0])), flat.columns[1].clone()], 70);
+    let is_even = |e| compare(BinaryOp::Equal, call(F::Mod, vec![e, lit(int(2), I64)], I64), lit(int(0), I64));
+    let case = |long: Expr| {
+        let branches = vec![(is_even(col(1, I64)), long.clone())];
+        Expr { kind: ExprKind::Case { branches, otherwise: Some(Box::new(long)) }, data_type: T }
+    };
+    for (what, expr) in [
+        ("repeat", call(F::Repeat, vec![col(0, T), lit(int(1), I64)], T)),
+        ("||", binary(BinaryOp::Concat, col(0, T), lit(text("!"), T), T)),
+        ("lpad", call(F::LeftPad, vec![col(0, T), lit(int(1_000_001), I64)], T)),
+        ("greatest", call(F::Greatest, vec![col(0, T), lit(text("a"), T)], T)),
+        ("case", case(lit(long.clone(), T))),
+    ] {
+        for input in [&flat, &coded] {
+            let error = evaluate(&expr, input, &context).unwrap_err();
+            assert_eq!(error.kind(), nacre_types::ErrorKind::Limit, "{what}");
+        }
+        let few = Batch { selection: Some(vec![3, 4]), ..flat.clone() };
+        assert!(evaluate(&expr, &few, &context).is_ok(), "{what}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Text functions. Positions and lengths count characters; binary values count bytes.
 
-use super::access::{self, Rows, Texts};
+use super::access::{self, Room, Rows, Texts};
 use super::{arithmetic, like};
 use nacre_column::{Values, Vector};
 use nacre_sql::expr::ScalarFunction;
@@ -19,7 +19,7 @@ fn check_length(bytes: usize) -> Result<()> {
 }
 
 /// `||` and `CONCAT`: null when any argument is.
-pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>, room: Room) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
     if let Some(other) = all.iter().find(|arg| arg.data_type().physical() != PhysicalType::Bytes) {
         if other.data_type() == DataType::Null {
@@ -27,7 +27,7 @@ pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>) 
         }
         return Err(Error::type_error(format!("cannot concatenate {}", other.data_type())));
     }
-    access::map_bytes(&all, data_type, rows, &mut |i, out| {
+    access::map_bytes(&all, data_type, rows, room, &mut |i, out| {
         all.iter().for_each(|arg| out.extend_from_slice(Texts::new(arg).bytes(i)));
         check_length(out.len()).map(|()| true)
     })
@@ -114,6 +114,7 @@ pub(super) fn transform(
     args: &[Arc<Vector>],
     data_type: DataType,
     rows: Rows<'_>,
+    room: Room,
 ) -> Result<Vector> {
     use ScalarFunction as F;
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
@@ -131,7 +132,7 @@ pub(super) fn transform(
         }
     };
     let unit = all.first().map_or(Unit::Characters, |arg| Unit::of(arg));
-    access::map_bytes(&all, data_type, rows, &mut |i, out| {
+    access::map_bytes(&all, data_type, rows, room, &mut |i, out| {
         let value = text(0, i)?;
         let string = || String::from_utf8_lossy(value);
         match function {

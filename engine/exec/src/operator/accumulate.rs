@@ -238,8 +238,11 @@ impl Accumulator {
             Accumulator::Extreme { values, texts, seen, .. } => {
                 let values = match values {
                     Values::Bytes(_) => {
-                        let mut out = BytesColumn::default();
-                        texts[from..to].iter().for_each(|text| out.push(text));
+                        let (mut out, mut room) = (BytesColumn::default(), access::Room::of_column());
+                        for text in &texts[from..to] {
+                            room.take(text.len())?;
+                            out.push(text);
+                        }
                         Values::Bytes(out)
                     }
                     other => other.take(from as u32..to as u32),

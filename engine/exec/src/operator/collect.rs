@@ -5,7 +5,7 @@
 
 use super::accumulate::Groups;
 use super::sort_key::SortKeys;
-use crate::expr::{Rows, compare_values, doubles_of};
+use crate::expr::{Rows, access::Room, compare_values, doubles_of};
 use crate::store::ColumnStore;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};
@@ -117,6 +117,7 @@ impl Collected {
                 list.push(row as u32);
             }
         }
+        let mut room = Room::of_column();
         for mut rows in members {
             let args: Vec<Vector> = columns.iter().map(|c| c.take(&rows)).collect();
             let mut order: Vec<u32> = (0..rows.len() as u32).collect();
@@ -128,7 +129,9 @@ impl Collected {
                 order = sort.order(usize::MAX);
             }
             rows.clear();
-            out.push(&compute(function, &args, &order, data_type)?);
+            let value = compute(function, &args, &order, data_type)?;
+            room.take_value(&value)?;
+            out.push(&value);
         }
         Ok(out.finish())
     }

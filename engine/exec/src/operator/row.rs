@@ -1,7 +1,8 @@
 //! Operators that look at one row at a time: constant rows, filters and projections.
 
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr;
+use crate::expr::{self, access::Room};
+use crate::store::BATCH_BYTES;
 use nacre_column::{Batch, VectorBuilder};
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, Result, limits};
@@ -33,14 +34,21 @@ impl Operator for Values {
             return Ok(Step::Done);
         }
         let mut builders: Vec<_> = self.types.iter().map(|t| VectorBuilder::new(*t)).collect();
+        let (mut room, mut count) = (Room::of_column(), 0);
         for row in rows {
             for (builder, expr) in builders.iter_mut().zip(row) {
-                builder.push(&expr::evaluate_constant(expr, context)?);
+                let value = expr::evaluate_constant(expr, context)?;
+                room.take_value(&value)?;
+                builder.push(&value);
+            }
+            count += 1;
+            if room.taken() >= BATCH_BYTES {
+                break;
             }
         }
-        self.at += rows.len();
+        self.at += count;
         let columns = builders.into_iter().map(|b| Arc::new(b.finish())).collect();
-        Ok(Step::Batch(Batch::new(columns, rows.len())))
+        Ok(Step::Batch(Batch::new(columns, count)))
     }
 }
 

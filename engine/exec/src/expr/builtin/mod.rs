@@ -7,7 +7,7 @@ mod numbers;
 mod pattern;
 mod texts;
 
-use super::access::{self, Rows};
+use super::access::{self, Room, Rows};
 use nacre_column::Vector;
 use nacre_sql::Builtin;
 use nacre_types::{DataType, Error, Result, Value, limits};
@@ -15,12 +15,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Applies a function to its arguments.
-pub(super) fn apply(function: Builtin, args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn apply(
+    function: Builtin,
+    args: &[Arc<Vector>],
+    data_type: DataType,
+    rows: Rows<'_>,
+    room: Room,
+) -> Result<Vector> {
     let nullable: Vec<&Vector> =
         if function.takes_nulls() { Vec::new() } else { args.iter().map(|arg| &**arg).collect() };
     let mut patterns = pattern::Patterns::default();
     let mut values = vec![Value::Null; args.len()];
-    access::map_values(&nullable, data_type, rows, &mut |row| {
+    access::map_values(&nullable, data_type, rows, room, &mut |row| {
         for (value, arg) in values.iter_mut().zip(args) {
             *value = arg.value(row);
         }
