@@ -48,7 +48,7 @@ impl Accumulator {
     fn offer(&mut self, their_values: &Values, their_texts: &[Box<[u8]>], at: usize, id: usize) {
         use crate::expr::interval_comparable;
         use nacre_types::key::order_f64;
-        let Accumulator::Extreme { largest, interval, values, texts, seen } = self else { return };
+        let Accumulator::Extreme { largest, interval, values, texts, text_bytes, seen } = self else { return };
         let (first, largest) = (!std::mem::replace(&mut seen[id], true), *largest);
         let order = |v: i128| if *interval { interval_comparable(v) } else { v };
         match (values, their_values) {
@@ -72,6 +72,7 @@ impl Accumulator {
             (Values::Bytes(_), Values::Bytes(_)) => {
                 let (new, own) = (&their_texts[at], &mut texts[id]);
                 if first || (new != own && (new > own) == largest) {
+                    *text_bytes = *text_bytes + new.len() - own.len();
                     *own = new.clone();
                 }
             }

@@ -34,8 +34,8 @@ pub(super) enum Accumulator {
     Exact { sums: Vec<i128>, counts: Vec<u64> },
     /// Sums of doubles, and how many values went in.
     Float { sums: Vec<f64>, counts: Vec<u64> },
-    /// Least or greatest values; text is kept in `texts`, everything else in `values`.
-    Extreme { largest: bool, interval: bool, values: Values, texts: Vec<Box<[u8]>>, seen: Vec<bool> },
+    /// Least or greatest values; text is kept in `texts`, so many bytes in all, everything else in `values`.
+    Extreme { largest: bool, interval: bool, values: Values, texts: Vec<Box<[u8]>>, text_bytes: usize, seen: Vec<bool> },
     /// Everything of several arguments.
     Collected(Collected),
 }
@@ -56,6 +56,7 @@ impl Accumulator {
                 interval: argument == DataType::Interval,
                 values: Values::empty(argument.physical()),
                 texts: Vec::new(),
+                text_bytes: 0,
                 seen: Vec::new(),
             },
             _ => return Err(Error::unsupported("this aggregate")),
@@ -95,9 +96,8 @@ impl Accumulator {
             Accumulator::Exact { sums, counts } => sums.capacity() * 16 + counts.capacity() * 8,
             Accumulator::Float { sums, counts } => sums.capacity() * 8 + counts.capacity() * 8,
             Accumulator::Collected(collected) => collected.memory_bytes(),
-            Accumulator::Extreme { values, texts, seen, .. } => {
-                // Looking at every text each batch would cost more than the estimate is worth.
-                values.len() * 16 + texts.capacity() * 48 + seen.capacity()
+            Accumulator::Extreme { values, texts, text_bytes, seen, .. } => {
+                values.len() * 16 + texts.capacity() * 48 + text_bytes + seen.capacity()
             }
         }
     }
@@ -149,7 +149,7 @@ impl Accumulator {
                     counts[group] += 1;
                 }
             }
-            Accumulator::Extreme { largest, interval, values, texts, seen } => {
+            Accumulator::Extreme { largest, interval, values, texts, text_bytes, seen } => {
                 let largest = *largest;
                 match values {
                     Values::I64(best) => {
@@ -181,6 +181,7 @@ impl Accumulator {
                             let (group, text) = (groups.of(row), values.bytes(row));
                             let best: &[u8] = &texts[group];
                             if !seen[group] || (text != best && (text > best) == largest) {
+                                *text_bytes = *text_bytes + text.len() - best.len();
                                 texts[group] = text.into();
                                 seen[group] = true;
                             }

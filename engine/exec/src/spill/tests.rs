@@ -6,7 +6,7 @@ use crate::testing::*;
 use crate::{Step, build};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
-use nacre_sql::expr::{AggregateFunction, BinaryOp};
+use nacre_sql::expr::{AggregateFunction, BinaryOp, ScalarFunction};
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_table::Table;
 use nacre_types::{DataType, ErrorKind, Value};
@@ -201,6 +201,25 @@ fn windows() {
             fields: all(&table).fields().into_iter().chain([field(), field()]).collect(),
         };
         same_spilled(&plan, true);
+    }
+}
+
+/// So many rows of a number and a text, some of every batch of the table, the text so many times as long.
+fn long_texts(table: &Table, rows: i64, times: i64) -> Plan {
+    let long = call(ScalarFunction::Repeat, vec![column(1), lit(int(times), I64)], DataType::TEXT);
+    let rest = call(ScalarFunction::Mod, vec![column(0), lit(int(30_000 / rows), I64)], I64);
+    let predicate = compare(BinaryOp::Equal, rest, lit(int(0), I64));
+    let some = Plan::Filter { input: Box::new(below(table, 30_000)), predicate };
+    let fields = scan(table, Vec::new()).fields().into_iter().take(2).collect();
+    Plan::Project { input: Box::new(some), exprs: vec![column(0), long], fields }
+}
+
+#[test]
+fn groups_that_keep_long_texts() {
+    let table = begin();
+    for function in [AggregateFunction::Min, AggregateFunction::Max] {
+        let longest = [(function, Some(1), DataType::TEXT)];
+        same_spilled(&aggregate(long_texts(&table, 600, 100), &[0], &longest), false);
     }
 }
 
