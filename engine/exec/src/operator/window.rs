@@ -1,9 +1,14 @@
 //! Window functions. Collects and sorts all rows by partition and order, then computes each call partition by
-//! partition. A frame that only grows is accumulated as it grows; any other is accumulated anew for every row it
-//! differs on.
+//! partition. A frame that only grows, from the first row on or from the last one back, is accumulated as it grows; any
+//! other is accumulated anew for every row it differs on.
 //!
-//! Rows that cannot be held are sorted in the temporary file (`spill/runs`); then whole partitions are held at a time,
-//! as they come.
+//! Rows that cannot be held with their results are sorted in the temporary file (`spill/runs`); then whole partitions are
+//! held at a time, as they come.
+
+mod bounds;
+mod results;
+#[cfg(test)]
+mod tests;
 
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
@@ -13,10 +18,12 @@ use crate::expr::{self, Rows, compare_values};
 use crate::memory::Held;
 use crate::spill::{Merge, Runs};
 use crate::store::{RowStore, pieces};
+use bounds::{Bounds, Offset, is_beyond};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Error, Result, Value, limits};
+use results::Results;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,6 +44,8 @@ pub(crate) struct Window {
     emitted: usize,
     types: Vec<DataType>,
     held: Held,
+    /// Bytes that are held of the rows, and of results of a fixed width.
+    bytes: usize,
     consumed: bool,
     /// What could not be held, until all is there; then its merge.
     runs: Option<Runs>,
@@ -68,6 +77,7 @@ impl Window {
             emitted: 0,
             types: types.to_vec(),
             held: Held::default(),
+            bytes: 0,
             consumed: false,
             runs: None,
             merge: None,
@@ -84,7 +94,8 @@ impl Window {
         self.keys.append(&all, &vectors, rows);
         self.rows.append(batch, rows)?;
         let bytes = self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
-        Ok(self.held.hold(bytes + self.rows.rows() * 48, context))
+        self.bytes = bytes + self.rows.rows() * (32 + 16 * self.calls.len());
+        Ok(self.held.hold(self.bytes, context))
     }
 
     fn all_keys(&self) -> Vec<SortKey> {
@@ -151,10 +162,12 @@ impl Window {
         }
     }
 
-    fn compute(&mut self, context: &Context<'_>) -> Result<Batch> {
+    /// The rows and what the calls answer over them; none when that cannot be held. Then the rows are still there.
+    fn compute(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let count = self.rows.rows();
         let order = self.keys.order(usize::MAX);
         let mut batch = Batch::new(self.rows.take(&order), count);
+        self.rows = RowStore::new(&self.types);
         let same = |keys: &SortKeys, row: usize| keys.same(order[row - 1], order[row]);
         let mut places = Places { partitions: Vec::new(), peers: Vec::with_capacity(count) };
         let (mut partition, mut peers) = (0, 0);
@@ -169,13 +182,34 @@ impl Window {
                 partition = row;
             }
         }
-        let mut computed = Vec::with_capacity(self.calls.len());
-        for call in &self.calls {
+        let mut results = Results::new(&mut self.held, self.bytes);
+        let computed = self.calls.iter().map(|call| {
             context.check_cancelled()?;
-            computed.push(Arc::new(Run { call, order: &self.order, batch: &batch, places: &places, context }.run()?));
+            results.begin();
+            Run { call, order: &self.order, batch: &batch, places: &places, context }.run(&mut results).map(Arc::new)
+        });
+        match computed.collect::<Result<Vec<_>>>() {
+            Ok(computed) => batch.columns.extend(computed),
+            Err(_) if results.refused => {
+                self.clear();
+                self.consume(&batch, context)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         }
-        batch.columns.extend(computed);
-        Ok(batch)
+        Ok(Some(batch))
+    }
+
+    /// There are no more rows: computes all of them, or merges what was written.
+    fn finish(&mut self, context: &Context<'_>) -> Result<()> {
+        if self.runs.is_none() {
+            self.result = self.compute(context)?;
+        }
+        if self.result.is_none() {
+            self.spill(context)?;
+        }
+        self.merge = self.runs.take().map(|runs| runs.merge(context)).transpose()?;
+        Ok(())
     }
 }
 
@@ -184,13 +218,7 @@ impl Operator for Window {
         while !self.consumed {
             let Some(batch) = pull!(self.input, context) else {
                 self.consumed = true;
-                if self.runs.is_some() {
-                    self.spill(context)?;
-                }
-                self.merge = self.runs.take().map(|runs| runs.merge(context)).transpose()?;
-                if self.merge.is_none() {
-                    self.result = Some(self.compute(context)?);
-                }
+                self.finish(context)?;
                 break;
             };
             context.check_cancelled()?;
@@ -215,7 +243,8 @@ impl Operator for Window {
             if !self.take_partitions(context)? {
                 return Ok(Step::Done);
             }
-            self.result = Some(self.compute(context)?);
+            let Some(result) = self.compute(context)? else { return Err(context.over_limit("window")) };
+            self.result = Some(result);
             self.emitted = 0;
         }
     }
@@ -238,9 +267,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run(&self) -> Result<Vector> {
+    fn run(&self, results: &mut Results<'_>) -> Result<Vector> {
         if let WindowFunction::Aggregate(aggregate) = &self.call.function {
-            return self.aggregate(aggregate);
+            return self.aggregate(aggregate, results);
         }
         let args = self.call.args.iter().map(|e| self.eval(e)).collect::<Result<Vec<_>>>()?;
         let bounds = Bounds::new(self)?;
@@ -248,12 +277,18 @@ impl Run<'_> {
         for partition in &self.places.partitions {
             let mut dense = 0;
             for row in partition.clone() {
+                self.check_cancelled(row)?;
                 let peers = &self.places.peers[row];
                 dense += i64::from(peers.start == row);
-                out.push(&self.value(&args, &bounds, partition, row, dense)?);
+                results.push(&mut out, &self.value(&args, &bounds, partition, row, dense)?, self.context)?;
             }
         }
         Ok(out.finish())
+    }
+
+    /// Once for as many rows as a vector has.
+    fn check_cancelled(&self, row: usize) -> Result<()> {
+        if row.is_multiple_of(limits::VECTOR_ROWS) { self.context.check_cancelled() } else { Ok(()) }
     }
 
     fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
@@ -265,6 +300,7 @@ impl Run<'_> {
         let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
         let mut out = VectorBuilder::new(e.data_type);
         for row in 0..self.batch.rows as u32 {
+            self.check_cancelled(row as usize)?;
             match evaluator.eval(e, Rows::all(self.batch.rows).narrowed(&[row])) {
                 Err(error) if is_beyond(&error) => out.push_null(),
                 value => out.push(&value?.value(row as usize)),
@@ -427,7 +463,7 @@ impl Run<'_> {
         low
     }
 
-    fn aggregate(&self, spec: &Aggregate) -> Result<Vector> {
+    fn aggregate(&self, spec: &Aggregate, results: &mut Results<'_>) -> Result<Vector> {
         let rows = Rows::all(self.batch.rows);
         let passing = match &spec.filter {
             None => None,
@@ -463,13 +499,11 @@ impl Run<'_> {
             let mut held = partition.start..partition.start;
             let mut value: Option<Value> = None;
             for row in partition.clone() {
-                if row % limits::VECTOR_ROWS == 0 {
-                    self.context.check_cancelled()?;
-                }
+                self.check_cancelled(row)?;
                 let frame = self.frame(&bounds, partition, row);
                 let known = frame == held || (frame.is_empty() && held.is_empty());
                 if let (true, Some(value)) = (known, &value) {
-                    out.push(value);
+                    results.push(&mut out, value, self.context)?;
                     continue;
                 }
                 if frame.start != held.start || frame.end < held.end || held.is_empty() {
@@ -489,67 +523,10 @@ impl Run<'_> {
                 }
                 held = frame;
                 let result = accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);
-                out.push(&result);
+                results.push(&mut out, &result, self.context)?;
                 value = Some(result);
             }
         }
         Ok(out.finish())
     }
-}
-
-/// The bounds of frames that have an offset.
-struct Bounds {
-    start: Option<Offset>,
-    end: Option<Offset>,
-}
-
-/// Of one bound, a row each.
-struct Offset {
-    /// How far it is; for `RANGE` the key to be reached, null where its type cannot hold it.
-    values: Arc<Vector>,
-    /// The sort key as a value of the same type, for `RANGE`.
-    keys: Option<Vector>,
-}
-
-impl Bounds {
-    fn new(run: &Run<'_>) -> Result<Bounds> {
-        let of = |bound: &Bound| match bound {
-            Bound::Preceding(e) | Bound::Following(e) => {
-                Offset::new(run, e, matches!(bound, Bound::Preceding(_))).map(Some)
-            }
-            _ => Ok(None),
-        };
-        Ok(Bounds { start: of(&run.call.frame.start)?, end: of(&run.call.frame.end)? })
-    }
-}
-
-impl Offset {
-    fn new(run: &Run<'_>, bound: &Expr, preceding: bool) -> Result<Offset> {
-        let wrong = || Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013");
-        if run.call.frame.unit != FrameUnit::Range {
-            let values = run.eval(bound)?;
-            let is_wrong = run.batch.rows > 0 && !matches!(values.value(0), Value::Int(v) if v >= 0);
-            return if is_wrong { Err(wrong()) } else { Ok(Offset { values, keys: None }) };
-        }
-        let Some(key) = run.order.first() else { return Ok(Offset { values: run.eval(bound)?, keys: None }) };
-        let keys = expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
-        let (values, is_whole) = match run.eval(bound) {
-            Err(error) if is_beyond(&error) => (run.eval_row_by_row(bound)?, false),
-            other => (other?, true),
-        };
-        let known = |row: &usize| !keys.is_null(*row) && (is_whole || !values.is_null(*row));
-        let is_wrong = |row: usize| {
-            let order = compare_values(&values.value(row), &keys.value(row));
-            values.is_null(row) || if preceding != key.descending { order.is_gt() } else { order.is_lt() }
-        };
-        match (0..run.batch.rows).find(known).is_some_and(is_wrong) {
-            true => Err(wrong()),
-            false => Ok(Offset { values, keys: Some(keys) }),
-        }
-    }
-}
-
-/// Whether an error says that a value is outside its type.
-fn is_beyond(error: &Error) -> bool {
-    matches!(error.sqlstate(), "22003" | "22008")
 }

@@ -215,6 +215,23 @@ fn long_texts(table: &Table, rows: i64, times: i64) -> Plan {
 }
 
 #[test]
+fn windows_whose_results_are_longer_than_their_rows() {
+    let table = begin();
+    let input = long_texts(&table, 400, 10);
+    let args = vec![col(1, DataType::TEXT)];
+    let longest =
+        |function| WindowCall { function, args: args.clone(), frame: Default::default(), data_type: DataType::TEXT };
+    let plan = Plan::Window {
+        fields: input.fields().into_iter().chain(vec![input.fields()[1].clone(); 6]).collect(),
+        input: Box::new(input),
+        partition: vec![column(0)],
+        order: Vec::new(),
+        calls: vec![longest(WindowFunction::FirstValue); 6],
+    };
+    same_spilled(&plan, true);
+}
+
+#[test]
 fn groups_that_keep_long_texts() {
     let table = begin();
     for function in [AggregateFunction::Min, AggregateFunction::Max] {

@@ -1,0 +1,66 @@
+//! How far the frames of a window reach, where their bounds have an offset.
+
+use super::Run;
+use crate::expr::{self, Rows, compare_values};
+use nacre_column::Vector;
+use nacre_sql::Expr;
+use nacre_sql::plan::{Bound, FrameUnit};
+use nacre_types::{Error, Result, Value};
+use std::sync::Arc;
+
+/// The bounds of frames that have an offset.
+pub(super) struct Bounds {
+    pub start: Option<Offset>,
+    pub end: Option<Offset>,
+}
+
+/// Of one bound, a row each.
+pub(super) struct Offset {
+    /// How far it is; for `RANGE` the key to be reached, null where its type cannot hold it.
+    pub values: Arc<Vector>,
+    /// The sort key as a value of the same type, for `RANGE`.
+    pub keys: Option<Vector>,
+}
+
+impl Bounds {
+    pub fn new(run: &Run<'_>) -> Result<Bounds> {
+        let of = |bound: &Bound| match bound {
+            Bound::Preceding(e) | Bound::Following(e) => {
+                Offset::new(run, e, matches!(bound, Bound::Preceding(_))).map(Some)
+            }
+            _ => Ok(None),
+        };
+        Ok(Bounds { start: of(&run.call.frame.start)?, end: of(&run.call.frame.end)? })
+    }
+}
+
+impl Offset {
+    fn new(run: &Run<'_>, bound: &Expr, preceding: bool) -> Result<Offset> {
+        let wrong = || Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013");
+        if run.call.frame.unit != FrameUnit::Range {
+            let values = run.eval(bound)?;
+            let is_wrong = run.batch.rows > 0 && !matches!(values.value(0), Value::Int(v) if v >= 0);
+            return if is_wrong { Err(wrong()) } else { Ok(Offset { values, keys: None }) };
+        }
+        let Some(key) = run.order.first() else { return Ok(Offset { values: run.eval(bound)?, keys: None }) };
+        let keys = expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
+        let (values, is_whole) = match run.eval(bound) {
+            Err(error) if is_beyond(&error) => (run.eval_row_by_row(bound)?, false),
+            other => (other?, true),
+        };
+        let known = |row: &usize| !keys.is_null(*row) && (is_whole || !values.is_null(*row));
+        let is_wrong = |row: usize| {
+            let order = compare_values(&values.value(row), &keys.value(row));
+            values.is_null(row) || if preceding != key.descending { order.is_gt() } else { order.is_lt() }
+        };
+        match (0..run.batch.rows).find(known).is_some_and(is_wrong) {
+            true => Err(wrong()),
+            false => Ok(Offset { values, keys: Some(keys) }),
+        }
+    }
+}
+
+/// Whether an error says that a value is outside its type.
+pub(super) fn is_beyond(error: &Error) -> bool {
+    matches!(error.sqlstate(), "22003" | "22008")
+}

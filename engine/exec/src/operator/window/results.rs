@@ -1,0 +1,51 @@
+//! What calls answer, held while it grows: texts may be many times what the rows have.
+
+use crate::context::Context;
+use crate::expr::access::Room;
+use crate::memory::Held;
+use nacre_column::VectorBuilder;
+use nacre_types::{Result, Value};
+
+/// Memory is asked for after so many bytes of text.
+const STEP_BYTES: usize = 64 << 10;
+
+/// The results of all calls over the same rows.
+pub(super) struct Results<'a> {
+    held: &'a mut Held,
+    /// Of the rows, which is held already.
+    base_bytes: usize,
+    text_bytes: usize,
+    asked_for: usize,
+    /// Of one call.
+    room: Room,
+    /// Whether there was no memory for them.
+    pub refused: bool,
+}
+
+impl<'a> Results<'a> {
+    /// None yet, of rows that take so many bytes.
+    pub fn new(held: &'a mut Held, base_bytes: usize) -> Results<'a> {
+        Results { held, base_bytes, text_bytes: 0, asked_for: 0, room: Room::of_column(), refused: false }
+    }
+
+    /// Those of the next call.
+    pub fn begin(&mut self) {
+        self.room = Room::of_column();
+    }
+
+    /// One more. What has a fixed width was held with the rows.
+    pub fn push(&mut self, out: &mut VectorBuilder, value: &Value, context: &Context<'_>) -> Result<()> {
+        let before = self.room.taken();
+        self.room.take_value(value)?;
+        self.text_bytes += self.room.taken() - before;
+        if self.text_bytes >= self.asked_for + STEP_BYTES {
+            self.asked_for = self.text_bytes;
+            if !self.held.hold(self.base_bytes + self.text_bytes, context) {
+                self.refused = true;
+                return Err(context.over_limit("window"));
+            }
+        }
+        out.push(value);
+        Ok(())
+    }
+}
