@@ -63,6 +63,16 @@ impl Accumulator {
         })
     }
 
+    /// Whether it comes to the same in whatever order values come.
+    pub fn is_of_any_order(&self) -> bool {
+        match self {
+            Accumulator::Count(_) | Accumulator::Exact { .. } => true,
+            // Of intervals that are equally long it keeps the first; sums of doubles are rounded as they go.
+            Accumulator::Extreme { interval, .. } => !interval,
+            Accumulator::Float { .. } | Accumulator::Collected(_) => false,
+        }
+    }
+
     /// Makes room for so many groups.
     pub fn resize(&mut self, groups: usize) {
         match self {

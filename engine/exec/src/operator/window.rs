@@ -494,11 +494,17 @@ impl Run<'_> {
         };
         let bounds = Bounds::new(self)?;
         let mut out = VectorBuilder::new(spec.data_type);
-        for partition in &self.places.partitions {
+        // Frames that all end with their partition grow from its last row back.
+        let backwards = matches!(self.call.frame.end, Bound::UnboundedFollowing)
+            && !matches!(self.call.frame.start, Bound::UnboundedPreceding)
+            && fresh()?.is_of_any_order();
+        let in_order = |len: usize, at: usize| if backwards { len - 1 - at } else { at };
+        let partitions = &self.places.partitions;
+        for partition in (0..partitions.len()).map(|at| &partitions[in_order(partitions.len(), at)]) {
             let mut accumulator = fresh()?;
             let mut held = partition.start..partition.start;
             let mut value: Option<Value> = None;
-            for row in partition.clone() {
+            for row in (0..partition.len()).map(|at| partition.start + in_order(partition.len(), at)) {
                 self.check_cancelled(row)?;
                 let frame = self.frame(&bounds, partition, row);
                 let known = frame == held || (frame.is_empty() && held.is_empty());
@@ -506,11 +512,17 @@ impl Run<'_> {
                     results.push(&mut out, value, self.context)?;
                     continue;
                 }
-                if frame.start != held.start || frame.end < held.end || held.is_empty() {
+                let grows = if backwards {
+                    frame.end == held.end && frame.start <= held.start
+                } else {
+                    frame.start == held.start && frame.end >= held.end
+                };
+                if !grows || held.is_empty() {
                     accumulator = fresh()?;
-                    held = frame.start..frame.start;
+                    let none = if backwards { frame.end } else { frame.start };
+                    held = none..none;
                 }
-                let added: Vec<u32> = (held.end..frame.end)
+                let added: Vec<u32> = if backwards { frame.start..held.start } else { held.end..frame.end }
                     .filter(|at| passing.as_ref().is_none_or(|(_, passing)| passing[*at]))
                     .map(|at| at as u32)
                     .collect();
@@ -527,6 +539,11 @@ impl Run<'_> {
                 value = Some(result);
             }
         }
-        Ok(out.finish())
+        let out = out.finish();
+        if !backwards {
+            return Ok(out);
+        }
+        let turned: Vec<u32> = (0..out.len() as u32).rev().collect();
+        Ok(out.take(&turned))
     }
 }

@@ -1,11 +1,14 @@
 //! What windows hold, and when they stop.
 
 use crate::build;
+use crate::context::{Context, Operator, Step};
+use crate::expr::compare_values;
 use crate::testing::*;
+use nacre_column::Batch;
 use nacre_sql::Aggregate;
 use nacre_sql::expr::AggregateFunction;
 use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
-use nacre_types::{DataType, ErrorKind, Value};
+use nacre_types::{DataType, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const I64: DataType = DataType::Int64;
@@ -83,4 +86,71 @@ fn calls_over_many_rows_can_be_cancelled() {
     };
     // Each further call asks before it begins, and at every 2,048th row.
     assert_eq!(asked(3), asked(1) + 2 * (1 + 5));
+}
+
+#[test]
+fn frames_that_end_with_the_partition_grow_from_its_end() {
+    let fixture = Fixture::new();
+    let context = fixture.context();
+    use AggregateFunction::{Count, Max, Min, Sum};
+    // Rows 20 to 29 have no text; of the others those before and behind have each their own.
+    let texts = |n: i64| if n / 10 == 2 { Value::Null } else { text(&format!("{:02}", n * 37 % 100)) };
+    let rows: Vec<Vec<Value>> = (0..50).map(|n| vec![int(n), texts(n)]).collect();
+    let ten = || lit(int(10), I64);
+    for (start, first) in [
+        (Bound::CurrentRow, (|n| n) as fn(i64) -> i64),
+        (Bound::Preceding(ten()), |n| (n - 10).max(0)),
+        (Bound::Following(ten()), |n| n + 10),
+        (Bound::UnboundedFollowing, |_| 50),
+    ] {
+        let frame = || rows_frame(start.clone(), Bound::UnboundedFollowing);
+        let calls = vec![
+            over(Sum, 0, decimal(38, 0), frame()),
+            over(Count, 1, I64, frame()),
+            over(Min, 1, DataType::TEXT, frame()),
+            over(Max, 1, DataType::TEXT, frame()),
+        ];
+        let found = run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
+        for n in 0..50 {
+            let there = first(n)..50;
+            let known: Vec<Value> = there.clone().map(texts).filter(|t| !t.is_null()).collect();
+            let best = |a: Option<&Value>| a.cloned().unwrap_or(Value::Null);
+            let by = |a: &&Value, b: &&Value| compare_values(a, b);
+            let expected = [
+                if there.is_empty() { Value::Null } else { dec(there.sum::<i64>() as i128, 0) },
+                int(known.len() as i64),
+                best(known.iter().min_by(by)),
+                best(known.iter().max_by(by)),
+            ];
+            assert_eq!(found[n as usize][2..], expected, "row {n} from {start:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_many_rows_is_summed_up_once() {
+    let fixture = Fixture::new();
+    let context = fixture.context();
+    // 2 * 10^10 additions otherwise.
+    let count = 200_000;
+    let input: Vec<i64> = (0..count).collect();
+    let column = |values: &[i64]| (I64, values.iter().map(|n| int(*n)).collect());
+    let batches: Vec<_> = input.chunks(2048).map(|part| batch(&[column(part)])).collect();
+    let frame = rows_frame(Bound::CurrentRow, Bound::UnboundedFollowing);
+    let order = [SortKey { expr: col(0, I64), descending: false, nulls_first: false }];
+    let calls = vec![over(AggregateFunction::Sum, 0, decimal(38, 0), frame)];
+    let source = Box::new(Batches(batches.into_iter()));
+    let mut operator = super::Window::new(source, &[I64], &[], &order, calls);
+    let found = run(&mut operator, &context).unwrap();
+    assert_eq!(found[0][1], dec((count as i128 - 1) * count as i128 / 2, 0));
+    assert_eq!(found[count as usize - 1][1], dec(count as i128 - 1, 0));
+}
+
+/// Answers batches made beforehand.
+struct Batches(std::vec::IntoIter<Batch>);
+
+impl Operator for Batches {
+    fn next(&mut self, _: &Context<'_>) -> Result<Step> {
+        Ok(self.0.next().map_or(Step::Done, Step::Batch))
+    }
 }
