@@ -6,7 +6,7 @@ use crate::profile::Profile;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_table::{RowLocator, Table, Transaction};
-use nacre_types::{Error, ErrorKind, Result, TableSchema, Value};
+use nacre_types::{Error, Result, TableSchema, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -224,7 +224,7 @@ impl Context<'_> {
 
     /// Fails when the statement was cancelled; called once a batch.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
-        if (self.cancelled)() { Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")) } else { Ok(()) }
+        if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
     }
 }
 

@@ -16,7 +16,7 @@ use nacre_column::{Batch, Vector};
 use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads};
 use nacre_sql::Field;
 use nacre_table::{Table, Transaction};
-use nacre_types::{Error, ErrorKind, Result, Value};
+use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -140,9 +140,7 @@ impl Rows {
         let started = self.now_ns();
         let next = match &mut self.source {
             Source::Ended => return Ok(None),
-            _ if self.cancel.load(Ordering::Relaxed) => {
-                Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
-            }
+            _ if self.cancel.load(Ordering::Relaxed) => Err(Error::cancelled()),
             Source::Ready(batches) => Ok(batches.next()),
             Source::Running(running) => running.next(&self.cancel),
         };

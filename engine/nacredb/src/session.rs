@@ -325,7 +325,7 @@ impl Session {
                 return Ok(());
             }
             if self.cancel.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
+                return Err(Error::cancelled());
             }
             if next == deadline {
                 return Err(error.with_hint("the lock was not free in time; retry"));

@@ -151,7 +151,7 @@ pub(crate) fn run(
 
 fn check_cancelled(settings: &Settings<'_>) -> Result<()> {
     match (settings.cancelled)() {
-        true => Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")),
+        true => Err(Error::cancelled()),
         false => Ok(()),
     }
 }

@@ -278,8 +278,10 @@ fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
     let (mut sum, mut upto) = (0, None);
     for (commit, bytes) in bytes_of {
         sum += bytes;
-        if sum > RECORD_BYTES && upto.is_some() {
-            return upto.unwrap_or(visible);
+        if sum > RECORD_BYTES
+            && let Some(upto) = upto
+        {
+            return upto;
         }
         upto = Some(commit);
     }

@@ -162,6 +162,12 @@ impl Error {
         closed => Closed;
     }
 
+    /// [`ErrorKind::Cancelled`]: its caller does not want the statement any more.
+    #[cold]
+    pub fn cancelled() -> Error {
+        Error::new(ErrorKind::Cancelled, "the statement was cancelled")
+    }
+
     /// A number that does not fit its type: kind `type`, SQLSTATE 22003.
     #[cold]
     pub fn out_of_range(message: impl Into<String>) -> Error {
