@@ -1,15 +1,17 @@
 //! Window functions. Collects and sorts all rows by partition and order, then computes each call partition by
 //! partition. A frame that only grows, from the first row on or from the last one back, is accumulated as it grows; any
-//! other is accumulated anew for every row it differs on.
+//! other is accumulated anew for every row it differs on, from rows summed up beforehand if it is wide (`summaries`).
 //!
 //! Rows that cannot be held with their results are sorted in the temporary file (`spill/runs`); then whole partitions are
 //! held at a time, as they come.
 
 mod bounds;
 mod results;
+mod summaries;
 #[cfg(test)]
 mod tests;
 
+use super::absorb::may_absorb;
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
 use super::sort_key::SortKeys;
@@ -26,6 +28,7 @@ use nacre_types::{DataType, Error, Result, Value, limits};
 use results::Results;
 use std::ops::Range;
 use std::sync::Arc;
+use summaries::{Summaries, WIDE};
 
 /// Rows merged at a time: partitions are held whole, so a batch should not be much of what can be held.
 const MERGED_ROWS: usize = limits::VECTOR_ROWS / 8;
@@ -492,6 +495,22 @@ impl Run<'_> {
             accumulator.resize(1);
             Ok(accumulator)
         };
+        let update = |accumulator: &mut Accumulator, rows: Rows<'_>, groups: Groups<'_>| {
+            match (accumulator, args.first()) {
+                _ if rows.is_empty() => {}
+                (Accumulator::Collected(collected), _) => collected.update(&args, rows, groups)?,
+                (accumulator, None) => accumulator.count_rows(rows, groups),
+                (accumulator, Some(arg)) => accumulator.update(arg, rows, groups)?,
+            }
+            Ok(())
+        };
+        let add = |accumulator: &mut Accumulator, range: Range<usize>| {
+            let passes = |at: &usize| passing.as_ref().is_none_or(|(_, passing)| passing[*at]);
+            let added: Vec<u32> = range.filter(passes).map(|at| at as u32).collect();
+            update(accumulator, rows.narrowed(&added), Groups::One)
+        };
+        // Made when the first frame needs them; `None` where they cannot be.
+        let mut summaries: Option<Option<Summaries>> = None;
         let bounds = Bounds::new(self)?;
         let mut out = VectorBuilder::new(spec.data_type);
         // Frames that all end with their partition grow from its last row back.
@@ -517,21 +536,22 @@ impl Run<'_> {
                 } else {
                     frame.start == held.start && frame.end >= held.end
                 };
+                let slides = !grows && !held.is_empty();
                 if !grows || held.is_empty() {
                     accumulator = fresh()?;
                     let none = if backwards { frame.end } else { frame.start };
                     held = none..none;
                 }
-                let added: Vec<u32> = if backwards { frame.start..held.start } else { held.end..frame.end }
-                    .filter(|at| passing.as_ref().is_none_or(|(_, passing)| passing[*at]))
-                    .map(|at| at as u32)
-                    .collect();
-                let added = rows.narrowed(&added);
-                match (&mut accumulator, args.first()) {
-                    _ if added.is_empty() => {}
-                    (Accumulator::Collected(collected), _) => collected.update(&args, added, Groups::One)?,
-                    (accumulator, None) => accumulator.count_rows(added, Groups::One),
-                    (accumulator, Some(arg)) => accumulator.update(arg, added, Groups::One)?,
+                let added = if backwards { frame.start..held.start } else { held.end..frame.end };
+                if slides && added.len() >= WIDE && may_absorb(spec) {
+                    let of_all =
+                        || Summaries::new(self.batch.rows, fresh, |level, groups| update(level, counted, groups)).ok();
+                    match summaries.get_or_insert_with(of_all) {
+                        Some(summaries) => summaries.add(added, &mut accumulator, add)?,
+                        None => add(&mut accumulator, added)?,
+                    }
+                } else {
+                    add(&mut accumulator, added)?;
                 }
                 held = frame;
                 let result = accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);

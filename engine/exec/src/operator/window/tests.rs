@@ -128,6 +128,49 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
 }
 
 #[test]
+fn frames_that_slide_are_what_their_rows_are() {
+    let fixture = Fixture::new();
+    let context = fixture.context();
+    use AggregateFunction::{Count, CountStar, Max, Min, Sum};
+    let count = 9_000i64;
+    let texts = |n: i64| if n % 11 < 3 { Value::Null } else { text(&format!("{:04}", n * 7_919 % 10_007)) };
+    let rows: Vec<Vec<Value>> = (0..count).map(|n| vec![int(n), texts(n)]).collect();
+    let bound = |offset: i64| match offset {
+        ..0 => Bound::Preceding(lit(int(-offset), I64)),
+        _ => Bound::Following(lit(int(offset), I64)),
+    };
+    for (from, to) in [(-1, 1), (-63, 64), (-128, -1), (-200, 0), (1, 4_500), (-5_000, 77), (-9_000, 3)] {
+        let frame = || rows_frame(bound(from), bound(to));
+        let mut calls = vec![
+            over(Sum, 0, decimal(38, 0), frame()),
+            over(Count, 1, I64, frame()),
+            over(Min, 1, DataType::TEXT, frame()),
+            over(Max, 1, DataType::TEXT, frame()),
+            over(CountStar, 0, I64, frame()),
+        ];
+        if let Some(WindowFunction::Aggregate(all)) = calls.last_mut().map(|call| &mut call.function) {
+            all.arg = None;
+        }
+        let found = run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
+        for n in (0..count).filter(|n| n % 97 == 0 || (*n + 300) % count < 600) {
+            let there = (n + from).clamp(0, count)..(n + to + 1).clamp(0, count);
+            let known: Vec<Value> = there.clone().map(texts).filter(|t| !t.is_null()).collect();
+            let best = |a: Option<&Value>| a.cloned().unwrap_or(Value::Null);
+            let by = |a: &&Value, b: &&Value| compare_values(a, b);
+            let (rows, sum) = (there.clone().count() as i64, there.sum::<i64>());
+            let expected = [
+                if rows == 0 { Value::Null } else { dec(sum as i128, 0) },
+                int(known.len() as i64),
+                best(known.iter().min_by(by)),
+                best(known.iter().max_by(by)),
+                int(rows),
+            ];
+            assert_eq!(found[n as usize][2..], expected, "row {n}, {from} to {to}");
+        }
+    }
+}
+
+#[test]
 fn what_is_left_of_many_rows_is_summed_up_once() {
     let fixture = Fixture::new();
     let context = fixture.context();
