@@ -8,6 +8,8 @@ use wasm_bindgen::{JsCast, JsValue};
 
 /// Up to here rows cross as single values: cheaper to make and to send than many tiny buffers.
 const FEW_ROWS: usize = 16;
+/// Bytes that a column of texts has at most when it crosses: it is copied, and all memory is 4 GiB.
+const MOST_TEXT_BYTES: usize = 1 << 30;
 /// The code of integers that fit a JavaScript number.
 const INT: u8 = 2;
 
@@ -212,19 +214,21 @@ fn collect<T>(parts: &[&Vector], rows: usize, append: impl Fn(&Values, &mut Vec<
 }
 
 fn bytes(out: &Wire, parts: &[&Vector], rows: usize) -> nacredb::Result<()> {
+    let length = parts.iter().map(|part| part.flat_bytes()).fold(0, usize::saturating_add);
+    if length > MOST_TEXT_BYTES {
+        return Err(Error::limit(format!("a result column of {length} bytes: {MOST_TEXT_BYTES} at most at once")));
+    }
     let mut offsets = Vec::with_capacity(rows + 1);
-    let mut data: Vec<u8> = Vec::new();
+    let mut data: Vec<u8> = Vec::with_capacity(length);
     offsets.push(0u32);
     for part in parts {
-        let flat = part.flat();
         for row in 0..part.len() {
-            match &*flat {
-                Values::Bytes(v) => data.extend_from_slice(v.get(row)),
-                _ if part.is_null(row) => {}
-                _ => data.extend_from_slice(part.value(row).to_string().as_bytes()),
+            match part.bytes(row) {
+                Some(bytes) => data.extend_from_slice(bytes),
+                None if part.is_null(row) => {}
+                None => data.extend_from_slice(part.value(row).to_string().as_bytes()),
             }
-            let end = u32::try_from(data.len()).map_err(|_| Error::limit("a result column of more than 4 GB"))?;
-            offsets.push(end);
+            offsets.push(data.len() as u32);
         }
     }
     out.set_values(&Uint8Array::from(&data[..]));

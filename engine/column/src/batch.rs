@@ -32,7 +32,7 @@ impl Batch {
 
     /// Bytes that the values of all rows take when they are flat.
     pub fn flat_bytes(&self) -> usize {
-        self.columns.iter().map(|column| column.flat_bytes()).sum()
+        self.columns.iter().map(|column| column.flat_bytes()).fold(0, usize::saturating_add)
     }
 
     /// Bytes of a row at most.

@@ -327,6 +327,19 @@ impl Vector {
         }
     }
 
+    /// The bytes of a value of text, JSON or binary; `None` when it is null, or of another type.
+    pub fn bytes(&self, row: usize) -> Option<&[u8]> {
+        let (values, at) = match &self.form {
+            Form::Flat(values) => (values, row),
+            Form::Constant(values) => (values, 0),
+            Form::Dictionary { codes, values } => (&**values, codes[row] as usize),
+        };
+        match values {
+            Values::Bytes(v) if !self.is_null(row) => Some(v.get(at)),
+            _ => None,
+        }
+    }
+
     /// Bytes of its longest value, at most.
     pub fn longest(&self) -> usize {
         match &self.form {
@@ -346,7 +359,7 @@ impl Vector {
                     let row = |(row, code): (usize, &u32)| {
                         if self.is_null(row) { 0 } else { column.get(*code as usize).len() }
                     };
-                    codes.iter().enumerate().map(row).sum()
+                    codes.iter().enumerate().map(row).fold(0, usize::saturating_add)
                 }
                 values => self.len * values.longest(),
             },

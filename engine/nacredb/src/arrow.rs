@@ -13,9 +13,10 @@ use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray, Reco
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType as ArrowType, Field as ArrowField, Schema, SchemaRef, TimeUnit};
-use nacre_column::{Batch, Bitmap, Values, Vector, VectorBuilder};
+use nacre_column::{Batch, Bitmap, BytesColumn, Values, Vector, VectorBuilder};
 use nacre_sql::Field;
-use nacre_types::{DataType, Error, Interval, Result, TableSchema, Value};
+use nacre_types::hash::Map;
+use nacre_types::{DataType, Error, Interval, PhysicalType, Result, TableSchema, Value};
 use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -103,8 +104,11 @@ fn primitive<T: ArrowPrimitiveType>(vector: &Vector, values: Vec<T::Native>) -> 
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls(vector)))
 }
 
-/// A vector as an Arrow array.
+/// A vector as an Arrow array. `limit` when its texts are more than Arrow's 2 GiB.
 pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
+    if vector.data_type().physical() == PhysicalType::Bytes {
+        return texts_to_arrow(vector);
+    }
     let values = vector.flat();
     let narrow = |what: &Values| match what {
         Values::I64(v) => v.clone(),
@@ -153,21 +157,23 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
                 converted.ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
             primitive::<IntervalMonthDayNanoType>(vector, converted)
         }
-        (DataType::Binary { .. }, Values::Bytes(bytes)) => {
-            let mut builder = BinaryBuilder::with_capacity(bytes.len(), bytes.data.len());
-            (0..bytes.len()).for_each(|row| builder.append_option((!vector.is_null(row)).then(|| bytes.get(row))));
-            Arc::new(builder.finish())
-        }
-        (_, Values::Bytes(bytes)) => {
-            let mut builder = StringBuilder::with_capacity(bytes.len(), bytes.data.len());
-            for row in 0..bytes.len() {
-                let text = (!vector.is_null(row)).then(|| String::from_utf8_lossy(bytes.get(row)));
-                builder.append_option(text);
-            }
-            Arc::new(builder.finish())
-        }
         (data_type, _) => return Err(Error::unsupported(format!("{data_type} in Arrow"))),
     })
+}
+
+fn texts_to_arrow(vector: &Vector) -> Result<ArrayRef> {
+    let (rows, bytes) = (vector.len(), vector.flat_bytes());
+    if bytes > i32::MAX as usize {
+        return Err(Error::limit(format!("{rows} texts of {bytes} bytes: an Arrow array has 2 GiB at most")));
+    }
+    if let DataType::Binary { .. } = vector.data_type() {
+        let mut builder = BinaryBuilder::with_capacity(rows, bytes);
+        (0..rows).for_each(|row| builder.append_option(vector.bytes(row)));
+        return Ok(Arc::new(builder.finish()));
+    }
+    let mut builder = StringBuilder::with_capacity(rows, bytes);
+    (0..rows).for_each(|row| builder.append_option(vector.bytes(row).map(String::from_utf8_lossy)));
+    Ok(Arc::new(builder.finish()))
 }
 
 /// The Arrow schema of result columns.
@@ -252,8 +258,12 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
             return Ok(Vector::constant(data_type, &Value::Null, array.len()));
         }
         let entries = vector_from_arrow(dictionary.values(), data_type)?;
+        let keys = dictionary.normalized_keys();
+        if data_type.physical() == PhysicalType::Bytes {
+            return Ok(coded_texts(&entries, &keys, validity));
+        }
         let mut builder = VectorBuilder::new(data_type);
-        for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
+        for (row, key) in keys.into_iter().enumerate() {
             match array.is_null(row) || entries.is_null(key) {
                 true => builder.push_null(),
                 false => builder.push(&entries.value(key)),
@@ -331,45 +341,56 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
             return texts(data_type, array.as_string_view().iter());
         }
         (DataType::Binary { .. }, ArrowType::Binary) => {
-            return Ok(bytes(data_type, array.as_binary::<i32>().iter()));
+            return bytes(data_type, array.as_binary::<i32>().iter());
         }
         (DataType::Binary { .. }, ArrowType::LargeBinary) => {
-            return Ok(bytes(data_type, array.as_binary::<i64>().iter()));
+            return bytes(data_type, array.as_binary::<i64>().iter());
         }
         (DataType::Binary { .. }, ArrowType::FixedSizeBinary(_)) => {
-            return Ok(bytes(data_type, array.as_fixed_size_binary().iter()));
+            return bytes(data_type, array.as_fixed_size_binary().iter());
         }
         (DataType::Binary { .. }, ArrowType::BinaryView) => {
-            return Ok(bytes(data_type, array.as_binary_view().iter()));
+            return bytes(data_type, array.as_binary_view().iter());
         }
         _ => return Err(mismatch()),
     };
     Ok(Vector::new(data_type, values, validity))
 }
 
-fn bytes<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a [u8]>>) -> Vector {
-    let mut builder = VectorBuilder::new(data_type);
-    values.for_each(|value| match value {
-        Some(value) => builder.push_bytes(value),
-        None => builder.push_null(),
-    });
-    builder.finish()
+/// Texts of a dictionary, which may repeat entries; they stay there once, for long ones may be named by many rows.
+fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Vector {
+    let mut codes_of: Map<&[u8], u32> = Map::default();
+    let mut distinct = BytesColumn::default();
+    let mut code_of = |entry: usize| {
+        let text = entries.bytes(entry).unwrap_or_default();
+        *codes_of.entry(text).or_insert_with(|| {
+            distinct.push(text);
+            distinct.len() as u32 - 1
+        })
+    };
+    let entry_codes: Vec<u32> = (0..entries.len()).map(&mut code_of).collect();
+    let codes = keys.iter().map(|key| entry_codes[*key]).collect();
+    Vector::dictionary(entries.data_type(), codes, Arc::new(Values::Bytes(distinct)), validity)
 }
 
-fn texts<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a str>>) -> Result<Vector> {
-    let mut builder = VectorBuilder::new(data_type);
+fn bytes<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a [u8]>>) -> Result<Vector> {
+    let (mut builder, mut room) = (VectorBuilder::new(data_type), u32::MAX as usize);
     for value in values {
-        match value {
-            Some(value) => {
-                if data_type == DataType::Json {
-                    nacre_types::json::check(value)?;
-                }
-                builder.push_bytes(value.as_bytes());
-            }
-            None => builder.push_null(),
-        }
+        let Some(value) = value else {
+            builder.push_null();
+            continue;
+        };
+        room = room.checked_sub(value.len()).ok_or_else(|| Error::limit("an array of more than 4 GiB of texts"))?;
+        builder.push_bytes(value);
     }
     Ok(builder.finish())
+}
+
+fn texts<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a str>> + Clone) -> Result<Vector> {
+    if data_type == DataType::Json {
+        values.clone().flatten().try_for_each(nacre_types::json::check)?;
+    }
+    bytes(data_type, values.map(|value| value.map(str::as_bytes)))
 }
 
 /// The values of an array of this type, with zeroes for what is null: an array may have anything there.
@@ -447,6 +468,18 @@ mod tests {
         let words: DictionaryArray<Int8Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
         let text = |text: &str| Value::Text(text.into());
         assert_eq!(values(Arc::new(words)), [text("b"), Value::Null, text("a"), text("b")]);
+    }
+
+    #[test]
+    fn a_text_that_many_rows_name_is_not_copied() {
+        let entries = Arc::new(StringArray::from(vec![Some("a"), Some(&*"x".repeat(1 << 20)), None, Some("a")]));
+        let long = DictionaryArray::<Int8Type>::new(vec![1; 5_000].into(), entries.clone());
+        let vector = vector_from_arrow(&(Arc::new(long) as ArrayRef), DataType::TEXT).unwrap();
+        assert_eq!((vector.flat_bytes(), vector.bytes(4_999).map(<[u8]>::len)), (5_000 << 20, Some(1 << 20)));
+        assert_eq!(vector_to_arrow(&vector).unwrap_err().kind(), ErrorKind::Limit);
+        let all = DictionaryArray::<Int8Type>::new(vec![3, 2, 0].into(), entries);
+        let text = Value::Text("a".into());
+        assert_eq!(values(Arc::new(all)), [text.clone(), Value::Null, text]);
     }
 
     #[test]

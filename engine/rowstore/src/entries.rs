@@ -217,7 +217,10 @@ impl Entries {
             return;
         }
         let entry = |bytes: &Key, split: &u32| Entry { bytes: bytes.clone(), split: *split };
-        self.list.visit(from, end, limit, |bytes, split| out.push(entry(bytes, split)));
+        self.list.visit(from, end, limit, |bytes, split| {
+            out.push(entry(bytes, split));
+            true
+        });
     }
 
     /// Number of entries.

@@ -105,12 +105,21 @@ impl Rowstore {
     /// Up to `limit` nodes with keys after `after` (from the start when `None`), in key order.
     /// Scanning in such runs keeps no position pinned while the caller works.
     pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
-        self.visit_after(after, limit, |node| out.push(node.clone()));
+        self.visit_after(after, limit, |node| {
+            out.push(node.clone());
+            true
+        });
     }
 
     /// The same without counting references, which several scanners of the same rows would take from each other:
-    /// what the caller does with a node must be short. Answers the last key when there may be more.
-    pub fn visit_after(&self, after: Option<&[u8]>, limit: usize, mut visit: impl FnMut(&Arc<Node>)) -> Option<Key> {
+    /// what the caller does with a node must be short. Ends when `visit` answers `false`. Answers the last key when there
+    /// may be more.
+    pub fn visit_after(
+        &self,
+        after: Option<&[u8]>,
+        limit: usize,
+        mut visit: impl FnMut(&Arc<Node>) -> bool,
+    ) -> Option<Key> {
         // The list pins for its own nodes; what those point to is this crate's, which a model checker must see.
         let _pin = pin();
         let from = match after {

@@ -43,24 +43,21 @@ impl<V: Clone + Send + 'static> List<V> {
         self.0.get(key, &pin()).is_some_and(|entry| is_meant(entry.value()) && entry.remove())
     }
 
-    /// Up to `limit` values between two keys, in order. What is done with each must be short: nothing that is taken out
-    /// meanwhile is freed. Answers the last key when there may be more.
+    /// Up to `limit` values between two keys, in order, until `visit` answers `false`. What is done with each must be
+    /// short: nothing that is taken out meanwhile is freed. Answers the last key when there may be more.
     pub(crate) fn visit(
         &self,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
         limit: usize,
-        mut visit: impl FnMut(&Key, &V),
+        mut visit: impl FnMut(&Key, &V) -> bool,
     ) -> Option<Key> {
         let guard = pin();
-        let (mut count, mut last) = (0, None);
-        for entry in self.0.range::<[u8], _>((from, to), &guard).take(limit) {
-            visit(entry.key(), entry.value());
-            count += 1;
-            if count == limit {
-                last = Some(entry.key().clone());
+        for (at, entry) in self.0.range::<[u8], _>((from, to), &guard).take(limit).enumerate() {
+            if !visit(entry.key(), entry.value()) || at + 1 == limit {
+                return Some(entry.key().clone());
             }
         }
-        last
+        None
     }
 }

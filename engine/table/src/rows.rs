@@ -77,13 +77,13 @@ pub(crate) fn key_of(columns: &[usize], row: &[Value]) -> Vec<Value> {
     columns.iter().map(|c| row[*c].clone()).collect()
 }
 
-/// Decodes encoded rows into vectors of the projected columns.
-pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -> Batch {
+/// Decodes encoded rows into vectors of the projected columns. `limit` when a vector has no room for their texts.
+pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -> Result<Batch> {
     let columns = projection
         .iter()
         .map(|&column| {
             let data_type = layout.types()[column];
-            let mut builder = VectorBuilder::new(data_type);
+            let (mut builder, mut room) = (VectorBuilder::new(data_type), u32::MAX as usize);
             for row in rows {
                 if layout.is_null(row, column) {
                     builder.push_null();
@@ -94,19 +94,24 @@ pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -
                     PhysicalType::I64 => builder.push_i64(layout.i64(row, column)),
                     PhysicalType::I128 => builder.push_i128(layout.i128(row, column)),
                     PhysicalType::F64 => builder.push_f64(layout.f64(row, column)),
-                    PhysicalType::Bytes => builder.push_bytes(layout.bytes(row, column)),
+                    PhysicalType::Bytes => {
+                        let bytes = layout.bytes(row, column);
+                        let too_many = || Error::limit(format!("texts of {} rows are more than 4 GiB", rows.len()));
+                        room = room.checked_sub(bytes.len()).ok_or_else(too_many)?;
+                        builder.push_bytes(bytes);
+                    }
                 }
             }
-            Arc::new(builder.finish())
+            Ok(Arc::new(builder.finish()))
         })
-        .collect();
-    Batch::new(columns, rows.len())
+        .collect::<Result<_>>()?;
+    Ok(Batch::new(columns, rows.len()))
 }
 
 /// A batch for this table's segments: the rows' columns, then the hidden row numbers if it has them.
 pub(crate) fn to_segment_batch(table: &Table, rows: &[Row], keys: &[Arc<[u8]>]) -> Result<Batch> {
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-    let mut batch = to_batch(table.layout(), rows, &all);
+    let mut batch = to_batch(table.layout(), rows, &all)?;
     if table.key_columns().is_none() {
         let mut numbers = Vec::with_capacity(keys.len());
         for key in keys {

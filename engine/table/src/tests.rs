@@ -559,3 +559,21 @@ fn a_key_longer_than_keys_may_be_is_not_there() {
         assert_eq!(t.update(&table, &[at], &batch(std::slice::from_ref(&long))).unwrap_err().kind(), ErrorKind::Limit);
     }
 }
+
+/// Rows in memory are read in runs of bounded size, however long their texts are.
+#[test]
+fn a_run_of_long_rows_ends_early() {
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();
+    let table = store.create_table(schema("t", false)).unwrap();
+    let long = "x".repeat(view::RUN_BYTES / 4);
+    let rows: Vec<_> = (0..40).map(|id| row(id, &long, 1)).collect();
+    let mut t = store.begin().unwrap();
+    t.insert(&table, &batch(&rows)).unwrap();
+    let mut memory = t.view(&table).memory(&[0, 1], false);
+    let mut runs = Vec::new();
+    while let Some((batch, _)) = memory.next(limits::VECTOR_ROWS).unwrap() {
+        runs.push(batch.rows);
+    }
+    assert_eq!(runs.iter().sum::<usize>(), rows.len());
+    assert!(runs.iter().all(|rows| *rows <= 5), "{runs:?}");
+}

@@ -156,6 +156,9 @@ impl TableView {
     }
 }
 
+/// A run of rows in memory ends after so many bytes.
+pub(crate) const RUN_BYTES: usize = if cfg!(test) { 64 << 10 } else { 16 << 20 };
+
 /// A scan of rowstores in runs of rows.
 pub struct MemoryScan {
     table: Arc<Table>,
@@ -169,25 +172,32 @@ pub struct MemoryScan {
 }
 
 impl MemoryScan {
-    /// The next rows, at most `max_rows`; `None` at the end. A run may be shorter, but is never empty.
+    /// The next rows, at most `max_rows` and about [`RUN_BYTES`]; `None` at the end. A run may be shorter, but is never
+    /// empty.
     pub fn next(&mut self, max_rows: usize) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let mut found: Vec<Row> = Vec::new();
         let mut locators = Vec::new();
         let at = self.guard.at() + u64::from(plant::is(Bug::DirtyRead));
+        let mut bytes = 0;
         while found.len() < max_rows
+            && bytes < RUN_BYTES
             && let Some(partition) = self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
         {
             let mut failed = None;
             let last = partition.rowstore.visit_after(self.after.as_deref(), max_rows - found.len(), |node| {
                 if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
                     match self.table.upgrade(row) {
-                        Ok(row) => found.push(row),
+                        Ok(row) => {
+                            bytes += row.len();
+                            found.push(row);
+                        }
                         Err(error) => failed = Some(error),
                     }
                     if self.locators {
                         locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });
                     }
                 }
+                bytes < RUN_BYTES
             });
             failed.map_or(Ok(()), Err)?;
             if last.is_none() {
@@ -198,6 +208,6 @@ impl MemoryScan {
         if found.is_empty() {
             return Ok(None);
         }
-        Ok(Some((rows::to_batch(self.table.layout(), &found, &self.projection), locators)))
+        Ok(Some((rows::to_batch(self.table.layout(), &found, &self.projection)?, locators)))
     }
 }

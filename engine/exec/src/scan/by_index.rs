@@ -212,7 +212,7 @@ impl ByIndex {
                 Place::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
                 Place::Memory { probe, at } => {
                     count(&context.statistics.memory_rows, 1);
-                    let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection);
+                    let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection)?;
                     let passed = expr::filter_rows(&self.filters, &batch, Rows::all(1), context)?;
                     if !passed.is_empty() {
                         picked.append(&batch, Rows::all(1))?;

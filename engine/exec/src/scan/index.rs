@@ -95,7 +95,7 @@ pub(super) fn find(
     count(&context.statistics.segments_read, segments.len());
     let mut seen = Set::default();
     let mut memory = Vec::new();
-    hits.memory(projection, &mut seen, &mut memory);
+    hits.memory(projection, &mut seen, &mut memory)?;
     Ok(Some(Found { segments, memory: hits::in_scan_order(memory) }))
 }
 

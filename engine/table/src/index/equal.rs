@@ -91,7 +91,7 @@ impl Rows {
         let (state, rows) = match &self.place {
             Place::Memory(found) => {
                 let found: Vec<Row> = found.iter().map(|(_, row)| row.clone()).collect();
-                return Ok(rows::to_batch(self.table.layout(), &found, columns));
+                return rows::to_batch(self.table.layout(), &found, columns);
             }
             Place::Segment(state, rows) => (state, rows),
         };

@@ -168,11 +168,11 @@ impl IndexProbe {
     }
 
     /// Rows in memory, in index key order, projected: those at positions `start..end`.
-    pub fn memory(&self, start: usize, end: usize, projection: &[usize]) -> (Batch, Vec<RowLocator>) {
+    pub fn memory(&self, start: usize, end: usize, projection: &[usize]) -> Result<(Batch, Vec<RowLocator>)> {
         let part = &self.memory[start..end];
         let found: Vec<Row> = part.iter().map(|(_, _, row)| row.clone()).collect();
         let locators = part.iter().map(|(_, locator, _)| locator.clone()).collect();
-        (rows::to_batch(self.table.layout(), &found, projection), locators)
+        Ok((rows::to_batch(self.table.layout(), &found, projection)?, locators))
     }
 }
 

@@ -114,7 +114,7 @@ pub(super) fn find(t: &Transaction, table: &Arc<Table>, name: &str, range: &KeyR
     // Companions too, which nobody else calls by their names.
     let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
-    let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]);
+    let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]).unwrap();
     let values = |at: usize| rows.columns.iter().map(|c| c.value(at)).collect::<Vec<_>>();
     let mut found: Vec<_> = locators.into_iter().enumerate().map(|(at, l)| (Item::of(&values(at)), l)).collect();
     let mut most = found.len();

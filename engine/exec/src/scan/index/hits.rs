@@ -139,11 +139,11 @@ impl Hits {
         projection: &[usize],
         seen: &mut Set<(u32, Arc<[u8]>)>,
         out: &mut Vec<(Batch, Vec<RowLocator>)>,
-    ) {
+    ) -> Result<()> {
         match self {
             Hits::One { probes, .. } => {
                 for probe in probes {
-                    let (batch, locators) = probe.memory(0, probe.memory_rows(), projection);
+                    let (batch, locators) = probe.memory(0, probe.memory_rows(), projection)?;
                     let mut rows = Vec::new();
                     for (at, locator) in locators.iter().enumerate() {
                         if let RowLocator::Memory { partition, key } = locator
@@ -161,9 +161,10 @@ impl Hits {
                 }
             }
             // Whoever leads has found them all.
-            Hits::All(list) => list.iter().take(1).for_each(|hits| hits.memory(projection, seen, out)),
-            Hits::Any(list) => list.iter().for_each(|hits| hits.memory(projection, seen, out)),
+            Hits::All(list) => list.iter().take(1).try_for_each(|hits| hits.memory(projection, seen, out))?,
+            Hits::Any(list) => list.iter().try_for_each(|hits| hits.memory(projection, seen, out))?,
         }
+        Ok(())
     }
 }
 
