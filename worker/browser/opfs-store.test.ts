@@ -99,6 +99,41 @@ test('spare files come back, and running out of them is a limit', async () => {
   await expect(make(100, 'c')).rejects.toMatchObject({ kind: 'limit' });
 });
 
+test('after a shortage there are more spare files, and the log has some of its own', async () => {
+  const store = await started(freshName());
+  const make = async (prefix: string) => {
+    let made = 0;
+    for (; ; made++) {
+      try {
+        await store.call('create', `${prefix}${made}`);
+      } catch (error) {
+        expect(error).toMatchObject({ kind: 'limit' });
+        return made;
+      }
+    }
+  };
+  expect(await store.call('ranShort')).toBe(false);
+  const first = await make('seg-a');
+  expect(await store.call('ranShort')).toBe(true);
+  await store.call('create', 'log-1');
+  await store.call('create', 'snap-1');
+  await expect(store.call('create', 'log-2')).rejects.toMatchObject({ kind: 'limit' });
+  await store.call('prepare');
+  expect(await store.call('ranShort')).toBe(false);
+  await store.call('create', 'log-2');
+  const second = await make('seg-b');
+  expect(second).toBeGreaterThan(first);
+  await store.call('prepare');
+  expect(await make('seg-c')).toBeGreaterThan(second);
+  for (let i = 0; i < 10 && (await store.call('ranShort')); i++) {
+    await store.call('prepare');
+    await make(`seg-d${i}-`);
+  }
+  // No further ones can be had, and it says so.
+  expect(await store.call('ranShort')).toBe(false);
+  await store.call('create', 'log-3');
+});
+
 test('two workers cannot have one directory', async () => {
   const name = freshName();
   const first = await started(name);

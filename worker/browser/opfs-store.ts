@@ -4,7 +4,8 @@
  * Opening a file in OPFS is asynchronous, so the store holds a pool of physical files whose access handles
  * are open for as long as the store is. The first sector of each says which logical file it holds
  * (`opfs-header.ts`); creating and removing a logical file is rewriting that sector. `prepare` keeps spare
- * ones ready. A file named LOCK makes the directory ours: only one access handle can be open on it.
+ * ones ready, and after a shortage more of them; the last ones are for the log and its snapshots only, which must go on.
+ * A file named LOCK makes the directory ours: only one access handle can be open on it.
  *
  * Invariants: a free physical file has no data, durably, before it is given out again, so a new file never
  * shows bytes of an old one after a crash. Fewer than MAX_FILES handles are ever open (Safari allows about
@@ -17,10 +18,13 @@ import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-
 import { decodeHeader, encodeHeader, HEADER_BYTES, isFileName, type Header } from './opfs-header.js';
 
 const LOCK = 'LOCK';
-const MIN_SPARE = 6;
-const SPARE_AFTER_PREPARE = 10;
+const MIN_SPARE = 8;
+const SPARE_AFTER_PREPARE = 12;
 const MAX_SPARE = 24;
 const MAX_FILES = 220;
+/** Of the spare files, those that only these names get. */
+const RESERVED = 2;
+const MUST_GO_ON = /^(log|snap)-/;
 
 interface Physical {
   /** Name in the directory. */
@@ -45,6 +49,11 @@ export class OpfsStore implements OwnedStore {
   readonly #byName = new Map<string, Logical>();
   readonly #byId = new Map<number, Logical>();
   #spare: Physical[] = [];
+  /** Of removed files that could not be emptied. */
+  #unusable: Physical[] = [];
+  /** How many spare files there should be. */
+  #wanted = SPARE_AFTER_PREPARE;
+  #ranShort = false;
   #generation = 0;
   #nextEntry = 0;
   #nextId = 1;
@@ -140,14 +149,15 @@ export class OpfsStore implements OwnedStore {
     if (this.#byName.has(name)) {
       throw nacreError('already_exists', `file ${name} is already in opfs://${this.#database}`);
     }
-    const file = this.#spare.pop();
-    if (file === undefined) {
-      throw nacreError(
-        'limit',
-        `no spare file for ${name} in opfs://${this.#database}: too many made at once`,
-      );
+    const file = this.#spare.at(-1);
+    if (file === undefined || (this.#spare.length <= RESERVED && !MUST_GO_ON.test(name))) {
+      const full = this.#byName.size + this.#spare.length >= MAX_FILES;
+      this.#ranShort = !full;
+      const why = full ? `there are ${MAX_FILES} already` : 'too many made at once';
+      throw nacreError('limit', `no spare file for ${name} in opfs://${this.#database}: ${why}`);
     }
     this.#writeHeader(file, name);
+    this.#spare.pop();
     return this.#remember(name, file).id;
   }
 
@@ -156,8 +166,16 @@ export class OpfsStore implements OwnedStore {
     if (file === undefined) {
       throw nacreError('not_found', `file ${name} is not in opfs://${this.#database}`);
     }
-    this.#forget(file);
-    this.#free(file);
+    const { entry, handle } = file;
+    this.#byName.delete(name);
+    this.#byId.delete(file.id);
+    try {
+      this.#free(file);
+    } catch (error) {
+      this.#unusable.push({ entry, handle });
+      throw error;
+    }
+    this.#spare.push({ entry, handle });
   }
 
   release(_file: number): void {
@@ -200,11 +218,20 @@ export class OpfsStore implements OwnedStore {
     return sum;
   }
 
+  ranShort(): boolean {
+    return this.#ranShort;
+  }
+
   /** Keeps spare files open, and gives surplus ones back. */
   prepare(): Promise<void> | undefined {
     const spare = this.#spare.length;
-    const full = this.#byName.size + spare >= MAX_FILES;
-    if (this.#closed || (spare >= MIN_SPARE && spare <= MAX_SPARE) || (full && spare <= MAX_SPARE)) {
+    if (this.#ranShort) {
+      this.#ranShort = false;
+      this.#wanted = Math.min(2 * this.#wanted, MAX_FILES);
+    }
+    const least = this.#wanted > SPARE_AFTER_PREPARE ? this.#wanted : MIN_SPARE;
+    const enough = spare >= least || this.#byName.size + spare >= MAX_FILES;
+    if (this.#closed || (enough && spare <= Math.max(MAX_SPARE, this.#wanted))) {
       return undefined;
     }
     this.#preparing ??= this.#refill().finally(() => {
@@ -214,13 +241,13 @@ export class OpfsStore implements OwnedStore {
   }
 
   async #refill(): Promise<void> {
-    while (this.#spare.length > MAX_SPARE) {
+    while (this.#spare.length > Math.max(MAX_SPARE, this.#wanted)) {
       const { entry, handle } = this.#spare.pop()!;
       handle.close();
       await this.#directory.removeEntry(entry);
     }
     const room = MAX_FILES - this.#byName.size - this.#spare.length;
-    const missing = Math.min(SPARE_AFTER_PREPARE - this.#spare.length, room);
+    const missing = Math.min(this.#wanted - this.#spare.length, room);
     const entries = Array.from({ length: Math.max(0, missing) }, () => `p${this.#nextEntry++}`);
     const opened = await Promise.allSettled(
       entries.map(async (entry) => {
@@ -239,13 +266,17 @@ export class OpfsStore implements OwnedStore {
   }
 
   close(): void {
+    if (this.#closed) {
+      return;
+    }
     this.#closed = true;
-    for (const { handle } of [...this.#byName.values(), ...this.#spare]) {
+    for (const { handle } of [...this.#byName.values(), ...this.#spare, ...this.#unusable]) {
       handle.close();
     }
     this.#byName.clear();
     this.#byId.clear();
     this.#spare = [];
+    this.#unusable = [];
     this.#lock.close();
   }
 
@@ -269,12 +300,6 @@ export class OpfsStore implements OwnedStore {
     this.#byName.set(name, file);
     this.#byId.set(file.id, file);
     return file;
-  }
-
-  #forget(file: Logical): void {
-    this.#byName.delete(file.name);
-    this.#byId.delete(file.id);
-    this.#spare.push({ entry: file.entry, handle: file.handle });
   }
 
   #writeHeader(file: Physical, name: string | null): void {

@@ -127,6 +127,10 @@ export class FolderStore implements OwnedStore {
 
   prepare(): undefined {}
 
+  ranShort(): boolean {
+    return false;
+  }
+
   bytes(): number {
     return this.list().reduce((sum, name) => {
       return sum + (fs.statSync(path.join(this.#folder, name), { throwIfNoEntry: false })?.size ?? 0);
@@ -138,11 +142,14 @@ export class FolderStore implements OwnedStore {
       return;
     }
     this.#closed = true;
-    for (const { descriptor } of this.#files.values()) {
-      fs.closeSync(descriptor);
+    try {
+      for (const { descriptor } of this.#files.values()) {
+        fs.closeSync(descriptor);
+      }
+    } finally {
+      this.#files.clear();
+      this.#unlock();
     }
-    this.#files.clear();
-    this.#unlock();
   }
 
   #file(id: number): OpenFile {

@@ -13,7 +13,7 @@ export interface LocalStore {
   list(): string[];
   /** Opens an existing file; `not_found` otherwise. */
   open(name: string): number;
-  /** Makes an empty file; `already_exists` when there is one of that name. */
+  /** Makes an empty file; `already_exists` when there is one of that name, `limit` when there can be no further one. */
   create(name: string): number;
   /** Removes a file; `not_found` when it is missing. Reads through open numbers may fail afterwards. */
   remove(name: string): void;
@@ -31,6 +31,8 @@ export interface LocalStore {
   sync(file: number): void;
   /** Gets ready for files to be created; undefined when there is nothing to do. */
   prepare(): Promise<void> | undefined;
+  /** Whether `create` was refused since the last `prepare` for want of files that the next one makes ready. */
+  ranShort(): boolean;
 }
 
 /** What a connection does with its store besides handing it to the engine. */

@@ -42,6 +42,8 @@ extern "C" {
     fn sync(this: &JsStore, file: u32) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
     fn prepare(this: &JsStore) -> Result<Option<Promise>, JsValue>;
+    #[wasm_bindgen(method, catch, js_name = ranShort)]
+    fn ran_short(this: &JsStore) -> Result<bool, JsValue>;
 }
 
 thread_local! {
@@ -107,6 +109,10 @@ impl LocalStore for WasmStore {
                 None => Ok(()),
             }
         })
+    }
+
+    fn ran_short(&self) -> bool {
+        with(self.0, "count files", JsStore::ran_short).unwrap_or(false)
     }
 }
 

@@ -60,8 +60,8 @@ pub trait LocalStore: Send + Sync {
     fn list(&self) -> Result<Vec<String>>;
     /// Opens an existing file; `not_found` otherwise.
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
-    /// Makes an empty file; `already_exists` when there is one of that name. The name itself is
-    /// durable once the file is synced with [`LocalFile::sync`].
+    /// Makes an empty file; `already_exists` when there is one of that name, `limit` when there can be no further one,
+    /// which has changed nothing. The name itself is durable once the file is synced with [`LocalFile::sync`].
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
     /// Removes a file; readers that hold it open may fail afterwards. Removing a missing file is `not_found`.
     /// The removal may be undone by a crash.
@@ -74,6 +74,11 @@ pub trait LocalStore: Send + Sync {
     /// nothing to do.
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+    /// Whether [`LocalStore::create`] was refused with `limit` since the last [`LocalStore::prepare`] because more files
+    /// were made than that had foreseen: the next one makes room for more.
+    fn ran_short(&self) -> bool {
+        false
     }
 }
 

@@ -4,6 +4,8 @@
 //! synced, and gets records only after its header is synced. Knows nothing of pending appends or of poisoning: after
 //! any error the caller must not use it again.
 //!
+//! Where no further file can be made for now, a chunk takes more than it should: that is no failure of the records.
+//!
 //! Space is reserved ahead of the records by writing zeroes, which recovery reads as the end of the log: a sync that
 //! does not have to record a new file length or new blocks is about a third faster on common file systems.
 
@@ -12,7 +14,7 @@ use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES
 use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result};
+use nacre_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// A buffer that grew larger than this for one big record is not kept.
@@ -119,7 +121,11 @@ impl Writer {
 
     fn rotate(&mut self, store: &dyn LocalStore, durable: &AtomicU64) -> Result<()> {
         self.sync(durable)?;
-        self.file = create_chunk(store, self.database_id, self.written)?;
+        self.file = match create_chunk(store, self.database_id, self.written) {
+            // There is no file, and this one goes on.
+            Err(NoChunk::Create(error)) if error.kind() == ErrorKind::Limit => return Ok(()),
+            made => made?,
+        };
         self.chunks.push(self.written);
         self.reserved = 0;
         Ok(())
@@ -150,11 +156,31 @@ fn loses_sync(at: Lsn) -> bool {
     plant::is(Bug::LostSync) && at.is_multiple_of(4)
 }
 
+/// Why there is no further chunk.
+pub(crate) enum NoChunk {
+    /// There is no file.
+    Create(Error),
+    /// There is one, and nothing is known of what is in it.
+    Header(Error),
+}
+
+impl From<NoChunk> for Error {
+    fn from(none: NoChunk) -> Error {
+        match none {
+            NoChunk::Create(error) | NoChunk::Header(error) => error,
+        }
+    }
+}
+
 /// Makes a chunk file with a durable header and no records.
-pub(crate) fn create_chunk(store: &dyn LocalStore, database_id: u64, start: Lsn) -> Result<Arc<dyn LocalFile>> {
+pub(crate) fn create_chunk(
+    store: &dyn LocalStore,
+    database_id: u64,
+    start: Lsn,
+) -> std::result::Result<Arc<dyn LocalFile>, NoChunk> {
     let name = FileKind::Chunk.name(start);
-    let file = store.create(&name).map_err(|e| e.context(&name))?;
-    write_chunk_header(file.as_ref(), database_id, start).map_err(|e| e.context(&name))?;
+    let file = store.create(&name).map_err(|e| NoChunk::Create(e.context(&name)))?;
+    write_chunk_header(file.as_ref(), database_id, start).map_err(|e| NoChunk::Header(e.context(&name)))?;
     Ok(file)
 }
 

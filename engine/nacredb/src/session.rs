@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Autocommit statements that meet conflicts are run again so many times.
 const CONFLICT_RETRIES: usize = 32;
+/// A statement for which there were not enough files is run again so often, with more of them each time.
+const SHORTAGES: u32 = 6;
 
 /// Who waits for a lock looks so often whether he is cancelled.
 const CANCEL_NS: u64 = 20_000_000;
@@ -235,8 +237,14 @@ impl Session {
                 if self.transaction.is_some() {
                     return Err(Error::unsupported(format!("{name} inside a transaction")));
                 }
-                self.db.0.host.store.prepare().await?;
-                statement::run_ddl(&self.db, &bound.statement)
+                let mut shortages = 0;
+                loop {
+                    self.db.0.host.store.prepare().await?;
+                    match statement::run_ddl(&self.db, &bound.statement) {
+                        Err(error) if self.has_more_files(&error, &mut shortages) => {}
+                        other => return other,
+                    }
+                }
             }
             statement => {
                 if let (None, Some(point)) = (&self.transaction, point)
@@ -256,7 +264,7 @@ impl Session {
         }
         let timeout_ns = self.db.0.options.lock_timeout_ms.saturating_mul(1_000_000);
         let deadline = self.now_ns().saturating_add(timeout_ns);
-        let mut conflicts = 0;
+        let (mut conflicts, mut shortages) = (0, 0);
         let mut undone = Undone::default();
         loop {
             let explicit = self.transaction.take();
@@ -305,10 +313,24 @@ impl Session {
             };
             if autocommit && error.kind() == ErrorKind::Conflict && conflicts < CONFLICT_RETRIES {
                 conflicts += 1;
+                // What it conflicts with may not be durable yet: then the same snapshot would have the same conflict.
+                if writes {
+                    self.db.0.store.catch_up()?;
+                }
+                continue;
+            }
+            if autocommit && writes && self.has_more_files(&error, &mut shortages) {
+                self.db.0.host.store.prepare().await?;
                 continue;
             }
             return Err(error);
         }
+    }
+
+    /// Whether what failed for want of files, and has changed nothing, finds more of them when the host is asked.
+    fn has_more_files(&self, error: &Error, shortages: &mut u32) -> bool {
+        *shortages += 1;
+        error.kind() == ErrorKind::Limit && *shortages <= SHORTAGES && self.db.0.host.store.ran_short()
     }
 
     /// Waits until the lock that a statement met may be free; at the deadline with the error that it met.

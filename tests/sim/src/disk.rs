@@ -20,7 +20,8 @@
 //! read until the machine stops. Changes of length are not forgotten.
 //!
 //! *Failed writes* have done any prefix of their work. A *full disk* refuses to make files longer, from some call on
-//! and for some time. *Reads, opens and listings* may fail; a *short read* fills a part of what was asked and fails.
+//! and for some time. A *crowded host* makes no further file, which it says with `limit` and does nothing, from some
+//! call on, for some time or until it prepares more. *Reads, opens and listings* may fail; a *short read* fills a part of what was asked and fails.
 //!
 //! *Slow I/O.* Each call takes time, now and then much of it.
 //!
@@ -35,6 +36,8 @@ use crate::random::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
 use nacredb::{Error, Result};
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a phase ended for the disk.
@@ -178,6 +181,9 @@ struct State {
     seen: BTreeMap<(Option<Call>, Option<Class>), u64>,
     counts: Counts,
     full_until: u64,
+    crowded_until: u64,
+    /// No file could be made since the host prepared some.
+    ran_short: bool,
     ended: Option<Ended>,
     random: Random,
     sector: usize,
@@ -207,6 +213,8 @@ impl Disk {
             seen: BTreeMap::new(),
             counts: Counts::default(),
             full_until: 0,
+            crowded_until: 0,
+            ran_short: false,
             ended: None,
             random,
             sector,
@@ -226,6 +234,7 @@ impl Disk {
         state.faults = faults;
         state.seen.clear();
         state.full_until = 0;
+        state.crowded_until = 0;
     }
 
     /// What happened so far.
@@ -345,6 +354,7 @@ impl State {
                 match fault.kind {
                     FaultKind::Fail => failed = true,
                     FaultKind::Full { calls } => self.full_until = self.counts.calls + calls,
+                    FaultKind::Crowded { calls } => self.crowded_until = self.counts.calls + calls,
                     FaultKind::Slow { ms } => taken_us += ms * 1_000,
                     FaultKind::Jump { ms } => {
                         taken_us += ms * 1_000;
@@ -371,6 +381,16 @@ impl State {
             self.counts.faults += 1;
             self.counts.log_failures += u64::from(class == Class::Log);
             return Err(Error::io("simulated: the disk is full"));
+        }
+        Ok(())
+    }
+
+    /// Whether a further file can be made now.
+    fn spare(&mut self) -> Result<()> {
+        if self.counts.calls < self.crowded_until {
+            self.counts.faults += 1;
+            self.ran_short = true;
+            return Err(Error::limit("simulated: no further file"));
         }
         Ok(())
     }
@@ -421,7 +441,10 @@ impl LocalStore for Disk {
         let outcome = self.step(Call::Create, name);
         let mut state = self.state();
         match outcome {
-            Ok(()) => state.room(Class::of(name))?,
+            Ok(()) => {
+                state.spare()?;
+                state.room(Class::of(name))?;
+            }
             // A create that was under way may have happened.
             Err(Failure::Partly(error)) => {
                 if state.ended.is_none() || state.random.percent(50) || state.names.contains_key(name) {
@@ -457,6 +480,18 @@ impl LocalStore for Disk {
             }
             Err(Failure::Dead) => Err(gone()),
         }
+    }
+
+    fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        let mut state = self.state();
+        if std::mem::take(&mut state.ran_short) && state.random.percent(50) {
+            state.crowded_until = 0;
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn ran_short(&self) -> bool {
+        self.state().ran_short
     }
 }
 

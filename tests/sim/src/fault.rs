@@ -57,6 +57,11 @@ pub enum FaultKind {
         /// Calls until there is room again.
         calls: u64,
     },
+    /// From here on no further file can be made, for so many calls or until a host prepares more.
+    Crowded {
+        /// Calls until there can be.
+        calls: u64,
+    },
     /// The call takes so long.
     Slow {
         /// Milliseconds.

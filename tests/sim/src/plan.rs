@@ -242,9 +242,10 @@ impl Maker {
     fn fault(&mut self, within: u64) -> Fault {
         let (mut call, class, nth) = self.place(within);
         let random = &mut self.random;
-        let kind = match random.below(10) {
+        let kind = match random.below(11) {
             0..=5 => FaultKind::Fail,
             6 | 7 => FaultKind::Full { calls: 1 + random.below(60) },
+            10 => FaultKind::Crowded { calls: 1 + random.below(200) },
             8 => FaultKind::Slow { ms: 1 + random.below(2_000) },
             _ => FaultKind::Jump { ms: 1 + random.below(100_000) },
         };

@@ -235,7 +235,8 @@ impl Run<'_> {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let disturbed = self.disk.counts().faults > before && error.kind() == ErrorKind::Io;
+                    let disturbed =
+                        self.disk.counts().faults > before && matches!(error.kind(), ErrorKind::Io | ErrorKind::Limit);
                     self.tell(|| format!("— opening: {error}"));
                     if !disturbed && self.disk.ended().is_none() {
                         self.world.borrow_mut().fail(format!("opening: {error}"));

@@ -500,7 +500,7 @@ impl World {
         }
         self.model.poisoned |= of_log && !ended;
         let known = verdict.errors.contains(&kind);
-        let disturbed = kind == ErrorKind::Io && (faults > 0 || ended);
+        let disturbed = kind == ErrorKind::Io && (faults > 0 || ended) || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
         let others = open || self.committing();
         // The row that has a value is losing it by a commit that is not durable yet.

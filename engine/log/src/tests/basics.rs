@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::MAX_RECORD_BYTES;
+use nacre_host::LocalFile;
+use nacre_types::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn an_empty_log_opens_empty_again_and_again() {
@@ -76,6 +79,54 @@ fn chunks_rotate_and_join_again() {
     let chunks = files(store.as_ref(), "log-");
     assert!(chunks.len() > 10, "{chunks:?}");
     assert_eq!(open_with(&store, 1 << 20, 2).unwrap().0.database_id(), 1, "the identity is kept");
+}
+
+/// Files in memory, of which only so many more can be made.
+#[derive(Default)]
+struct Crowded {
+    files: MemoryStore,
+    room: AtomicUsize,
+}
+
+impl LocalStore for Crowded {
+    fn list(&self) -> Result<Vec<String>> {
+        self.files.list()
+    }
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        self.files.open(name)
+    }
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        let left = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
+        left.map_err(|_| Error::limit("no further file"))?;
+        self.files.create(name)
+    }
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.remove(name)
+    }
+}
+
+#[test]
+fn a_chunk_goes_on_where_there_can_be_no_further_one() {
+    let crowded = Arc::new(Crowded { room: AtomicUsize::new(1), ..Crowded::default() });
+    let store: Arc<dyn LocalStore> = crowded.clone();
+    let mut expected = Vec::new();
+    for room in [0, 2, 0, 3] {
+        let (log, replayed) = open_with(&store, 100, 1).unwrap();
+        assert_eq!(replayed.records, expected);
+        crowded.room.store(room, Ordering::Relaxed);
+        let before = files(store.as_ref(), "log-").len();
+        for _ in 0..30 {
+            let payload = vec![expected.len() as u8; 30];
+            expected.push((commit(&log, &payload), payload));
+        }
+        assert_eq!(files(store.as_ref(), "log-").len(), before + room);
+        log.close().unwrap();
+    }
+    let (log, replayed) = open_with(&store, 100, 1).unwrap();
+    assert_eq!(replayed.records, expected);
+    crowded.room.store(1, Ordering::Relaxed);
+    log.write_snapshot(log.position(), b"all").unwrap();
+    assert_eq!(files(store.as_ref(), "log-").len(), 1);
 }
 
 #[test]
