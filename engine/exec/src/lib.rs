@@ -27,3 +27,4 @@ pub use context::{Context, Given, LocatingOperator, Operator, Statistics, Step, 
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Held, Memory};
 pub use profile::{Measured, Profile};
+pub use store::pieces;

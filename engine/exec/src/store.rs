@@ -41,7 +41,7 @@ pub(crate) fn rows_at_once(batch: &Batch) -> usize {
 }
 
 /// A batch, or several of its rows where these take many bytes once they are copied.
-pub(crate) fn pieces(batch: Batch) -> Vec<Batch> {
+pub fn pieces(batch: Batch) -> Vec<Batch> {
     let at_once = rows_at_once(&batch);
     if batch.selected() <= at_once {
         return vec![batch];

@@ -13,7 +13,7 @@ use crate::result::{QueryResult, ResultKind, StatementStatistics};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads};
+use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads, pieces};
 use nacre_sql::Field;
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, Value};
@@ -44,11 +44,13 @@ enum Source {
 
 /// A plan in the middle.
 pub(crate) struct Running {
+    /// Of a batch whose texts are long when each row has its own: the rows that come next.
+    pieces: std::vec::IntoIter<Batch>,
     /// Before what it reads from, so that it is dropped first.
-    pub operator: Box<dyn Operator>,
-    pub settings: OwnSettings,
+    operator: Box<dyn Operator>,
+    settings: OwnSettings,
     /// Of its own: whoever drops this gives the snapshot back.
-    pub transaction: Transaction,
+    transaction: Transaction,
 }
 
 /// What a plan runs with, owned.
@@ -78,14 +80,23 @@ impl OwnSettings {
 }
 
 impl Running {
+    pub fn new(operator: Box<dyn Operator>, settings: OwnSettings, transaction: Transaction) -> Running {
+        Running { pieces: Vec::new().into_iter(), operator, settings, transaction }
+    }
+
     fn next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
         self.transaction.store().check_open()?;
         let cancelled = || cancel.load(Ordering::Relaxed);
         let context = self.settings.context(&self.transaction, &cancelled);
-        match self.operator.next(&context)? {
-            Step::Batch(batch) => Ok(Some(batch.compact())),
-            Step::Done => Ok(None),
-            _ => Err(Error::unsupported("waiting for remote bytes")),
+        loop {
+            if let Some(batch) = self.pieces.next() {
+                return Ok(Some(batch.compact()));
+            }
+            match self.operator.next(&context)? {
+                Step::Batch(batch) => self.pieces = pieces(batch).into_iter(),
+                Step::Done => return Ok(None),
+                _ => return Err(Error::unsupported("waiting for remote bytes")),
+            }
         }
     }
 }
@@ -94,6 +105,7 @@ impl Rows {
     /// What a statement answered.
     pub(crate) fn ready(db: &Database, result: QueryResult) -> Rows {
         let QueryResult { kind, columns, batches, rows_affected, statistics } = result;
+        let batches: Vec<Batch> = batches.into_iter().flat_map(pieces).map(Batch::compact).collect();
         let source = Source::Ready(batches.into_iter());
         Rows { db: db.clone(), columns, kind, rows_affected, source, cancel: Arc::default(), statistics }
     }
@@ -158,7 +170,7 @@ impl Rows {
         while have < rows.max(1) && bytes < GATHERED_BYTES {
             let Some(batch) = self.next().await? else { break };
             have += batch.rows;
-            bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+            bytes += batch.flat_bytes();
             batches.push(batch);
         }
         Ok(batches)

@@ -116,6 +116,6 @@ impl Session {
             }
             Some(open) => (build_collected(plan, &settings.context(open, &cancelled))?, open.reader()),
         };
-        Ok(Running { operator, settings, transaction })
+        Ok(Running::new(operator, settings, transaction))
     }
 }
