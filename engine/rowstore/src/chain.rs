@@ -213,6 +213,11 @@ impl Link {
         self.at(pin, oldest).map_or(0, |kept| kept.older.clear(pin))
     }
 
+    /// The record behind the first.
+    pub(crate) fn second<'a>(&'a self, pin: &'a Pin) -> Option<&'a Record> {
+        self.get(pin).and_then(|record| record.older.get(pin))
+    }
+
     /// Whether there is nothing behind the first record.
     pub(crate) fn is_alone(&self, pin: &Pin) -> bool {
         self.get(pin).is_none_or(|record| record.older.get(pin).is_none())

@@ -223,6 +223,11 @@ impl Node {
         true
     }
 
+    /// Whether the version before the newest is too new to be freed for `oldest`, so that with it older ones are kept.
+    pub fn keeps_older(&self, oldest: Timestamp) -> bool {
+        self.versions.second(&pin()).is_some_and(|version| version.commit() > oldest)
+    }
+
     /// Frees versions that no snapshot at or after `oldest` can see, but not the newest.
     pub fn free_versions(&self, oldest: Timestamp) {
         let freed = self.versions.cut(&pin(), oldest);

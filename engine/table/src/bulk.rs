@@ -1,7 +1,8 @@
 //! Bulk load: rows go straight into sorted segments, and become visible together at the end.
 //!
-//! Keys that exist already are found in two phases (seed: Doris): first against what is visible,
-//! without any lock; then, under the commit lock, only if the table changed meanwhile.
+//! Keys that exist already are found in two phases (seed: Doris): first against what is committed, without any lock;
+//! then, under the commit lock, only if the table changed meanwhile. What somebody is about to commit, and may not, is
+//! in no list of the first phase: what is refused, left out or replaced there is not looked at again.
 
 pub(crate) mod common;
 mod create;
@@ -11,6 +12,7 @@ use crate::index::load;
 use crate::keys::KeyRows;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
+use crate::segment_list::SegmentList;
 use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
 use crate::table::Table;
@@ -289,13 +291,21 @@ impl BulkLoad {
         if self.creates {
             return self.publish_created();
         }
-        let seen = self.table.changed();
+        let (seen, lists) = {
+            let _nobody_commits = self.store.commit.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.table.changed(), self.lists())
+        };
         // First phase, without a lock.
-        let replaced = self.resolve_outside()?;
-        load::check_segments(&self.table, &self.states())?;
+        let replaced = self.resolve_outside(&lists)?;
+        load::check_segments(&self.table, &lists, &self.states())?;
         let loaded = self.publish(seen, replaced)?;
         self.done = true;
         Ok(loaded)
+    }
+
+    /// The segments of each partition.
+    fn lists(&self) -> Vec<Arc<SegmentList>> {
+        self.table.partitions().iter().map(Partition::segments).collect()
     }
 
     /// The load's segments as if they were of the table; none where no index has to be looked at.
@@ -338,8 +348,8 @@ impl BulkLoad {
         Ok(())
     }
 
-    /// Keys of this load that the table has already.
-    fn resolve_outside(&mut self) -> Result<Replaced> {
+    /// Keys of this load that the table, with these segments in its partitions, has already.
+    fn resolve_outside(&mut self, lists: &[Arc<SegmentList>]) -> Result<Replaced> {
         let mut replaced = Replaced::default();
         if self.table.key_columns().is_none() {
             return Ok(replaced);
@@ -366,7 +376,7 @@ impl BulkLoad {
                 }
                 Ok(())
             };
-            let list = table.partition(file.partition).segments();
+            let Some(list) = lists.get(file.partition as usize) else { continue };
             // Segments with so many rows that each of the load's keys is looked up by itself.
             let mut large = vec![false; list.len()];
             for (place, state) in list.iter().enumerate() {
@@ -401,10 +411,18 @@ impl BulkLoad {
 
     fn resolve_rowstores(&mut self, replaced: &mut Replaced) -> Result<()> {
         let table = self.table.clone();
-        table.partitions().iter().try_for_each(|partition| self.resolve_rowstore(&table, partition, replaced))
+        let state = |file: &Loaded| SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
+        let states: Vec<SegmentState> = self.files.iter().map(state).collect();
+        table.partitions().iter().try_for_each(|partition| self.resolve_rowstore(&table, partition, &states, replaced))
     }
 
-    fn resolve_rowstore(&mut self, table: &Table, partition: &Partition, replaced: &mut Replaced) -> Result<()> {
+    fn resolve_rowstore(
+        &mut self,
+        table: &Table,
+        partition: &Partition,
+        states: &[SegmentState],
+        replaced: &mut Replaced,
+    ) -> Result<()> {
         partition.try_each_node(|node| {
             let newest = node.newest().map(|v| v.change);
             let locked = node.is_locked();
@@ -412,9 +430,9 @@ impl BulkLoad {
                 return Ok(());
             }
             let values = key::decode(node.key(), &table.key_types())?;
-            for file in self.files.iter_mut().filter(|f| f.partition == partition.number()) {
-                let state = SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
-                let Some(row) = table.find_in_segment(&state, &values)? else { continue };
+            let own = |(file, _): &(&mut Loaded, &SegmentState)| file.partition == partition.number();
+            for (file, state) in self.files.iter_mut().zip(states).filter(own) {
+                let Some(row) = table.find_in_segment(state, &values)? else { continue };
                 if file.rejected.contains(row) {
                     continue;
                 }
@@ -460,8 +478,9 @@ impl BulkLoad {
         let result = (|| {
             if table.changed() != seen {
                 // Second phase: everything again, now that nothing can change any more.
-                replaced = self.resolve_outside()?;
-                load::check_segments(&table, &self.states())?;
+                let lists = self.lists();
+                replaced = self.resolve_outside(&lists)?;
+                load::check_segments(&table, &lists, &self.states())?;
             } else {
                 replaced.nodes.clear();
                 self.resolve_rowstores(&mut replaced)?;

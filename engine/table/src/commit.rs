@@ -36,6 +36,25 @@ impl Store {
         Ok((commit, lsn))
     }
 
+    /// The last commit, when none is in the middle of it: whoever lists a segment for a commit to come holds the lock
+    /// until it is there, or takes it out again.
+    pub(crate) fn settled(&self) -> Timestamp {
+        self.commit.lock().unwrap_or_else(PoisonError::into_inner).last
+    }
+
+    /// Makes everything that is committed visible. It waits for its sync, where that is not only a matter of time.
+    pub fn catch_up(&self) -> Result<()> {
+        let (last, lsn) = {
+            let state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.last, self.log.position())
+        };
+        if last > self.visible() {
+            self.sync_to(lsn)?;
+            self.make_visible(last);
+        }
+        Ok(())
+    }
+
     /// Waits until house-keeping's commit is durable and makes it visible. When the sync fails, whether the record
     /// is in the log is open until the next start: nothing that it names may be removed.
     pub(crate) fn settle_strictly(&self, (commit, lsn): (Timestamp, Lsn)) -> Result<()> {

@@ -139,6 +139,11 @@ impl SegmentState {
         self.dropped.load(Ordering::Acquire) == FOREVER
     }
 
+    /// Since when it is part of the table.
+    pub(crate) fn created(&self) -> Timestamp {
+        self.created.load(Ordering::Acquire)
+    }
+
     pub(crate) fn dropped_at(&self) -> Timestamp {
         self.dropped.load(Ordering::Acquire)
     }

@@ -2,6 +2,7 @@
 //! bulk loads, reopening and long-lived readers; then single behaviours one by one.
 
 mod failed_syncs;
+mod half_done;
 mod keyed;
 mod merges;
 mod overtaken;

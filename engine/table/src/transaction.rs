@@ -195,9 +195,9 @@ impl Transaction {
                 Change::Put(_) => Ok(true),
                 Change::Delete if newest.content > self.guard.at() => Err(self.conflict(table)),
                 Change::Delete => Ok(false),
-                Change::Flushed => table.find_newest(partition, key).map(|found| found.is_some()),
+                Change::Flushed => self.is_in_segments(table, partition, key),
             },
-            (None, None) => table.find_newest(partition, key).map(|found| found.is_some()),
+            (None, None) => self.is_in_segments(table, partition, key),
         };
         let refused = match probed {
             Ok(false) => return self.write_row(table, locked, row),
@@ -206,6 +206,19 @@ impl Transaction {
         };
         self.write_nothing(table, locked);
         Err(refused)
+    }
+
+    /// Whether some segment has the row of a key as of now, whose lock this transaction holds.
+    fn is_in_segments(&self, table: &Table, partition: &Partition, key: &[Value]) -> Result<bool> {
+        let mut settled = self.store.visible();
+        loop {
+            match table.find_newest(partition, key)? {
+                None => return Ok(false),
+                Some((state, _)) if state.created() <= settled => return Ok(true),
+                // A commit that is under way has listed it, and may be refused, or leave the row out.
+                Some(_) => settled = self.store.settled(),
+            }
+        }
     }
 
     /// Inserts one row given in table order.
@@ -463,8 +476,9 @@ impl Transaction {
         };
         let (commit, lsn) = self.store.commit_record(&mut payload, check, |commit, ()| {
             for undo in undo.iter().filter(|u| u.locked) {
-                undo.node.commit_pending(commit);
+                // First, so that whoever meets the change knows that it may be too new for him.
                 undo.table.set_changed(commit);
+                undo.node.commit_pending(commit);
             }
         })?;
         // Locks are kept until the commit is durable: nobody may build on what could still be lost.

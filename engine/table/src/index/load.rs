@@ -71,12 +71,11 @@ pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> 
     Ok(())
 }
 
-/// Fails when a unique value of the load is in one of the table's segments.
-pub(crate) fn check_segments(table: &Table, files: &[SegmentState]) -> Result<()> {
+/// Fails when a unique value of the load is in one of these segments of the table, listed by partition.
+pub(crate) fn check_segments(table: &Table, lists: &[Arc<SegmentList>], files: &[SegmentState]) -> Result<()> {
     for index in table.indexes().iter().filter(|index| index.schema.unique) {
-        for partition in table.partitions() {
-            let list = partition.segments();
-            files.iter().try_for_each(|file| check_file(table, index, &list, files, file))?;
+        for list in lists {
+            files.iter().try_for_each(|file| check_file(table, index, list, files, file))?;
         }
     }
     Ok(())

@@ -97,8 +97,12 @@ impl Table {
         }
     }
 
-    /// Frees what no snapshot from `oldest` on sees of a row, and the entries that only that needed.
+    /// Frees what no snapshot from `oldest` on sees of a row, and the entries that only that needed. Of a row whose
+    /// versions a snapshot keeps that is left to the next flush: it would be looked for among ever more of them.
     pub(crate) fn collect_row(&self, partition: &Partition, node: &Arc<Node>, oldest: Timestamp) {
+        if node.keeps_older(oldest) {
+            return;
+        }
         if self.indexes().is_empty() {
             return partition.rowstore.collect(node, oldest);
         }

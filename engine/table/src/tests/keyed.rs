@@ -4,6 +4,7 @@
 use crate::tests::{batch, open_with, row, scan};
 use crate::{OnDuplicate, RowKey, Store, Table, Transaction};
 use nacre_types::{Error, ErrorKind, Result, Value};
+use std::future::Future;
 use std::sync::Arc;
 
 type Row = Vec<Value>;
@@ -181,4 +182,23 @@ fn locks_are_given_back() {
     assert_eq!(upsert(&mut other, &table, &rows(1..6, 0)).unwrap(), 3);
     other.commit().unwrap();
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn locks_that_are_given_back_keep_nobody_waiting() {
+    let (_, store, table) = open_with(&rows(0..4, 1));
+    let mut other = store.begin().unwrap();
+    let mut met = None;
+    let mut t = store.begin().unwrap();
+    t.write_keys(&table, &keys(&table, &rows(2..4, 0)), |_, olds| {
+        assert_eq!(upsert(&mut other, &table, &rows(3..4, 0)).unwrap_err().kind(), ErrorKind::LockTimeout);
+        met = other.take_blocker();
+        Ok(vec![None; olds.len()])
+    })
+    .unwrap();
+    let owner = other.owner().clone();
+    let mut waiting = owner.wait_for(&met.unwrap()).unwrap();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(std::pin::Pin::new(&mut waiting).poll(&mut context).is_ready());
+    assert_eq!(upsert(&mut other, &table, &rows(3..4, 0)).unwrap(), 1);
 }

@@ -28,6 +28,8 @@ impl Transaction {
         if !table.indexes().is_empty()
             && let Err(error) = self.index_row(table, &locked, &row)
         {
+            // Some of its entries may be there.
+            table.leave(locked.partition, &locked.node, &row);
             self.write_nothing(table, locked);
             return Err(error);
         }
@@ -132,19 +134,17 @@ impl Transaction {
         let hash = Some(hash_bytes(index_key));
         loop {
             let list = partition.segments();
-            let mut left_out = false;
             for candidate in list.of_index(index).candidates(index_key)?.newest_first() {
                 let state = &list[candidate.place];
                 if !state.is_current() {
-                    left_out = true;
                     continue;
                 }
                 for row in rows_of_candidate(table, index, state, &range, hash, candidate)? {
                     self.meet_in_segment(table, index, partition, state, row, index_key, own)?;
                 }
             }
-            // What a merge has replaced since the list was read is in segments that the list may not have.
-            if !left_out || Arc::ptr_eq(&list, &partition.segments()) {
+            // What was merged, or moved and flushed, since the list was read is in segments that it may not have.
+            if Arc::ptr_eq(&list, &partition.segments()) {
                 return Ok(());
             }
         }
@@ -174,24 +174,41 @@ impl Transaction {
         table: &Table,
         index: &Index,
         partition: &Partition,
-        state: &SegmentState,
+        state: &Arc<SegmentState>,
         row: u32,
         index_key: &[u8],
         own: Own<'_>,
     ) -> Result<()> {
-        let is_deleted = state.is_deleted(row);
         let row_key = table.encode_key(&table.key_of_segment_row(state, row)?)?;
         if (partition.number(), row_key.as_slice()) == own {
             return Ok(());
         }
-        let node = partition.rowstore.get(&row_key);
-        if is_deleted {
-            return node.map_or(Ok(()), |node| self.meet(table, index, index_key, &node));
-        }
-        let blocker = node.and_then(|node| node.blocker());
-        match blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &self.owner)) {
-            Some(holder) => Err(self.blocked_by(table, index, holder)),
-            None => Err(index.duplicate(table, index_key)),
+        // While a flush or a load commits, its segments are listed with rows that are still in memory, or not any more.
+        let is_here = |node: &Arc<Node>| {
+            node.is_locked_by(&self.owner) && node.pending().is_some()
+                || matches!(node.newest().map(|version| version.change), Some(Change::Put(_) | Change::Delete))
+        };
+        let mut settled = self.store.visible();
+        loop {
+            let is_deleted = state.is_deleted(row);
+            match partition.rowstore.get(&row_key) {
+                Some(node) if is_deleted || is_here(&node) => return self.meet(table, index, index_key, &node),
+                None if is_deleted => return Ok(()),
+                node => {
+                    let blocker = node.and_then(|node| node.blocker());
+                    if let Some(holder) = blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &self.owner)) {
+                        return Err(self.blocked_by(table, index, holder));
+                    }
+                }
+            }
+            if state.created() <= settled {
+                return Err(index.duplicate(table, index_key));
+            }
+            // It may be refused in the end, or leave the row out.
+            settled = self.store.settled().max(state.created());
+            if !partition.segments().iter().any(|listed| Arc::ptr_eq(listed, state)) {
+                return Ok(());
+            }
         }
     }
 

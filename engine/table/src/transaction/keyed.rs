@@ -63,11 +63,12 @@ impl Transaction {
         let mut news = decided.unwrap_or_default();
         news.resize(keys.len(), None);
         let (mut fresh, mut taken) = (Vec::new(), Vec::new());
+        let mut gave_back = false;
         for (at, locked) in locked {
             match (news[at].take(), olds[at].take()) {
                 (Some(new), old @ Some(_)) => taken.push((Met { locked, old }, new)),
                 (Some(new), None) => fresh.push((locked, new)),
-                (None, _) if failed.is_ok() => self.give_back(table, &locked),
+                (None, _) if failed.is_ok() => gave_back |= self.give_back(table, &locked),
                 (None, _) => self.write_nothing(table, locked),
             }
         }
@@ -87,8 +88,12 @@ impl Transaction {
                 Err(_) => self.write_nothing(table, locked),
             }
         }
-        failed?;
-        self.write_later(table, later)
+        let written = failed.and_then(|()| self.write_later(table, later));
+        // Who is about to wait himself wakes nobody: two who wait for each other would do so for ever.
+        if gave_back && self.blocker.is_none() {
+            self.owner.gave_back();
+        }
+        written
     }
 
     /// In the order of the keys: neighbours are found near each other, and two batches with the same keys do not each
@@ -174,14 +179,15 @@ impl Transaction {
         }
     }
 
-    /// Gives back a lock under which nothing was changed.
-    fn give_back(&self, table: &Table, locked: &LockedRow) {
+    /// Gives back a lock under which nothing was changed, unless it was held before.
+    fn give_back(&self, table: &Table, locked: &LockedRow) -> bool {
         if locked.fresh {
             locked.node.unlock();
             if locked.node.newest().is_none() {
                 table.collect_row(table.partition(locked.partition), &locked.node, 0);
             }
         }
+        locked.fresh
     }
 
     /// Inserts a row under a locked key that is free. Other unique values may be taken.

@@ -1,0 +1,202 @@
+//! Commits in the middle of which others come: their segments are listed, and nothing is decided yet.
+
+use crate::segments::SegmentState;
+use crate::tests::{batch, host, locate, open_with, options, row, scan, schema, sorted};
+use crate::{OnDuplicate, Store, Table};
+use nacre_host::memory::MemoryStore;
+use nacre_types::{IndexKind, IndexSchema, Result, Value};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn with_unique(store: &Arc<Store>, table: &Arc<Table>) -> Arc<Table> {
+    let columns = vec![table.schema().columns[2].id];
+    let index = IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree };
+    store.create_index(table, index).unwrap()
+}
+
+/// Lists a segment of these rows, as a commit does before it is decided; answers how to take it out again.
+fn list(store: &Arc<Store>, table: &Arc<Table>, commit: u64, rows: &[Vec<Value>]) -> impl FnOnce() + use<> {
+    let partition = table.partition_for(&rows[0]).unwrap().number();
+    assert!(rows.iter().all(|row| table.partition_for(row).unwrap().number() == partition));
+    let mut builder = table.segment_builder();
+    builder.push(&batch(rows));
+    let segment = store.write_segment(builder).unwrap();
+    let state = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
+    table.partition(partition).update_segments(|list| list.push(state));
+    let table = table.clone();
+    move || table.partition(partition).update_segments(|list| list.retain(|s| s.segment.id() != segment.id()))
+}
+
+fn all(store: &Arc<Store>, table: &Arc<Table>) -> Vec<Vec<Value>> {
+    sorted(scan(&store.begin().unwrap().view(table)).unwrap())
+}
+
+/// Does something while another's segment is listed and then taken out again.
+#[allow(clippy::disallowed_methods)]
+fn beside<T: Send>(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    listed: &[Vec<Value>],
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    std::thread::scope(|scope| {
+        let state = store.commit.lock().unwrap();
+        let take_out = list(store, table, state.last + 1, listed);
+        let worker = scope.spawn(work);
+        // Long enough for all that it does before it waits.
+        std::thread::sleep(Duration::from_millis(300));
+        take_out();
+        drop(state);
+        worker.join().unwrap()
+    })
+}
+
+#[test]
+fn unique_values_are_given_on_while_their_rows_are_flushed() {
+    let (_, store, table) = open_with(&[row(1, "a", 7)]);
+    let table = with_unique(&store, &table);
+    let state = store.commit.lock().unwrap();
+    let take_out = list(&store, &table, state.last + 1, &[row(1, "a", 7)]);
+    // The flush has read the row, and does not know yet that it is being deleted.
+    let mut t = store.begin().unwrap();
+    let at = locate(&t, &table, 1);
+    assert_eq!(t.delete(&table, &[at]).unwrap(), 1);
+    t.insert_row(&table, &row(2, "a", 7)).unwrap();
+    take_out();
+    drop(state);
+    t.commit().unwrap();
+    assert_eq!(all(&store, &table), [row(2, "a", 7)]);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn a_unique_value_that_was_deleted_is_free_while_its_row_is_flushed() {
+    for is_seen in [true, false] {
+        let (_, store, table) = open_with(&[row(1, "a", 7)]);
+        let table = with_unique(&store, &table);
+        let reader = is_seen.then(|| store.begin().unwrap());
+        let mut t = store.begin().unwrap();
+        let at = locate(&t, &table, 1);
+        t.delete(&table, &[at]).unwrap();
+        t.commit().unwrap();
+        std::thread::scope(|scope| {
+            let state = store.commit.lock().unwrap();
+            let _ = list(&store, &table, state.last + 1, &[row(1, "a", 7)]);
+            let insert = || {
+                let mut t = store.begin().unwrap();
+                t.insert_row(&table, &row(2, "a", 7)).map(|()| t)
+            };
+            let worker = scope.spawn(insert);
+            std::thread::sleep(Duration::from_millis(200));
+            // At its end the flush leaves out what has changed since it read it.
+            let states = table.segments();
+            states[0].delete(state.last + 1, [0].into_iter().collect(), state.last + 1);
+            drop(state);
+            let t = worker.join().unwrap().unwrap();
+            assert!(t.has_writes());
+        });
+        drop(reader);
+    }
+}
+
+fn load(store: &Arc<Store>, table: &Arc<Table>, on_duplicate: OnDuplicate, rows: &[Vec<Value>]) -> Result<u64> {
+    let mut load = store.bulk_load(table, on_duplicate);
+    load.append(&batch(rows))?;
+    load.finish()
+}
+
+#[test]
+fn a_load_does_not_believe_a_commit_that_is_refused() {
+    for on_duplicate in [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace] {
+        let files = Arc::new(MemoryStore::new());
+        let store = Store::open(host(&files), options()).unwrap();
+        let table = store.create_table(schema("t", true)).unwrap();
+        let loaded = beside(&store, &table, &[row(1, "a", 6)], || {
+            load(&store, &table, on_duplicate, &[row(1, "a", 7), row(2, "a", 8)])
+        });
+        assert_eq!(loaded.map_err(|e| e.to_string()), Ok(2), "{on_duplicate:?}");
+        assert_eq!(all(&store, &table), [row(1, "a", 7), row(2, "a", 8)]);
+        drop((table, store));
+        let store = Store::open(host(&files), options()).unwrap();
+        assert_eq!(all(&store, &store.table("t").unwrap()), [row(1, "a", 7), row(2, "a", 8)], "{on_duplicate:?}");
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_load_does_not_believe_unique_values_of_a_commit_that_is_refused() {
+    let (_, store, table) = open_with(&[]);
+    let table = with_unique(&store, &table);
+    let loaded =
+        beside(&store, &table, &[row(1, "a", 7)], || load(&store, &table, OnDuplicate::Error, &[row(2, "a", 7)]));
+    assert_eq!(loaded.map_err(|e| e.to_string()), Ok(1));
+    assert_eq!(all(&store, &table), [row(2, "a", 7)]);
+}
+
+#[test]
+fn an_insert_does_not_believe_a_commit_that_is_refused() {
+    let (_, store, table) = open_with(&[]);
+    let table = with_unique(&store, &table);
+    for new in [row(1, "a", 8), row(2, "a", 7)] {
+        let inserted = beside(&store, &table, &[row(1, "a", 7)], || {
+            let mut t = store.begin()?;
+            t.insert_row(&table, &new)
+        });
+        assert_eq!(inserted.map_err(|e| e.to_string()), Ok(()), "{new:?}");
+    }
+}
+
+/// What was stamped and waits for its sync is visible to whoever waits for it too.
+#[test]
+fn catching_up_makes_everything_visible() {
+    let (_, store, table) = open_with(&[]);
+    let before = store.visible();
+    let (commit, _) = store.commit_record(&mut crate::record::begin(0), |_| Ok(()), |_, ()| {}).unwrap();
+    assert_eq!((commit, store.visible()), (before + 1, before));
+    store.catch_up().unwrap();
+    assert_eq!(store.visible(), commit);
+    assert_eq!(all(&store, &table), Vec::<Vec<Value>>::new());
+}
+
+#[test]
+fn a_refused_row_leaves_no_entries() {
+    let (_, store, table) = open_with(&[row(1, "a", 7)]);
+    let columns = vec![table.schema().columns[1].id];
+    let index = IndexSchema { id: 0, name: "i".into(), columns, unique: false, kind: IndexKind::BTree };
+    let table = store.create_index(&table, index).unwrap();
+    let table = with_unique(&store, &table);
+    let entries = || table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
+    let before = entries();
+    let mut t = store.begin().unwrap();
+    for id in 2..50 {
+        assert_eq!(t.insert_row(&table, &row(id, "a", 7)).unwrap_err().sqlstate(), "23505");
+    }
+    drop(t);
+    assert_eq!(entries(), before);
+}
+
+/// Versions that a snapshot keeps are not looked through at each commit; what it kept goes with the next one after it.
+#[test]
+fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
+    let (_, store, table) = open_with(&[row(1, "a", 0)]);
+    let table = with_unique(&store, &table);
+    let update = |n: i64| {
+        let mut t = store.begin().unwrap();
+        let at = locate(&t, &table, 1);
+        t.update_row(&table, &at, &row(1, "a", n)).unwrap();
+        t.commit().unwrap();
+    };
+    let bytes =
+        || table.rowstore_size().1 + table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
+    update(1);
+    let few = bytes();
+    let reader = store.begin().unwrap();
+    (2..500).for_each(update);
+    assert!(bytes() > 100 * few, "{} and {few}", bytes());
+    assert_eq!(sorted(scan(&reader.view(&table)).unwrap()), [row(1, "a", 1)]);
+    drop(reader);
+    (500..502).for_each(update);
+    assert_eq!(bytes(), few);
+    assert_eq!(all(&store, &table), [row(1, "a", 501)]);
+}
