@@ -7,6 +7,7 @@
  */
 
 import {
+  afterTrap,
   answerOf,
   currentInstance,
   Database,
@@ -57,11 +58,13 @@ export class Connection {
   #idle: Timer | null = null;
   readonly #relaxed: boolean;
   #sync: Timer | null = null;
+  readonly #forgetTrap: () => void;
 
   private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.#database = database;
     this.#store = store;
     this.#relaxed = options.durability === 'relaxed';
+    this.#forgetTrap = afterTrap(() => store?.close());
     this.#sessions.set(MAIN_SESSION, { engine: database.session(), transaction: false, tail: null });
   }
 
@@ -161,11 +164,21 @@ export class Connection {
         this.#streams.endAll();
         this.#statements.forEach(({ prepared }) => prepared.free());
         this.#sessions.forEach(({ engine }) => engine.free());
-        await answerOf(this.#database.close());
-        this.#database.free();
+        await this.#closeDatabase();
       }
     } finally {
+      this.#forgetTrap();
       this.#store?.close();
+    }
+  }
+
+  async #closeDatabase(): Promise<void> {
+    try {
+      await answerOf(this.#database.close());
+    } finally {
+      if (isSound(this.#instance)) {
+        this.#database.free();
+      }
     }
   }
 
@@ -351,6 +364,7 @@ export class Connection {
     try {
       mustBeSound(this.#instance);
       await this.#store?.prepare();
+      mustBeSound(this.#instance);
       if (this.#closing === null && this.#database.maintain(MAINTENANCE_STEPS)) {
         this.#maintainSoon();
       }

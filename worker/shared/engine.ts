@@ -24,6 +24,8 @@ let broken: string | null = null;
 let lastTrap = '';
 /** How calls that wait are told that the engine stopped. */
 const waiting = new Set<(error: NacreError) => void>();
+/** Gives back what connections of the instance hold. */
+const holding = new Set<() => void>();
 
 /** Loads the module from its address; quick when it is loaded already. */
 export function loadFromUrl(url: string): Promise<void> {
@@ -40,7 +42,12 @@ export function loadFromBytes(read: () => BufferSource): void {
   if (ready) {
     revive();
   } else {
-    initSync({ module: new WebAssembly.Module(read()) });
+    const bytes = read();
+    try {
+      initSync({ module: new WebAssembly.Module(bytes) });
+    } catch (error) {
+      throw notStarted(error);
+    }
     ready = true;
   }
 }
@@ -65,12 +72,14 @@ function load(start: () => Promise<unknown>): Promise<void> {
     },
     (error: unknown) => {
       loading = null;
-      throw error instanceof NacreError
-        ? error
-        : nacreError('io', `the engine's WebAssembly module did not start: ${String(error)}`, error);
+      throw error instanceof NacreError ? error : notStarted(error);
     },
   );
   return loading;
+}
+
+function notStarted(error: unknown): NacreError {
+  return nacreError('io', `the engine's WebAssembly module did not start: ${String(error)}`, error);
 }
 
 async function compile(url: string): Promise<WebAssembly.Module> {
@@ -105,6 +114,8 @@ export function engineError(thrown: unknown): NacreError {
     broken ??= thrown.message;
     lastTrap = broken;
     waiting.forEach((stop) => stop(brokenError()));
+    holding.forEach((giveBack) => giveBack());
+    holding.clear();
     return brokenError();
   }
   return new NacreError(toErrorData(thrown));
@@ -158,6 +169,12 @@ function promiseOf<T>(pending: Pending): Promise<T> {
     waiting.add(stop);
     step();
   });
+}
+
+/** Has something given back when the instance traps: others can open it then. Answers how to call that off. */
+export function afterTrap(giveBack: () => void): () => void {
+  holding.add(giveBack);
+  return () => holding.delete(giveBack);
 }
 
 /** Whether an instance has not trapped. */

@@ -64,9 +64,12 @@ function presentReader(code: Code, values: ArrayLike<unknown>, offsets?: Uint32A
   }
 }
 
+/** Longer texts are not decoded together: the longest string there can be is of some hundred million characters. */
+const TOGETHER_BYTES = 64 << 20;
+
 /** Decoding everything once and cutting strings out of it is far quicker than decoding each; it needs ASCII. */
 function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
-  let all: string | null = null;
+  let all: string | null = bytes.length > TOGETHER_BYTES ? '' : null;
   return (row) => {
     all ??= decoder.decode(bytes);
     if (all.length === bytes.length) {

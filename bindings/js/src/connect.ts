@@ -2,7 +2,7 @@
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import { Database } from './database.js';
-import { engineOptions, type ConnectOptions } from './options.js';
+import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
 import { WorkerTransport } from './worker-transport.js';
 
 /**
@@ -18,32 +18,46 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
       `'${url}' is not a place a browser can keep a database: use opfs://name or memory://`,
     );
   }
+  const types = typeOptions(options);
+  const request = {
+    url,
+    options: engineOptions(options),
+    wasmUrl: options.wasmUrl === undefined ? undefined : absolute(options.wasmUrl),
+    wasmModule: options.wasmModule,
+  };
   const transport = new WorkerTransport(makeWorker(options.workerUrl));
   try {
     if (url.startsWith('opfs://')) {
       // Only a page may ask; the answer may wait for the user and changes nothing here.
       globalThis.navigator?.storage?.persist?.().catch(() => {});
     }
-    await transport.open({
-      url,
-      options: engineOptions(options),
-      wasmUrl: options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, documentUrl()).href,
-      wasmModule: options.wasmModule,
-    });
+    await transport.open(request);
   } catch (error) {
     transport.end();
     throw error;
   }
-  return new Database({ transport, types: options.types ?? {} });
+  return new Database({ transport, types });
 }
 
 function makeWorker(url: string | URL | undefined): Worker {
-  // Bundlers recognise exactly this expression and carry the worker and its WebAssembly along.
-  return url === undefined
-    ? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
-    : new Worker(url, { type: 'module' });
+  if (typeof Worker === 'undefined') {
+    throw nacreError('unsupported', 'there are no workers here, and the engine runs in one');
+  }
+  try {
+    // Bundlers recognise exactly this expression and carry the worker and its WebAssembly along.
+    return url === undefined
+      ? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
+      : new Worker(url, { type: 'module' });
+  } catch (error) {
+    // The script must be of the page's own origin.
+    throw nacreError('io', `the worker cannot be started: ${String(error)}`, error);
+  }
 }
 
-function documentUrl(): string {
-  return globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url;
+function absolute(url: string | URL): string {
+  try {
+    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url).href;
+  } catch (error) {
+    throw nacreError('type', `wasmUrl is no address: ${String(url)}`, error);
+  }
 }

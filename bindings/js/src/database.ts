@@ -2,7 +2,7 @@
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { nacreError } from '../../../worker/shared/errors.js';
+import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 import type { StorageReport } from '../../../worker/shared/protocol.js';
 import type { TableReport } from './inspect.js';
 import { Queries, type Shared } from './queries.js';
@@ -48,8 +48,21 @@ export class Database extends Queries {
 
   /** Waits for running statements and closes. Closing twice does nothing. */
   close(): Promise<void> {
-    this.#closing ??= this.shared.transport.call('close').finally(() => this.shared.transport.end());
+    this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    try {
+      await this.shared.transport.call('close');
+    } catch (error) {
+      // Where the worker failed before, there is nothing left to be closed.
+      if (!(error instanceof NacreError && error.kind === 'closed')) {
+        throw error;
+      }
+    } finally {
+      this.shared.transport.end();
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -9,7 +9,7 @@ import { NacreError, nacreError, toErrorData } from '../../../worker/shared/erro
 import type { OwnedStore } from '../../../worker/shared/local-store.js';
 import { Database } from './database.js';
 import { LocalTransport } from './local-transport.js';
-import { engineOptions, type ConnectOptions } from './options.js';
+import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
 
 export * from './public.js';
 
@@ -20,14 +20,14 @@ export * from './public.js';
  * file system; `memory://` keeps it nowhere. `in_use` when another process or tab has the same database open.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
-  const checked = engineOptions(options);
+  const [checked, types] = [engineOptions(options), typeOptions(options)];
   if (options.wasmModule !== undefined) {
     await loadFromModule(options.wasmModule);
   } else {
     loadFromBytes(() => readEngine(options.wasmUrl));
   }
   const connection = await Connection.open(await openStore(url), checked);
-  return new Database({ transport: new LocalTransport(connection), types: options.types ?? {} });
+  return new Database({ transport: new LocalTransport(connection), types });
 }
 
 function readEngine(

@@ -30,6 +30,28 @@ export interface ConnectOptions {
   workerUrl?: string | URL;
 }
 
+const TYPE_CHOICES: Record<keyof TypeOptions, readonly string[]> = {
+  bigint: ['bigint', 'number'],
+  decimal: ['string', 'number'],
+  date: ['date', 'string'],
+  json: ['value', 'string'],
+};
+
+/** The choices of types, checked. */
+export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
+  for (const [name, value] of Object.entries(types)) {
+    const choices = TYPE_CHOICES[name as keyof TypeOptions] as readonly string[] | undefined;
+    if (choices === undefined) {
+      throw nacreError('type', `types has no '${name}'`);
+    }
+    if (value !== undefined && !choices.includes(value as string)) {
+      const all = choices.map((choice) => `'${choice}'`).join(' or ');
+      throw nacreError('type', `types.${name} is ${all}, not '${String(value)}'`);
+    }
+  }
+  return types;
+}
+
 /** The part of the options that goes to the engine, checked. */
 export function engineOptions(options: ConnectOptions): EngineOptions {
   const { durability, memoryLimit, cacheBytes } = options;

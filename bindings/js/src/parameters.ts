@@ -18,9 +18,15 @@ export function copyParameters(parameters: Parameters | null | undefined): WireP
   if (typeof parameters !== 'object' || hasNoJson(parameters)) {
     throw nacreError('type', 'parameters are an array or an object');
   }
-  return Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [name, copyValue(value, name)]),
-  );
+  return Object.fromEntries(entriesOf(parameters).map(([name, value]) => [name, copyValue(value, name)]));
+}
+
+function entriesOf(parameters: object): [string, unknown][] {
+  try {
+    return Object.entries(parameters);
+  } catch (error) {
+    throw nacreError('type', `the parameters cannot be read: ${String(error)}`, error);
+  }
 }
 
 function copyValue(value: unknown, which: string | number): unknown {
@@ -36,14 +42,19 @@ function copyValue(value: unknown, which: string | number): unknown {
 }
 
 function copyObject(value: object, which: string | number): unknown {
-  if (value instanceof Date) {
-    return new Date(value);
-  }
-  if (value instanceof Uint8Array) {
-    return new Uint8Array(value);
-  }
-  if (value instanceof ArrayBuffer) {
-    return value.slice(0);
+  const name = classOf(value);
+  try {
+    if (name === 'Date') {
+      return new Date(Number(value));
+    }
+    if (name === 'Uint8Array' && ArrayBuffer.isView(value)) {
+      return new Uint8Array(value as Uint8Array);
+    }
+    if (name === 'ArrayBuffer') {
+      return new Uint8Array((value as ArrayBuffer).slice(0));
+    }
+  } catch (error) {
+    throw nacreError('type', `parameter ${which}: the ${name} cannot be read: ${String(error)}`, error);
   }
   if (hasNoJson(value)) {
     throw nacreError('type', `parameter ${which}: the class ${classOf(value)} has no SQL type`);
@@ -59,7 +70,7 @@ function copyObject(value: object, which: string | number): unknown {
 /** What JSON makes `{}` of, or a list of bytes as an object, would be lost without a word. */
 const WITHOUT_JSON: ReadonlySet<string> = new Set([
   ...['Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef', 'Promise', 'RegExp', 'Error'],
-  ...['SharedArrayBuffer', 'Blob', 'File', 'FormData', 'Headers', 'URLSearchParams'],
+  ...['SharedArrayBuffer', 'Blob', 'File', 'FormData', 'Headers', 'URLSearchParams', 'AbortSignal'],
 ]);
 
 /** Unless it says itself what its JSON is. */

@@ -99,6 +99,7 @@ interface Request {
 
 function split(sql: string | SqlQuery, second: unknown, third: CallOptions | undefined): Request {
   if (isSqlQuery(sql)) {
+    mustBeText(sql.text);
     const parameters = copyParameters(sql.parameters as Parameters);
     return { text: sql.text, parameters, options: second as CallOptions | undefined };
   }
@@ -109,5 +110,9 @@ function split(sql: string | SqlQuery, second: unknown, third: CallOptions | und
 function mustBeText(sql: unknown): void {
   if (typeof sql !== 'string') {
     throw nacreError('type', 'SQL is a string or made with the sql tag');
+  }
+  // The engine would see U+FFFD in its place.
+  if (/\p{Surrogate}/u.test(sql)) {
+    throw nacreError('syntax', 'the SQL text has half of a surrogate pair, which is no character');
   }
 }

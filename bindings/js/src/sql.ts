@@ -22,7 +22,8 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): SqlQue
   values.forEach((value, i) => {
     if (isSqlQuery(value)) {
       text += value.text;
-      parameters.push(...value.parameters);
+      // One by one: a call takes no more than some hundred thousand arguments.
+      value.parameters.forEach((parameter) => parameters.push(parameter));
     } else {
       text += '?';
       parameters.push(value);

@@ -2,7 +2,7 @@
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { nacreError } from '../../../worker/shared/errors.js';
+import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
 import type { CallOptions, Shared } from './queries.js';
 import { copyParameters } from './parameters.js';
@@ -65,11 +65,18 @@ export class PreparedStatement<R = Row> {
     });
   }
 
-  /** Gives it back. Closing twice does nothing. */
+  /** Gives it back. Closing twice, or after its database, does nothing. */
   async close(): Promise<void> {
-    if (!this.#closed) {
-      this.#closed = true;
+    if (this.#closed) {
+      return;
+    }
+    this.#closed = true;
+    try {
       await this.#shared.transport.call('finalize', this.#statement);
+    } catch (error) {
+      if (!(error instanceof NacreError && error.kind === 'closed')) {
+        throw error;
+      }
     }
   }
 

@@ -23,11 +23,12 @@ export class WorkerTransport implements Transport {
   constructor(worker: Worker) {
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<Reply[]>) => this.#receive(event.data);
-    worker.onmessageerror = () => this.#fail(nacreError('io', 'an answer of the worker could not be read'));
+    worker.onmessageerror = () =>
+      this.#stop(nacreError('io', 'an answer of the worker could not be read: connect again'));
     worker.onerror = (event) => {
       // A script that cannot be loaded has no message and no place.
       const text = event.message ? `the worker failed: ${event.message}` : 'the worker could not be loaded';
-      this.#fail(nacreError(event.message ? 'closed' : 'io', text));
+      this.#stop(nacreError(event.message ? 'closed' : 'io', text));
     };
   }
 
@@ -97,8 +98,13 @@ export class WorkerTransport implements Transport {
     waiting.forEach(({ reject }) => reject(error));
   }
 
-  end(): void {
-    this.#fail(nacreError('closed', 'the database is closed'));
+  /** Also ends the worker: one that nobody can call any more would keep the database's files from others. */
+  #stop(error: NacreError): void {
+    this.#fail(error);
     this.#worker.terminate();
+  }
+
+  end(): void {
+    this.#stop(nacreError('closed', 'the database is closed'));
   }
 }
