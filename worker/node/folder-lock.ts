@@ -98,8 +98,12 @@ function tryMake(lock: string): (() => void) | null {
 function readOwner(lock: string): string | null {
   try {
     return fs.readFileSync(path.join(lock, 'owner'), 'utf8') || null;
-  } catch {
-    return null;
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      return null;
+    }
+    // Somebody made it whom we cannot ask.
+    throw nacreError('in_use', `${lock} cannot be read: ${String(error)}`, error);
   }
 }
 

@@ -47,8 +47,18 @@ export class FolderStore implements OwnedStore {
   list(): string[] {
     return fs
       .readdirSync(this.#folder, { withFileTypes: true })
-      .filter((entry) => entry.isFile() && /^[A-Za-z0-9._-]{1,64}$/.test(entry.name) && entry.name !== 'LOCK')
+      .filter(
+        (entry) =>
+          /^[A-Za-z0-9._-]{1,64}$/.test(entry.name) &&
+          entry.name !== 'LOCK' &&
+          // A link to a file is one: who moves files to another disk leaves those.
+          (entry.isFile() || (entry.isSymbolicLink() && this.#isFile(entry.name))),
+      )
       .map((entry) => entry.name);
+  }
+
+  #isFile(name: string): boolean {
+    return fs.statSync(path.join(this.#folder, name), { throwIfNoEntry: false })?.isFile() ?? false;
   }
 
   open(name: string): number {

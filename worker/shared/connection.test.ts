@@ -142,6 +142,45 @@ test('a trap in a call that waits ends all that wait, and closing', async () => 
   expect(engine.calls).toEqual(['begin']);
 });
 
+test('after a trap the files are for whoever comes next', async () => {
+  const { store, execute, waits } = await opened();
+  const pending = waits();
+  const call = execute(MAIN_SESSION, 'first');
+  const expected = expect(call).rejects.toMatchObject(closed);
+  expect(store.close).not.toHaveBeenCalled();
+  pending.goOn(trap);
+  await expected;
+  expect(store.close).toHaveBeenCalled();
+});
+
+test('no house is kept with an engine that has trapped meanwhile', async () => {
+  const { store, execute, waits } = await opened();
+  await vi.advanceTimersByTimeAsync(1);
+  let ready = () => {};
+  store.prepare = vi.fn(() => new Promise<void>((resolve) => (ready = resolve))) as never;
+  const maintain = vi.spyOn(engine.database, 'maintain');
+  await execute(MAIN_SESSION, 'first');
+  await vi.advanceTimersByTimeAsync(1);
+  expect(store.prepare).toHaveBeenCalled();
+  const pending = waits();
+  const expected = expect(execute(MAIN_SESSION, 'second')).rejects.toMatchObject(closed);
+  pending.goOn(trap);
+  await expected;
+  ready();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(maintain).not.toHaveBeenCalled();
+});
+
+test('a close that fails gives everything back', async () => {
+  const { connection, store } = await opened();
+  vi.spyOn(engine.database, 'close').mockImplementationOnce(() => {
+    throw { kind: 'io', message: 'no sync' };
+  });
+  await expect(connection.close()).rejects.toMatchObject({ kind: 'io' });
+  expect(engine.calls).toContain('free');
+  expect(store.close).toHaveBeenCalled();
+});
+
 test('the statements of a transaction are given back with it', async () => {
   const { call } = await opened();
   await call('begin', 1);

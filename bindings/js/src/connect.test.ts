@@ -31,6 +31,13 @@ test('files that are not there are errors, not silence', async () => {
   await expectKind(connect('memory://', { wasmUrl: new URL('worker.js', dist) }), 'io');
 });
 
+test('what cannot be an address or a choice is refused before anything is opened', async () => {
+  await expectKind(connect('memory://', { wasmUrl: 'http://' }), 'type');
+  await expectKind(connect('memory://', { workerUrl: 'https://elsewhere.example/worker.js' }), 'io');
+  await expectKind(connect('memory://', { types: { bigint: 'string' as never } }), 'type');
+  await expectKind(connect('memory://', { types: { numbers: 'number' } as never }), 'type');
+});
+
 test('folders are for Node', async () => {
   await expectKind(connect('/tmp/folder'), 'unsupported');
   await expectKind(connect('opfs://../up'), 'type');

@@ -104,6 +104,28 @@ describe.each(places)('a database in $name', (place) => {
     await expectKind(db.query('select ?', 5 as never), 'type');
     await expectKind(db.query('select :a', new Map([['a', 1]])), 'type');
     await expectKind(db.prepare((() => 'select 1') as never), 'type');
+    // Options in the place of parameters, bytes that were given away, what cannot be read.
+    const { signal } = new AbortController();
+    await expectKind(db.query('select 1', { signal }), 'type');
+    const given = new Uint8Array(8);
+    structuredClone(given, { transfer: [given.buffer] });
+    await expectKind(db.query('select ?', [given]), 'type');
+    await expectKind(db.query('select ?', [given.buffer]), 'type');
+    const unreadable = Object.defineProperty({}, 'a', {
+      enumerable: true,
+      get: () => expect.fail('unreadable'),
+    });
+    await expectKind(db.query('select :a', unreadable), 'type');
+  });
+
+  test('takes no text that is none', async () => {
+    const db = await withNames(place);
+    const half = "select 'shell \ud83d' as name";
+    await expectKind(db.query(half), 'syntax');
+    await expectKind(db.exec(half), 'syntax');
+    await expectKind(db.prepare(half), 'syntax');
+    const whole = "select 'shell \ud83d\udc1a' as name";
+    expect((await db.query(whole)).rows).toEqual([{ name: 'shell 🐚' }]);
   });
 
   test('says what is wrong, changes nothing, and goes on', async () => {

@@ -25,6 +25,11 @@ test('lists are joined by commas, of values and of parts', () => {
   expect(query.parameters).toEqual([1, 'n1', 2, 'n2']);
 });
 
+test('lists may be long', () => {
+  const ids = Array.from({ length: 200_000 }, (_, id) => id);
+  expect(sql`select * from t where id in (${sql.join(ids)})`.parameters).toHaveLength(200_000);
+});
+
 test('an empty list is refused, and what is none', () => {
   expect(() => sql.join([])).toThrow(expect.objectContaining({ kind: 'type' }));
   expect(() => sql.join('abc' as never)).toThrow(expect.objectContaining({ kind: 'type' }));

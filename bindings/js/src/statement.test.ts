@@ -81,5 +81,9 @@ describe.each(places)('a prepared statement in $name', (place) => {
     await statement.close();
     await statement.close();
     await expectKind(statement.get(), 'closed');
+    const left = await db.prepare('select 1 as one');
+    await db.close();
+    await left.close();
+    await expectKind(left.get(), 'closed');
   });
 });

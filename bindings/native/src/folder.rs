@@ -81,6 +81,8 @@ impl FolderStore {
     /// The same, with a choice of how files are read and written.
     pub fn open_with(path: &Path, io: FileIo) -> Result<FolderStore> {
         let failed = |error: io::Error| io_error(error, path, "open");
+        // The process may go to another folder; the database stays.
+        let path = &*std::path::absolute(path).map_err(failed)?;
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
         let lock = FolderLock::take(path)?;
@@ -129,6 +131,19 @@ fn create_folders(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
+/// Whether a name is a file's, which may be a link to one: who moves files to another disk leaves those.
+fn is_file(entry: &std::fs::DirEntry) -> io::Result<bool> {
+    let kind = entry.file_type()?;
+    if !kind.is_symlink() {
+        return Ok(kind.is_file());
+    }
+    match std::fs::metadata(entry.path()) {
+        Ok(behind) => Ok(behind.is_file()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 impl LocalStore for FolderStore {
     fn list(&self) -> Result<Vec<String>> {
         let failed = |error: io::Error| io_error(error, &self.0.path, "list");
@@ -138,7 +153,7 @@ impl LocalStore for FolderStore {
             // Whatever else lies in the folder is not ours and is left alone.
             if let Ok(name) = entry.file_name().into_string()
                 && check_file_name(&name).is_ok()
-                && entry.file_type().map_err(failed)?.is_file()
+                && is_file(&entry).map_err(failed)?
             {
                 names.push(name);
             }

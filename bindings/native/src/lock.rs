@@ -100,7 +100,12 @@ enum Owner {
 }
 
 fn script_owner(lock: &Path) -> Owner {
-    let Ok(text) = std::fs::read_to_string(lock.join("owner")) else { return Owner::None };
+    let text = match std::fs::read(lock.join("owner")) {
+        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Owner::None,
+        // Somebody made it whom we cannot ask.
+        Err(_) => return Owner::Elsewhere,
+    };
     match with_short_path(lock, SCRIPT_SOCKET, |path| UnixStream::connect(path).map_err(|error| error.kind())) {
         Some(Ok(_) | Err(ErrorKind::WouldBlock)) => return Owner::Alive,
         Some(Err(ErrorKind::ConnectionRefused)) => return Owner::None,

@@ -132,6 +132,30 @@ fn other_things_in_the_folder_are_left_alone() {
 }
 
 #[test]
+fn a_link_to_a_file_is_a_file() {
+    let (scratch, elsewhere) = (Scratch::new(), Scratch::new());
+    std::fs::create_dir_all(&elsewhere.0).unwrap();
+    std::fs::write(elsewhere.0.join("moved"), b"bytes").unwrap();
+    let store = FolderStore::open(&scratch.0).unwrap();
+    std::os::unix::fs::symlink(elsewhere.0.join("moved"), scratch.0.join("seg-1")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere.0, scratch.0.join("folder")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.0.join("missing"), scratch.0.join("nowhere")).unwrap();
+    assert_eq!(store.list().unwrap(), ["seg-1"]);
+    assert_eq!(store.open("seg-1").unwrap().len().unwrap(), 5);
+}
+
+/// A process may change its folder while a database is open.
+#[test]
+fn a_relative_path_means_where_it_was_opened() {
+    let name = format!("nacre-relative-{}", std::process::id());
+    let store = FolderStore::open(Path::new(&name)).unwrap();
+    let path = store.path().to_path_buf();
+    assert!(path.is_absolute() && path.ends_with(&name));
+    drop(store);
+    std::fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
 fn refusals_are_io_errors_that_name_the_path() {
     let scratch = Scratch::new();
     std::fs::create_dir_all(&scratch.0).unwrap();

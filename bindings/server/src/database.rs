@@ -58,9 +58,8 @@ pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
 
 /// Ends orderly: what is buffered is written before the process exits. An earlier failure wins.
 pub fn close<T>(database: &Opened, outcome: Outcome<T>) -> Outcome<T> {
-    if outcome.is_ok() {
-        database.tidy();
-    }
+    // Also what has failed may have left something to be done: rows that were to be changed are in memory, and in the log.
+    database.tidy();
     let closed = block_on(database.close());
     let value = outcome?;
     closed?;

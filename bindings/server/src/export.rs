@@ -118,6 +118,9 @@ fn replace(path: &Path, mode: Option<u32>, format: FileFormat, stream: &mut Stre
     let permitted = mode.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)).map_err(failed));
     let written = permitted.map_err(Failure::from).and_then(|()| write(&file, format, stream)).and_then(|rows| {
         file.sync_all().and_then(|()| std::fs::rename(&partial, path)).map_err(failed)?;
+        // Where a folder cannot be opened, or synced, the name is as durable as the system makes it.
+        let _ =
+            File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).and_then(|f| f.sync_all());
         Ok(rows)
     });
     if written.is_err() {

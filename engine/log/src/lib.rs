@@ -223,12 +223,7 @@ impl Log {
     }
 
     fn append_record(&self, payload: &[u8], mark: bool) -> Result<Lsn> {
-        if payload.len() > MAX_RECORD_BYTES {
-            return Err(Error::limit(format!(
-                "a log record of {} bytes; at most {MAX_RECORD_BYTES} are possible",
-                payload.len()
-            )));
-        }
+        check_length(payload.len())?;
         let header = RecordHeader {
             length: payload.len() as u32,
             mark,
@@ -270,6 +265,14 @@ impl Log {
             lock(&self.pending).failure.get_or_insert_with(|| error.clone());
         }
         result
+    }
+}
+
+/// `limit` for a record of more bytes than [`MAX_RECORD_BYTES`].
+pub fn check_length(bytes: usize) -> Result<()> {
+    match bytes > MAX_RECORD_BYTES {
+        true => Err(Error::limit(format!("a log record of {bytes} bytes; at most {MAX_RECORD_BYTES} are possible"))),
+        false => Ok(()),
     }
 }
 

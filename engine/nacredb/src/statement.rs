@@ -181,7 +181,7 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
     match statement {
         Statement::CreateTable { schema, if_not_exists } => {
             match store.create_table(schema.clone()) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {}
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => store.settle_catalog()?,
                 other => {
                     other?;
                     db.catalog_changed();
@@ -191,7 +191,7 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
         }
         Statement::CreateView { view, replace, if_not_exists } => {
             match store.create_view(view.clone(), *replace) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {}
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => store.settle_catalog()?,
                 other => {
                     other?;
                     db.catalog_changed();
@@ -209,6 +209,9 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             for name in names.iter().filter(|name| store.view(name).is_some()) {
                 store.drop_view(name)?;
             }
+            if missing.is_some() {
+                store.settle_catalog()?;
+            }
             db.catalog_changed();
             Ok(QueryResult::new(ResultKind::Ddl))
         }
@@ -222,8 +225,9 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                     None => return Err(Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")),
                 }
             }
-            for table in &tables {
-                store.drop_table(table)?;
+            store.drop_tables(&tables)?;
+            if tables.len() < names.len() {
+                store.settle_catalog()?;
             }
             db.catalog_changed();
             store.maintain().ok();

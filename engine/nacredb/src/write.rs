@@ -135,8 +135,9 @@ pub(crate) fn create_table_as(
     settings: &Settings<'_>,
 ) -> Result<QueryResult> {
     let is_there = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
+    let nothing = || transaction.store().settle_catalog().map(|()| QueryResult::new(ResultKind::Ddl));
     let mut load = match transaction.store().bulk_create(schema.clone()) {
-        Err(error) if is_there(&error) => return Ok(QueryResult::new(ResultKind::Ddl)),
+        Err(error) if is_there(&error) => return nothing(),
         load => load?,
     };
     let context = Session::context(transaction, settings);
@@ -150,7 +151,7 @@ pub(crate) fn create_table_as(
     }
     drop(operator);
     match load.finish() {
-        Err(error) if is_there(&error) => Ok(QueryResult::new(ResultKind::Ddl)),
+        Err(error) if is_there(&error) => nothing(),
         rows => rows.map(crate::statement::written),
     }
 }

@@ -109,6 +109,7 @@ impl BulkLoad {
         self.check_usable()?;
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
+        check_row_lengths(&batch)?;
         let added = self.add(batch);
         self.failed = added.as_ref().err().cloned();
         added
@@ -590,6 +591,20 @@ impl Drop for BulkLoad {
 struct KeyAt {
     bytes: Vec<u8>,
     pick: Pick,
+}
+
+/// Refuses rows that could be loaded, and then neither changed nor deleted: what moves a row is one record of the log.
+fn check_row_lengths(batch: &Batch) -> Result<()> {
+    // A transaction's row has a key beside it, and numbers.
+    let most = nacre_log::MAX_RECORD_BYTES / 2;
+    if batch.longest_row() <= most {
+        return Ok(());
+    }
+    let bytes_of = |row: usize| batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>();
+    match (0..batch.rows).map(bytes_of).find(|bytes| *bytes > most) {
+        Some(bytes) => Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible"))),
+        None => Ok(()),
+    }
 }
 
 /// The columns at these positions of all rows in turn, however long.

@@ -55,6 +55,12 @@ impl Store {
         Ok(())
     }
 
+    /// Makes what the catalog has, or has not any more, durable: before somebody is answered that it is so.
+    pub fn settle_catalog(&self) -> Result<()> {
+        self.log.check_usable()?;
+        self.sync_log()
+    }
+
     /// Waits until house-keeping's commit is durable and makes it visible. When the sync fails, whether the record
     /// is in the log is open until the next start: nothing that it names may be removed.
     pub(crate) fn settle_strictly(&self, (commit, lsn): (Timestamp, Lsn)) -> Result<()> {
@@ -80,8 +86,9 @@ impl Store {
         prepare: impl FnOnce(Timestamp) -> Result<T>,
         apply: impl FnOnce(&mut CatalogState, Timestamp, T) -> Result<()>,
     ) -> Result<()> {
-        // The catalog is changed before the append, because that may refuse. A log that has failed is asked before, so
-        // that what can still be read stays readable.
+        // The catalog is changed before the append. What that would refuse is refused before, so that what can still be
+        // read stays readable, and nobody sees a version that no record has.
+        nacre_log::check_length(payload.len())?;
         let check = |commit| {
             self.log.check_usable()?;
             let prepared = prepare(commit)?;

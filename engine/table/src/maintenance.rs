@@ -1,7 +1,7 @@
 //! House-keeping, stepped from outside: when what is due, one piece at a time, and removing what nobody needs any more.
 //! What a piece does is the affair of whoever does it: `flush.rs`, `merge.rs`, `snapshot.rs`, `index/`.
 
-use crate::index::build::Build;
+use crate::index::build::{Build, PartId};
 use crate::index::hash::build::HashBuild;
 use crate::merge::{Merge, Progress};
 use crate::partition::Partition;
@@ -23,6 +23,8 @@ pub(crate) struct Maintenance {
     merge: Option<Merge>,
     build: Option<Build>,
     hash: Option<HashBuild>,
+    /// Parts that could not be built. They have their turn again when something else has been done.
+    failed: Set<PartId>,
 }
 
 impl Store {
@@ -63,7 +65,10 @@ impl Store {
     fn do_next(self: &Arc<Self>, maintenance: &mut Maintenance) -> Result<bool> {
         let urgent = self.do_urgent();
         match &urgent {
-            Ok(true) => return Ok(true),
+            Ok(true) => {
+                maintenance.failed.clear();
+                return Ok(true);
+            }
             Err(_) if self.log.check_usable().is_err() => return urgent,
             _ => {}
         }
@@ -71,7 +76,7 @@ impl Store {
             maintenance.merge = self.find_merge()?;
         }
         if maintenance.merge.is_none() && maintenance.build.is_none() {
-            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table));
+            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table, &maintenance.failed));
         }
         if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
             maintenance.hash = self.find_hash()?;
@@ -152,6 +157,9 @@ impl Store {
                 // A merge that fails is not begun again before its partition changes.
                 if let Some(mut merge) = maintenance.merge.take() {
                     merge.abandon(self);
+                }
+                if let (None, Some(build)) = (&maintenance.merge, &maintenance.build) {
+                    maintenance.failed.insert(build.part());
                 }
                 self.abandon(maintenance);
                 return Err(error);

@@ -53,7 +53,9 @@ struct Source {
     state: Arc<SegmentState>,
     /// Its deletes so far as they are left out, or remapped.
     deleted: RoaringBitmap,
-    next_block: usize,
+    next_row: usize,
+    /// Rows that are decoded together, at most a block.
+    at_once: usize,
     batch: Batch,
     /// Bytes of one of its rows at most.
     longest_row: usize,
@@ -156,7 +158,8 @@ impl Merge {
             .map(|state| Source {
                 deleted: state.all_deleted().as_ref().clone(),
                 state: state.clone(),
-                next_block: 0,
+                next_row: 0,
+                at_once: 1,
                 batch: Batch::default(),
                 longest_row: 0,
                 keys: Vec::new(),
@@ -177,7 +180,11 @@ impl Merge {
             deleted: Vec::new(),
             read: false,
         };
+        // All sources together hold about a segment.
+        let share = store.options.segment_bytes / merge.sources.len();
         for source in &mut merge.sources {
+            let row = source.state.segment.raw_bytes() as usize / source.state.segment.rows().max(1);
+            source.at_once = (share / row.max(1)).clamp(1, limits::BLOCK_ROWS);
             source.fill(&merge.table, &merge.columns)?;
         }
         Ok(Some(merge))
@@ -381,16 +388,16 @@ impl Source {
         self.keys.get(self.at).map(|(key, _)| key.as_slice())
     }
 
-    /// Decodes the next block that has a live row.
+    /// Decodes the next rows of a block of which one lives.
     fn fill(&mut self, table: &Table, columns: &[ColumnSpec]) -> Result<()> {
         let segment = self.state.segment.clone();
         let order = table.order_columns(&segment)?;
         self.keys.clear();
         self.at = 0;
-        while self.keys.is_empty() && self.next_block < segment.blocks() {
-            let start = self.next_block * limits::BLOCK_ROWS;
-            let count = limits::BLOCK_ROWS.min(segment.rows() - start);
-            self.next_block += 1;
+        while self.keys.is_empty() && self.next_row < segment.rows() {
+            let start = self.next_row;
+            let count = self.at_once.min(limits::BLOCK_ROWS - start % limits::BLOCK_ROWS).min(segment.rows() - start);
+            self.next_row += count;
             let live: Vec<u32> = (0..count as u32).filter(|row| !self.deleted.contains(start as u32 + row)).collect();
             if live.is_empty() {
                 continue;

@@ -105,7 +105,8 @@ impl Store {
             {
                 let mut waiting = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
                 // Those that do not fit are of the next record.
-                while (moved.is_empty() || payload.len() < gather_bytes(&self.options))
+                while let Some(one) = waiting.front()
+                    && (moved.is_empty() || payload.len() + one.operations.len() <= gather_bytes(&self.options))
                     && let Some(one) = waiting.pop_front()
                 {
                     match one.check() {

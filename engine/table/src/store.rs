@@ -351,18 +351,31 @@ impl Store {
 
     /// Drops a table with all it holds. Transactions that still read it go on; writes to it fail.
     pub fn drop_table(&self, table: &Arc<Table>) -> Result<()> {
+        self.drop_tables(std::slice::from_ref(table))
+    }
+
+    /// Drops several, or none of them. One that is named twice is dropped once.
+    pub fn drop_tables(&self, tables: &[Arc<Table>]) -> Result<()> {
         self.check_open()?;
+        let mut tables: Vec<Arc<Table>> = tables.to_vec();
+        tables.sort_by_key(|table| table.id());
+        tables.dedup_by_key(|table| table.id());
+        if tables.is_empty() {
+            return Ok(());
+        }
         let mut payload = record::begin(0);
-        record::drop_table(&mut payload, table.id());
+        tables.iter().for_each(|table| record::drop_table(&mut payload, table.id()));
         self.commit_ddl(payload, |catalog, commit| {
-            let newest = catalog.by_id.get(&table.id()).cloned();
-            let Some(table) = newest else {
-                return Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01"));
+            let newest = |table: &Arc<Table>| match catalog.by_id.get(&table.id()) {
+                Some(newest) => Ok(newest.clone()),
+                None => Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01")),
             };
-            table.drop_at(commit);
-            catalog.by_name.remove(&table.schema().name.to_ascii_lowercase());
-            catalog.by_id.remove(&table.id());
-            self.discard_segments(&table, commit);
+            for table in tables.iter().map(newest).collect::<Result<Vec<_>>>()? {
+                table.drop_at(commit);
+                catalog.by_name.remove(&table.schema().name.to_ascii_lowercase());
+                catalog.by_id.remove(&table.id());
+                self.discard_segments(&table, commit);
+            }
             Ok(())
         })
     }
@@ -402,6 +415,8 @@ impl Store {
     /// Syncs the log and refuses all further work. Whoever closes it again waits for the same, or tries it again.
     pub fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
+        // Whoever was about to commit has done so, and is synced below; the others are refused.
+        self.settled();
         let mut maintenance = self.lock_maintenance();
         self.abandon(&mut maintenance);
         self.sync_log()?;

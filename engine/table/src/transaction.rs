@@ -467,12 +467,16 @@ impl Transaction {
         }
         self.store.check_open()?;
         let undo = &self.undo;
-        let check = |_| match undo.iter().find(|u| !u.table.is_newest()) {
-            Some(u) if u.table.is_dropped() => {
-                Err(Error::conflict(format!("table {} was dropped", u.table.schema().name)))
+        let check = |_| {
+            // Once more, as nobody looks for what comes after the close.
+            self.store.check_open()?;
+            match undo.iter().find(|u| !u.table.is_newest()) {
+                Some(u) if u.table.is_dropped() => {
+                    Err(Error::conflict(format!("table {} was dropped", u.table.schema().name)))
+                }
+                Some(u) => Err(u.table.superseded()),
+                None => Ok(()),
             }
-            Some(u) => Err(u.table.superseded()),
-            None => Ok(()),
         };
         let (commit, lsn) = self.store.commit_record(&mut payload, check, |commit, ()| {
             for undo in undo.iter().filter(|u| u.locked) {

@@ -312,3 +312,13 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(findings[0].contains("the filter leaves out row 0"), "{findings:?}");
 }
+
+/// What a transaction could not move, as it has no room in a record, is not loaded.
+#[test]
+fn rows_that_nobody_could_change_are_refused() {
+    let long = Value::Text("x".repeat(limits::MAX_VALUE_BYTES));
+    let columns = vec![Arc::new(Vector::constant(DataType::TEXT, &long, 2)); 3];
+    let two = Batch::new(columns[..2].to_vec(), 2);
+    assert!(super::check_row_lengths(&two).is_ok());
+    assert_eq!(super::check_row_lengths(&Batch::new(columns, 2)).unwrap_err().kind(), ErrorKind::Limit);
+}

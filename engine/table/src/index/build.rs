@@ -13,7 +13,8 @@ use crate::segments::SegmentState;
 use crate::store::{Store, file_name_of_part};
 use crate::table::Table;
 use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
-use nacre_types::{IndexId, Result, limits};
+use nacre_types::hash::Set;
+use nacre_types::{IndexId, Result, TableId, limits};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -41,7 +42,7 @@ impl Store {
         self.abandon(&mut maintenance);
         loop {
             let table = self.newest(table)?;
-            let Some(mut build) = self.start_build(&table) else { return Ok(()) };
+            let Some(mut build) = self.start_build(&table, &Set::default()) else { return Ok(()) };
             loop {
                 match build.step(self) {
                     Ok(Progress::More) => {}
@@ -61,7 +62,7 @@ impl Store {
     }
 
     /// Starts with the next part that is missing.
-    pub(crate) fn start_build(&self, table: &Arc<Table>) -> Option<Build> {
+    pub(crate) fn start_build(&self, table: &Arc<Table>, failed: &Set<PartId>) -> Option<Build> {
         if table.indexes().is_empty() {
             return None;
         }
@@ -73,7 +74,10 @@ impl Store {
             let visible = self.visible();
             let segments = partition.segments();
             for state in segments.iter().filter(|state| state.is_current()) {
-                let missing = |index: &&Index| state.part(index.schema.id).is_none();
+                let missing = |index: &&Index| {
+                    let id = index.schema.id;
+                    state.part(id).is_none() && !failed.contains(&(table.id(), state.segment.id(), id))
+                };
                 if let Some(index) = table.indexes().iter().find(missing) {
                     // There may be more.
                     partition.consider_indexing();
@@ -87,7 +91,15 @@ impl Store {
     }
 }
 
+/// The part of an index that a table's segment has.
+pub(crate) type PartId = (TableId, u64, IndexId);
+
 impl Build {
+    /// What is built.
+    pub(crate) fn part(&self) -> PartId {
+        (self.table.id(), self.state.segment.id(), self.index)
+    }
+
     fn new(table: &Arc<Table>, partition: u32, index: &Index, state: Arc<SegmentState>) -> Build {
         let columns = index.columns.iter().map(|at| {
             let column = &table.schema().columns[*at];

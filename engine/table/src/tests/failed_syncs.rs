@@ -335,3 +335,52 @@ fn a_snapshot_has_the_rows_that_a_relaxed_commit_overtakes() {
     let seen = scan(&after.begin().unwrap().view(&after.table("t").unwrap())).unwrap();
     assert_eq!(sorted(seen), [row(1, "a", 1), row(2, "a", 2), row(3, "a", 3)]);
 }
+
+/// What is said to be there, or gone, already is so durably, or that is not said.
+#[test]
+fn the_catalog_is_not_believed_after_a_failed_commit() {
+    let (store, table, refuse, files) = refusing(options());
+    store.settle_catalog().unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    assert!(store.drop_table(&table).is_err());
+    assert!(store.table("t").is_none());
+    assert_eq!(store.settle_catalog().unwrap_err().kind(), ErrorKind::Io);
+    drop((table, store));
+    assert!(Store::open(host(&files), options()).is_ok());
+}
+
+/// A commit that waits for its turn while the database is closed is refused, not forgotten.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn a_relaxed_commit_is_synced_by_the_close_or_refused() {
+    let durability = Durability::Relaxed { interval_ms: 1_000_000 };
+    let (store, table, _, files) = refusing(StoreOptions { durability, ..options() });
+    let turn = store.commit.lock().unwrap();
+    let t = insert(&store, &table, 1).unwrap();
+    let (committed, closed) = std::thread::scope(|scope| {
+        let committing = scope.spawn(|| t.commit());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let closing = scope.spawn(|| store.close());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(turn);
+        (committing.join().unwrap(), closing.join().unwrap())
+    });
+    closed.unwrap();
+    drop((table, store));
+    let store = Store::open(host(&files), options()).unwrap();
+    let found = scan(&store.begin().unwrap().view(&store.table("t").unwrap())).unwrap();
+    assert_eq!(found.len(), usize::from(committed.is_ok()));
+}
+
+#[test]
+fn several_tables_are_dropped_by_one_commit() {
+    let (store, table, ..) = refusing(options());
+    let other = store.create_table(schema("u", false)).unwrap();
+    let before = store.visible();
+    store.drop_tables(&[other.clone(), table.clone(), other.clone()]).unwrap();
+    assert_eq!(store.visible(), before + 1);
+    assert!(store.tables().is_empty());
+    let third = store.create_table(schema("v", false)).unwrap();
+    assert_eq!(store.drop_tables(&[third, table]).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.tables().len(), 1);
+}
