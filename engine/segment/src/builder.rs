@@ -19,7 +19,7 @@ use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// Bytes gathered before the file is written to.
-const WRITE_BYTES: usize = 1 << 20;
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
 
 /// The values of one block so far.
 pub(crate) type Rows = (Values, Option<Bitmap>);
@@ -225,7 +225,9 @@ impl SegmentWriter {
     fn finish(&mut self, file: &dyn LocalFile) -> Result<u64> {
         let footer = footer::encode(self.rows, &self.entries);
         let out = &mut self.out;
-        let offset = out.put(file, &footer)?;
+        // Together with the trailer, which follows it without a gap.
+        let offset = out.align();
+        out.buffer.extend_from_slice(&footer);
         out.buffer.put_u64(offset);
         out.buffer.put_u64(footer.len() as u64);
         out.buffer.put_u64(checksum(&footer));
@@ -385,17 +387,21 @@ struct Output {
 impl Output {
     /// Appends bytes at the next aligned offset, and answers it.
     fn put(&mut self, file: &dyn LocalFile, bytes: &[u8]) -> Result<u64> {
-        let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
-        self.buffer.resize(padded, 0);
-        let offset = self.written + padded as u64;
+        let offset = self.align();
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= WRITE_BYTES {
             // Whole units only, so that what is left starts aligned.
-            let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
-            self.buffer.resize(padded, 0);
+            self.align();
             self.flush(file)?;
         }
         Ok(offset)
+    }
+
+    /// Goes to the next aligned offset, and answers it.
+    fn align(&mut self) -> u64 {
+        let padded = self.buffer.len().next_multiple_of(ALIGNMENT);
+        self.buffer.resize(padded, 0);
+        self.written + padded as u64
     }
 
     fn flush(&mut self, file: &dyn LocalFile) -> Result<()> {

@@ -183,8 +183,9 @@ impl Merge {
         // All sources together hold about a segment.
         let share = store.options.segment_bytes / merge.sources.len();
         for source in &mut merge.sources {
-            let row = source.state.segment.raw_bytes() as usize / source.state.segment.rows().max(1);
-            source.at_once = (share / row.max(1)).clamp(1, limits::BLOCK_ROWS);
+            let segment = &source.state.segment;
+            let row = (segment.raw_bytes() / segment.rows().max(1) as u64).max(1);
+            source.at_once = ((share as u64 / row) as usize).clamp(1, limits::BLOCK_ROWS);
             source.fill(&merge.table, &merge.columns)?;
         }
         Ok(Some(merge))

@@ -13,6 +13,7 @@ use crate::partition::Partition;
 use crate::point::{self, Found};
 use crate::record;
 use crate::rows;
+use crate::segments::SegmentState;
 use crate::store::{SnapshotGuard, Store};
 use crate::table::Table;
 use crate::view::{RowLocator, TableView};
@@ -210,14 +211,16 @@ impl Transaction {
 
     /// Whether some segment has the row of a key as of now, whose lock this transaction holds.
     fn is_in_segments(&self, table: &Table, partition: &Partition, key: &[Value]) -> Result<bool> {
-        let mut settled = self.store.visible();
+        let mut before: Option<Arc<SegmentState>> = None;
         loop {
-            match table.find_newest(partition, key)? {
-                None => return Ok(false),
-                Some((state, _)) if state.created() <= settled => return Ok(true),
-                // A commit that is under way has listed it, and may be refused, or leave the row out.
-                Some(_) => settled = self.store.settled(),
+            let Some((state, _)) = table.find_newest(partition, key)? else { return Ok(false) };
+            let again = before.is_some_and(|before| Arc::ptr_eq(&before, &state));
+            if again || state.created() <= self.store.visible() {
+                return Ok(true);
             }
+            // A commit that is under way has listed it, and may be refused, or leave the row out.
+            self.store.settled();
+            before = Some(state);
         }
     }
 

@@ -104,9 +104,18 @@ pub fn from_f64(value: f64, scale: u8) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }
-    let (unscaled, from) =
-        parse(&format!("{value:e}")).or_else(|| if value.abs() < 1.0 { Some((0, 0)) } else { None })?;
-    rescale(unscaled, from, scale).filter(|v| digits_fit(*v))
+    // The shortest digits that mean this double, and a power of ten.
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e')?;
+    let (unscaled, from) = parse(mantissa)?;
+    let shift = exponent.parse::<i32>().ok()? + i32::from(scale) - i32::from(from);
+    let power = POWERS.get(shift.unsigned_abs() as usize);
+    match (power, shift >= 0) {
+        (Some(power), true) => unscaled.checked_mul(*power).filter(|v| digits_fit(*v)),
+        (None, true) => (unscaled == 0).then_some(0),
+        (Some(power), false) => Some(divide_rounded(unscaled, *power)),
+        (None, false) => Some(0),
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +140,13 @@ mod tests {
         assert_eq!(from_f64(0.1, 2), Some(10));
         assert_eq!(from_f64(1e300, 2), None);
         assert_eq!(from_f64(1e-300, 2), Some(0));
+        assert_eq!(from_f64(0.0, 38), Some(0));
+        assert_eq!(from_f64(1.2345678901234567e-23, 30), Some(12_345_679));
+        assert_eq!(from_f64(-1.5e-38, 38), Some(-2));
+        assert_eq!(from_f64(4.9e-39, 38), Some(0));
+        assert_eq!(from_f64(9e37, 0), Some(90_000_000_000_000_000_000_000_000_000_000_000_000));
+        assert_eq!(from_f64(1e38, 0), None);
+        assert_eq!(from_f64(123.456, 1), Some(1235));
         assert_eq!(digits(0), 0);
         assert_eq!(digits(i128::MAX), 39);
     }

@@ -184,6 +184,15 @@ fn in_set(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Ro
         let mut set: Vec<i64> = candidates.iter().filter_map(|c| access::i64s(c).map(|v| v.get(0))).collect();
         set.sort_unstable();
         rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
+    } else if let Some(values) = access::wide(arg) {
+        let mut set: Vec<i128> = candidates.iter().filter_map(|c| access::wide(c).map(|v| v.get(0))).collect();
+        set.sort_unstable();
+        rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
+    } else if let Some(values) = access::f64s(arg) {
+        let mut set: Vec<_> =
+            candidates.iter().filter_map(|c| access::f64s(c).map(|v| key::order_f64(v.get(0)))).collect();
+        set.sort_unstable();
+        rows.iter().for_each(|i| found[i] = set.binary_search(&key::order_f64(values.get(i))).is_ok());
     } else if arg.data_type().physical() == PhysicalType::Bytes {
         let set: Set<&[u8]> = candidates.iter().map(|c| Texts::new(c).bytes(0)).collect();
         let values = Texts::new(arg);

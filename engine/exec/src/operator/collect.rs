@@ -11,7 +11,7 @@ use nacre_column::{Vector, VectorBuilder};
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Error, Result, Value, decimal, limits};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The arguments of an aggregate that has several.
 pub(super) fn arguments(aggregate: &Aggregate) -> Option<&[Expr]> {
@@ -26,7 +26,45 @@ pub(super) enum Collected {
     /// Count, means, and sums of powers of the differences from the mean: x, y, xx, yy, xy, xxx, xxxx.
     Moments { moment: Moment, states: Vec<[f64; 8]> },
     /// Every row.
-    Rows { function: AggregateFunction, columns: Vec<ColumnStore>, groups: Vec<u32>, keys: Vec<SortKey> },
+    Rows {
+        function: AggregateFunction,
+        columns: Vec<ColumnStore>,
+        groups: Vec<u32>,
+        keys: Vec<SortKey>,
+        /// Once results are asked for, until there are more rows.
+        members: OnceLock<Members>,
+    },
+}
+
+/// The rows of each group, in the order they came.
+pub(super) struct Members {
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Members {
+    fn new(groups: &[u32]) -> Members {
+        let count = groups.iter().max().map_or(0, |group| *group as usize + 1);
+        // Where the next row of each group comes; at the end where the group after it begins.
+        let mut starts = vec![0; count + 1];
+        groups.iter().for_each(|group| starts[*group as usize + 1] += 1);
+        (1..=count).for_each(|group| starts[group] += starts[group - 1]);
+        let mut next = starts.clone();
+        let mut rows = vec![0; groups.len()];
+        for (row, group) in groups.iter().enumerate() {
+            let next = &mut next[*group as usize];
+            rows[*next as usize] = row as u32;
+            *next += 1;
+        }
+        Members { starts, rows }
+    }
+
+    fn of(&self, group: usize) -> &[u32] {
+        match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => &self.rows[*start as usize..*end as usize],
+            _ => &[],
+        }
+    }
 }
 
 impl Collected {
@@ -47,7 +85,7 @@ impl Collected {
             })
             .collect();
         let columns = args.iter().map(|e| ColumnStore::new(e.data_type)).collect();
-        Collected::Rows { function: aggregate.function, columns, groups: Vec::new(), keys }
+        Collected::Rows { function: aggregate.function, columns, groups: Vec::new(), keys, members: OnceLock::new() }
     }
 
     pub fn resize(&mut self, groups: usize) {
@@ -85,7 +123,8 @@ impl Collected {
                     add(&mut states[groups.of(row)], x.get(row), y.as_ref().map_or(0.0, |y| y.get(row)));
                 }
             }
-            Collected::Rows { columns, groups: known, .. } => {
+            Collected::Rows { columns, groups: known, members, .. } => {
+                members.take();
                 known.extend(kept.iter().map(|row| groups.of(*row as usize) as u32));
                 if known.len() >= u32::MAX as usize {
                     return Err(Error::limit("more than 4,294,967,294 rows in one aggregate"));
@@ -101,25 +140,20 @@ impl Collected {
     /// The results of some groups.
     pub fn finish(&self, data_type: DataType, from: usize, to: usize) -> Result<Vector> {
         let mut out = VectorBuilder::new(data_type);
-        let (function, columns, groups, keys) = match self {
+        let (function, columns, members, keys) = match self {
             Collected::Moments { moment, states } => {
                 states[from..to]
                     .iter()
                     .for_each(|s| out.push(&moment_of(*moment, s).map_or(Value::Null, Value::Float)));
                 return Ok(out.finish());
             }
-            Collected::Rows { function, columns, groups, keys } => (*function, columns, groups, keys),
-        };
-        // The rows of the wanted groups, in the order they came.
-        let mut members: Vec<Vec<u32>> = vec![Vec::new(); to - from];
-        for (row, group) in groups.iter().enumerate() {
-            if let Some(list) = (*group as usize).checked_sub(from).and_then(|at| members.get_mut(at)) {
-                list.push(row as u32);
+            Collected::Rows { function, columns, groups, keys, members } => {
+                (*function, columns, members.get_or_init(|| Members::new(groups)), keys)
             }
-        }
+        };
         let mut room = Room::of_column();
-        for mut rows in members {
-            let args: Vec<Vector> = columns.iter().map(|c| c.take(&rows)).collect();
+        for rows in (from..to).map(|group| members.of(group)) {
+            let args: Vec<Vector> = columns.iter().map(|c| c.take(rows)).collect();
             let mut order: Vec<u32> = (0..rows.len() as u32).collect();
             if !keys.is_empty() {
                 let vectors: Vec<Arc<Vector>> =
@@ -128,7 +162,6 @@ impl Collected {
                 sort.append(keys, &vectors, Rows::all(rows.len()));
                 order = sort.order(usize::MAX);
             }
-            rows.clear();
             let value = compute(function, &args, &order, data_type)?;
             room.take_value(&value)?;
             out.push(&value);
@@ -237,7 +270,13 @@ fn quantile(sorted: Vec<Value>, fraction: &Value, discrete: bool, data_type: Dat
     let place = fraction * last as f64;
     let (low, high) = (place.floor() as usize, (place.ceil() as usize).min(last));
     let (a, b) = (float(&sorted[low]), float(&sorted[high]));
-    let between = a + (b - a) * (place - low as f64);
+    let share = place - low as f64;
+    let between = match (a == b, (b - a).is_finite()) {
+        (true, _) => a,
+        (_, true) => a + (b - a) * share,
+        // Infinities, or too far from each other for a difference.
+        (_, false) => a * (1.0 - share) + b * share,
+    };
     crate::expr::cast_value(&Value::Float(between), data_type)
 }
 

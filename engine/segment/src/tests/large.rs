@@ -1,6 +1,7 @@
 //! Segments of many blocks.
 
 use super::{open, spec};
+use crate::builder::WRITE_BYTES;
 use crate::{ColumnSpec, SegmentBuilder};
 use nacre_column::{Batch, Values, Vector, VectorBuilder};
 use nacre_host::LocalStore;
@@ -44,4 +45,26 @@ fn many_blocks_may_be_empty_or_null() {
     assert_eq!(segment.get(0, last).unwrap(), Value::Text(String::new()));
     assert_eq!(segment.get(1, last).unwrap(), Value::Null);
     assert_eq!(segment.get(2, last + 7).unwrap(), Value::Text("x".into()));
+}
+
+/// Wherever the footer comes to lie among the pieces that the file is written in.
+#[test]
+fn a_segment_may_have_any_length() {
+    let mut state = 1u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = nacre_types::hash::hash_u64(state);
+        state as u8
+    })
+    .take(WRITE_BYTES + 100)
+    .collect();
+    for len in (WRITE_BYTES - 600..WRITE_BYTES + 100).step_by(3) {
+        let mut builder = SegmentBuilder::new(vec![spec(1, DataType::BLOB, false)]);
+        let mut column = VectorBuilder::new(DataType::BLOB);
+        column.push_bytes(&noise[..len]);
+        builder.push(&Batch::new(vec![Arc::new(column.finish())], 1));
+        let file = MemoryStore::new().create("s").unwrap();
+        builder.write(&*file).unwrap();
+        let segment = open(file).unwrap_or_else(|error| panic!("a value of {len} bytes: {error}"));
+        assert_eq!(segment.get(0, 0).unwrap(), Value::Binary(noise[..len].to_vec()));
+    }
 }

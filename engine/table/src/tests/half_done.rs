@@ -200,3 +200,14 @@ fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
     assert_eq!(bytes(), few);
     assert_eq!(all(&store, &table), [row(1, "a", 501)]);
 }
+
+/// When the log fails in the middle of a flush, its segments stay: rows say that they are there.
+#[test]
+fn a_segment_that_stays_listed_is_believed() {
+    let (_, store, table) = open_with(&[]);
+    let table = with_unique(&store, &table);
+    let _ = list(&store, &table, store.visible() + 1, &[row(1, "a", 7)]);
+    for new in [row(1, "a", 8), row(2, "a", 7)] {
+        assert_eq!(store.begin().unwrap().insert_row(&table, &new).unwrap_err().sqlstate(), "23505", "{new:?}");
+    }
+}

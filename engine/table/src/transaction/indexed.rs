@@ -188,7 +188,7 @@ impl Transaction {
             node.is_locked_by(&self.owner) && node.pending().is_some()
                 || matches!(node.newest().map(|version| version.change), Some(Change::Put(_) | Change::Delete))
         };
-        let mut settled = self.store.visible();
+        let mut settled = state.created() <= self.store.visible();
         loop {
             let is_deleted = state.is_deleted(row);
             match partition.rowstore.get(&row_key) {
@@ -201,11 +201,12 @@ impl Transaction {
                     }
                 }
             }
-            if state.created() <= settled {
+            if settled {
                 return Err(index.duplicate(table, index_key));
             }
-            // It may be refused in the end, or leave the row out.
-            settled = self.store.settled().max(state.created());
+            // The commit that has listed it may be refused, or leave the row out.
+            self.store.settled();
+            settled = true;
             if !partition.segments().iter().any(|listed| Arc::ptr_eq(listed, state)) {
                 return Ok(());
             }
