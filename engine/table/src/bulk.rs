@@ -6,6 +6,7 @@
 
 pub(crate) mod common;
 mod create;
+mod held;
 
 use crate::gather::{Pick, gather, rows_at_once};
 use crate::index::load;
@@ -16,8 +17,9 @@ use crate::segment_list::SegmentList;
 use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
 use crate::table::Table;
+use held::{Held, held_by_another};
 use nacre_column::{Batch, Values, Vector};
-use nacre_rowstore::{Change, Node, Owner, Version};
+use nacre_rowstore::{Change, Node, Version};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, Result, Timestamp, key};
@@ -544,37 +546,6 @@ impl BulkLoad {
         }
         Ok(())
     }
-}
-
-/// Row locks on what a load replaces, from the last look at it until it is replaced: a transaction that locked such a
-/// row in between would write its change over the load's.
-struct Held {
-    owner: Arc<Owner>,
-    nodes: Vec<Arc<Node>>,
-}
-
-impl Held {
-    fn lock(nodes: &[(u32, Arc<Node>)], owner: Arc<Owner>, table: &Table) -> Result<Held> {
-        let mut held = Held { owner, nodes: Vec::with_capacity(nodes.len()) };
-        for (_, node) in nodes {
-            if node.lock(&held.owner).is_err() {
-                return Err(held_by_another(table));
-            }
-            held.nodes.push(node.clone());
-        }
-        Ok(held)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.nodes.iter().for_each(|node| node.unlock());
-        self.owner.end();
-    }
-}
-
-fn held_by_another(table: &Table) -> Error {
-    Error::conflict(format!("a key of the load is locked by another transaction in table {}", table.schema().name))
 }
 
 impl Drop for BulkLoad {

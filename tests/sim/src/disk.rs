@@ -31,7 +31,7 @@
 //! Not simulated: a medium that loses or changes what it reported as synced; two processes on one folder.
 
 use crate::clock::SimClock;
-pub use crate::fault::{Call, Class, Fault, FaultKind};
+pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
 use crate::random::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
 use nacredb::{Error, Result};
@@ -157,19 +157,6 @@ impl Inode {
         self.settle(random, sector);
         self.changes = lengths;
     }
-}
-
-/// Counts of what happened on a disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
-    /// Calls.
-    pub calls: u64,
-    /// Faults that were injected, but for slowness and jumps.
-    pub faults: u64,
-    /// Syncs of the log that succeeded.
-    pub log_syncs: u64,
-    /// Calls on the log that failed.
-    pub log_failures: u64,
 }
 
 struct State {

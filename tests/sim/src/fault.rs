@@ -90,3 +90,16 @@ pub struct Fault {
     /// What happens.
     pub kind: FaultKind,
 }
+
+/// Counts of what happened on a disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Calls.
+    pub calls: u64,
+    /// Faults that were injected, but for slowness and jumps.
+    pub faults: u64,
+    /// Syncs of the log that succeeded.
+    pub log_syncs: u64,
+    /// Calls on the log that failed.
+    pub log_failures: u64,
+}
