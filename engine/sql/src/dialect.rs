@@ -6,7 +6,7 @@ use sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement, UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
-use sqlparser::keywords::Keyword;
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use std::any::TypeId;
@@ -29,6 +29,10 @@ impl Dialect for NacreDialect {
     }
     fn is_identifier_part(&self, ch: char) -> bool {
         ch.is_alphanumeric() || ch == '_' || ch == '$'
+    }
+    /// `INSERT … SELECT a, b ON CONFLICT …`: nothing else follows a list of columns with ON.
+    fn is_column_alias(&self, word: &Keyword, _: &mut Parser) -> bool {
+        *word != Keyword::ON && !RESERVED_FOR_COLUMN_ALIAS.contains(word)
     }
     fn supports_string_escape_constant(&self) -> bool {
         true

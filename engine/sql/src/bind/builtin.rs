@@ -191,7 +191,8 @@ impl Binder<'_> {
 
     /// `TRY_CAST`.
     pub(super) fn try_cast(&mut self, arg: Expr, to: DataType) -> Result<Expr> {
-        let arg = self.decide(arg, to);
+        // A parameter is what it is: cast before, it would fail.
+        let arg = self.settle(arg, DataType::TEXT);
         if is_null(&arg) {
             return Ok(Expr::literal(Value::Null, to));
         }

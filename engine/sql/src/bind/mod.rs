@@ -191,7 +191,9 @@ impl<'a> Binder<'a> {
             }
             S::AlterTable(alter) => self.alter_table(alter),
             S::Truncate(truncate) => self.truncate(truncate),
-            S::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Ok(Statement::Begin),
+            S::StartTransaction { modes, statements, exception: None, .. } if statements.is_empty() => {
+                modes.iter().try_for_each(transaction_mode).map(|()| Statement::Begin)
+            }
             S::Commit { chain: false, .. } => Ok(Statement::Commit),
             S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
             S::Rollback { chain: false, savepoint: Some(name) } => Ok(Statement::RollbackTo(name.value.clone())),
@@ -418,5 +420,17 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
         S::RenameTable(_) => "RENAME TABLE",
         S::ShowVariable { .. } | S::ShowVariables { .. } => "SHOW of a variable",
         _ => "this statement",
+    }
+}
+
+/// Transactions read and write, on a snapshot: what asks for more, or for less that somebody may rely on, is refused.
+fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
+    use ast::{TransactionAccessMode as Access, TransactionIsolationLevel as Level, TransactionMode as Mode};
+    match mode {
+        Mode::AccessMode(Access::ReadWrite) => Ok(()),
+        Mode::IsolationLevel(
+            Level::ReadUncommitted | Level::ReadCommitted | Level::RepeatableRead | Level::Snapshot,
+        ) => Ok(()),
+        other => Err(Error::unsupported(format!("a transaction that is {other}"))),
     }
 }

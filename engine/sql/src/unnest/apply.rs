@@ -48,17 +48,20 @@ impl Unnester<'_> {
             let outputs = columns_of(&right.fields()).into_iter().map(shifted).collect();
             return Ok(Dependent { left, right, conditions: Vec::new(), outputs, missing: None, keys: Vec::new() });
         }
-        let original = (!reached.is_empty()).then(|| right.clone());
-        let mut hoisted = match hoisting_grows(&right, frame) {
+        let hoisted = match hoisting_grows(&right, frame) {
             true => Hoisted::plain(right),
-            false => self.hoist(right, frame),
+            false => {
+                let hoisted = self.hoist(right.clone(), frame);
+                // What may fail is computed for nobody but those who ask. And where something of the left row stays
+                // below, all of it does: the keys among it say which few inner rows each of them meets.
+                let stays = correlated(&hoisted.plan, frame);
+                if stays || !reached.is_empty() && lazy::may_fail(&hoisted.plan) {
+                    Hoisted::plain(right)
+                } else {
+                    hoisted
+                }
+            }
         };
-        // What may fail is computed for nobody but those who ask.
-        if let Some(original) = original
-            && lazy::may_fail(&hoisted.plan)
-        {
-            hoisted = Hoisted::plain(original);
-        }
         let over_both = |e: Expr| {
             let mut e = shifted(e);
             replace_outer(&mut e, frame, &|index| args.get(index).cloned());

@@ -456,7 +456,11 @@ impl<'a> Reading<'a> {
             return None;
         }
         let days = match self.day_of_year {
-            Some(n) => i32::try_from(n).ok()? - 1 + date_from_parts(self.year, 1, 1)?,
+            Some(n) => {
+                let (first, last) = (date_from_parts(self.year, 1, 1)?, date_from_parts(self.year, 12, 31)?);
+                let day = i32::try_from(n).ok()?.checked_sub(1)?.checked_add(first)?;
+                (first..=last).contains(&day).then_some(day)?
+            }
             None => date_from_parts(self.year, self.month, self.day)?,
         };
         let seconds = hour * 3600 + self.minute * 60 + self.second;
