@@ -68,6 +68,11 @@ pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Resu
     if context.threads.count <= 1 || context.morsel.is_some() {
         return Ok(None);
     }
+    // What a plan shares is computed once, by who builds all of it: a pipeline builds its right sides by itself, and sums
+    // of doubles differ from one time to the next.
+    if plan.any_node(&mut |node| matches!(node, Plan::Shared { .. })) {
+        return Ok(None);
+    }
     match plan {
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
             let below = wanted.below(plan);
