@@ -114,7 +114,13 @@ export function engineError(thrown: unknown): NacreError {
     broken ??= thrown.message;
     lastTrap = broken;
     waiting.forEach((stop) => stop(brokenError()));
-    holding.forEach((giveBack) => giveBack());
+    for (const giveBack of holding) {
+      try {
+        giveBack();
+      } catch {
+        // The others give back theirs all the same, and the trap is what is told.
+      }
+    }
     holding.clear();
     return brokenError();
   }
