@@ -13,7 +13,7 @@ use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_sql::{index_order, key_order};
 use nacre_table::RowLocator;
-use nacre_types::hash::Map;
+use nacre_types::hash::{Map, Set};
 use nacre_types::{DataType, Error, Result};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,17 +51,6 @@ pub(crate) fn join_spec(
     }
 }
 
-/// The input of an operator that looks at nothing but these expressions: columns that only the filters of a
-/// scan need are not read for it.
-pub(crate) fn build_for<'a>(
-    input: &Plan,
-    readers: impl Iterator<Item = &'a Expr>,
-    sieve: &Wanted,
-    context: &Context<'_>,
-) -> Result<Box<dyn Operator>> {
-    Builder::default().build_for(input, readers, sieve, context)
-}
-
 /// What the nodes of one plan share while it is built.
 #[derive(Clone, Default)]
 pub(crate) struct Builder {
@@ -71,35 +60,68 @@ pub(crate) struct Builder {
     wanted: Option<u64>,
 }
 
+/// See [`Builder::for_later`].
+#[derive(Default)]
+struct Sharing {
+    /// The recursions whose steps it is in.
+    within: Vec<u32>,
+    seen: Set<u32>,
+    buffers: Map<u32, Rc<RefCell<Buffer>>>,
+}
+
 impl Builder {
     /// The operators of a recursive step for one round: what is shared and depends on the round is shared within it.
     pub fn round(&self, step: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
         self.clone().build(step, &Wanted::default(), context)
     }
 
-    /// Makes the buffers of all that is shared in a plan and does not depend on what is given to it.
-    fn share_fixed(&mut self, plan: &Plan, context: &Context<'_>) -> Result<()> {
-        let mut result = Ok(());
-        if let Plan::Shared { id, input } = plan
-            && !depends(input)
-        {
-            if !self.shared.contains_key(id) {
-                let buffer = Buffer::new(self.build(input, &Wanted::default(), context)?, types_of(input));
-                self.shared.insert(*id, buffer);
+    /// The builder of a plan that is built later, once or more often: what it shares with others, or from one time to
+    /// the next, is known to it. That is all but what depends on the rounds of recursions in the plan, and of `own`, of
+    /// which it is the step.
+    pub fn for_later(&mut self, plan: &Plan, own: Option<u32>, context: &Context<'_>) -> Result<Builder> {
+        let mut sharing = Sharing { within: own.into_iter().collect(), ..Sharing::default() };
+        self.share(plan, &mut sharing, context)?;
+        Ok(Builder { shared: sharing.buffers, wanted: None })
+    }
+
+    fn share(&mut self, plan: &Plan, sharing: &mut Sharing, context: &Context<'_>) -> Result<()> {
+        match plan {
+            Plan::Shared { id, .. } if !sharing.seen.insert(*id) => return Ok(()),
+            Plan::Shared { id, input } if !depends(input, &sharing.within) => {
+                sharing.buffers.insert(*id, self.buffer(*id, input, context)?);
+                return Ok(());
             }
-            return Ok(());
+            Plan::Recursive { id, base, step, .. } => {
+                self.share(base, sharing, context)?;
+                sharing.within.push(*id);
+                self.share(step, sharing, context)?;
+                sharing.within.pop();
+                return Ok(());
+            }
+            _ => {}
         }
+        let mut result = Ok(());
         plan.for_each_input(&mut |input| {
             if result.is_ok() {
-                result = self.share_fixed(input, context);
+                result = self.share(input, sharing, context);
             }
         });
         result
     }
 
-    fn build(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    /// What is shared under this number, computed when it is first asked for rows.
+    fn buffer(&mut self, id: u32, input: &Plan, context: &Context<'_>) -> Result<Rc<RefCell<Buffer>>> {
+        if let Some(known) = self.shared.get(&id) {
+            return Ok(known.clone());
+        }
+        let new = Buffer::new(self.build(input, &Wanted::default(), context)?, types_of(input));
+        self.shared.insert(id, new.clone());
+        Ok(new)
+    }
+
+    pub(crate) fn build(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
         let context = &context.of_node(plan);
-        if let Some(operator) = crate::parallel::build(plan, sieve, context)? {
+        if let Some(operator) = crate::parallel::build(plan, sieve, self, context)? {
             // Otherwise what the threads run is measured.
             let joins = matches!(plan, Plan::Aggregate { .. });
             return Ok(if joins { measured(operator, plan, context) } else { operator });
@@ -188,29 +210,20 @@ impl Builder {
             Plan::Recursive { id, base, step, distinct, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
                 let base = self.build(base, none, context)?;
-                self.share_fixed(step, context)?;
+                let builder = self.for_later(step, Some(*id), context)?;
                 let copy = step.clone();
                 if let Some(profile) = context.profile {
                     profile.copied(step, &copy);
                 }
-                Box::new(Recursive::new(*id, base, copy, self.clone(), &types, *distinct))
+                Box::new(Recursive::new(*id, base, copy, builder, &types, *distinct))
             }
-            Plan::Shared { id, input } => {
-                let buffer = match self.shared.get(id) {
-                    Some(known) => known.clone(),
-                    None => {
-                        let new = Buffer::new(self.build(input, none, context)?, types_of(input));
-                        self.shared.insert(*id, new.clone());
-                        new
-                    }
-                };
-                Box::new(SharedScan::new(buffer))
-            }
+            Plan::Shared { id, input } => Box::new(SharedScan::new(self.buffer(*id, input, context)?)),
         })
     }
 
-    /// See [`build_for`].
-    fn build_for<'a>(
+    /// The input of an operator that looks at nothing but these expressions: columns that only the filters of a
+    /// scan need are not read for it.
+    pub(crate) fn build_for<'a>(
         &mut self,
         input: &Plan,
         readers: impl Iterator<Item = &'a Expr>,
@@ -287,9 +300,10 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
     }
 }
 
-/// Whether rows given from outside come into a plan.
-fn depends(plan: &Plan) -> bool {
-    plan.any_node(&mut |node| matches!(node, Plan::Given { .. }))
+/// Whether rows of the rounds of these recursions come into a plan.
+fn depends(plan: &Plan, recursions: &[u32]) -> bool {
+    !recursions.is_empty()
+        && plan.any_node(&mut |node| matches!(node, Plan::Given { id, .. } if recursions.contains(id)))
 }
 
 struct Nothing;

@@ -21,6 +21,8 @@ pub(crate) struct Buffer {
     held: Held,
     /// What comes after the batches.
     spilled: Option<SpilledRows>,
+    /// What ended it: whoever asks again, as one thread does after several, must not get the rows after that.
+    failed: Option<Error>,
 }
 
 impl Buffer {
@@ -31,7 +33,7 @@ impl Buffer {
 
     fn held_by(holder: &'static str, input: Box<dyn Operator>, types: Vec<DataType>) -> Buffer {
         let (batches, held) = (Vec::new(), Held::default());
-        Buffer { input: Some(input), types, holder, batches, bytes: 0, held, spilled: None }
+        Buffer { input: Some(input), types, holder, batches, bytes: 0, held, spilled: None, failed: None }
     }
 
     /// All rows of an operator, taken in now, as an operator that reads nothing any more.
@@ -45,6 +47,13 @@ impl Buffer {
 
     /// Takes in all rows. A step that is neither rows nor their end is answered, to be passed on.
     fn fill(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.take_in(context).inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    fn take_in(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
         while let Some(input) = &mut self.input {
             context.check_cancelled()?;
             match input.next(context)? {

@@ -2,7 +2,7 @@
 //! joined at the end.
 
 use super::{Builds, Morsel, for_each_morsel, look_up};
-use crate::build::{build_for, types_of};
+use crate::build::{Builder, types_of};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Held;
@@ -20,6 +20,8 @@ pub(super) struct ParallelAggregate {
     spec: (Vec<Expr>, Vec<Aggregate>),
     /// Filters on the input.
     wanted: Wanted,
+    /// Of the sides of the input's joins, until there is a result.
+    builder: Builder,
     result: Option<Source>,
     emitted: usize,
 }
@@ -40,15 +42,21 @@ struct Partial {
 }
 
 impl ParallelAggregate {
-    pub fn new(input: Arc<Plan>, cut: Cut, spec: (Vec<Expr>, Vec<Aggregate>), wanted: Wanted) -> ParallelAggregate {
-        ParallelAggregate { input, cut, spec, wanted, result: None, emitted: 0 }
+    pub fn new(
+        input: Arc<Plan>,
+        cut: Cut,
+        spec: (Vec<Expr>, Vec<Aggregate>),
+        wanted: Wanted,
+        builder: Builder,
+    ) -> ParallelAggregate {
+        ParallelAggregate { input, cut, spec, wanted, builder, result: None, emitted: 0 }
     }
 
     /// None when one thread has to do it.
     fn run(&mut self, context: &Context<'_>) -> Result<Option<(Aggregation, Held)>> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
-        let builds = match Builds::collect(plan, wanted, context) {
+        let builds = match Builds::collect(plan, wanted, &mut self.builder, context) {
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
             // One thread may not even ask for what failed.
             Err(_) => return Ok(None),
@@ -61,7 +69,7 @@ impl ParallelAggregate {
         let threads = context.threads.count.min(morsels.len());
         let start = || Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() });
         let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
-            let mut input = build_for(plan, readers(spec), wanted, context)?;
+            let mut input = Builder::default().build_for(plan, readers(spec), wanted, context)?;
             while let Step::Batch(batch) = input.next(context)? {
                 context.check_cancelled()?;
                 partial.aggregation.consume(&batch, context)?;
@@ -115,7 +123,7 @@ impl Operator for ParallelAggregate {
                     Err(error) if error.kind() != ErrorKind::Limit => return Err(error),
                     Ok(None) | Err(_) => {
                         let alone = Context { threads: Threads::ONE, ..*context };
-                        let input = build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
+                        let input = self.builder.build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
                         let types = types_of(&self.input);
                         Source::Alone(Box::new(HashAggregate::new(
                             input,
@@ -126,6 +134,7 @@ impl Operator for ParallelAggregate {
                     }
                 };
                 self.cut.morsels.clear();
+                self.builder = Builder::default();
                 self.result.insert(source)
             }
         };

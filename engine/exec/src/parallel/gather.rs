@@ -1,7 +1,7 @@
 //! The rows of a pipeline, made by several threads and given out in the order of one.
 
 use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
-use crate::build::{build_wanted, join_spec};
+use crate::build::{Builder, build_wanted, join_spec};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Held;
@@ -28,6 +28,8 @@ pub(super) struct Gather {
     cut: Option<Cut>,
     morsels: VecDeque<Morsel>,
     wanted: Wanted,
+    /// Of the sides of the joins, until they are collected.
+    builder: Builder,
     /// Of each morsel of the next round, so many blocks; the others are for later.
     blocks: usize,
     builds: Option<Builds>,
@@ -43,12 +45,13 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub fn new(plan: Arc<Plan>, cut: Cut, wanted: Wanted) -> Gather {
+    pub fn new(plan: Arc<Plan>, cut: Cut, wanted: Wanted, builder: Builder) -> Gather {
         Gather {
             plan,
             cut: Some(cut),
             morsels: VecDeque::new(),
             wanted,
+            builder,
             blocks: 1,
             builds: None,
             ready: VecDeque::new(),
@@ -154,7 +157,8 @@ impl Operator for Gather {
             return whole.next(context);
         }
         if self.builds.is_none() {
-            match Builds::collect(&self.plan, &self.wanted, context) {
+            let mut builder = std::mem::take(&mut self.builder);
+            match Builds::collect(&self.plan, &self.wanted, &mut builder, context) {
                 Ok(builds) => {
                     if let Some(mut cut) = self.cut.take() {
                         look_up(&mut cut, &self.plan, &builds, context)?;
@@ -165,7 +169,7 @@ impl Operator for Gather {
                 // One thread may not even ask for what failed.
                 Err(error) if error.kind() != ErrorKind::Cancelled => {
                     let alone = Context { threads: Threads::ONE, ..*context };
-                    let whole = build_wanted(&self.plan, &self.wanted, &alone)?;
+                    let whole = builder.build(&self.plan, &self.wanted, &alone)?;
                     return self.whole.insert(whole).next(context);
                 }
                 Err(error) => return Err(error),

@@ -7,16 +7,16 @@
 //! of the next morsel (Leis et al., "Morsel-Driven Parallelism", SIGMOD 2014).
 //!
 //! Invariants: rows come out in the order one thread would give them, groups too. Of several errors the one of the
-//! first morsel is reported, which is the one that one thread would have met. Sums of doubles are joined in no
-//! particular order: their last digits may differ from run to run. A thread that works on a morsel gives no work to
-//! others. No lock is held while rows are read.
+//! first morsel is reported, which is the one that one thread would have met. What a plan shares is computed once,
+//! however many pipelines read it. Sums of doubles are joined in no particular order: their last digits may differ
+//! from run to run. A thread that works on a morsel gives no work to others. No lock is held while rows are read.
 
 mod aggregate;
 mod gather;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::build::{build_wanted, join_spec};
+use crate::build::{Builder, join_spec};
 use crate::context::{Context, Operator, Threads};
 use crate::join_filter::{Filters, Wanted, filters_of};
 use crate::operator::{Build, may_absorb};
@@ -64,13 +64,13 @@ pub(crate) struct Builds {
 }
 
 /// The operator of a plan that is worth several threads; `None` for all others.
-pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Option<Box<dyn Operator>>> {
+pub(crate) fn build(
+    plan: &Plan,
+    wanted: &Wanted,
+    builder: &mut Builder,
+    context: &Context<'_>,
+) -> Result<Option<Box<dyn Operator>>> {
     if context.threads.count <= 1 || context.morsel.is_some() {
-        return Ok(None);
-    }
-    // What a plan shares is computed once, by who builds all of it: a pipeline builds its right sides by itself, and sums
-    // of doubles differ from one time to the next.
-    if plan.any_node(&mut |node| matches!(node, Plan::Shared { .. })) {
         return Ok(None);
     }
     match plan {
@@ -82,17 +82,18 @@ pub(crate) fn build(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Resu
             }
             let Some(cut) = cut(input, &below, context)? else { return Ok(None) };
             let spec = (groups.clone(), aggregates.clone());
-            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), cut, spec, below))))
+            let builder = builder.for_later(input, None, context)?;
+            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), cut, spec, below, builder))))
         }
         // Few rows are wanted: the other threads would read in vain.
         Plan::Limit { input, .. } if scan_of(input).is_some() => {
             let alone = Context { threads: Threads::ONE, ..*context };
-            crate::build(plan, &alone).map(Some)
+            builder.build(plan, wanted, &alone).map(Some)
         }
         _ => {
-            let copy = || own_copy(plan, context);
-            let gather = |cut| Box::new(Gather::new(copy(), cut, wanted.clone())) as Box<dyn Operator>;
-            Ok(cut(plan, wanted, context)?.map(gather))
+            let Some(cut) = cut(plan, wanted, context)? else { return Ok(None) };
+            let builder = builder.for_later(plan, None, context)?;
+            Ok(Some(Box::new(Gather::new(own_copy(plan, context), cut, wanted.clone(), builder))))
         }
     }
 }
@@ -131,7 +132,7 @@ impl Builds {
     /// Collects the right sides of all joins of a pipeline.
     ///
     /// The outermost comes first, so that what it knows of its keys helps to collect those below it.
-    fn collect(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Builds> {
+    fn collect(plan: &Plan, wanted: &Wanted, builder: &mut Builder, context: &Context<'_>) -> Result<Builds> {
         let mut builds = Builds::default();
         let mut wanted = wanted.clone();
         let mut at = plan;
@@ -145,7 +146,7 @@ impl Builds {
                     let spec = join_spec(left, right, *kind, keys, residual);
                     let own = filters_of(*kind, keys);
                     let (to_left, to_right) = wanted.sides(*kind, keys, spec.left_types.len(), &own);
-                    let right = build_wanted(right, &to_right, context)?;
+                    let right = builder.build(right, &to_right, context)?;
                     let collected = Build::collected(right, &spec, &context.of_node(at))?;
                     collected.fill(&own);
                     builds.list.push((std::ptr::from_ref(at).addr(), collected, own));

@@ -7,7 +7,7 @@ use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalStore, Parallelism};
 use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
-use nacre_sql::plan::{Field, JoinKind, Plan};
+use nacre_sql::plan::{Field, JoinKind, Plan, SortKey};
 use nacre_table::Table;
 use nacre_types::{Column, DataType, ErrorKind, KeyColumns, ShardKey, TableSchema, Value};
 use std::sync::Arc;
@@ -314,4 +314,133 @@ fn a_join_that_multiplies_rows_is_not_held_in_memory() {
         rows += batch.selected();
     }
     assert_eq!(rows, 30_700 * 1_000);
+}
+
+fn field(data_type: DataType) -> Field {
+    Field { name: String::new(), data_type, nullable: true }
+}
+
+fn shared(id: u32, input: Plan) -> Plan {
+    Plan::Shared { id, input: Arc::new(input) }
+}
+
+fn project(input: Plan, exprs: Vec<Expr>) -> Plan {
+    let fields = exprs.iter().map(|e| field(e.data_type)).collect();
+    Plan::Project { input: Box::new(input), exprs, fields }
+}
+
+fn union(inputs: Vec<Plan>) -> Plan {
+    let fields = inputs[0].fields();
+    Plan::Union { inputs, fields }
+}
+
+/// The sums of the doubles of each tag.
+fn sums(input: Plan) -> Plan {
+    aggregate(input, &[1], &[(AggregateFunction::Sum, Some(3), DataType::Float64)])
+}
+
+/// Joined with another plan whose first column is a tag.
+fn with_tags(left: Plan, right: Plan) -> Plan {
+    join(left, right, JoinKind::Inner, vec![(column(1), col(0, DataType::TEXT))], None)
+}
+
+/// The rows of a plan and how many rows were read for it.
+fn counted(fixture: &Fixture, plan: &Plan, threads: usize) -> (nacre_types::Result<Vec<Vec<Value>>>, u64) {
+    let before = fixture.statistics.rows_read.get();
+    let rows = rows_with(fixture, plan, threads);
+    (rows, fixture.statistics.rows_read.get() - before)
+}
+
+#[test]
+fn what_is_shared_is_computed_once_for_all_pipelines() {
+    let (fixture, table) = fixture(None);
+    let all = || scan(&table, Vec::new());
+    let once = shared(1, sums(all()));
+    let twice = with_tags(with_tags(all(), once.clone()), once.clone());
+    let count = |plan| aggregate(plan, &[1], &[(AggregateFunction::CountStar, None, I64)]);
+    // Three times the table where each level computes the one below it once, and 2^6 times where it does not.
+    let levels = (2..8).fold(once.clone(), |below, id| {
+        let both = with_tags(with_tags(all(), below.clone()), below);
+        shared(id, sums(both))
+    });
+    for (plan, scans) in [
+        (twice.clone(), 2),
+        (count(twice.clone()), 2),
+        (union(vec![with_tags(all(), once.clone()), with_tags(all(), once.clone())]), 3),
+        (with_tags(with_tags(all(), count(twice)), once), 3),
+        (levels, 7),
+    ] {
+        for threads in [1, 2, 5] {
+            let (rows, read) = counted(&fixture, &plan, threads);
+            assert!(!rows.unwrap().is_empty());
+            assert_eq!(read, scans * 30_700, "{threads} threads: {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_shared_is_computed_once_beside_a_limit() {
+    let (fixture, table) = fixture(None);
+    let all = || scan(&table, Vec::new());
+    let once = shared(1, sums(all()));
+    let limit = Some(lit(int(10), I64));
+    let first = Plan::Limit { input: Box::new(with_tags(all(), once.clone())), offset: None, limit };
+    let plan = union(vec![first, with_tags(all(), once)]);
+    let (expected, read) = counted(&fixture, &plan, 1);
+    assert!(read < 3 * 30_700, "{read}");
+    for threads in [2, 5] {
+        let (rows, again) = counted(&fixture, &plan, threads);
+        assert_eq!((rows.unwrap().len(), again), (expected.as_ref().unwrap().len(), read), "{threads} threads");
+    }
+}
+
+#[test]
+fn what_is_shared_within_a_round_of_a_recursion() {
+    let (fixture, table) = fixture(None);
+    let all = || scan(&table, Vec::new());
+    let below = |input, n| Plan::Filter {
+        input: Box::new(input),
+        predicate: compare(BinaryOp::Less, column(0), lit(int(n), I64)),
+    };
+    let by_id = |left, right| join(left, right, JoinKind::Inner, vec![(column(0), column(0))], None);
+    let fields = vec![field(I64)];
+    // Each round: the numbers after those of the round before, looked for in the table twice.
+    let round = shared(1, below(Plan::Given { id: 9, fields: fields.clone() }, 20));
+    let next = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
+    let step = project(by_id(by_id(all(), round.clone()), round), vec![next]);
+    let base = project(scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(3), I64))]), vec![column(0)]);
+    let numbers =
+        Plan::Recursive { id: 9, base: Box::new(base), step: Box::new(step), distinct: true, fields: fields.clone() };
+    assert_eq!(same(&fixture, &numbers).len(), 21);
+    // As the side of a join of a pipeline, and shared by two.
+    assert_eq!(same(&fixture, &by_id(all(), numbers.clone())).len(), 21);
+    let numbers = shared(2, numbers);
+    assert_eq!(same(&fixture, &by_id(by_id(all(), numbers.clone()), numbers.clone())).len(), 21);
+    // In the step of another recursion, on which it does not depend: its rounds run once.
+    let outer = Plan::Given { id: 10, fields: fields.clone() };
+    let step = project(by_id(by_id(all(), numbers.clone()), outer), vec![column(0)]);
+    let base = project(by_id(all(), numbers.clone()), vec![column(0)]);
+    let plan = Plan::Recursive { id: 10, base: Box::new(base), step: Box::new(step), distinct: true, fields };
+    assert_eq!(same(&fixture, &by_id(numbers, plan)).len(), 21);
+}
+
+#[test]
+fn an_error_of_what_is_shared_is_met_by_all_who_ask() {
+    let (fixture, table) = fixture(None);
+    let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
+    let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);
+    // Batch by batch: the one after the error has rows again.
+    let keys = vec![SortKey { expr: column(2), descending: false, nulls_first: false }];
+    let sorted = Plan::Sort { input: Box::new(scan(&table, Vec::new())), keys, limit: None };
+    let fails = shared(1, project(sorted, vec![column(0), inverse]));
+    let by_id = |left| join(left, fails.clone(), JoinKind::Inner, vec![(column(0), column(0))], None);
+    let all = || scan(&table, Vec::new());
+    for plan in [by_id(all()), by_id(by_id(all())), aggregate(by_id(all()), &[1], &[]), union(vec![by_id(all()); 2])] {
+        let alone = rows_with(&fixture, &plan, 1).map(|rows| rows.len());
+        assert!(alone.is_err());
+        for threads in [2, 5] {
+            let error = rows_with(&fixture, &plan, threads).map(|rows| rows.len());
+            assert_eq!(format!("{error:?}"), format!("{alone:?}"));
+        }
+    }
 }
