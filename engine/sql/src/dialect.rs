@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
 
 /// See the module.
@@ -159,6 +159,53 @@ impl Dialect for NacreDialect {
             parser.next_token();
             explained(parser, true)
         })
+    }
+}
+
+/// Frees words that begin something of their own, where they do not: a column may have their name.
+pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) {
+    for at in 0..tokens.len() {
+        if is_free(tokens, at)
+            && let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get_mut(at)
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get(at) else { return false };
+    let token = |at: usize| tokens.get(at).map_or(&Token::EOF, |t| &t.token);
+    let keyword = |at: usize| match token(at) {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let before = at.checked_sub(1);
+    let begins = before.is_some_and(|at| matches!(token(at), Token::Comma | Token::LParen));
+    match word.keyword {
+        // A column has a type; an index has columns in parentheses, and may have a name.
+        Keyword::KEY | Keyword::INDEX | Keyword::FULLTEXT | Keyword::SPATIAL => {
+            let is_type = matches!(token(at + 1), Token::Word(_))
+                && !matches!(keyword(at + 1), Keyword::KEY | Keyword::INDEX | Keyword::USING)
+                && keyword(at + 2) != Keyword::USING
+                && (*token(at + 2) != Token::LParen
+                    || matches!(token(at + 3), Token::Number(..) | Token::SingleQuotedString(_)));
+            begins && is_type
+        }
+        // `CREATE USER` and the like are told by their names.
+        Keyword::USER | Keyword::CURRENT_USER | Keyword::SESSION_USER | Keyword::CURRENT_CATALOG => {
+            let about = |k| matches!(k, Keyword::CREATE | Keyword::ALTER | Keyword::DROP | Keyword::EXISTS);
+            *token(at + 1) != Token::LParen && !before.is_some_and(|at| about(keyword(at)))
+        }
+        Keyword::TRIM => *token(at + 1) != Token::LParen,
+        Keyword::TOP => !matches!(token(at + 1), Token::Number(..) | Token::LParen | Token::Placeholder(_)),
+        Keyword::INTERVAL => {
+            let begins = begins || before.is_some_and(|at| matches!(keyword(at), Keyword::SELECT | Keyword::BY));
+            let ends = matches!(token(at + 1), Token::Comma | Token::RParen | Token::SemiColon | Token::EOF)
+                || matches!(keyword(at + 1), Keyword::FROM | Keyword::AS | Keyword::ASC | Keyword::DESC);
+            begins && ends
+        }
+        _ => false,
     }
 }
 

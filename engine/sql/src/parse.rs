@@ -4,7 +4,7 @@
 //! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`; what is cut out of a
 //! text ([`literal_rows`]) changes no answer, and no error is reported of a text that is not whole.
 
-use crate::dialect::NacreDialect;
+use crate::dialect::{NacreDialect, free_names};
 use crate::literal_rows::{self, Cut, LiteralRows};
 use nacre_types::{Error, Position, Result, limits};
 use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
@@ -100,6 +100,7 @@ pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
 fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     let (mut tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
+    free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
     let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(tokens);

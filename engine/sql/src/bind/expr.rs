@@ -2,6 +2,7 @@
 //! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
 
 use super::operator::{binary, cast, connect, explicit_cast, is_null, is_text_literal, not};
+use super::rows::row;
 use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -135,9 +136,7 @@ impl<'a> Binder<'a> {
             }
             return Err(unsupported(&format!("operator {op}")));
         };
-        let left = self.expr(left, env)?;
-        let right = self.expr(right, env)?;
-        self.binary(op, left, right)
+        self.pair(op, left, right, env)
     }
 
     /// A chain of one logical operator, left-deep in the tree, bound operand by operand.
@@ -255,6 +254,9 @@ impl<'a> Binder<'a> {
     }
 
     fn pair(&mut self, op: BinaryOp, a: &'a E, b: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        if let (Some(left), Some(right)) = (row(a), row(b)) {
+            return self.compared_rows(op, left, right, env);
+        }
         let left = self.expr(a, env)?;
         let right = self.expr(b, env)?;
         self.binary(op, left, right)
@@ -287,8 +289,22 @@ impl<'a> Binder<'a> {
         if list.len() > MAX_LIST {
             return Err(Error::limit("IN list is too long"));
         }
+        if let Some(row) = row(arg) {
+            return self.row_in_list(row, list, negated, env);
+        }
+        self.value_in_list(arg, list.iter(), negated, env)
+    }
+
+    /// `IN` over a list of single values.
+    pub(super) fn value_in_list(
+        &mut self,
+        arg: &'a E,
+        list: impl ExactSizeIterator<Item = &'a E>,
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let mut arg = self.expr(arg, env)?;
-        if list.is_empty() {
+        if list.len() == 0 {
             self.settle(arg, DataType::TEXT);
             return Ok(Expr::literal(Value::Boolean(negated), DataType::Boolean));
         }

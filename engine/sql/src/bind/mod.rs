@@ -24,6 +24,7 @@ mod operator;
 mod owner;
 mod query;
 mod recursive;
+mod rows;
 mod scope;
 mod select;
 mod set;
