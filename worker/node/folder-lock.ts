@@ -1,13 +1,18 @@
 /**
- * One process at a time on a folder. Node has no advisory file locks, so the lock is a directory, which is
- * made atomically. In it are a socket on which its owner listens, where the system has those, and a file
- * `owner`: `<process id> <start time> <boot id> <namespace of process ids> socket`, each of the last four empty
- * where the system has no such thing. A socket is answered for as long as its process lives, in whatever container; a process
- * id means something only in its own. A lock whose owner no longer runs is taken over.
+ * One process at a time on a folder. Node has no advisory file locks, so the lock is a directory, which is free when
+ * it is empty or not there. Its owner has two names in it that nobody had before: a socket `<id>` on which it listens,
+ * where the system has those, and a file `<id>.owner`: `<process id> <start time> <boot id> <namespace of process ids>
+ * socket`, each of the last four empty where the system has no such thing. The directory is made aside with both in it
+ * and renamed, which the system does only onto an empty one. A socket is answered for as long as its process lives, in
+ * whatever container; a process id means something only in its own.
+ *
+ * What a dead owner left is removed by its names, as what an owner gives back is: whoever is late, for however long,
+ * cannot touch what belongs to the next one.
  *
  * The native `nacre` holds an flock on the file LOCK, which cannot be tried here, and listens on LOCK.sock.
  */
 
+import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
@@ -15,18 +20,19 @@ import * as path from 'node:path';
 import { NacreError, nacreError } from '../shared/errors.js';
 
 const LOCK_DIRECTORY = 'LOCK.node';
-const SOCKET = 'socket';
+/** Last in an owner's file: it listens. */
+const LISTENS = 'socket';
+const OWNER = '.owner';
 const NATIVE_LOCK = 'LOCK';
 const NATIVE_SOCKET = 'LOCK.sock';
 /** A socket's path may not be longer on some systems. */
 const SOCKET_PATH_BYTES = 100;
-/** A lock without an owner file is someone's who is between two system calls, unless it is older than this. */
-const UNOWNED_MS = 2000;
+/** A lock that was made and never put in its place is someone's who did not live to do it, when it is older. */
+const LEFT_MS = 60_000;
 const ATTEMPTS = 20;
 
 /** Folders held by this process: a process identifier alone cannot tell our own locks from a predecessor's. */
 const held = new Set<string>();
-let renames = 0;
 
 /** Holds the folder until the returned function is called; `in_use` when someone else has it. */
 export async function lockFolder(folder: string): Promise<() => void> {
@@ -54,67 +60,126 @@ async function take(folder: string, lock: string): Promise<() => void> {
     if (unlock !== null) {
       try {
         await refuseNative(folder, path.dirname(lock));
+        removeLeft(lock);
         return unlock;
       } catch (error) {
         unlock();
         throw error;
       }
     }
-    const owner = readOwner(lock);
-    if (owner === null ? isYoung(lock) : await isAlive(folder, lock, owner)) {
-      const who = owner === null ? 'another process' : `process ${owner.split(' ')[0]}`;
-      throw nacreError('in_use', `${folder} is open in ${who}`);
+    for (const id of idsIn(folder, lock)) {
+      const owner = readOwner(lock, id);
+      if (await isAlive(folder, lock, id, owner)) {
+        const who = owner === null ? 'another process' : `process ${owner.split(' ')[0]}`;
+        throw nacreError('in_use', `${folder} is open in ${who}`);
+      }
+      removeOwner(lock, id);
     }
-    breakStale(lock, owner);
   }
   throw nacreError('in_use', `${folder} is being opened by several processes`);
 }
 
-/** Makes the lock; `null` when there is one. */
+/** Makes the lock; `null` when somebody is in the way. */
 function tryMake(lock: string): (() => void) | null {
+  const id = randomBytes(5).toString('hex');
+  const aside = `${lock}.${id}`;
+  fs.mkdirSync(aside);
+  let unlisten: (() => void) | null = null;
   try {
-    fs.mkdirSync(lock);
+    unlisten = listen(aside, id);
+    fs.writeFileSync(path.join(aside, id + OWNER), identity(unlisten !== null));
+    removeEmpty(lock);
+    fs.renameSync(aside, lock);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      return null;
-    }
-    throw error;
-  }
-  const unlisten = listen(lock);
-  const unlock = () => {
     unlisten?.();
-    fs.rmSync(lock, { recursive: true, force: true });
-  };
-  try {
-    // Not before the socket: who finds an owner asks there.
-    fs.writeFileSync(path.join(lock, 'owner'), identity(unlisten !== null));
-  } catch (error) {
-    unlock();
-    throw error;
-  }
-  return unlock;
-}
-
-function readOwner(lock: string): string | null {
-  try {
-    return fs.readFileSync(path.join(lock, 'owner'), 'utf8') || null;
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+    fs.rmSync(aside, { recursive: true, force: true });
+    // Somebody's lock; or the one that was made was taken for left behind, if making it took so long.
+    if (fs.existsSync(lock) || (error as NodeJS.ErrnoException).code === 'ENOENT') {
       return null;
     }
-    // Somebody made it whom we cannot ask.
-    throw nacreError('in_use', `${lock} cannot be read: ${String(error)}`, error);
+    throw error;
+  }
+  return () => {
+    removeOwner(lock, id);
+    unlisten?.();
+    removeEmpty(lock);
+  };
+}
+
+/** Whose names are in the lock. */
+function idsIn(folder: string, lock: string): Set<string> {
+  const ids = new Set<string>();
+  for (const name of readDirectory(lock)) {
+    const id = name.endsWith(OWNER) ? name.slice(0, -OWNER.length) : name;
+    if (!/^[0-9a-f]{10}$/.test(id)) {
+      throw new NacreError({
+        kind: 'in_use',
+        message: `${folder} is not free: ${lock} has ${name} in it`,
+        hint: `if no process has it open any more, remove ${lock}`,
+      });
+    }
+    ids.add(id);
+  }
+  return ids;
+}
+
+function readDirectory(lock: string): string[] {
+  try {
+    return fs.readdirSync(lock);
+  } catch (error) {
+    return ifGone(lock, error, []);
   }
 }
 
-function isYoung(lock: string): boolean {
-  const stat = fs.statSync(lock, { throwIfNoEntry: false });
-  return stat !== undefined && Date.now() - stat.mtimeMs < UNOWNED_MS;
+/** What somebody wrote of itself; `null` when it is being given back. */
+function readOwner(lock: string, id: string): string | null {
+  try {
+    return fs.readFileSync(path.join(lock, id + OWNER), 'utf8') || null;
+  } catch (error) {
+    return ifGone(lock, error, null);
+  }
 }
 
-/** Listens on the lock's socket until it is called; `null` where there are no sockets. */
-function listen(lock: string): (() => void) | null {
-  const address = addressOf(lock, SOCKET);
+function ifGone<T>(lock: string, error: unknown, otherwise: T): T {
+  if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+    return otherwise;
+  }
+  // Somebody made it whom we cannot ask.
+  throw nacreError('in_use', `${lock} cannot be read: ${String(error)}`, error);
+}
+
+/** The socket last: who finds it alone asks there. */
+function removeOwner(lock: string, id: string): void {
+  fs.rmSync(path.join(lock, id + OWNER), { force: true });
+  fs.rmSync(path.join(lock, id), { force: true });
+}
+
+function removeEmpty(lock: string): void {
+  try {
+    fs.rmdirSync(lock);
+  } catch {
+    // It is not there, or somebody's.
+  }
+}
+
+/** Nobody is kept out by what cannot be removed. */
+function removeLeft(lock: string): void {
+  const [folder, prefix] = [path.dirname(lock), `${path.basename(lock)}.`];
+  try {
+    for (const name of fs.readdirSync(folder).filter((name) => name.startsWith(prefix))) {
+      const left = path.join(folder, name);
+      if (Date.now() - fs.statSync(left).mtimeMs > LEFT_MS) {
+        fs.rmSync(left, { recursive: true, force: true });
+      }
+    }
+  } catch {
+    // It stays.
+  }
+}
+
+/** Listens on a socket until it is called; `null` where there are no sockets. */
+function listen(lock: string, id: string): (() => void) | null {
+  const address = addressOf(lock, id);
   if (address === null) {
     return null;
   }
@@ -192,7 +257,7 @@ function place(): [boot: string, namespace: string] {
 
 /** Process identifiers are used again, so the moment the process started belongs to it where we can know it. */
 function identity(listens: boolean): string {
-  return [process.pid, startOf(process.pid), ...place(), listens ? SOCKET : ''].join(' ');
+  return [process.pid, startOf(process.pid), ...place(), listens ? LISTENS : ''].join(' ');
 }
 
 function startOf(pid: number): string {
@@ -205,13 +270,16 @@ function startOf(pid: number): string {
   }
 }
 
-async function isAlive(folder: string, lock: string, owner: string): Promise<boolean> {
-  const [id, started, boot, namespace, listens] = owner.split(' ');
-  const answer = await answers(lock, SOCKET);
+async function isAlive(folder: string, lock: string, id: string, owner: string | null): Promise<boolean> {
+  const answer = await answers(lock, id);
   if (answer !== undefined) {
     return answer;
   }
-  if (listens === SOCKET && !fs.existsSync(path.join(lock, SOCKET))) {
+  if (owner === null) {
+    return false;
+  }
+  const [number, started, boot, namespace, listens] = owner.split(' ');
+  if (listens === LISTENS && !fs.existsSync(path.join(lock, id))) {
     // It ended in order, though it did not close the database.
     return false;
   }
@@ -228,7 +296,7 @@ async function isAlive(folder: string, lock: string, owner: string): Promise<boo
       });
     }
   }
-  const pid = Number(id);
+  const pid = Number(number);
   if (!Number.isSafeInteger(pid) || pid <= 0) {
     return false;
   }
@@ -247,25 +315,6 @@ async function isAlive(folder: string, lock: string, owner: string): Promise<boo
   const seconds = pid === process.pid ? process.uptime() : os.uptime();
   const stat = fs.statSync(lock, { throwIfNoEntry: false });
   return stat !== undefined && stat.mtimeMs >= Date.now() - seconds * 1000;
-}
-
-/** Moves a dead owner's lock away; puts it back when someone else was quicker and the lock is theirs by now. */
-function breakStale(lock: string, owner: string | null): void {
-  const aside = `${lock}.${process.pid}.${renames++}`;
-  try {
-    fs.renameSync(lock, aside);
-  } catch {
-    return;
-  }
-  if (readOwner(aside) !== owner) {
-    try {
-      fs.renameSync(aside, lock);
-      return;
-    } catch {
-      // A third process made the lock meanwhile; the one moved away is nobody's any more.
-    }
-  }
-  fs.rmSync(aside, { recursive: true, force: true });
 }
 
 async function refuseNative(folder: string, real: string): Promise<void> {

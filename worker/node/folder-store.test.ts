@@ -102,6 +102,15 @@ test('names are unique, missing files are not found, short files are corrupt', a
   expect(store.list()).toEqual([]);
 });
 
+test('a store that is closed makes and removes nothing', async () => {
+  const store = await open();
+  store.release(store.create('a'));
+  store.close();
+  expect(() => store.create('b')).toThrow(expect.objectContaining({ kind: 'closed' }));
+  expect(() => store.remove('a')).toThrow(expect.objectContaining({ kind: 'closed' }));
+  expect((await open()).list()).toEqual(['a']);
+});
+
 test('the lock is not listed, and keeps a second opening out', async () => {
   const store = await open();
   expect(store.list()).toEqual([]);
@@ -110,22 +119,88 @@ test('the lock is not listed, and keeps a second opening out', async () => {
   await open();
 });
 
-test('a lock of a running process holds, one of a dead process does not', async () => {
-  const lock = path.join(folder, 'LOCK.node');
+const DEAD = '4194305 1';
+const ID = '0123456789';
+
+/** Makes the lock of somebody who says this of itself. */
+function lockOf(owner: string, id = ID): void {
+  fs.mkdirSync(path.join(folder, 'LOCK.node'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'LOCK.node', `${id}.owner`), owner);
+}
+
+/** Calls with what a process that runs meanwhile says of itself. */
+async function beside(during: (owner: string) => Promise<void>): Promise<void> {
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
   try {
-    fs.mkdirSync(lock);
     const stat = fs.existsSync('/proc/self/stat') ? fs.readFileSync(`/proc/${other.pid}/stat`, 'utf8') : '';
     const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-    fs.writeFileSync(path.join(lock, 'owner'), `${other.pid} ${start}`);
-    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+    await during(`${other.pid} ${start}`);
   } finally {
     const ended = new Promise((resolve) => other.on('close', resolve));
     other.kill('SIGKILL');
     await ended;
   }
+}
+
+test('a lock of a running process holds, one of a dead process does not', async () => {
+  await beside(async (owner) => {
+    lockOf(DEAD, 'aaaaaaaaaa');
+    lockOf(owner);
+    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+  });
   await open();
   expect(fs.readdirSync(folder)).toEqual(['LOCK.node']);
+});
+
+test('who is late to give its lock back leaves alone what came after it', async () => {
+  const lock = path.join(folder, 'LOCK.node');
+  await beside(async (owner) => {
+    const store = await open();
+    vi.mocked(fs.rmdirSync).mockImplementationOnce((path) => {
+      lockOf(owner);
+      fs.rmdirSync(path);
+    });
+    store.close();
+    expect(fs.readdirSync(lock)).toEqual([`${ID}.owner`]);
+    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+  });
+});
+
+test('who is late to remove a dead owner leaves alone what came after it', async () => {
+  const { rmSync } = await vi.importActual<typeof fs>('node:fs');
+  const lock = path.join(folder, 'LOCK.node');
+  await beside(async (owner) => {
+    for (const before of [1, 2]) {
+      lockOf(DEAD);
+      fs.writeFileSync(path.join(lock, ID), '');
+      let calls = 0;
+      vi.mocked(fs.rmSync).mockImplementation((name, options) => {
+        if (path.dirname(String(name)) === lock && ++calls === before) {
+          // Somebody else removes it, and a third one has the folder.
+          rmSync(lock, { recursive: true });
+          lockOf(owner, 'fedcba9876');
+        }
+        rmSync(name, options);
+      });
+      await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+      expect(fs.readdirSync(lock)).toEqual(['fedcba9876.owner']);
+      rmSync(lock, { recursive: true });
+    }
+    vi.mocked(fs.rmSync).mockImplementation(rmSync);
+  });
+});
+
+test('a lock with something else in it is told, and what was left beside it is removed', async () => {
+  const left = path.join(folder, 'LOCK.node.0123456789');
+  fs.mkdirSync(left);
+  fs.mkdirSync(`${left.slice(0, -1)}8`);
+  fs.utimesSync(left, 1, 1);
+  fs.mkdirSync(path.join(folder, 'LOCK.node'));
+  fs.writeFileSync(path.join(folder, 'LOCK.node', 'notes'), '');
+  await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/has notes in it/));
+  fs.rmSync(path.join(folder, 'LOCK.node', 'notes'));
+  await open();
+  expect(fs.readdirSync(folder).sort()).toEqual(['LOCK.node', 'LOCK.node.0123456788']);
 });
 
 /** Listens on a socket for as long as `during` takes. */
@@ -146,26 +221,21 @@ const refusal = (message: RegExp) =>
   expect.objectContaining({ kind: 'in_use', message: expect.stringMatching(message) });
 
 test.skipIf(process.platform === 'win32')('an owner that answers lives, in whatever container', async () => {
-  const lock = path.join(folder, 'LOCK.node');
-  fs.mkdirSync(lock);
-  fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 boot pid:[1] socket`);
-  await listening(path.join(lock, 'socket'), async () => {
+  lockOf(`${process.pid} 1 boot pid:[1] socket`);
+  await listening(path.join(folder, 'LOCK.node', ID), async () => {
     await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/open in process/));
   });
   await open();
 });
 
 test.skipIf(process.platform !== 'linux')('who cannot be asked is not looked for here', async () => {
-  const lock = path.join(folder, 'LOCK.node');
-  fs.mkdirSync(lock);
   const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 ${boot} pid:[1] `);
+  lockOf(`${process.pid} 1 ${boot} pid:[1] `);
   await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/another container/));
   const namespace = fs.readlinkSync('/proc/self/ns/pid');
   for (const dead of [`another-boot ${namespace} `, `${boot} pid:[1] socket`]) {
-    fs.writeFileSync(path.join(lock, 'owner'), `${process.pid} 1 ${dead}`);
+    lockOf(`${process.pid} 1 ${dead}`);
     (await open()).close();
-    fs.mkdirSync(lock);
   }
 });
 
@@ -181,7 +251,9 @@ test.skipIf(process.platform !== 'linux')('the owner can be asked in a folder wi
   const long = path.join(folder, 'x'.repeat(120));
   const store = await FolderStore.open(long);
   // Only the socket tells that this one lives.
-  fs.writeFileSync(path.join(long, 'LOCK.node', 'owner'), '4194305 1 boot pid:[1] socket');
+  const lock = path.join(long, 'LOCK.node');
+  const owner = fs.readdirSync(lock).find((name) => name.endsWith('.owner'))!;
+  fs.writeFileSync(path.join(lock, owner), '4194305 1 boot pid:[1] socket');
   const script = `const { connect } = await import(process.argv[1]);
     await connect(process.argv[2]).then(() => console.log('open'), (error) => console.log(error.kind));`;
   const engine = path.resolve('bindings/js/dist/node.js');

@@ -69,10 +69,15 @@ export class FolderStore implements OwnedStore {
     return this.#open(name, 'wx+', true);
   }
 
-  #open(name: string, flags: string, fresh: boolean): number {
+  /** What the folder's next owner has in it is not ours. */
+  #mustBeOpen(): void {
     if (this.#closed) {
       throw nacreError('closed', `${this.#folder} is closed`);
     }
+  }
+
+  #open(name: string, flags: string, fresh: boolean): number {
+    this.#mustBeOpen();
     try {
       const descriptor = fs.openSync(path.join(this.#folder, name), flags, 0o644);
       const id = this.#nextId++;
@@ -87,6 +92,7 @@ export class FolderStore implements OwnedStore {
   }
 
   remove(name: string): void {
+    this.#mustBeOpen();
     fs.unlinkSync(path.join(this.#folder, name));
   }
 

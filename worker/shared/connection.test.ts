@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Connection, MAIN_SESSION } from './connection.js';
-import { loadFromBytes } from './engine.js';
+import { loadSync } from './engine.js';
 import type { OwnedStore } from './local-store.js';
 
 /** An engine that does what a test says, and notes what it is asked. */
@@ -72,7 +72,7 @@ async function opened(options = {}) {
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   // Afresh, should the test before have ended in a trap.
-  loadFromBytes(() => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+  loadSync(() => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
   engine.calls.length = 0;
 });
 

@@ -37,14 +37,17 @@ export function loadFromModule(module: WebAssembly.Module): Promise<void> {
   return load(() => init({ module_or_path: module }));
 }
 
-/** Compiles and uses bytes the caller reads if they are needed; for runtimes that read files synchronously. */
-export function loadFromBytes(read: () => BufferSource): void {
+/**
+ * Uses a module, or the bytes of one, that the caller has or reads if it is needed; for runtimes that read files
+ * synchronously. Not beside the asynchronous ways, whose end would replace what this has started.
+ */
+export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   if (ready) {
     revive();
   } else {
-    const bytes = read();
+    const source = read();
     try {
-      initSync({ module: new WebAssembly.Module(bytes) });
+      initSync({ module: source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source) });
     } catch (error) {
       throw notStarted(error);
     }

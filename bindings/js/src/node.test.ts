@@ -26,6 +26,23 @@ test('a path and a file URL are the same place', async () => {
   expect((await second.query('select a from t')).rows).toEqual([{ a: 1 }]);
 });
 
+test('the first connections of a process are two databases, however each has its engine', async () => {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    script(
+      '',
+      `import * as fs from 'node:fs';
+      const bytes = fs.readFileSync(new URL('./nacre_bg.wasm', ${JSON.stringify(entry)}));
+      const wasmModule = await WebAssembly.compile(bytes);
+      const [a, b] = await Promise.all([connect('memory://', { wasmModule }), connect('memory://')]);
+      await b.exec('create table t (a int)');
+      await a.exec('select * from t').catch((error) => console.log(error.kind));
+      console.log((await b.query('select count(*) as n from t')).rows[0].n);`,
+    ),
+  );
+  expect(stdout).toBe('not_found\n0\n');
+});
+
 test('a folder that cannot be made is an error', async () => {
   const folder = await durable.fresh();
   fs.writeFileSync(path.join(folder, 'file'), '');

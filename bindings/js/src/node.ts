@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { FolderStore } from '../../../worker/node/folder-store.js';
 import { Connection } from '../../../worker/shared/connection.js';
-import { loadFromBytes, loadFromModule } from '../../../worker/shared/engine.js';
+import { loadSync } from '../../../worker/shared/engine.js';
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
 import type { OwnedStore } from '../../../worker/shared/local-store.js';
 import { Database } from './database.js';
@@ -21,12 +21,15 @@ export * from './public.js';
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
   const [checked, types] = [engineOptions(options), typeOptions(options)];
-  if (options.wasmModule !== undefined) {
-    await loadFromModule(options.wasmModule);
-  } else {
-    loadFromBytes(() => readEngine(options.wasmUrl));
+  const store = await openStore(url);
+  try {
+    // At once, and not before the folder is ours: another connection may meanwhile start the engine, or end it.
+    loadSync(() => options.wasmModule ?? readEngine(options.wasmUrl));
+  } catch (error) {
+    store?.close();
+    throw error;
   }
-  const connection = await Connection.open(await openStore(url), checked);
+  const connection = await Connection.open(store, checked);
   return new Database({ transport: new LocalTransport(connection), types });
 }
 

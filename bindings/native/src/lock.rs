@@ -1,8 +1,8 @@
 //! One process at a time on a folder: an exclusive lock on the file `LOCK`, held as long as the store or any of its
 //! files is. The system frees it when the process ends, however it ends; the file itself stays.
 //!
-//! JavaScript runtimes have no such locks. They make a directory `LOCK.node`, which can succeed only once, listen on
-//! the socket `socket` in it, and write to the file `owner` in it who they are: `<process id> <start time in clock
+//! JavaScript runtimes have no such locks. Theirs is a directory `LOCK.node`, which is free when it is empty. In it an
+//! owner listens on a socket `<id>`, and says in a file `<id>.owner` who it is: `<process id> <start time in clock
 //! ticks> <boot id> <namespace of process ids> socket`, each of the last four empty where the system has no such thing.
 //! A socket is answered for as long as its process lives, in whatever container; a process id means something only in
 //! its own. For them to see us the same way there is the socket `LOCK.sock`.
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 const SOCKET: &str = "LOCK.sock";
 const SCRIPT_LOCK: &str = "LOCK.node";
-const SCRIPT_SOCKET: &str = "socket";
+const SCRIPT_OWNER: &str = ".owner";
 /// A socket's path may not be longer on some systems.
 const SOCKET_PATH_BYTES: usize = 100;
 
@@ -50,7 +50,7 @@ impl FolderLock {
         match script_owner(&script) {
             Owner::None => Ok(lock),
             Owner::Alive => Err(in_use(folder, "in a JavaScript process")),
-            Owner::Elsewhere => Err(in_use(folder, "in a JavaScript process of another container")
+            Owner::Elsewhere => Err(in_use(folder, "in a JavaScript process that cannot be asked")
                 .with_hint(format!("if no process has it open any more, remove {}", script.display()))),
         }
     }
@@ -95,27 +95,51 @@ fn with_short_path<T>(folder: &Path, name: &str, call: impl FnOnce(&Path) -> T) 
 enum Owner {
     None,
     Alive,
-    /// It has another namespace of process ids than ours, and cannot be asked.
+    /// It cannot be asked, as one that has another namespace of process ids than ours.
     Elsewhere,
 }
 
+/// Whoever of those that are named in the lock may be alive.
 fn script_owner(lock: &Path) -> Owner {
-    let text = match std::fs::read(lock.join("owner")) {
-        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+    let entries = match std::fs::read_dir(lock) {
+        Ok(entries) => entries,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Owner::None,
         // Somebody made it whom we cannot ask.
         Err(_) => return Owner::Elsewhere,
     };
-    match with_short_path(lock, SCRIPT_SOCKET, |path| UnixStream::connect(path).map_err(|error| error.kind())) {
+    for entry in entries {
+        let Ok(entry) = entry else { return Owner::Elsewhere };
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { return Owner::Elsewhere };
+        match owner_named(lock, name.strip_suffix(SCRIPT_OWNER).unwrap_or(name)) {
+            Owner::None => {}
+            other => return other,
+        }
+    }
+    Owner::None
+}
+
+fn owner_named(lock: &Path, id: &str) -> Owner {
+    if id.len() != 10 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Owner::Elsewhere;
+    }
+    let text = match std::fs::read(lock.join(format!("{id}{SCRIPT_OWNER}"))) {
+        Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+        // It is being given back.
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(_) => return Owner::Elsewhere,
+    };
+    match with_short_path(lock, id, |path| UnixStream::connect(path).map_err(|error| error.kind())) {
         Some(Ok(_) | Err(ErrorKind::WouldBlock)) => return Owner::Alive,
         Some(Err(ErrorKind::ConnectionRefused)) => return Owner::None,
         _ => {}
     }
+    let Some(text) = text else { return Owner::None };
     let mut fields = text.trim_end_matches('\n').split(' ');
     let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return Owner::None };
     let mut field = || fields.next().filter(|text| !text.is_empty());
     let (started, boot, namespace, socket) = (field(), field(), field(), field());
-    if socket.is_some() && !lock.join(SCRIPT_SOCKET).exists() {
+    if socket.is_some() && !lock.join(id).exists() {
         // It ended in order, though it did not close the database.
         return Owner::None;
     }
@@ -161,6 +185,9 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::path::PathBuf;
 
+    const ID: &str = "0123456789";
+    const OWNER: &str = "0123456789.owner";
+
     /// A new folder with a long name.
     fn folder(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("nacre-{name}-{}-{}", std::process::id(), "x".repeat(100)));
@@ -174,13 +201,19 @@ mod tests {
         let place = folder("answers");
         let lock = place.join(SCRIPT_LOCK);
         // No process has this number, and none could have been started in that namespace.
-        std::fs::write(lock.join("owner"), "4194305 1 boot pid:[1] socket").unwrap();
-        let listener = super::with_short_path(&lock, "socket", |path| UnixListener::bind(path).unwrap()).unwrap();
+        std::fs::write(lock.join(OWNER), "4194305 1 boot pid:[1] socket").unwrap();
+        // One that is dead beside it changes nothing.
+        std::fs::write(lock.join("0000000000.owner"), "4194305 1").unwrap();
+        let listener = super::with_short_path(&lock, ID, |path| UnixListener::bind(path).unwrap()).unwrap();
         assert_eq!(script_owner(&lock), Owner::Alive);
         assert_eq!(FolderLock::take(&place).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
+        std::fs::remove_file(lock.join(OWNER)).unwrap();
+        assert_eq!(script_owner(&lock), Owner::Alive, "it gives it back, and is not done");
         drop(listener);
         assert_eq!(script_owner(&lock), Owner::None);
         drop(FolderLock::take(&place).unwrap());
+        std::fs::write(lock.join("notes"), "").unwrap();
+        assert_eq!(script_owner(&lock), Owner::Elsewhere);
         std::fs::remove_dir_all(&place).unwrap();
     }
 
@@ -192,7 +225,7 @@ mod tests {
         let (boot, namespace) = place().unwrap();
         let ours = std::process::id();
         let owner = |text: String| {
-            std::fs::write(lock.join("owner"), text).unwrap();
+            std::fs::write(lock.join(OWNER), text).unwrap();
             script_owner(&lock)
         };
         assert_eq!(owner(format!("{ours} 1 {boot} pid:[1] ")), Owner::Elsewhere);

@@ -60,7 +60,7 @@ impl Inference {
             self.observe_number(text);
         }
         self.date = self.date && text.len() == 10 && temporal::parse_date(text).is_some();
-        self.time = self.time && temporal::parse_time(text).is_some() && has_microseconds_only(text);
+        self.time = self.time && is_clock(text) && temporal::parse_time(text).is_some() && has_microseconds_only(text);
         self.timestamp = self.timestamp
             && text.len() >= 10
             && temporal::parse_timestamp(text).is_some()
@@ -167,6 +167,16 @@ fn double_has_digits(digits: &str) -> bool {
     double.is_finite() && significant(written.split('e').next().unwrap_or_default()) == significant(digits)
 }
 
+/// Whether a text is written like a time of day, `10:30` or `10:30:00`: `3:2` and `1:30` are rather a score and a ratio.
+fn is_clock(text: &str) -> bool {
+    let digits = |list: &[u8]| list.iter().all(u8::is_ascii_digit);
+    match *text.as_bytes() {
+        [a, b, b':', c, d] => digits(&[a, b, c, d]),
+        [a, b, b':', c, d, b':', e, f, ..] => digits(&[a, b, c, d, e, f]),
+        _ => false,
+    }
+}
+
 /// Whether a time or timestamp says nothing that is shorter than a microsecond.
 fn has_microseconds_only(text: &str) -> bool {
     let beyond = text.split_once('.').and_then(|(_, fraction)| fraction.get(6..));
@@ -201,6 +211,10 @@ mod tests {
             (&["2026-11-21"], DataType::Date),
             (&["2026-11-21", "2026-11-21 10:00:00"], DataType::Timestamp),
             (&["10:30"], DataType::Time),
+            (&["10:30", "09:15:30.25"], DataType::Time),
+            (&["3:2", "1:30"], DataType::TEXT),
+            (&["10:30", "10:3"], DataType::TEXT),
+            (&["10:30:5"], DataType::TEXT),
             (&["1", ""], DataType::TEXT),
             (&["1.", "2"], DataType::Float64),
             (&["-"], DataType::TEXT),

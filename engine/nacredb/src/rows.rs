@@ -39,6 +39,8 @@ enum Source {
     /// A statement that was run to its end.
     Ready(std::vec::IntoIter<Batch>),
     Running(Box<Running>),
+    /// At its end, but for an error that came after rows which were answered together.
+    Failed(Error),
     Ended,
 }
 
@@ -152,6 +154,11 @@ impl Rows {
         let started = self.now_ns();
         let next = match &mut self.source {
             Source::Ended => return Ok(None),
+            Source::Failed(error) => {
+                let error = error.clone();
+                self.source = Source::Ended;
+                return Err(error);
+            }
             _ if self.cancel.load(Ordering::Relaxed) => Err(Error::cancelled()),
             Source::Ready(batches) => Ok(batches.next()),
             Source::Running(running) => running.next(&self.cancel),
@@ -164,11 +171,19 @@ impl Rows {
     }
 
     /// The next so many rows, or a batch more, as they come; fewer where they take more than a few megabytes; none
-    /// at the end.
+    /// at the end. An error that comes after some of them is the answer to the next call.
     pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
         let (mut batches, mut have, mut bytes) = (Vec::new(), 0, 0);
         while have < rows.max(1) && bytes < GATHERED_BYTES {
-            let Some(batch) = self.next().await? else { break };
+            let batch = match self.next().await {
+                Ok(Some(batch)) => batch,
+                Ok(None) => break,
+                Err(error) if batches.is_empty() => return Err(error),
+                Err(error) => {
+                    self.source = Source::Failed(error);
+                    break;
+                }
+            };
             have += batch.rows;
             bytes += batch.flat_bytes();
             batches.push(batch);

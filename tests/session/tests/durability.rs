@@ -43,11 +43,11 @@ fn a_folder_open_in_a_script_is_in_use() {
     std::fs::create_dir_all(&lock).unwrap();
     let own = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let started = own.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or_default();
-    std::fs::write(lock.join("owner"), format!("{} {started}", std::process::id())).unwrap();
+    std::fs::write(lock.join("0123456789.owner"), format!("{} {started}", std::process::id())).unwrap();
     assert_eq!(folder(place.path()).err().map(|e| e.kind()), Some(ErrorKind::InUse));
     // The owner is gone: no process has this number and this start.
     if !started.is_empty() {
-        std::fs::write(lock.join("owner"), format!("{} 1", std::process::id())).unwrap();
+        std::fs::write(lock.join("0123456789.owner"), format!("{} 1", std::process::id())).unwrap();
         folder(place.path()).unwrap();
     }
 }

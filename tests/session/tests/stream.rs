@@ -373,6 +373,21 @@ fn parameters_and_statements_that_write() {
 }
 
 #[test]
+fn an_error_comes_after_the_rows_that_were_gathered_before_it() {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    fill(&mut session);
+    let mut rows = stream(&mut session, &format!("select 10 / (id - {}) from big", ROWS / 2));
+    let some = block_on(rows.next_batches(ROWS)).unwrap();
+    let have: usize = some.iter().map(|batch| batch.rows).sum();
+    assert!(have > 0 && have <= ROWS / 2, "{have}");
+    assert!(!rows.has_ended());
+    assert_eq!(block_on(rows.next_batches(ROWS)).unwrap_err().kind(), ErrorKind::Type);
+    assert!(rows.has_ended());
+    assert!(block_on(rows.next_batches(ROWS)).unwrap().is_empty());
+}
+
+#[test]
 fn rows_are_gathered_and_become_arrow() {
     let db = memory().unwrap();
     let mut session = db.session();
