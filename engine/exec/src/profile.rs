@@ -56,6 +56,10 @@ impl Profile {
 
     /// What `copy` does counts for the plan it was copied from.
     pub(crate) fn copied(&self, plan: &Plan, copy: &Plan) {
+        // What is shared is not copied. As a tree it may be far larger than it is.
+        if std::ptr::eq(plan, copy) {
+            return;
+        }
         if let Some(number) = self.number(plan) {
             self.places.write().unwrap_or_else(PoisonError::into_inner).insert(place(copy), number);
         }

@@ -13,6 +13,7 @@ use crate::index::load;
 use crate::keys::KeyRows;
 use crate::partition::Partition;
 use crate::record::{self, NewSegment};
+use crate::rows::check_row_length;
 use crate::segment_list::SegmentList;
 use crate::segments::{FOREVER, SegmentState};
 use crate::store::Store;
@@ -564,18 +565,13 @@ struct KeyAt {
     pick: Pick,
 }
 
-/// Refuses rows that could be loaded, and then neither changed nor deleted: what moves a row is one record of the log.
+/// Refuses rows that are too long.
 fn check_row_lengths(batch: &Batch) -> Result<()> {
-    // A transaction's row has a key beside it, and numbers.
-    let most = nacre_log::MAX_RECORD_BYTES / 2;
-    if batch.longest_row() <= most {
+    if check_row_length(batch.longest_row()).is_ok() {
         return Ok(());
     }
     let bytes_of = |row: usize| batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>();
-    match (0..batch.rows).map(bytes_of).find(|bytes| *bytes > most) {
-        Some(bytes) => Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible"))),
-        None => Ok(()),
-    }
+    (0..batch.rows).try_for_each(|row| check_row_length(bytes_of(row)))
 }
 
 /// The columns at these positions of all rows in turn, however long.

@@ -54,15 +54,33 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
         }
         Ok(())
     };
-    match vector.form() {
-        Form::Flat(values) | Form::Constant(values) => check_all(values),
-        Form::Dictionary { values, .. } => check_all(values),
+    let (checked, all_are_rows) = match vector.form() {
+        Form::Flat(values) | Form::Constant(values) => (check_all(values), vector.null_count() == 0),
+        Form::Dictionary { values, .. } => (check_all(values), false),
+    };
+    if checked.is_ok() || all_are_rows {
+        return checked;
     }
+    // What stands below a null, or in a dictionary and in no row, is nobody's.
+    (0..vector.len()).filter(|row| !vector.is_null(*row)).try_for_each(|row| {
+        vector.bytes(row).map_or(Ok(()), check_length)?;
+        column.check(&vector.value(row))
+    })
 }
 
 fn check_length(value: &[u8]) -> Result<()> {
     if value.len() > limits::MAX_VALUE_BYTES {
         return Err(Error::limit(format!("value longer than {} bytes", limits::MAX_VALUE_BYTES)));
+    }
+    Ok(())
+}
+
+/// Refuses rows that could be written, and then neither changed nor deleted: what moves a row is one record of the log.
+pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
+    // A transaction's row has a key beside it, and numbers.
+    let most = nacre_log::MAX_RECORD_BYTES / 2;
+    if bytes > most {
+        return Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible")));
     }
     Ok(())
 }

@@ -529,6 +529,13 @@ impl Table {
         Ok(())
     }
 
+    /// A row as it is in memory and in the log. `limit` when it is longer than what moves it can be.
+    pub(crate) fn encode_row(&self, values: &[Value]) -> Result<Row> {
+        let row = self.layout.encode(values)?;
+        crate::rows::check_row_length(row.len())?;
+        Ok(row.into())
+    }
+
     /// The error for a key that exists already.
     pub(crate) fn duplicate(&self, key: &[Value]) -> Error {
         let values: Vec<String> = key.iter().map(ToString::to_string).collect();

@@ -169,7 +169,7 @@ impl Transaction {
     }
 
     fn insert_values(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
-        let encoded: Row = table.layout().encode(values)?.into();
+        let encoded = table.encode_row(values)?;
         match table.key_columns() {
             None => self.insert_numbered(table, values, encoded),
             Some(columns) => self.insert_unique(table, &rows::key_of(columns, values), encoded),
@@ -244,7 +244,7 @@ impl Transaction {
     pub fn update_row(&mut self, table: &Arc<Table>, locator: &RowLocator, values: &[Value]) -> Result<()> {
         table.check_newest()?;
         table.schema().check_row(values)?;
-        let row: Row = table.layout().encode(values)?.into();
+        let row = table.encode_row(values)?;
         self.lock_rows(table, std::slice::from_ref(locator), &[])?
             .into_iter()
             .try_for_each(|locked| self.write_row(table, locked, row.clone()))
@@ -342,7 +342,7 @@ impl Transaction {
         values: Vec<Value>,
         later: &mut Later,
     ) -> Result<Option<Row>> {
-        let row: Row = table.layout().encode(&values)?.into();
+        let row = table.encode_row(&values)?;
         if let Some(columns) = table.key_columns() {
             let key = rows::key_of(columns, &values);
             if table.encode_key(&key)? != **locked.node.key() {

@@ -6,7 +6,7 @@ use crate::{DataType, Error, IndexSchema, Result, Value, limits};
 pub type TableId = u32;
 
 /// One column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Stable identity inside the table; never reused, so that a dropped column's data is not mistaken.
     pub id: u32,
@@ -18,6 +18,18 @@ pub struct Column {
     pub nullable: bool,
     /// Value for rows that do not name this column; `Null` when there is none.
     pub default: Value,
+}
+
+/// Columns with the same default are alike, also where that is no number.
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        let same_default = match (&self.default, &other.default) {
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
+        };
+        let known = (self.id, &self.name, self.data_type, self.nullable);
+        same_default && known == (other.id, &other.name, other.data_type, other.nullable)
+    }
 }
 
 /// Columns of a key, as positions in [`TableSchema::columns`], in key order.

@@ -11,7 +11,7 @@ fn wrong(function: ScalarFunction) -> Error {
     Error::type_error(format!("wrong arguments for {function:?}")).with_sqlstate("42883")
 }
 
-fn check_length(bytes: usize) -> Result<()> {
+pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes > limits::MAX_VALUE_BYTES {
         return Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)));
     }
@@ -28,8 +28,12 @@ pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>, 
         return Err(Error::type_error(format!("cannot concatenate {}", other.data_type())));
     }
     access::map_bytes(&all, data_type, rows, room, &mut |i, out| {
-        all.iter().for_each(|arg| out.extend_from_slice(Texts::new(arg).bytes(i)));
-        check_length(out.len()).map(|()| true)
+        for arg in &all {
+            let more = Texts::new(arg).bytes(i);
+            check_length(out.len() + more.len())?;
+            out.extend_from_slice(more);
+        }
+        Ok(true)
     })
 }
 
@@ -182,7 +186,7 @@ pub(super) fn transform(
             F::Reverse if unit == Unit::Bytes => out.extend(value.iter().rev()),
             F::Reverse => out.extend_from_slice(string().chars().rev().collect::<String>().as_bytes()),
             F::Repeat => {
-                let n = number(1, i)?.max(0) as usize;
+                let n = if value.is_empty() { 0 } else { number(1, i)?.max(0) as usize };
                 check_length(value.len().saturating_mul(n))?;
                 (0..n).for_each(|_| out.extend_from_slice(value));
             }

@@ -77,7 +77,8 @@ impl ParallelAggregate {
             }
             partial.seen.push((at, partial.aggregation.groups()));
             Ok(())
-        })?;
+        })
+        .whole()?;
         join(partials, empty()?, context).map(Some)
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Gather {
     ready: VecDeque<Batch>,
     /// What is ready.
     held: Vec<Held>,
+    /// What comes after it, as it would on one thread.
+    failed: Option<Error>,
     /// A morsel gives more than can be held: from there on they are read one by one, without holding anything.
     alone: bool,
     /// The collected side of a join cannot be held, so that it has to be joined in parts: one thread runs the plan.
@@ -56,6 +58,7 @@ impl Gather {
             builds: None,
             ready: VecDeque::new(),
             held: Vec::new(),
+            failed: None,
             alone: false,
             whole: None,
             current: None,
@@ -97,13 +100,13 @@ impl Gather {
             }
             Ok(())
         });
-        let done = match done {
-            Err(error) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => return Ok(false),
-            done => done?,
+        let failed_at = match &done.error {
+            Some((_, error)) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => return Ok(false),
+            error => error.as_ref().map_or(usize::MAX, |(at, _)| *at),
         };
         let mut batches: Vec<(usize, Batch)> = Vec::new();
         let mut given = 0;
-        for (out, bytes, held) in done {
+        for (out, bytes, held) in done.states {
             batches.extend(out);
             given += bytes;
             self.held.push(held);
@@ -115,6 +118,8 @@ impl Gather {
         }
         // Stable: those of one morsel stay in their order.
         batches.sort_by_key(|(at, _)| *at);
+        batches.retain(|(at, _)| *at <= failed_at);
+        self.failed = done.error.map(|(_, error)| error);
         self.ready = batches.into_iter().map(|(_, batch)| batch).collect();
         self.morsels.drain(..size);
         Ok(true)
@@ -181,6 +186,9 @@ impl Operator for Gather {
                 return Ok(Step::Batch(batch));
             }
             self.held.clear();
+            if let Some(error) = &self.failed {
+                return Err(error.clone());
+            }
             let builds = self.builds.take();
             let inner = Context { builds: builds.as_ref(), ..*context };
             let step = if self.alone {

@@ -201,8 +201,14 @@ fn has_join(plan: &Plan) -> bool {
 /// What became of the threads.
 struct Ended<W> {
     states: Vec<W>,
-    /// The error of the first morsel that had one.
+    /// The error of the first morsel that had one. Those before it are done.
     error: Option<(usize, Error)>,
+}
+
+impl<W> Ended<W> {
+    fn whole(self) -> Result<Vec<W>> {
+        self.error.map_or(Ok(self.states), |(_, error)| Err(error))
+    }
 }
 
 /// Runs `work` for each of these morsels, on several threads, each with a state of its own; answers the states.
@@ -212,7 +218,7 @@ fn for_each_morsel<W: Send>(
     context: &Context<'_>,
     state: &(dyn Fn() -> Result<W> + Sync),
     work: &(dyn Fn(&mut W, usize, &Context<'_>) -> Result<()> + Sync),
-) -> Result<Vec<W>> {
+) -> Ended<W> {
     let workers = context.threads.count.min(morsels.len());
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -235,14 +241,12 @@ fn for_each_morsel<W: Send>(
             let Some(morsel) = morsels.get(at) else { break };
             let context = Context { threads: Threads::ONE, morsel: Some(morsel), ..*context };
             if let Err(error) = work(&mut own, at, &context) {
-                return fail(at, error);
+                fail(at, error);
+                break;
             }
         }
         ended.lock().unwrap_or_else(PoisonError::into_inner).states.push(own);
     };
     context.transaction.store().run(workers, &task);
-    match ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Ended { error: Some((_, error)), .. } => Err(error),
-        Ended { states, error: None } => Ok(states),
-    }
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

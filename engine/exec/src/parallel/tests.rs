@@ -444,3 +444,29 @@ fn an_error_of_what_is_shared_is_met_by_all_who_ask() {
         }
     }
 }
+
+#[test]
+fn rows_before_an_error_are_given_out_first() {
+    let (fixture, table) = fixture(None);
+    let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
+    let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);
+    let plan = project(scan(&table, Vec::new()), vec![column(0), inverse]);
+    let before_error = |threads| {
+        let mut context = fixture.context();
+        context.threads = Threads { count: threads, morsel_rows: 4096 };
+        let mut operator = build(&plan, &context).unwrap();
+        let mut ids = Vec::new();
+        loop {
+            match operator.next(&context) {
+                Ok(Step::Batch(batch)) => ids.extend(rows_of(&batch).into_iter().map(|row| row[0].clone())),
+                Ok(_) => panic!("no error after {} rows", ids.len()),
+                Err(error) => return (ids, error.to_string()),
+            }
+        }
+    };
+    let alone = before_error(1);
+    assert!(alone.0.len() > 15_000, "{}", alone.0.len());
+    for threads in [2, 5] {
+        assert!(before_error(threads) == alone, "{threads} threads");
+    }
+}

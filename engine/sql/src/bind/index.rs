@@ -156,6 +156,8 @@ pub(super) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<
         ));
     };
     schema.indexes.retain(|index| index.id != id);
+    // What stood beside it keeps no column from being dropped.
+    schema.complete_indexes();
     Ok(())
 }
 

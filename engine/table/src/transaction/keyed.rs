@@ -10,7 +10,7 @@ use crate::partition::Partition;
 use crate::rows;
 use crate::segments::SegmentState;
 use crate::table::Table;
-use nacre_rowstore::{Change, Row, Visible};
+use nacre_rowstore::{Change, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value};
@@ -192,8 +192,8 @@ impl Transaction {
 
     /// Inserts a row under a locked key that is free. Other unique values may be taken.
     fn insert_locked(&mut self, table: &Arc<Table>, locked: LockedRow, values: &[Value]) -> Result<()> {
-        let row = match table.layout().encode(values) {
-            Ok(row) => Row::from(row),
+        let row = match table.encode_row(values) {
+            Ok(row) => row,
             Err(error) => {
                 self.write_nothing(table, locked);
                 return Err(error);

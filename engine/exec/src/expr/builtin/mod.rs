@@ -8,9 +8,10 @@ mod pattern;
 mod texts;
 
 use super::access::{self, Room, Rows};
+use crate::expr::text::check_length;
 use nacre_column::Vector;
 use nacre_sql::Builtin;
-use nacre_types::{DataType, Error, Result, Value, limits};
+use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -48,6 +49,16 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn compute(&self, patterns: &mut pattern::Patterns) -> Result<Value> {
+        let value = self.any(patterns)?;
+        match &value {
+            Value::Text(text) => check_length(text.len())?,
+            Value::Binary(bytes) => check_length(bytes.len())?,
+            _ => {}
+        }
+        Ok(value)
+    }
+
+    fn any(&self, patterns: &mut pattern::Patterns) -> Result<Value> {
         if let Some(value) = self.number()? {
             return Ok(value);
         }
@@ -60,13 +71,8 @@ impl Call<'_> {
         if let Some(value) = self.matched(patterns)? {
             return Ok(value);
         }
-        match self.text_value()? {
-            Some(Value::Text(text)) if text.len() > limits::MAX_VALUE_BYTES => {
-                Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)))
-            }
-            Some(value) => Ok(value),
-            None => Err(Error::unsupported(format!("function {}", self.function.name()))),
-        }
+        let unknown = || Error::unsupported(format!("function {}", self.function.name()));
+        self.text_value()?.ok_or_else(unknown)
     }
 
     fn value(&self, at: usize) -> &Value {

@@ -2,6 +2,7 @@
 //! which within a statement it nearly always does.
 
 use super::{Call, text};
+use crate::expr::text::check_length;
 use nacre_sql::Builtin as B;
 use nacre_types::{Error, Result, Value};
 use regex_lite::{Regex, RegexBuilder};
@@ -72,33 +73,59 @@ impl Call<'_> {
                 found.map_or(Some(Value::Null), |m| text(m.as_str().to_string()))
             }
             _ => {
-                let new = replacement(&self.text(2));
-                let limit = if flags.contains('g') { 0 } else { 1 };
-                text(regex.replacen(&value, limit, new.as_str()).into_owned())
+                let matches = if flags.contains('g') { usize::MAX } else { 1 };
+                text(replaced(regex, &value, matches, &pieces(&self.text(2)))?)
             }
         })
     }
 }
 
-/// `\1` is how PostgreSQL and DuckDB write a group, `${1}` how the library does; a `$` is itself.
-fn replacement(new: &str) -> String {
-    let mut out = String::with_capacity(new.len());
+/// A piece of what comes in the place of a match.
+enum Piece {
+    Text(String),
+    Group(usize),
+}
+
+/// `\1` is a group, as PostgreSQL and DuckDB write it, `\\` a backslash.
+fn pieces(new: &str) -> Vec<Piece> {
+    let (mut out, mut literal) = (Vec::new(), String::new());
     let mut chars = new.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, chars.peek()) {
-            ('$', _) => out += "$$",
-            ('\\', Some(digit)) if digit.is_ascii_digit() => {
-                out += &format!("${{{digit}}}");
+            ('\\', Some(digit @ '0'..='9')) => {
+                out.push(Piece::Text(std::mem::take(&mut literal)));
+                out.push(Piece::Group(digit.to_digit(10).unwrap_or(0) as usize));
                 chars.next();
             }
             ('\\', Some('\\')) => {
-                out.push('\\');
+                literal.push('\\');
                 chars.next();
             }
-            _ => out.push(c),
+            _ => literal.push(c),
         }
     }
+    out.push(Piece::Text(literal));
     out
+}
+
+/// The value with other text in the place of the first so many matches. What comes out may be far longer than what
+/// goes in, so that its length is looked at on the way.
+fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result<String> {
+    let (mut out, mut from) = (String::new(), 0);
+    for found in regex.captures_iter(value).take(matches) {
+        let Some(whole) = found.get(0) else { continue };
+        out += value.get(from..whole.start()).unwrap_or_default();
+        for piece in new {
+            out += match piece {
+                Piece::Text(text) => text,
+                Piece::Group(at) => found.get(*at).map_or("", |group| group.as_str()),
+            };
+            check_length(out.len())?;
+        }
+        from = whole.end();
+    }
+    out += value.get(from..).unwrap_or_default();
+    Ok(out)
 }
 
 /// `*` any run, `?` any one character, `[a-z]` one of a set, `[^a-z]` one not of it.

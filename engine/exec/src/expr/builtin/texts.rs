@@ -1,8 +1,9 @@
 //! Text functions that are not hot enough for kernels. Positions and lengths count characters.
 
 use super::{Call, text};
+use crate::expr::text::check_length;
 use nacre_sql::Builtin as B;
-use nacre_types::{Error, Result, Value, limits};
+use nacre_types::{Error, Result, Value};
 
 impl Call<'_> {
     /// `None`: not a function of this file.
@@ -23,9 +24,16 @@ impl Call<'_> {
             B::InitCap => text(capitals(first)),
             B::ConcatWs if self.value(0).is_null() => Some(Value::Null),
             B::ConcatWs => {
-                let parts: Vec<_> =
-                    (1..self.args.len()).filter(|at| !self.value(*at).is_null()).map(|at| self.text(at)).collect();
-                text(parts.join(first))
+                let mut out = String::new();
+                let parts = (1..self.args.len()).filter(|at| !self.value(*at).is_null()).map(|at| self.text(at));
+                for (at, part) in parts.enumerate() {
+                    if at > 0 {
+                        out += first;
+                    }
+                    out += &part;
+                    check_length(out.len())?;
+                }
+                text(out)
             }
             B::SplitPart => text(self.split_part(first, &self.text(1), self.int(2))?),
             B::SubstringIndex => text(substring_index(first, &self.text(1), self.int(2))),
@@ -50,9 +58,7 @@ impl Call<'_> {
             B::Contains => Some(Value::Boolean(first.contains(self.text(1).as_ref()))),
             B::Space => {
                 let count = self.int(0).max(0) as usize;
-                if count > limits::MAX_VALUE_BYTES {
-                    return Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)));
-                }
+                check_length(count)?;
                 text(" ".repeat(count))
             }
             B::ToHex => text(format!("{:X}", self.int(0))),
@@ -113,7 +119,8 @@ impl Call<'_> {
         let bytes = value.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let pair = bytes.get(at + 1..at + 3).and_then(|p| std::str::from_utf8(p).ok());
+            let pair = bytes.get(at + 1..at + 3).filter(|p| p.iter().all(u8::is_ascii_hexdigit));
+            let pair = pair.and_then(|p| std::str::from_utf8(p).ok());
             match (bytes[at], pair.and_then(|p| u8::from_str_radix(p, 16).ok())) {
                 (b'%', Some(byte)) => {
                     out.push(byte);
