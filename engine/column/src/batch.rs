@@ -1,6 +1,6 @@
 //! A batch: vectors of one length, with an optional selection of the rows that count.
 
-use crate::Vector;
+use crate::{Form, Values, Vector};
 use std::sync::Arc;
 
 /// Ascending row positions that survived a filter.
@@ -30,6 +30,22 @@ impl Batch {
         self.selection.as_ref().map_or(self.rows, Vec::len)
     }
 
+    /// Estimated memory in bytes, of a batch that is kept after this one. Dictionaries that both have count once.
+    pub fn memory_bytes(&self, before: Option<&Batch>) -> usize {
+        fn dictionary(column: &Vector) -> Option<&Arc<Values>> {
+            match column.form() {
+                Form::Dictionary { values, .. } => Some(values),
+                _ => None,
+            }
+        }
+        let column_bytes = |(at, column): (usize, &Arc<Vector>)| {
+            let known = before.and_then(|batch| dictionary(batch.columns.get(at)?));
+            let new = dictionary(column).filter(|values| !known.is_some_and(|known| Arc::ptr_eq(values, known)));
+            column.memory_bytes() + new.map_or(0, |values| values.memory_bytes())
+        };
+        self.columns.iter().enumerate().map(column_bytes).sum()
+    }
+
     /// Bytes that the values of all rows take when they are flat.
     pub fn flat_bytes(&self) -> usize {
         self.columns.iter().map(|column| column.flat_bytes()).fold(0, usize::saturating_add)
@@ -49,5 +65,22 @@ impl Batch {
                 Batch { columns, rows: selection.len(), selection: None }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_types::DataType;
+
+    #[test]
+    fn a_dictionary_counts_where_it_is_new() {
+        let of = |values: &Arc<Values>| {
+            Batch::new(vec![Arc::new(Vector::dictionary(DataType::Int64, vec![0; 10], values.clone(), None))], 10)
+        };
+        let (a, b) = (Arc::new(Values::I64(vec![7; 100])), Arc::new(Values::I64(vec![8; 100])));
+        assert_eq!(of(&a).memory_bytes(None), 840);
+        assert_eq!(of(&a).memory_bytes(Some(&of(&a))), 40);
+        assert_eq!(of(&b).memory_bytes(Some(&of(&a))), 840);
     }
 }

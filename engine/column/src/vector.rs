@@ -73,6 +73,17 @@ impl Values {
         }
     }
 
+    /// Estimated memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Values::Bool(v) => v.len(),
+            Values::I64(v) => v.len() * 8,
+            Values::I128(v) => v.len() * 16,
+            Values::F64(v) => v.len() * 8,
+            Values::Bytes(v) => v.data.len() + v.offsets.len() * 4,
+        }
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         match self {
@@ -367,17 +378,10 @@ impl Vector {
         }
     }
 
-    /// Estimated memory in bytes.
+    /// Estimated memory in bytes, without what a dictionary takes.
     pub fn memory_bytes(&self) -> usize {
-        let values = |v: &Values| match v {
-            Values::Bool(v) => v.len(),
-            Values::I64(v) => v.len() * 8,
-            Values::I128(v) => v.len() * 16,
-            Values::F64(v) => v.len() * 8,
-            Values::Bytes(v) => v.data.len() + v.offsets.len() * 4,
-        };
         let form = match &self.form {
-            Form::Flat(v) | Form::Constant(v) => values(v),
+            Form::Flat(v) | Form::Constant(v) => v.memory_bytes(),
             Form::Dictionary { codes, .. } => codes.len() * 4,
         };
         form + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)

@@ -143,7 +143,7 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
         match operator.next(context)? {
             Step::Batch(batch) => {
                 let batch = batch.compact();
-                bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                bytes += batch.memory_bytes(batches.last());
                 context.hold(&mut held, "the result", bytes)?;
                 batches.push(batch);
             }
@@ -159,7 +159,7 @@ pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, V
     let mut found = Vec::new();
     let (mut bytes, mut held) = (0usize, Held::default());
     while let Some((batch, locators)) = operator.next(context)? {
-        bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>() + locators.len() * 24;
+        bytes += batch.memory_bytes(found.last().map(|(batch, _)| batch)) + locators.len() * 24;
         context.hold(&mut held, "the statement's rows", bytes)?;
         found.push((batch, locators));
     }

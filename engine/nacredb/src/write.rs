@@ -102,7 +102,7 @@ fn insert(
             _ => return Err(Error::unsupported("waiting for remote bytes")),
         };
         rows += batch.rows;
-        bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+        bytes += batch.memory_bytes(batches.last());
         batches.push(batch);
         if direct && rows >= DIRECT_ROWS {
             let begin = || transaction.store().bulk_load(&target, OnDuplicate::Error);

@@ -202,7 +202,16 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
         Keyword::INTERVAL => {
             let begins = begins || before.is_some_and(|at| matches!(keyword(at), Keyword::SELECT | Keyword::BY));
             let ends = matches!(token(at + 1), Token::Comma | Token::RParen | Token::SemiColon | Token::EOF)
-                || matches!(keyword(at + 1), Keyword::FROM | Keyword::AS | Keyword::ASC | Keyword::DESC);
+                || matches!(
+                    keyword(at + 1),
+                    Keyword::FROM
+                        | Keyword::AS
+                        | Keyword::ASC
+                        | Keyword::DESC
+                        | Keyword::ORDER
+                        | Keyword::HAVING
+                        | Keyword::LIMIT
+                );
             begins && ends
         }
         _ => false,

@@ -329,12 +329,7 @@ impl Plan {
             }
             Plan::Window { partition, order, calls, .. } => {
                 partition.iter().chain(order.iter().map(|k| &k.expr)).for_each(&mut *f);
-                for call in calls {
-                    call.args.iter().for_each(&mut *f);
-                    if let WindowFunction::Aggregate(aggregate) = &call.function {
-                        aggregate.arg.iter().chain(&aggregate.filter).for_each(&mut *f);
-                    }
-                }
+                calls.iter().for_each(|call| call.for_each_expr(f));
             }
             Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
@@ -385,12 +380,7 @@ impl Plan {
             }
             Plan::Window { partition, order, calls, .. } => {
                 partition.iter_mut().chain(order.iter_mut().map(|k| &mut k.expr)).for_each(&mut *f);
-                for call in calls {
-                    call.args.iter_mut().for_each(&mut *f);
-                    if let WindowFunction::Aggregate(aggregate) = &mut call.function {
-                        aggregate.arg.iter_mut().chain(&mut aggregate.filter).for_each(&mut *f);
-                    }
-                }
+                calls.iter_mut().for_each(|call| call.for_each_expr_mut(f));
             }
             Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),

@@ -80,7 +80,7 @@ impl Operator for Recursive {
             let inner = Context { given: Some(&given), ..*context };
             if let Some(batch) = pull!(current, &inner) {
                 let Some(batch) = self.fresh(batch)? else { continue };
-                self.bytes.1 += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                self.bytes.1 += batch.memory_bytes(self.now.last());
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
                 context.hold(&mut self.held, "WITH RECURSIVE", self.bytes.0 + self.bytes.1 + seen)?;
                 self.now.push(batch.clone());

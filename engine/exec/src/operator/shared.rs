@@ -63,7 +63,7 @@ impl Buffer {
                         spilled.push(&batch, context)?;
                         continue;
                     }
-                    self.bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                    self.bytes += batch.memory_bytes(self.batches.last());
                     if self.held.hold(self.bytes, context) {
                         self.batches.push(batch);
                     } else {

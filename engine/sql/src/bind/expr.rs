@@ -7,7 +7,7 @@ use super::{Binder, Env, literal, place, position, types, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
-use nacre_types::{DataType, Error, Result, Value, interval};
+use nacre_types::{DataType, Error, Position, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
 /// `IN` lists and `CASE` branches and the like at most.
@@ -33,6 +33,26 @@ impl<'a> Binder<'a> {
         };
         self.depth -= 1;
         result.map_err(|e| if e.position().is_some() { e } else { e.at(place(ast)) })
+    }
+
+    /// Another of a bound expression. Each counts as much as it has in it: nested, they double at every level.
+    pub(crate) fn again(&mut self, expr: &Expr) -> Result<Expr> {
+        let mut open = vec![expr];
+        while let Some(part) = open.pop() {
+            self.copied += 1;
+            if self.copied > super::MAX_COPIED {
+                return Err(Error::limit("statement expands to too many expressions"));
+            }
+            if let ExprKind::Subquery(sub) = &part.kind {
+                self.one_more_query()?;
+                sub.plan.any_node(&mut |node| {
+                    node.for_each_expr(&mut |part| open.push(part));
+                    false
+                });
+            }
+            part.for_each_child(&mut |part| open.push(part));
+        }
+        Ok(expr.clone())
     }
 
     /// Binds an expression whose type must be known afterwards.
@@ -280,7 +300,8 @@ impl<'a> Binder<'a> {
         let arg = self.expr(arg, env)?;
         let low = self.expr(low, env)?;
         let high = self.expr(high, env)?;
-        let from = self.comparison(BinaryOp::GreaterOrEqual, arg.clone(), low)?;
+        let other = self.again(&arg)?;
+        let from = self.comparison(BinaryOp::GreaterOrEqual, other, low)?;
         let to = self.comparison(BinaryOp::LessOrEqual, arg, high)?;
         if negated { Ok(connect(false, vec![not(from), not(to)])) } else { Ok(connect(true, vec![from, to])) }
     }
@@ -292,25 +313,21 @@ impl<'a> Binder<'a> {
         if let Some(row) = row(arg) {
             return self.row_in_list(row, list, negated, env);
         }
-        self.value_in_list(arg, list.iter(), negated, env)
+        let arg = self.expr(arg, env)?;
+        let items = list.iter().map(|item| Ok((place(item), self.expr(item, env)?))).collect::<Result<_>>()?;
+        self.value_in_list(arg, items, negated)
     }
 
-    /// `IN` over a list of single values.
+    /// `IN` over a list of single values, each with its place.
     pub(super) fn value_in_list(
         &mut self,
-        arg: &'a E,
-        list: impl ExactSizeIterator<Item = &'a E>,
+        mut arg: Expr,
+        bound: Vec<(Option<Position>, Expr)>,
         negated: bool,
-        env: &mut Env<'_>,
     ) -> Result<Expr> {
-        let mut arg = self.expr(arg, env)?;
-        if list.len() == 0 {
+        if bound.is_empty() {
             self.settle(arg, DataType::TEXT);
             return Ok(Expr::literal(Value::Boolean(negated), DataType::Boolean));
-        }
-        let mut bound = Vec::with_capacity(list.len());
-        for item in list {
-            bound.push((place(item), self.expr(item, env)?));
         }
         // First every literal is brought to the argument's type; if one does not fit, all meet in a wider one.
         if Self::is_untyped(&arg) {
@@ -401,7 +418,10 @@ impl<'a> Binder<'a> {
         for when in conditions {
             let test = self.expr(&when.condition, env)?;
             let test = match &operand {
-                Some(operand) => self.comparison(BinaryOp::Equal, operand.clone(), test),
+                Some(operand) => {
+                    let operand = self.again(operand)?;
+                    self.comparison(BinaryOp::Equal, operand, test)
+                }
                 None => self.condition(test, "WHEN"),
             };
             tests.push(test.map_err(|e| e.at(place(&when.condition)))?);

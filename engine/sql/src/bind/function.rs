@@ -224,7 +224,8 @@ impl<'a> Binder<'a> {
             return Ok(value);
         }
         let data_type = value.data_type;
-        let (left, right) = self.unify(value.clone(), other, "nullif")?;
+        let first = self.again(&value)?;
+        let (left, right) = self.unify(first, other, "nullif")?;
         if left.data_type == data_type {
             return Ok(call(F::NullIf, vec![left, right], data_type));
         }

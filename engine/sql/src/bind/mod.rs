@@ -55,6 +55,8 @@ const QUERY_LEVELS: usize = 7;
 /// Subqueries, common table expressions included, that one statement may expand to. Each may become a join below the
 /// others, and who walks a plan needs stack for each.
 const MAX_QUERIES: usize = 160;
+/// Parts of expressions that may stand once in a statement and are needed several times.
+const MAX_COPIED: usize = 1 << 18;
 /// Tables of one `FROM` at most.
 const MAX_TABLES: usize = 64;
 /// Aggregates of a grouped query are columns from here on until the grouping is known.
@@ -77,6 +79,8 @@ struct Binder<'a> {
     numbers: u32,
     depth: usize,
     queries: usize,
+    /// Parts of expressions that were copied.
+    copied: usize,
     /// Tables of the current `FROM`.
     tables: usize,
     /// The statement as written.
@@ -156,6 +160,7 @@ impl<'a> Binder<'a> {
             numbers: 0,
             depth: 0,
             queries: 0,
+            copied: 0,
             tables: 0,
             text,
             literal_rows: None,

@@ -179,7 +179,7 @@ impl Binder<'_> {
         // What the type would round or cut must not be so to compare equal.
         let to = match (other, exact) {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
-            (DataType::Text { .. }, _) if natural.is_text() || natural == DataType::Null => DataType::TEXT,
+            (DataType::Text { .. }, _) => DataType::TEXT,
             (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => DataType::Float64,
             (DataType::Date, DataType::Timestamp) => exact,
             (_, e) if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) => exact,

@@ -71,12 +71,17 @@ impl<'a> Binder<'a> {
         self.query_without_locks(query)
     }
 
-    /// A query whose locking clauses, if any, are the caller's business.
-    pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
+    pub(super) fn one_more_query(&mut self) -> Result<()> {
         self.queries += 1;
         if self.queries > MAX_QUERIES {
             return Err(Error::limit(format!("statement expands to more than {MAX_QUERIES} queries")));
         }
+        Ok(())
+    }
+
+    /// A query whose locking clauses, if any, are the caller's business.
+    pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
+        self.one_more_query()?;
         if self.depth + QUERY_LEVELS > MAX_DEPTH {
             let most = MAX_DEPTH / (QUERY_LEVELS + 1);
             return Err(Error::limit(format!("queries are nested too deeply: about {most} within each other at most")));

@@ -43,21 +43,23 @@ impl<'a> Binder<'a> {
             return Err(Error::limit(message));
         }
         let values = self.row_values(arg, arg.len(), env)?;
-        let mut found = Vec::with_capacity(list.len());
+        let (mut found, mut firsts) = (Vec::with_capacity(list.len()), Vec::new());
         for item in list {
-            let Some(item_row) = row(item) else {
-                return Err(Error::type_error("a row is compared with rows only")
-                    .with_sqlstate("42883")
-                    .at(place(item)));
+            let at = place(item);
+            let Some(item) = row(item) else {
+                return Err(Error::type_error("a row is compared with rows only").with_sqlstate("42883").at(at));
             };
-            let others = self.row_values(item_row, values.len(), env).map_err(|e| e.at(place(item)))?;
-            found.push(self.ordered_rows(BinaryOp::Equal, values.clone(), others).map_err(|e| e.at(place(item)))?);
+            let others = self.row_values(item, values.len(), env).map_err(|e| e.at(at))?;
+            if let Some(first) = others.first().filter(|_| list.len() > 1) {
+                firsts.push((at, self.again(first)?));
+            }
+            let values = values.iter().map(|value| self.again(value)).collect::<Result<_>>()?;
+            found.push(self.ordered_rows(BinaryOp::Equal, values, others).map_err(|e| e.at(at))?);
         }
-        // Says nothing new, and lets scans and indexes look for the first column alone.
-        let firsts: Vec<&'a E> = list.iter().filter_map(|item| row(item)?.first()).collect();
         let mut both = Vec::new();
-        if let Some(first) = arg.first().filter(|_| list.len() > 1) {
-            both.push(self.value_in_list(first, firsts.into_iter(), false, env)?);
+        // Says nothing new, and lets scans and indexes look for the first column alone.
+        if let Some(first) = values.into_iter().next().filter(|_| !firsts.is_empty()) {
+            both.push(self.value_in_list(first, firsts, false)?);
         }
         both.push(connect(false, found));
         let found = connect(true, both);
@@ -89,7 +91,8 @@ impl<'a> Binder<'a> {
         let mut rest = self.comparison(op, l, r)?;
         while let Some((l, r)) = pairs.next_back() {
             // The first half says nothing new: it is what scans and indexes look for.
-            let first = self.comparison(loose, l.clone(), r.clone())?;
+            let (again_l, again_r) = (self.again(&l)?, self.again(&r)?);
+            let first = self.comparison(loose, again_l, again_r)?;
             let less = self.comparison(strict, l, r)?;
             rest = connect(true, vec![first, connect(false, vec![less, rest])]);
         }

@@ -75,10 +75,10 @@ impl<'a> Binder<'a> {
         views.push(key);
         let mut inner = Binder::new(self.catalog, &[], 0, "");
         (inner.depth, inner.queries, inner.views) = (self.depth, self.queries, views);
-        inner.numbers = self.numbers;
+        (inner.numbers, inner.copied) = (self.numbers, self.copied);
         let plan = inner.query(&create.query);
-        let (queries, numbers) = (inner.queries, inner.numbers);
-        (self.queries, self.numbers) = (queries, numbers);
+        let (queries, numbers, copied) = (inner.queries, inner.numbers, inner.copied);
+        (self.queries, self.numbers, self.copied) = (queries, numbers, copied);
         // A place in the view's text would mislead.
         let plan = plan.map_err(|e| {
             Error::new(e.kind(), format!("view {}: {}", view.name, e.message())).with_sqlstate(e.sqlstate())

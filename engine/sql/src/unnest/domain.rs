@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The arguments a plan is computed for.
 struct Domain<'d> {
+    /// Its own number.
+    id: u32,
     frame: u32,
     /// Which arguments of the frame, ascending: the domain's columns.
     used: &'d [usize],
@@ -49,7 +51,11 @@ impl Domain<'_> {
 impl Unnester<'_> {
     /// The plan computed for all arguments: its columns, then those of the domain.
     pub(super) fn over_domain(&mut self, plan: Plan, frame: u32, used: &[usize], domain: Plan) -> Result<Plan> {
-        let domain = Domain { frame, used, fields: domain.fields(), plan: domain };
+        let id = match &domain {
+            Plan::Shared { id, .. } => *id,
+            _ => self.number(),
+        };
+        let domain = Domain { id, frame, used, fields: domain.fields(), plan: domain };
         self.spread(plan, &domain)
     }
 
@@ -98,14 +104,15 @@ impl Unnester<'_> {
             Plan::Window { .. } => self.spread_window(plan, d)?,
             Plan::Join { .. } => self.spread_join(plan, d)?,
             Plan::Shared { id, input } => {
-                // All places of it were the same, and stay so.
-                let known = self.spreads.iter().find(|(old, frame, ..)| (*old, *frame) == (id, d.frame));
+                // All places of it were the same, and stay so: over one domain. A subquery that was bound once and
+                // stands twice has the same frame in both places, and may be asked for other rows.
+                let known = self.spreads.iter().find(|(old, domain, ..)| (*old, *domain) == (id, d.id));
                 let (id, input) = match known {
                     Some((_, _, id, input)) => (*id, input.clone()),
                     None => {
                         let new = Arc::new(self.spread((*input).clone(), d)?);
                         let number = self.number();
-                        self.spreads.push((id, d.frame, number, new.clone()));
+                        self.spreads.push((id, d.id, number, new.clone()));
                         (number, new)
                     }
                 };

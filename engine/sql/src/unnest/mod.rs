@@ -60,7 +60,7 @@ struct Unnester<'n> {
     numbers: &'n mut u32,
     /// Shared plans already treated.
     shared: Map<u32, Arc<Plan>>,
-    /// Shared plans already computed for the arguments of a frame: their number, the frame, the new ones' number.
+    /// Shared plans already computed over a domain: their number, the domain's, the new ones' number.
     spreads: Vec<(u32, u32, u32, Arc<Plan>)>,
 }
 
