@@ -174,13 +174,16 @@ impl<'a> Binder<'a> {
                 return Err(Error::type_error(message).with_sqlstate("42712"));
             }
         }
-        let mut scope =
-            Scope { columns: left_scope.columns.clone(), merged: left_scope.merged.clone(), qualified_from: None };
+        let mut scope = Scope { qualified_from: None, ..left_scope.clone() };
         scope.columns.extend(right_scope.columns.iter().cloned());
         let left_nullable = matches!(kind, JoinKind::Right | JoinKind::Full);
         let right_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);
         for (at, column) in scope.columns.iter_mut().enumerate() {
             column.nullable |= if at < width { left_nullable } else { right_nullable };
+        }
+        for (columns, key) in &right_scope.tables {
+            let columns = columns.start + width..columns.end + width;
+            scope.tables.push((columns, key.iter().map(|at| at + width).collect()));
         }
         for merged in &right_scope.merged {
             let mut merged = merged.clone();
@@ -290,7 +293,8 @@ fn is_lateral(factor: &TableFactor) -> bool {
     }
 }
 
-fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
+/// The columns in an expression.
+pub(super) fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
     if let ExprKind::Column(at) = expr.kind {
         out.push(at);
     }
@@ -300,7 +304,14 @@ fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
 /// Gives a plan its name and, where the alias lists them, column names.
 fn aliased(plan: Plan, alias: Option<&ast::TableAlias>, table: &str) -> Result<(Plan, Scope)> {
     let name = alias.map_or(table, |a| a.name.value.as_str());
-    let scope = Scope::of(name, &plan.fields());
+    let mut scope = Scope::of(name, &plan.fields());
+    if let Plan::Scan { table, projection, .. } = &plan
+        && let Some(key) = &table.primary_key
+    {
+        let place = |column: &usize| projection.iter().position(|at| at == column);
+        let key: Option<Vec<usize>> = key.columns.iter().map(place).collect();
+        scope.tables.extend(key.map(|key| (0..projection.len(), key)));
+    }
     renamed(plan, scope, alias)
 }
 

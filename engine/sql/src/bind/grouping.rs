@@ -4,6 +4,7 @@
 //! `GROUPING()` is bound as an aggregate, so that it is found wherever aggregates are; here it becomes a constant
 //! of each set.
 
+use super::scope::Scope;
 use super::{Binder, Env, place, unsupported};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, ScalarFunction};
 use crate::plan::{Field, Plan};
@@ -28,6 +29,22 @@ impl Groups {
     /// No group expressions: one row.
     pub fn one_row() -> Groups {
         Groups { exprs: Vec::new(), sets: vec![Vec::new()] }
+    }
+
+    /// Adds those of the columns that follow from the groups: of a table that is grouped by its primary key.
+    pub fn add_following(&mut self, columns: &[usize], scope: &Scope) {
+        let [set] = self.sets.as_mut_slice() else { return };
+        for at in columns {
+            let exprs = &self.exprs;
+            let is_group = |column| exprs.iter().any(|e| matches!(e.kind, ExprKind::Column(at) if at == column));
+            if let Some(column) = scope.columns.get(*at)
+                && !is_group(*at)
+                && scope.follows(*at, &is_group)
+            {
+                set.push(self.exprs.len());
+                self.exprs.push(Expr::column(*at, column.data_type));
+            }
+        }
     }
 
     /// Whether every set has this group expression.

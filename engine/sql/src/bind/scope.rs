@@ -3,6 +3,7 @@
 use crate::expr::Expr;
 use crate::plan::Field;
 use nacre_types::{DataType, Error, Result};
+use std::ops::Range;
 
 /// The name of a column that nobody can name: the number of a row that a statement changes.
 pub(crate) const ROW_NUMBER: &str = "\0row";
@@ -32,6 +33,8 @@ pub(crate) struct Scope {
     pub merged: Vec<Merged>,
     /// Columns from here on are found only under their table's name.
     pub qualified_from: Option<usize>,
+    /// Of each table with a primary key: its columns, and which are its key.
+    pub tables: Vec<(Range<usize>, Vec<usize>)>,
 }
 
 impl Scope {
@@ -43,7 +46,13 @@ impl Scope {
             data_type: f.data_type,
             nullable: f.nullable,
         };
-        Scope { columns: fields.iter().map(column).collect(), merged: Vec::new(), qualified_from: None }
+        Scope { columns: fields.iter().map(column).collect(), ..Scope::default() }
+    }
+
+    /// Whether a column is the same in all rows of which the columns that are `fixed` are the same: their table's key is
+    /// among them. So it is, too, where an outer join has found no row.
+    pub fn follows(&self, column: usize, fixed: &dyn Fn(usize) -> bool) -> bool {
+        self.tables.iter().any(|(columns, key)| columns.contains(&column) && key.iter().all(|at| fixed(*at)))
     }
 
     /// Whether a table or alias of this name is in scope.

@@ -3,7 +3,7 @@
 //! Aggregates are bound as columns from [`AGGREGATE_BASE`] on; once groups are known, every expression is
 //! rewritten over the grouped row, and what is neither group nor aggregate is an error.
 
-use super::from::nullable;
+use super::from::{columns_of, nullable};
 use super::grouping::Groups;
 use super::operator::aggregates_not_allowed;
 use super::query::{order_items, output_position, sort_key};
@@ -79,7 +79,11 @@ impl<'a> Binder<'a> {
         // Nullability of the row the outputs read.
         let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
         if grouped {
-            let groups = groups.unwrap_or_else(Groups::one_row);
+            let mut groups = groups.unwrap_or_else(Groups::one_row);
+            let mut used: Vec<usize> = seen.iter().map(|(at, _)| *at).collect();
+            let conditions = having.iter().chain(&qualify);
+            outputs.iter().map(|o| &o.expr).chain(conditions).for_each(|e| columns_of(e, &mut used));
+            groups.add_following(&used, &scope);
             let grouping = Grouping { groups: &groups.exprs, scope: &scope, seen: &seen };
             for output in &mut outputs {
                 grouping.rewrite(&mut output.expr)?;
