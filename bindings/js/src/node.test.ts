@@ -37,7 +37,7 @@ test('the first connections of a process are two databases, however each has its
       const [a, b] = await Promise.all([connect('memory://', { wasmModule }), connect('memory://')]);
       await b.exec('create table t (a int)');
       await a.exec('select * from t').catch((error) => console.log(error.kind));
-      console.log((await b.query('select count(*) as n from t')).rows[0].n);`,
+      console.log(String((await b.query('select count(*) as n from t')).rows[0].n));`,
     ),
   );
   expect(stdout).toBe('not_found\n0\n');
