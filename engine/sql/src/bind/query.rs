@@ -71,6 +71,7 @@ impl<'a> Binder<'a> {
         self.query_without_locks(query)
     }
 
+    /// Counts a query, or another of one that was bound before. `limit` when they are too many.
     pub(super) fn one_more_query(&mut self) -> Result<()> {
         self.queries += 1;
         if self.queries > MAX_QUERIES {
