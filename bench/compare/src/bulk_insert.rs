@@ -14,8 +14,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     println!("{rows} rows into Nacre, DuckDB {} and SQLite, {rounds} rounds", duckdb::version()?);
     let ids: Vec<i64> = shuffled(rows);
     // Made once: what is measured is the engines, not the making of rows.
-    let batches: Vec<Batch> =
-        ids.chunks(8_192).map(|ids| people::batch(ids.iter().copied(), rows, &people::TYPES)).collect();
+    let batches: Vec<Batch> = ids
+        .chunks(8_192)
+        .map(|ids| people::batch(ids.iter().copied(), rows, &people::TYPES))
+        .collect();
     let (mut ours, mut duck, mut lite) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         let folder = Folder::new("bulk-insert")?;
@@ -51,7 +53,10 @@ pub fn run(options: &Options) -> Outcome<()> {
 
         let mut sqlite = open_sqlite(&folder.join("sqlite.db"))?;
         sqlite.execute(people::CREATE_SQLITE, [])?;
-        lite.push(rows as f64 / seconds(|| people::insert_sqlite(&mut sqlite, ids.iter().copied(), rows))?);
+        lite.push(
+            rows as f64
+                / seconds(|| people::insert_sqlite(&mut sqlite, ids.iter().copied(), rows))?,
+        );
         println!(
             "round {round}: nacre {:>9.0}/s   duckdb {:>9.0}/s   sqlite {:>9.0}/s   ({} bytes in Nacre's folder)",
             ours[round],

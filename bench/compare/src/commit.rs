@@ -29,7 +29,10 @@ pub fn run(_: &crate::options::Options) -> Outcome<()> {
             theirs.push(rate(clients, || sqlite_writer(&sqlite), &next)?);
         }
         let (ours, theirs) = (median(&mut ours), median(&mut theirs));
-        println!("{clients:>2} clients: nacre {ours:>8.0}/s   sqlite {theirs:>8.0}/s   ratio {:.2}", ours / theirs);
+        println!(
+            "{clients:>2} clients: nacre {ours:>8.0}/s   sqlite {theirs:>8.0}/s   ratio {:.2}",
+            ours / theirs
+        );
         ratios.push(ours / theirs);
     }
     check(&db)?;
@@ -76,7 +79,9 @@ pub fn rate<W: FnMut(i64) -> Outcome<()>>(
                 })
             })
             .collect();
-        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err("a client ended early".into())))
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().unwrap_or_else(|_| Err("a client ended early".into())))
     })?;
     Ok(done.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
 }

@@ -35,11 +35,22 @@ pub fn run(options: &Options) -> Outcome<()> {
     while db.maintain(nacredb::Budget { steps: 16 })? {}
     check(&db)?;
     let reports = db.inspect()?;
-    println!("{:10} {:>12} {:>15} {:>15} {:>7}", "table", "rows", "nacre bytes", "duckdb bytes", "ratio");
+    println!(
+        "{:10} {:>12} {:>15} {:>15} {:>7}",
+        "table", "rows", "nacre bytes", "duckdb bytes", "ratio"
+    );
     for (name, rows) in &loaded {
-        let ours: u64 = reports.iter().filter(|r| r.name == *name).flat_map(|r| &r.segments).map(|s| s.bytes).sum();
+        let ours: u64 = reports
+            .iter()
+            .filter(|r| r.name == *name)
+            .flat_map(|r| &r.segments)
+            .map(|s| s.bytes)
+            .sum();
         let theirs = per_table.get(name).copied().unwrap_or(0);
-        println!("{name:10} {rows:>12} {ours:>15} {theirs:>15} {:>7.2}", ours as f64 / theirs as f64);
+        println!(
+            "{name:10} {rows:>12} {ours:>15} {theirs:>15} {:>7.2}",
+            ours as f64 / theirs as f64
+        );
     }
     let segments: u64 = reports.iter().flat_map(|r| &r.segments).map(|s| s.bytes).sum();
     let theirs = std::fs::metadata(&path)?.len();

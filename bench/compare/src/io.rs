@@ -23,7 +23,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     for path in [&plain_path, &ring_path] {
         make_file(path)?;
     }
-    println!("{READS} cold random reads of {RANGE_BYTES} bytes in a file of {FILE_BYTES}, {rounds} rounds");
+    println!(
+        "{READS} cold random reads of {RANGE_BYTES} bytes in a file of {FILE_BYTES}, {rounds} rounds"
+    );
     println!("{:>7} {:>12} {:>12} {:>7}", "batch", "plain /s", "io_uring /s", "ratio");
     for batch in [1, 4, 16, 64] {
         let (mut plain, mut ring) = (Vec::new(), Vec::new());
@@ -52,7 +54,10 @@ pub fn run(options: &Options) -> Outcome<()> {
             ring.push(commit::rate(clients, || commit::nacre_writer(&ring_db), &next)?);
         }
         let (plain, ring) = (median(&mut plain), median(&mut ring));
-        println!("{clients:>2} clients: plain {plain:>8.0} commits/s   io_uring {ring:>8.0}/s   {:.2}", ring / plain);
+        println!(
+            "{clients:>2} clients: plain {plain:>8.0} commits/s   io_uring {ring:>8.0}/s   {:.2}",
+            ring / plain
+        );
         figures.push(format!("commit{clients}={:.2}", ring / plain));
     }
     check(&plain_db)?;

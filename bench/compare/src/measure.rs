@@ -58,7 +58,12 @@ pub fn processor_time() -> Outcome<f64> {
     let Ok(text) = std::fs::read_to_string("/proc/self/stat") else { return Ok(0.0) };
     // After the name in parentheses: user and system time are the 12th and 13th field, in hundredths of a second.
     let fields = text.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(str::parse::<u64>)
+        .sum::<Result<u64, _>>()?;
     Ok(ticks as f64 / 100.0)
 }
 

@@ -80,7 +80,9 @@ impl MergeOnRead {
         loop {
             // Every load that may have the next key takes part.
             let next: Option<(i64, i64)> = heap.peek().map(|Reverse((key, _, _))| *key);
-            if let Some((age, load)) = closed.pop_if(|(_, load)| next.is_none_or(|next| load.smallest <= next)) {
+            if let Some((age, load)) =
+                closed.pop_if(|(_, load)| next.is_none_or(|next| load.smallest <= next))
+            {
                 let mut cursor = Cursor::new(load.segment.clone(), sum);
                 if cursor.fill()? {
                     // Among versions of one row the newest comes first.
@@ -125,7 +127,14 @@ fn integers(vector: &Vector) -> Outcome<Vec<i64>> {
 
 impl Cursor {
     fn new(segment: Arc<Segment>, with_values: bool) -> Cursor {
-        Cursor { segment, with_values, start: 0, row: 0, keys: Default::default(), values: Vec::new() }
+        Cursor {
+            segment,
+            with_values,
+            start: 0,
+            row: 0,
+            keys: Default::default(),
+            values: Vec::new(),
+        }
     }
 
     /// Decodes the next rows; `false` at the end.

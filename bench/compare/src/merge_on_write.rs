@@ -33,7 +33,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     check(&db)?;
     let mut session = db.session();
     let segments: u64 = db.inspect()?.iter().flat_map(|t| &t.segments).map(|s| s.rows).sum();
-    println!("{rows} rows; {segments} versions in the engine's segments, {} for merge-on-read", other.versions());
+    println!(
+        "{rows} rows; {segments} versions in the engine's segments, {} for merge-on-read",
+        other.versions()
+    );
     let mut times: [Vec<f64>; 4] = Default::default();
     for round in 0..=rounds {
         let (our_count, seconds0) = timed(|| Ok(block_on(session.execute(COUNT, &[]))?.row(0)))?;
@@ -43,7 +46,10 @@ pub fn run(options: &Options) -> Outcome<()> {
         let expected = [Value::Int(rows as i64).to_string(), decimal(sum.sum)];
         let got: Vec<String> = our_count.iter().chain(&our_sum).map(Value::to_string).collect();
         if got != expected || count != (Answer { rows, sum: 0 }) || sum.rows != rows {
-            return Err(format!("answers differ: {got:?}, {count:?}, {sum:?}; {rows} rows were loaded").into());
+            return Err(format!(
+                "answers differ: {got:?}, {count:?}, {sum:?}; {rows} rows were loaded"
+            )
+            .into());
         }
         // The first round fills the caches.
         if round > 0 {
@@ -99,7 +105,8 @@ fn load_part(session: &mut Session, other: &mut MergeOnRead, part: &[Batch]) -> 
     let mut appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
     part.iter().try_for_each(|batch| appender.append(batch))?;
     block_on(appender.finish())?;
-    let needed = |batch: &Batch| Batch::new(NEEDED.map(|at| batch.columns[at].clone()).to_vec(), batch.rows);
+    let needed =
+        |batch: &Batch| Batch::new(NEEDED.map(|at| batch.columns[at].clone()).to_vec(), batch.rows);
     other.load(&part.iter().map(needed).collect::<Vec<_>>())
 }
 

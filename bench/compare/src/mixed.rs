@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 
 const WRITERS: u64 = 50;
 const SCANNERS: u64 = 2;
-const CREATE: &str = "create table t (id bigint primary key, region int, amount decimal(15,2), note text)";
+const CREATE: &str =
+    "create table t (id bigint primary key, region int, amount decimal(15,2), note text)";
 const UPDATE: &str = "update t set amount = amount + 1 where id = ?";
-const INSERT: &str = "insert into t values (?, ?, 1.00, 'a new row of the usual length, written by one client')";
+const INSERT: &str =
+    "insert into t values (?, ?, 1.00, 'a new row of the usual length, written by one client')";
 const SCAN: &str = "select region, count(*), sum(amount), max(id) from t group by region";
 
 pub fn run(options: &Options) -> Outcome<()> {
@@ -28,7 +30,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     let folder = Folder::new("mixed")?;
     let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     fill(&db, rows)?;
-    println!("{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case");
+    println!(
+        "{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case"
+    );
     println!(
         "{:>5} {:>10} {:>6} {:>10} {:>6} {:>10} {:>8} {:>6}",
         "round", "commits/s", "cores", "scans/s", "cores", "commits/s", "scans/s", "cores"
@@ -41,13 +45,23 @@ pub fn run(options: &Options) -> Outcome<()> {
         let both = case(&db, rows, &next, (WRITERS, SCANNERS), length)?;
         println!(
             "{round:>5} {:>10.0} {:>6.2} {:>10.1} {:>6.2} {:>10.0} {:>8.1} {:>6.2}",
-            writing.commits, writing.cores, scanning.scans, scanning.cores, both.commits, both.scans, both.cores
+            writing.commits,
+            writing.cores,
+            scanning.scans,
+            scanning.cores,
+            both.commits,
+            both.scans,
+            both.cores
         );
         writers.push(both.commits / writing.commits);
         scanners.push(both.scans / scanning.scans);
     }
     check(&db)?;
-    println!("mixed: writers_keep={:.2} scans_keep={:.2}", median(&mut writers), median(&mut scanners));
+    println!(
+        "mixed: writers_keep={:.2} scans_keep={:.2}",
+        median(&mut writers),
+        median(&mut scanners)
+    );
     Ok(())
 }
 
@@ -58,12 +72,15 @@ fn fill(db: &Database, rows: i64) -> Outcome<()> {
     let types = appender.schema().types();
     for start in (0..rows).step_by(8_192) {
         let end = (start + 8_192).min(rows);
-        let mut columns: Vec<VectorBuilder> = types.iter().map(|t| VectorBuilder::new(*t)).collect();
+        let mut columns: Vec<VectorBuilder> =
+            types.iter().map(|t| VectorBuilder::new(*t)).collect();
         for id in start..end {
             columns[0].push_i64(id);
             columns[1].push_i64(id % 20);
             columns[2].push_i64(id * 7 % 100_000);
-            columns[3].push_bytes(format!("a row of the usual length, number {id}, from the load").as_bytes());
+            columns[3].push_bytes(
+                format!("a row of the usual length, number {id}, from the load").as_bytes(),
+            );
         }
         let columns = columns.into_iter().map(|c| Arc::new(c.finish())).collect();
         appender.append(&Batch::new(columns, (end - start) as usize))?;
@@ -105,7 +122,9 @@ fn case(
                 let insert = session.prepare(INSERT)?;
                 let mut random = Random((writer << 40) | next.load(Ordering::Relaxed) as u64);
                 while !stop.load(Ordering::Relaxed) {
-                    block_on(session.run(&update, &[Value::Int(random.below(rows as u64) as i64)]))?;
+                    block_on(
+                        session.run(&update, &[Value::Int(random.below(rows as u64) as i64)]),
+                    )?;
                     let id = next.fetch_add(1, Ordering::Relaxed);
                     block_on(session.run(&insert, &[Value::Int(id), Value::Int(id % 20)]))?;
                     commits.fetch_add(2, Ordering::Relaxed);

@@ -16,7 +16,9 @@ impl Options {
         while let Some(argument) = arguments.next() {
             let name = argument.strip_prefix("--").unwrap_or_default().to_string();
             if !KNOWN.contains(&name.as_str()) {
-                return Err(format!("{argument} is no option; there are --{}", KNOWN.join(", --")).into());
+                return Err(
+                    format!("{argument} is no option; there are --{}", KNOWN.join(", --")).into()
+                );
             }
             let value = arguments.next().ok_or_else(|| format!("{argument} takes a value"))?;
             pairs.push((name, value));
@@ -28,7 +30,9 @@ impl Options {
     pub fn get<T: FromStr>(&self, name: &str, default: T) -> Outcome<T> {
         match self.text(name) {
             None => Ok(default),
-            Some(text) => text.parse().map_err(|_| format!("--{name} {text} is not a possible value").into()),
+            Some(text) => {
+                text.parse().map_err(|_| format!("--{name} {text} is not a possible value").into())
+            }
         }
     }
 

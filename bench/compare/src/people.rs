@@ -5,9 +5,11 @@ use nacredb::{Batch, DataType, VectorBuilder};
 use std::sync::Arc;
 
 /// Understood alike by all engines; SQLite stores `id` as its row id.
-pub const CREATE: &str = "create table t (id bigint primary key, name text, n int, price double, note text)";
+pub const CREATE: &str =
+    "create table t (id bigint primary key, name text, n int, price double, note text)";
 /// The same for SQLite, where only this spelling makes the key the table's own tree.
-pub const CREATE_SQLITE: &str = "create table t (id integer primary key, name text, n int, price double, note text)";
+pub const CREATE_SQLITE: &str =
+    "create table t (id integer primary key, name text, n int, price double, note text)";
 
 /// One row.
 pub struct Person {
@@ -45,10 +47,15 @@ pub fn batch(ids: impl ExactSizeIterator<Item = i64>, rows: i64, types: &[DataTy
 }
 
 /// The types of [`CREATE`], for batches made without a table.
-pub const TYPES: [DataType; 5] = [DataType::Int64, DataType::TEXT, DataType::Int32, DataType::Float64, DataType::TEXT];
+pub const TYPES: [DataType; 5] =
+    [DataType::Int64, DataType::TEXT, DataType::Int32, DataType::Float64, DataType::TEXT];
 
 /// Inserts rows into SQLite's table in one transaction.
-pub fn insert_sqlite(connection: &mut rusqlite::Connection, ids: impl Iterator<Item = i64>, rows: i64) -> Outcome<()> {
+pub fn insert_sqlite(
+    connection: &mut rusqlite::Connection,
+    ids: impl Iterator<Item = i64>,
+    rows: i64,
+) -> Outcome<()> {
     let transaction = connection.transaction()?;
     {
         let mut insert = transaction.prepare("insert into t values (?, ?, ?, ?, ?)")?;

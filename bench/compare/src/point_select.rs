@@ -37,14 +37,21 @@ pub fn run(options: &Options) -> Outcome<()> {
             let floor = rate(threads, seed, rows, || reader_redb(&redb))?;
             // The first round warms up.
             if round > 0 {
-                rates.iter_mut().zip([ours, theirs, floor]).for_each(|(rates, rate)| rates.push(rate));
+                rates
+                    .iter_mut()
+                    .zip([ours, theirs, floor])
+                    .for_each(|(rates, rate)| rates.push(rate));
             }
         }
         let [ours, theirs, floor] = rates.map(|mut rates| median(&mut rates));
-        println!("{threads} threads: nacre {ours:>9.0}/s   sqlite {theirs:>9.0}/s   redb {floor:>9.0}/s");
+        println!(
+            "{threads} threads: nacre {ours:>9.0}/s   sqlite {theirs:>9.0}/s   redb {floor:>9.0}/s"
+        );
         figures.push((ours / theirs, ours / floor));
     }
-    let [(sqlite1, redb1), (sqlite2, redb2)] = figures[..] else { return Err("not all was measured".into()) };
+    let [(sqlite1, redb1), (sqlite2, redb2)] = figures[..] else {
+        return Err("not all was measured".into());
+    };
     println!(
         "point-select: ratio_sqlite={sqlite1:.2} ratio_redb={redb1:.2} ratio_sqlite2={sqlite2:.2} ratio_redb2={redb2:.2}"
     );
@@ -129,7 +136,11 @@ fn reader_nacre(db: &Database) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
     let mut session = db.session();
     let select = session.prepare(SELECT)?;
     Ok(move |id: i64| match session.get(&select, &[Value::Int(id)])?.as_deref() {
-        Some([Value::Int(found), _, _, _, Value::Text(note)]) if *found == id && !note.is_empty() => Ok(()),
+        Some([Value::Int(found), _, _, _, Value::Text(note)])
+            if *found == id && !note.is_empty() =>
+        {
+            Ok(())
+        }
         other => Err(format!("row {id}: {other:?}").into()),
     })
 }
@@ -141,8 +152,13 @@ fn reader_sqlite(path: &Path) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
     Ok(move |id: i64| {
         type Row = (i64, String, i64, f64, String);
         let mut select = connection.prepare_cached(SELECT)?;
-        let row: Row = select.query_row([id], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?;
-        if row.0 == id && !row.4.is_empty() { Ok(()) } else { Err(format!("row {id}: {row:?}").into()) }
+        let row: Row = select
+            .query_row([id], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?;
+        if row.0 == id && !row.4.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("row {id}: {row:?}").into())
+        }
     })
 }
 
@@ -152,7 +168,11 @@ fn reader_redb(db: &redb::Database) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
         let found = transaction.open_table(REDB)?.get(id as u64)?;
         let row = found.as_ref().map(|row| row.value()).unwrap_or_default();
         let decoded = decode(row).ok_or_else(|| format!("row {id} is not there"))?;
-        if decoded.3.ends_with(&id.to_string()) { Ok(()) } else { Err(format!("row {id}: {decoded:?}").into()) }
+        if decoded.3.ends_with(&id.to_string()) {
+            Ok(())
+        } else {
+            Err(format!("row {id}: {decoded:?}").into())
+        }
     })
 }
 

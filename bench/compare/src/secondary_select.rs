@@ -16,7 +16,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rows: i64 = options.get("rows", 1_000_000)?;
     let rounds: usize = options.get("rounds", 7)?;
     let folder = Folder::new("secondary-select")?;
-    let db = open(&folder.join("nacre"), nacredb::Options { cache_bytes: 2 << 30, ..Default::default() })?;
+    let db = open(
+        &folder.join("nacre"),
+        nacredb::Options { cache_bytes: 2 << 30, ..Default::default() },
+    )?;
     let mut session = db.session();
     block_on(session.execute(CREATE, &[]))?;
     println!("loading {rows} rows into both");
@@ -31,8 +34,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     let mut sqlite = open_sqlite(&folder.join("sqlite.db"))?;
     sqlite.execute(people::CREATE_SQLITE, [])?;
     people::insert_sqlite(&mut sqlite, 0..rows, rows)?;
-    sqlite
-        .execute_batch("create index a on t (name); create index b on t (n); create index c on t (price); analyze")?;
+    sqlite.execute_batch(
+        "create index a on t (name); create index b on t (n); create index c on t (price); analyze",
+    )?;
     sqlite.pragma_update(None, "cache_size", -2_000_000)?;
 
     let mut ratios = Vec::new();
@@ -87,7 +91,10 @@ pub fn run(options: &Options) -> Outcome<()> {
             }
         }
         let (ours, theirs) = (median(&mut ours), median(&mut theirs));
-        println!("{what:15} nacre {ours:>9.0}/s   sqlite {theirs:>9.0}/s   ratio {:.2}", ours / theirs);
+        println!(
+            "{what:15} nacre {ours:>9.0}/s   sqlite {theirs:>9.0}/s   ratio {:.2}",
+            ours / theirs
+        );
         ratios.push(ours / theirs);
     }
     check(&db)?;

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 pub fn run(options: &Options) -> Outcome<()> {
     let scale: f64 = options.get("scale", 1.0)?;
     let rounds: usize = options.get("rounds", 5)?;
-    let queries = read_queries(Path::new(options.text("queries").unwrap_or("../shared/corpora/tpch/queries")))?;
+    let queries = read_queries(Path::new(
+        options.text("queries").unwrap_or("../shared/corpora/tpch/queries"),
+    ))?;
     let folder = Folder::new("tpch")?;
     let host = nacre_native::open_folder(&folder.join("nacre"))?;
     // Warm means in memory for both; DuckDB may use most of the machine's.
@@ -27,7 +29,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     connection.execute("checkpoint")?;
 
-    println!("{:6} {:>7} {:>10} {:>10} {:>7}", "query", "threads", "nacre ms", "duckdb ms", "ratio");
+    println!(
+        "{:6} {:>7} {:>10} {:>10} {:>7}",
+        "query", "threads", "nacre ms", "duckdb ms", "ratio"
+    );
     let mut ratios: [Vec<f64>; 2] = Default::default();
     let mut left_out = Vec::new();
     for (name, sql) in &queries {
@@ -38,13 +43,14 @@ pub fn run(options: &Options) -> Outcome<()> {
             let mut refused = None;
             // The first round warms up.
             for round in 0..=rounds {
-                let (our_rows, our_seconds) = match timed(|| Ok(block_on(session.execute(sql, &[]))?.rows() as u64)) {
-                    Ok(measured) => measured,
-                    Err(error) => {
-                        refused = Some(error);
-                        break;
-                    }
-                };
+                let (our_rows, our_seconds) =
+                    match timed(|| Ok(block_on(session.execute(sql, &[]))?.rows() as u64)) {
+                        Ok(measured) => measured,
+                        Err(error) => {
+                            refused = Some(error);
+                            break;
+                        }
+                    };
                 let (their_rows, their_seconds) = timed(|| connection.execute(sql))?;
                 if our_rows != their_rows {
                     return Err(format!("{name}: {our_rows} rows, DuckDB has {their_rows}").into());
@@ -66,7 +72,12 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     check(&db)?;
     let worst = ratios.iter().flatten().copied().fold(f64::NAN, f64::max);
-    println!("{} of {} queries ran; left out: {}", ratios[0].len(), queries.len(), left_out.join(" "));
+    println!(
+        "{} of {} queries ran; left out: {}",
+        ratios[0].len(),
+        queries.len(),
+        left_out.join(" ")
+    );
     println!(
         "tpch: geomean_ratio1={:.2} geomean_ratio2={:.2} worst={worst:.2}",
         geomean(&ratios[0]),
@@ -81,7 +92,8 @@ fn geomean(ratios: &[f64]) -> f64 {
 
 /// Every `.sql` file of a folder, by name.
 fn read_queries(folder: &Path) -> Outcome<Vec<(String, String)>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Outcome<_>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
     paths.sort();

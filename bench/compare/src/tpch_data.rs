@@ -12,7 +12,10 @@ use tables::{Table, all};
 
 /// One table of the eight, by name.
 pub fn table(name: &str, scale: f64) -> Outcome<Table> {
-    all(scale).into_iter().find(|t| t.name == name).ok_or_else(|| format!("TPC-H has no table {name}").into())
+    all(scale)
+        .into_iter()
+        .find(|t| t.name == name)
+        .ok_or_else(|| format!("TPC-H has no table {name}").into())
 }
 
 /// The same table without its primary key, for a peer that keeps a separate index for one.
@@ -24,7 +27,11 @@ pub fn ddl_without_key(ddl: &str) -> String {
 }
 
 /// Hands every batch of a table to `take`, in the generator's order; answers with the number of rows.
-pub fn each_batch(table: Table, types: &[DataType], mut take: impl FnMut(&Batch) -> Outcome<()>) -> Outcome<u64> {
+pub fn each_batch(
+    table: Table,
+    types: &[DataType],
+    mut take: impl FnMut(&Batch) -> Outcome<()>,
+) -> Outcome<u64> {
     let mut batches = table.batches;
     let mut rows = 0;
     while let Some(produced) = batches.next_batch(types) {

@@ -13,12 +13,16 @@ const CHANGES: usize = 100;
 
 pub fn run(_: &crate::options::Options) -> Outcome<()> {
     let folder = Folder::new("update-in-segment")?;
-    let options = Options { durability: Durability::Relaxed { interval_ms: 1_000 }, ..Options::default() };
+    let options =
+        Options { durability: Durability::Relaxed { interval_ms: 1_000 }, ..Options::default() };
     let db = open(&folder.join("nacre"), options)?;
     let mut session = db.session();
     let sizes = [("small", 1_000u64), ("large", 1_000_000)];
     for (name, rows) in sizes {
-        block_on(session.execute(&format!("create table {name} (id bigint primary key, name text, n int)"), &[]))?;
+        block_on(session.execute(
+            &format!("create table {name} (id bigint primary key, name text, n int)"),
+            &[],
+        ))?;
         fill(&mut session, name, rows)?;
     }
     let mut random = Random(7);
@@ -35,7 +39,9 @@ pub fn run(_: &crate::options::Options) -> Outcome<()> {
                 let statement = session.prepare(&sql)?;
                 settle(&db)?;
                 let keys: Vec<i64> = (0..CHANGES).map(|_| random.below(*rows) as i64).collect();
-                times[at].push(seconds(|| change(&mut session, &statement, &keys))? * 1e6 / CHANGES as f64);
+                times[at].push(
+                    seconds(|| change(&mut session, &statement, &keys))? * 1e6 / CHANGES as f64,
+                );
             }
         }
         let [small, large] = &mut times;
@@ -65,8 +71,9 @@ fn change(session: &mut Session, statement: &Prepared, keys: &[i64]) -> Outcome<
 
 fn fill(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
     for start in (0..rows).step_by(1_000) {
-        let values: Vec<String> =
-            (start..start + 1_000).map(|id| format!("({id}, 'name {}', {})", id % 500, id % 97)).collect();
+        let values: Vec<String> = (start..start + 1_000)
+            .map(|id| format!("({id}, 'name {}', {})", id % 500, id % 97))
+            .collect();
         block_on(session.execute(&format!("insert into {name} values {}", values.join(",")), &[]))?;
     }
     block_on(session.execute(&format!("optimize table {name} full"), &[]))?;

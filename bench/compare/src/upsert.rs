@@ -14,7 +14,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rows: i64 = options.get("rows", 1_000_000)?;
     println!("{rows} upserts, half of them of rows that exist; DuckDB {}", duckdb::version()?);
     let there: Vec<i64> = (0..rows).step_by(2).collect();
-    let statements: Vec<String> = shuffled(rows).chunks(ROWS_A_STATEMENT).map(|ids| statement(ids, rows)).collect();
+    let statements: Vec<String> =
+        shuffled(rows).chunks(ROWS_A_STATEMENT).map(|ids| statement(ids, rows)).collect();
 
     let folder = Folder::new("upsert")?;
     let db = open(&folder.join("nacre"), nacredb::Options::default())?;
@@ -50,15 +51,26 @@ pub fn run(options: &Options) -> Outcome<()> {
         lite += seconds(|| slice.iter().try_for_each(|sql| Ok(sqlite.execute_batch(sql)?)))?;
     }
     let query = "select count(*), sum(n) from t";
-    let expected = [Value::Int(rows).to_string(), (rows * 7 + (0..rows).map(|id| id % 97).sum::<i64>()).to_string()];
-    let got: Vec<String> = block_on(session.execute(query, &[]))?.row(0).iter().map(Value::to_string).collect();
+    let expected = [
+        Value::Int(rows).to_string(),
+        (rows * 7 + (0..rows).map(|id| id % 97).sum::<i64>()).to_string(),
+    ];
+    let got: Vec<String> =
+        block_on(session.execute(query, &[]))?.row(0).iter().map(Value::to_string).collect();
     let duck: Vec<String> = connection.rows(query)?.concat().into_iter().flatten().collect();
     if got != expected || duck != expected {
-        return Err(format!("{expected:?} were upserted; Nacre has {got:?}, DuckDB {duck:?}").into());
+        return Err(
+            format!("{expected:?} were upserted; Nacre has {got:?}, DuckDB {duck:?}").into()
+        );
     }
     check(&db)?;
     let rate = |seconds: f64| rows as f64 / seconds;
-    println!("nacre {:.0}/s   duckdb {:.0}/s   sqlite {:.0}/s", rate(ours), rate(theirs), rate(lite));
+    println!(
+        "nacre {:.0}/s   duckdb {:.0}/s   sqlite {:.0}/s",
+        rate(ours),
+        rate(theirs),
+        rate(lite)
+    );
     println!("upsert: ratio_duckdb={:.2} ratio_sqlite={:.2}", theirs / ours, lite / ours);
     Ok(())
 }
@@ -71,5 +83,8 @@ fn statement(ids: &[i64], rows: i64) -> String {
             format!("({id}, '{}', {}, {:.1}, '{}')", p.name, p.n + 7, p.price, p.note)
         })
         .collect();
-    format!("insert into t values {} on conflict (id) do update set n = excluded.n", values.join(","))
+    format!(
+        "insert into t values {} on conflict (id) do update set n = excluded.n",
+        values.join(",")
+    )
 }

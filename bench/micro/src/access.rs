@@ -20,7 +20,8 @@ fn uses(session: &mut Session, sql: &str) -> bool {
 }
 
 pub fn access() {
-    let db = block_on(Database::open(memory_host(), Options::default())).expect("a database in memory");
+    let db =
+        block_on(Database::open(memory_host(), Options::default())).expect("a database in memory");
     let mut session = db.session();
     let mut random = Random(7);
     for (table, index) in [("t", ", key (k)"), ("p", "")] {
@@ -61,7 +62,9 @@ pub fn access() {
     println!("{:<24} {:>12} {:>12} {:>7}", "rows of the table", "t", "p", "ratio");
     for one_in in [4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 1024] {
         let most = ROWS / one_in;
-        compare(format!("one in {one_in}, 1 column"), &|t| format!("select sum(b) from {t} where k < {most}"));
+        compare(format!("one in {one_in}, 1 column"), &|t| {
+            format!("select sum(b) from {t} where k < {most}")
+        });
         compare(format!("one in {one_in}, 4 columns"), &|t| {
             format!("select sum(a), sum(b), max(c), sum(d) from {t} where k < {most}")
         });
@@ -76,7 +79,12 @@ pub fn access() {
         }
         run(&mut session.borrow_mut(), "delete from s");
         let step = ROWS / keys;
-        run(&mut session.borrow_mut(), &format!("insert into s select id * {step} + 3 from p where id < {keys}"));
-        compare(format!("{keys} keys of a join"), &|t| format!("select sum(a), sum(b) from {t} join s on s.k = {t}.k"));
+        run(
+            &mut session.borrow_mut(),
+            &format!("insert into s select id * {step} + 3 from p where id < {keys}"),
+        );
+        compare(format!("{keys} keys of a join"), &|t| {
+            format!("select sum(a), sum(b) from {t} join s on s.k = {t}.k")
+        });
     }
 }

@@ -32,11 +32,14 @@ fn blocks(codec: &dyn Codec, values: &[u32]) -> Vec<Vec<u8>> {
 
 fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> Vec<Work<'a>> {
     let mut out = Vec::new();
-    let mut work = |name: &str, run: Box<dyn FnMut() -> usize + 'a>| out.push((name.to_string(), run));
+    let mut work =
+        |name: &str, run: Box<dyn FnMut() -> usize + 'a>| out.push((name.to_string(), run));
     work(
         "compress",
         Box::new(move || {
-            values.chunks(codec.capacity()).for_each(|chunk| drop(black_box(codec.compress(chunk))));
+            values
+                .chunks(codec.capacity())
+                .for_each(|chunk| drop(black_box(codec.compress(chunk))));
             values.len()
         }),
     );
@@ -62,7 +65,8 @@ fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> 
         }),
     );
     let mut random = Random(11);
-    let places: Vec<usize> = (0..2_000).map(|_| random.below(values.len() as u64) as usize).collect();
+    let places: Vec<usize> =
+        (0..2_000).map(|_| random.below(values.len() as u64) as usize).collect();
     let searched = places.clone();
     work(
         "search",
@@ -91,7 +95,10 @@ fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> 
             for chunk in values.chunks(codec.capacity()).take(64) {
                 let mut block = codec.compress(&[]);
                 for value in chunk {
-                    assert_eq!(codec.append(&mut block, *value, usize::MAX).expect("a good block"), Change::Done);
+                    assert_eq!(
+                        codec.append(&mut block, *value, usize::MAX).expect("a good block"),
+                        Change::Done
+                    );
                 }
                 black_box(block);
             }
@@ -127,8 +134,11 @@ pub fn run() {
         println!("\n{name}");
         print!("{:<26} {:>11}", "codec, ns a value", "bits");
         let all: Vec<Vec<Vec<u8>>> = CODECS.iter().map(|codec| blocks(*codec, values)).collect();
-        let works: Vec<Work<'_>> =
-            CODECS.iter().zip(&all).flat_map(|(codec, blocks)| works(*codec, values, blocks)).collect();
+        let works: Vec<Work<'_>> = CODECS
+            .iter()
+            .zip(&all)
+            .flat_map(|(codec, blocks)| works(*codec, values, blocks))
+            .collect();
         let times = interleaved(works);
         let kinds = times.len() / CODECS.len();
         times[..kinds].iter().for_each(|(kind, _)| print!(" {kind:>10}"));

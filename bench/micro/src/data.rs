@@ -1,7 +1,9 @@
 //! Columns that each encoding is for, as blocks of a segment, with and without it.
 
 use crate::measure::Random;
-use nacre_column::encoding::{Block, ColumnPlan, Dictionary, Encoding, Input, encode, encode_block};
+use nacre_column::encoding::{
+    Block, ColumnPlan, Dictionary, Encoding, Input, encode, encode_block,
+};
 use nacre_column::{BytesColumn, Values};
 use nacre_types::DataType;
 use nacre_types::limits::BLOCK_ROWS;
@@ -21,7 +23,12 @@ pub struct Column {
 }
 
 impl Column {
-    fn new(name: &'static str, data_type: DataType, encoding: Encoding, values: &[Values]) -> Column {
+    fn new(
+        name: &'static str,
+        data_type: DataType,
+        encoding: Encoding,
+        values: &[Values],
+    ) -> Column {
         let mut column = Column {
             name,
             data_type,
@@ -44,7 +51,9 @@ impl Column {
         }
         for values in values {
             let input = Input { values, validity: None, start: 0, len: values.len() };
-            column.blocks.push(encode(encoding, input, None).expect("the encoding takes its own kind of data"));
+            column.blocks.push(
+                encode(encoding, input, None).expect("the encoding takes its own kind of data"),
+            );
         }
         column
     }
@@ -52,14 +61,17 @@ impl Column {
     /// Opens a block, as a read does every time.
     pub fn open(&self, block: usize) -> Block<'_> {
         let dictionary = self.dictionary.as_ref().map(|(bytes, count)| {
-            Dictionary::open(bytes, self.data_type, *count, &self.decoded).expect("a good dictionary")
+            Dictionary::open(bytes, self.data_type, *count, &self.decoded)
+                .expect("a good dictionary")
         });
-        Block::open(&self.blocks[block], self.data_type, self.encoding, BLOCK_ROWS, dictionary).expect("a good block")
+        Block::open(&self.blocks[block], self.data_type, self.encoding, BLOCK_ROWS, dictionary)
+            .expect("a good block")
     }
 
     /// Bytes of all blocks and the dictionary.
     pub fn bytes(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum::<usize>() + self.dictionary.as_ref().map_or(0, |(bytes, _)| bytes.len())
+        self.blocks.iter().map(Vec::len).sum::<usize>()
+            + self.dictionary.as_ref().map_or(0, |(bytes, _)| bytes.len())
     }
 }
 
@@ -68,11 +80,15 @@ fn blocks(mut value: impl FnMut(usize) -> Values) -> Vec<Values> {
 }
 
 fn integers(mut value: impl FnMut(usize) -> i64) -> Vec<Values> {
-    blocks(|block| Values::I64((0..BLOCK_ROWS).map(|row| value(block * BLOCK_ROWS + row)).collect()))
+    blocks(|block| {
+        Values::I64((0..BLOCK_ROWS).map(|row| value(block * BLOCK_ROWS + row)).collect())
+    })
 }
 
 fn doubles(mut value: impl FnMut(usize) -> f64) -> Vec<Values> {
-    blocks(|block| Values::F64((0..BLOCK_ROWS).map(|row| value(block * BLOCK_ROWS + row)).collect()))
+    blocks(|block| {
+        Values::F64((0..BLOCK_ROWS).map(|row| value(block * BLOCK_ROWS + row)).collect())
+    })
 }
 
 fn texts(mut value: impl FnMut(usize) -> String) -> Vec<Values> {
@@ -86,30 +102,60 @@ fn texts(mut value: impl FnMut(usize) -> String) -> Vec<Values> {
 /// Each encoding's column, followed by the same values plain.
 pub fn pairs() -> Vec<(Column, Column)> {
     let mut random = Random(99);
-    let words =
-        ["carefully", "final", "deposits", "sleep", "quickly", "among", "the", "ironic", "requests", "furiously"];
+    let words = [
+        "carefully",
+        "final",
+        "deposits",
+        "sleep",
+        "quickly",
+        "among",
+        "the",
+        "ironic",
+        "requests",
+        "furiously",
+    ];
     let mut sentence = |words_a_row: usize| {
         let text: Vec<&str> = (0..words_a_row).map(|_| words[random.below(10) as usize]).collect();
         text.join(" ")
     };
     let short: Vec<Values> = texts(|_| sentence(4));
-    let long: Vec<Values> =
-        texts(|row| format!("{row} {} {}", "a beginning that all of them share, ".repeat(4), sentence(20)));
+    let long: Vec<Values> = texts(|row| {
+        format!("{row} {} {}", "a beginning that all of them share, ".repeat(4), sentence(20))
+    });
     let mut random = Random(7);
     let (int, double, text) = (DataType::Int64, DataType::Float64, DataType::TEXT);
     let columns: Vec<(&'static str, DataType, Encoding, Vec<Values>)> = vec![
         ("constant", int, Encoding::Constant, integers(|_| 42)),
-        ("runs of 50", int, Encoding::RunLength, integers(|row| (row as i64 / 50).wrapping_mul(0x9e37_79b9_7f4a))),
+        (
+            "runs of 50",
+            int,
+            Encoding::RunLength,
+            integers(|row| (row as i64 / 50).wrapping_mul(0x9e37_79b9_7f4a)),
+        ),
         ("12 bits", int, Encoding::BitPacked, integers(|_| random.below(4000) as i64)),
         ("ascending", int, Encoding::Delta, integers(|row| row as i64 * 10 + row as i64 % 7)),
-        ("1,000 names", text, Encoding::Dictionary, texts(|row| format!("name {}", row as u64 * 7919 % 1000))),
+        (
+            "1,000 names",
+            text,
+            Encoding::Dictionary,
+            texts(|row| format!("name {}", row as u64 * 7919 % 1000)),
+        ),
         ("short text", text, Encoding::Fsst, short),
         ("long text", text, Encoding::Lz4, long),
-        ("prices", double, Encoding::Alp, doubles(|row| (row as u64 * 7919 % 1_000_000) as f64 / 100.0)),
+        (
+            "prices",
+            double,
+            Encoding::Alp,
+            doubles(|row| (row as u64 * 7919 % 1_000_000) as f64 / 100.0),
+        ),
         ("reals", double, Encoding::Alp, doubles(|row| ((row as f64) * 0.618_033_988_7).fract())),
     ];
-    let pair = |(name, data_type, encoding, values): (&'static str, DataType, Encoding, Vec<Values>)| {
-        (Column::new(name, data_type, encoding, &values), Column::new(name, data_type, Encoding::Plain, &values))
-    };
+    let pair =
+        |(name, data_type, encoding, values): (&'static str, DataType, Encoding, Vec<Values>)| {
+            (
+                Column::new(name, data_type, encoding, &values),
+                Column::new(name, data_type, Encoding::Plain, &values),
+            )
+        };
     columns.into_iter().map(pair).collect()
 }

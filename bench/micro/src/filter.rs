@@ -16,11 +16,13 @@ fn predicate(column: &Column) -> Predicate {
         Values::Bytes(v) => Value::Text(String::from_utf8_lossy(v.get(v.len() / 3)).into_owned()),
         _ => Value::Null,
     };
-    Predicate::compare(column.data_type.physical(), Comparison::Less, &value).expect("a constant of the column's type")
+    Predicate::compare(column.data_type.physical(), Comparison::Less, &value)
+        .expect("a constant of the column's type")
 }
 
 fn vectors(column: &Column) -> impl Iterator<Item = (usize, usize)> {
-    (0..column.blocks.len()).flat_map(|block| (0..BLOCK_ROWS).step_by(VECTOR_ROWS).map(move |start| (block, start)))
+    (0..column.blocks.len())
+        .flat_map(|block| (0..BLOCK_ROWS).step_by(VECTOR_ROWS).map(move |start| (block, start)))
 }
 
 pub fn run() {
@@ -33,7 +35,12 @@ pub fn run() {
             "encoded".into(),
             Box::new(move || {
                 for (block, start) in vectors(column) {
-                    black_box(column.open(block).filter(&encoded, start, VECTOR_ROWS).expect("a good block"));
+                    black_box(
+                        column
+                            .open(block)
+                            .filter(&encoded, start, VECTOR_ROWS)
+                            .expect("a good block"),
+                    );
                 }
                 rows
             }),
@@ -42,7 +49,8 @@ pub fn run() {
             "decoded".into(),
             Box::new(move || {
                 for (block, start) in vectors(column) {
-                    let vector = column.open(block).decode(start, VECTOR_ROWS).expect("a good block");
+                    let vector =
+                        column.open(block).decode(start, VECTOR_ROWS).expect("a good block");
                     black_box(filter(&vector, &decoded));
                 }
                 rows
@@ -50,7 +58,10 @@ pub fn run() {
         ));
     }
     let times = interleaved(works);
-    println!("{:<12} {:<12} {:>14} {:>16} {:>7}", "encoding", "data", "encoded a row", "decoded a row", "ratio");
+    println!(
+        "{:<12} {:<12} {:>14} {:>16} {:>7}",
+        "encoding", "data", "encoded a row", "decoded a row", "ratio"
+    );
     let mut least = f64::INFINITY;
     for ((column, _), times) in pairs.iter().zip(times.chunks(2)) {
         let (encoded, decoded) = (times[0].1, times[1].1);

@@ -57,7 +57,8 @@ fn of_entries<'a>(name: &str, new: fn() -> Entries, pairs: &'a [Pair]) -> [Work<
     };
     let found = filled(new, pairs);
     let mut random = Random(5);
-    let places: Vec<usize> = (0..SEARCHES).map(|_| random.below(pairs.len() as u64) as usize).collect();
+    let places: Vec<usize> =
+        (0..SEARCHES).map(|_| random.below(pairs.len() as u64) as usize).collect();
     let probe = move || {
         let mut out = Vec::new();
         for at in &places {
@@ -99,13 +100,24 @@ struct Part {
 
 impl Part {
     fn of(keys: &[i64]) -> Part {
-        let values: Vec<Values> = keys.chunks(BLOCK_ROWS).map(|block| Values::I64(block.to_vec())).collect();
-        let plan = ColumnPlan::choose(&values.iter().map(|v| (v.clone(), None)).collect::<Vec<_>>());
-        let blocks = values.iter().enumerate().map(|(at, v)| encode_block(&plan, at, v, None)).collect();
+        let values: Vec<Values> =
+            keys.chunks(BLOCK_ROWS).map(|block| Values::I64(block.to_vec())).collect();
+        let plan =
+            ColumnPlan::choose(&values.iter().map(|v| (v.clone(), None)).collect::<Vec<_>>());
+        let blocks =
+            values.iter().enumerate().map(|(at, v)| encode_block(&plan, at, v, None)).collect();
         let small: Vec<u32> = keys.iter().map(|key| *key as u32).collect();
-        let packed: Vec<Vec<u8>> = small.chunks(Bp128.capacity()).map(|chunk| Bp128.compress(chunk)).collect();
+        let packed: Vec<Vec<u8>> =
+            small.chunks(Bp128.capacity()).map(|chunk| Bp128.compress(chunk)).collect();
         let firsts = small.iter().step_by(Bp128.capacity()).copied().collect();
-        Part { values, blocks, dictionary: plan.dictionary(), decoded: OnceLock::new(), packed, firsts }
+        Part {
+            values,
+            blocks,
+            dictionary: plan.dictionary(),
+            decoded: OnceLock::new(),
+            packed,
+            firsts,
+        }
     }
 
     fn key(&self, at: usize) -> i64 {
@@ -118,15 +130,18 @@ impl Part {
     /// The first position of a key, searched for in the block it is in.
     fn search_column(&self, block: usize, key: i64) -> usize {
         let dictionary = self.dictionary.as_ref().map(|(bytes, count)| {
-            Dictionary::open(bytes, DataType::Int64, *count, &self.decoded).expect("a good dictionary")
+            Dictionary::open(bytes, DataType::Int64, *count, &self.decoded)
+                .expect("a good dictionary")
         });
         let encoded = &self.blocks[block];
-        let open = Block::open(&encoded.bytes, DataType::Int64, encoded.encoding, BLOCK_ROWS, dictionary);
+        let open =
+            Block::open(&encoded.bytes, DataType::Int64, encoded.encoding, BLOCK_ROWS, dictionary);
         let open = open.expect("a good block");
         let (mut low, mut high) = (0, BLOCK_ROWS);
         while low < high {
             let middle = low.midpoint(high);
-            let below = matches!(open.get(middle).expect("a good row"), Scalar::I64(value) if value < key);
+            let below =
+                matches!(open.get(middle).expect("a good row"), Scalar::I64(value) if value < key);
             if below { low = middle + 1 } else { high = middle }
         }
         block * BLOCK_ROWS + low
@@ -135,8 +150,10 @@ impl Part {
     fn search_packed(&self, block: usize, key: i64) -> usize {
         let per = BLOCK_ROWS / Bp128.capacity();
         let firsts = &self.firsts[block * per..(block + 1) * per];
-        let at = block * per + firsts.partition_point(|first| i64::from(*first) < key).saturating_sub(1);
-        at * Bp128.capacity() + Bp128.lower_bound(&self.packed[at], key as u32).expect("a good block")
+        let at =
+            block * per + firsts.partition_point(|first| i64::from(*first) < key).saturating_sub(1);
+        at * Bp128.capacity()
+            + Bp128.lower_bound(&self.packed[at], key as u32).expect("a good block")
     }
 
     fn searches(&self) -> [Work<'_>; 2] {
@@ -164,13 +181,17 @@ impl Part {
 }
 
 pub fn run() {
-    println!("{:<10} {:>22} {:>22} {:>22} {:>18}", "entries", "insert", "probe", "change", "bytes an entry");
+    println!(
+        "{:<10} {:>22} {:>22} {:>22} {:>18}",
+        "entries", "insert", "probe", "change", "bytes an entry"
+    );
     let mut worst: f64 = f64::INFINITY;
     for (name, pairs) in shapes() {
         let [a, b, c] = of_entries("skiplist", Entries::new, &pairs);
         let [d, e, f] = of_entries("blocks", Entries::of_integers, &pairs);
         let times = interleaved(vec![a, d, b, e, c, f]);
-        let bytes = [Entries::new, Entries::of_integers].map(|new| filled(new, &pairs).bytes() as f64 / ENTRIES as f64);
+        let bytes = [Entries::new, Entries::of_integers]
+            .map(|new| filled(new, &pairs).bytes() as f64 / ENTRIES as f64);
         let both = |at: usize| format!("{:.0} ns, was {:.0}", times[at + 1].1, times[at].1);
         let size = format!("{:.1}, was {:.1}", bytes[1], bytes[0]);
         println!("{name:<10} {:>22} {:>22} {:>22} {size:>18}", both(0), both(2), both(4));
@@ -178,12 +199,14 @@ pub fn run() {
     }
     println!("{:<10} {:>10} {:>10} {:>12} {:>12}", "part", "bits", "BP128", "search", "BP128");
     let rows = PART_BLOCKS * BLOCK_ROWS;
-    for (name, spread) in [("in a row", 0), ("10 a key", -10), ("1 in 4", 4), ("1 in 1,000", 1_000)] {
+    for (name, spread) in [("in a row", 0), ("10 a key", -10), ("1 in 4", 4), ("1 in 1,000", 1_000)]
+    {
         let mut random = Random(3);
         let mut value = 0i64;
         let keys: Vec<i64> = (0..rows as i64)
             .map(|row| {
-                value += if spread > 0 { 1 + random.below(2 * spread as u64 - 1) as i64 } else { 0 };
+                value +=
+                    if spread > 0 { 1 + random.below(2 * spread as u64 - 1) as i64 } else { 0 };
                 match spread {
                     0 => row,
                     -10 => row / 10,

@@ -86,10 +86,22 @@ impl Subject {
             ..StoreOptions::default()
         };
         let store = Store::open(host(files.clone()), options).expect("a store");
-        let index = IndexSchema { id: 0, name: "k".into(), columns: vec![1], unique: false, kind: IndexKind::Hash };
-        let column =
-            Column { id: 1, name: "k".into(), data_type: DataType::Int64, nullable: false, default: Value::Null };
-        let mut schema = TableSchema { name: "t".into(), columns: vec![column], ..TableSchema::default() };
+        let index = IndexSchema {
+            id: 0,
+            name: "k".into(),
+            columns: vec![1],
+            unique: false,
+            kind: IndexKind::Hash,
+        };
+        let column = Column {
+            id: 1,
+            name: "k".into(),
+            data_type: DataType::Int64,
+            nullable: false,
+            default: Value::Null,
+        };
+        let mut schema =
+            TableSchema { name: "t".into(), columns: vec![column], ..TableSchema::default() };
         let id = schema.take_index_id();
         schema.indexes.push(IndexSchema { id, ..index });
         let table = store.create_table(schema).expect("a table");
@@ -113,7 +125,9 @@ impl Subject {
 
     fn bytes(&self, prefix: &str) -> f64 {
         let names = self.files.list().expect("names");
-        let length = |name: &String| self.files.open(name).and_then(|file| file.len()).expect("a file") as f64;
+        let length = |name: &String| {
+            self.files.open(name).and_then(|file| file.len()).expect("a file") as f64
+        };
         names.iter().filter(|name| name.starts_with(prefix)).map(length).sum()
     }
 
@@ -125,10 +139,15 @@ impl Subject {
         let ranges: Vec<KeyRange> = (0..PROBES)
             .map(|_| {
                 let n = random.below(rows) as usize;
-                let absent = if scattered { key(true, n + rows as usize) } else { key(false, n) + 1 };
+                let absent =
+                    if scattered { key(true, n + rows as usize) } else { key(false, n) + 1 };
                 let key = Value::Int(if present { key(scattered, n) } else { absent });
                 match as_range {
-                    true => KeyRange { prefix: vec![], low: Bound::Included(key.clone()), high: Bound::Included(key) },
+                    true => KeyRange {
+                        prefix: vec![],
+                        low: Bound::Included(key.clone()),
+                        high: Bound::Included(key),
+                    },
                     false => KeyRange::equal(vec![key]),
                 }
             })

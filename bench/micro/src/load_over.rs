@@ -46,7 +46,11 @@ fn batches(keys: &[i64], text: bool) -> Vec<Batch> {
         } else {
             Vector::new(DataType::Int64, Values::I64(keys.to_vec()), None)
         };
-        let values = Vector::new(DataType::Int64, Values::I64(keys.iter().map(|key| key >> 7).collect()), None);
+        let values = Vector::new(
+            DataType::Int64,
+            Values::I64(keys.iter().map(|key| key >> 7).collect()),
+            None,
+        );
         Batch::new(vec![Arc::new(first), Arc::new(values)], keys.len())
     };
     keys.chunks(8_192).map(batch).collect()
@@ -54,7 +58,12 @@ fn batches(keys: &[i64], text: bool) -> Vec<Batch> {
 
 /// Loads rows, and answers the nanoseconds it took.
 #[inline(never)]
-fn measured_load(store: &Arc<Store>, table: &Arc<Table>, batches: &[Batch], on_duplicate: OnDuplicate) -> f64 {
+fn measured_load(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    batches: &[Batch],
+    on_duplicate: OnDuplicate,
+) -> f64 {
     let started = cpu_ns();
     let mut load = store.bulk_load(table, on_duplicate);
     batches.iter().for_each(|batch| load.append(batch).expect("rows"));
@@ -78,7 +87,14 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 /// `rows` a segment; the table has `segments`.
-fn measure(name: &str, rows: usize, segments: usize, text: bool, hash_from: f64, rounds: usize) -> String {
+fn measure(
+    name: &str,
+    rows: usize,
+    segments: usize,
+    text: bool,
+    hash_from: f64,
+    rounds: usize,
+) -> String {
     let options = StoreOptions {
         segment_rows: rows,
         hash_from,
@@ -113,7 +129,13 @@ fn measure(name: &str, rows: usize, segments: usize, text: bool, hash_from: f64,
     };
     let mut random = Random(3);
     let mut looks = |present: bool| -> Vec<Value> {
-        let of = |n: u64| scattered(if present { n as usize % (segments * rows) } else { usize::MAX - n as usize });
+        let of = |n: u64| {
+            scattered(if present {
+                n as usize % (segments * rows)
+            } else {
+                usize::MAX - n as usize
+            })
+        };
         (0..LOOKS).map(|_| value(of(random.below(1 << 40)), text)).collect()
     };
     let times = |run: &mut dyn FnMut(usize) -> f64| -> Vec<f64> { (0..rounds).map(run).collect() };
@@ -122,7 +144,10 @@ fn measure(name: &str, rows: usize, segments: usize, text: bool, hash_from: f64,
         let what = if present { "find" } else { "miss" };
         say(what, &mut times(&mut |_| measured_looks(&store, &table, &keys, present)), LOOKS);
     }
-    let mut load = |what: &str, keys: &mut dyn FnMut(usize) -> Vec<i64>, on_duplicate: OnDuplicate, each: usize| {
+    let mut load = |what: &str,
+                    keys: &mut dyn FnMut(usize) -> Vec<i64>,
+                    on_duplicate: OnDuplicate,
+                    each: usize| {
         let mut run = |round: usize| {
             let batches = batches(&keys(round), text);
             measured_load(&store, &table, &batches, on_duplicate)
@@ -131,7 +156,8 @@ fn measure(name: &str, rows: usize, segments: usize, text: bool, hash_from: f64,
     };
     load("load_small", &mut |_| fresh(1_000), OnDuplicate::Error, 1_000);
     load("load_scattered", &mut |_| fresh(rows), OnDuplicate::Error, rows);
-    let ascending = |round: usize| (0..rows).map(|n| ((round + 1) * 1_000_000_000 + n) as i64).collect();
+    let ascending =
+        |round: usize| (0..rows).map(|n| ((round + 1) * 1_000_000_000 + n) as i64).collect();
     load("load_ascending", &mut { ascending }, OnDuplicate::Error, rows);
     let replacing = |round: usize| {
         let old = (0..rows / 2).map(|n| scattered((n * 7 + round) % (segments * rows)));
@@ -149,15 +175,21 @@ fn measure(name: &str, rows: usize, segments: usize, text: bool, hash_from: f64,
 }
 
 pub fn run() {
-    let number = |at: usize, default: usize| std::env::args().nth(at).and_then(|n| n.parse().ok()).unwrap_or(default);
+    let number = |at: usize, default: usize| {
+        std::env::args().nth(at).and_then(|n| n.parse().ok()).unwrap_or(default)
+    };
     let (rows, segments, rounds) = (number(2, 131_072), number(3, 12), number(4, ROUNDS));
     let mut figures = String::new();
-    for (name, text, hash_from) in
-        [("integers", false, f64::MAX), ("texts", true, f64::MAX), ("integers, hash tables", false, 2.0)]
-    {
+    for (name, text, hash_from) in [
+        ("integers", false, f64::MAX),
+        ("texts", true, f64::MAX),
+        ("integers, hash tables", false, 2.0),
+    ] {
         let these = measure(name, rows, segments, text, hash_from, rounds);
         let prefix = name.replace(", ", "_").replace(' ', "_");
-        these.split_whitespace().for_each(|figure| figures.push_str(&format!(" {prefix}_{figure}")));
+        these
+            .split_whitespace()
+            .for_each(|figure| figures.push_str(&format!(" {prefix}_{figure}")));
     }
     println!("load-over:{figures}");
 }

@@ -12,7 +12,12 @@ const GETS: usize = 4_000;
 fn gets(column: &Column) -> Work<'_> {
     let mut random = Random(3);
     let places: Vec<(usize, usize)> = (0..GETS)
-        .map(|_| (random.below(column.blocks.len() as u64) as usize, random.below(BLOCK_ROWS as u64) as usize))
+        .map(|_| {
+            (
+                random.below(column.blocks.len() as u64) as usize,
+                random.below(BLOCK_ROWS as u64) as usize,
+            )
+        })
         .collect();
     let work = move || {
         for (block, row) in &places {
@@ -35,11 +40,21 @@ fn decodes(column: &Column) -> Work<'_> {
 
 pub fn run() {
     let pairs = pairs();
-    let works = pairs.iter().flat_map(|(own, plain)| [gets(own), gets(plain), decodes(own), decodes(plain)]).collect();
+    let works = pairs
+        .iter()
+        .flat_map(|(own, plain)| [gets(own), gets(plain), decodes(own), decodes(plain)])
+        .collect();
     let times = interleaved(works);
     println!(
         "{:<12} {:<12} {:>10} {:>10} {:>10} {:>7} {:>14} {:>14}",
-        "encoding", "data", "bits a row", "get", "plain get", "ratio", "decode a row", "plain decode"
+        "encoding",
+        "data",
+        "bits a row",
+        "get",
+        "plain get",
+        "ratio",
+        "decode a row",
+        "plain decode"
     );
     let mut worst: f64 = 0.0;
     let mut slowest: f64 = 0.0;

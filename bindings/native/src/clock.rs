@@ -42,7 +42,10 @@ impl Clock for NativeClock {
 
     fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         // A moment further away than the system can express never comes.
-        Box::pin(Sleep { at: self.start.checked_add(Duration::from_nanos(monotonic_ns)), ticket: None })
+        Box::pin(Sleep {
+            at: self.start.checked_add(Duration::from_nanos(monotonic_ns)),
+            ticket: None,
+        })
     }
 }
 
@@ -124,9 +127,12 @@ impl Timer {
                 state = self.lock();
                 continue;
             }
-            let wait = state.sleepers.keys().next().map(|(at, _)| at.saturating_duration_since(now));
+            let wait =
+                state.sleepers.keys().next().map(|(at, _)| at.saturating_duration_since(now));
             state = match wait {
-                Some(wait) => self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+                Some(wait) => {
+                    self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
+                }
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }

@@ -37,7 +37,8 @@ impl FileIo {
             "auto" => Ok(FileIo::Auto),
             "plain" => Ok(FileIo::Plain),
             "uring" => Ok(FileIo::Uring),
-            _ => Err(Error::unsupported(format!("file I/O {word:?}")).with_hint("there are auto, plain and uring")),
+            _ => Err(Error::unsupported(format!("file I/O {word:?}"))
+                .with_hint("there are auto, plain and uring")),
         }
     }
 
@@ -105,11 +106,20 @@ impl FolderStore {
         &self.0.path
     }
 
-    fn open_file(&self, name: &str, options: &OpenOptions, verb: &str) -> Result<Arc<dyn LocalFile>> {
+    fn open_file(
+        &self,
+        name: &str,
+        options: &OpenOptions,
+        verb: &str,
+    ) -> Result<Arc<dyn LocalFile>> {
         check_file_name(name)?;
         let file = options.open(self.0.path.join(name)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::not_found(format!("file {name} in {}", self.0.path.display())),
-            ErrorKind::AlreadyExists => Error::already_exists(format!("file {name} in {}", self.0.path.display())),
+            ErrorKind::NotFound => {
+                Error::not_found(format!("file {name} in {}", self.0.path.display()))
+            }
+            ErrorKind::AlreadyExists => {
+                Error::already_exists(format!("file {name} in {}", self.0.path.display()))
+            }
             _ => io_error(error, &self.0.path.join(name), verb),
         })?;
         Ok(Arc::new(FolderFile { folder: self.0.clone(), name: name.to_string(), file }))
@@ -166,7 +176,11 @@ impl LocalStore for FolderStore {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let file = self.open_file(name, OpenOptions::new().read(true).write(true).create_new(true), "create")?;
+        let file = self.open_file(
+            name,
+            OpenOptions::new().read(true).write(true).create_new(true),
+            "create",
+        )?;
         self.0.changes.fetch_add(1, Ordering::AcqRel);
         Ok(file)
     }
@@ -174,7 +188,9 @@ impl LocalStore for FolderStore {
     fn remove(&self, name: &str) -> Result<()> {
         check_file_name(name)?;
         std::fs::remove_file(self.0.path.join(name)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::not_found(format!("file {name} in {}", self.0.path.display())),
+            ErrorKind::NotFound => {
+                Error::not_found(format!("file {name} in {}", self.0.path.display()))
+            }
             _ => io_error(error, &self.0.path.join(name), "remove"),
         })?;
         self.0.changes.fetch_add(1, Ordering::AcqRel);
@@ -260,7 +276,8 @@ impl LocalFile for FolderFile {
     fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         use crate::uring::Written;
         let uring = self.folder.uring.as_ref().filter(|_| self.folder.io == FileIo::Uring);
-        match uring.map_or(Written::NotDone, |uring| uring.write_synced(&self.file, offset, bytes)) {
+        match uring.map_or(Written::NotDone, |uring| uring.write_synced(&self.file, offset, bytes))
+        {
             Written::Durable => self.sync_names(),
             Written::SyncFailed(error) => Err(self.error(error, "sync")),
             Written::NotDone => {
@@ -279,9 +296,13 @@ pub(crate) fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
         ErrorKind::StorageFull => Error::io(format!("no space left on the device of {path}"))
             .with_sqlstate("53100")
             .with_hint("free some space and reopen the database"),
-        ErrorKind::QuotaExceeded => Error::io(format!("the disk quota for {path} is used up")).with_sqlstate("53100"),
+        ErrorKind::QuotaExceeded => {
+            Error::io(format!("the disk quota for {path} is used up")).with_sqlstate("53100")
+        }
         ErrorKind::PermissionDenied => Error::io(format!("no permission to {verb} {path}")),
-        ErrorKind::ReadOnlyFilesystem => Error::io(format!("cannot {verb} {path}: the file system is read-only")),
+        ErrorKind::ReadOnlyFilesystem => {
+            Error::io(format!("cannot {verb} {path}: the file system is read-only"))
+        }
         ErrorKind::NotADirectory => Error::io(format!("cannot {verb} {path}: it is not a folder")),
         _ => Error::io(format!("cannot {verb} {path}: {error}")),
     }

@@ -50,8 +50,11 @@ impl FolderLock {
         match script_owner(&script) {
             Owner::None => Ok(lock),
             Owner::Alive => Err(in_use(folder, "in a JavaScript process")),
-            Owner::Elsewhere => Err(in_use(folder, "in a JavaScript process that cannot be asked")
-                .with_hint(format!("if no process has it open any more, remove {}", script.display()))),
+            Owner::Elsewhere => {
+                Err(in_use(folder, "in a JavaScript process that cannot be asked").with_hint(
+                    format!("if no process has it open any more, remove {}", script.display()),
+                ))
+            }
         }
     }
 }
@@ -103,7 +106,9 @@ enum Owner {
 fn script_owner(lock: &Path) -> Owner {
     let entries = match std::fs::read_dir(lock) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Owner::None,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Owner::None;
+        }
         // Somebody made it whom we cannot ask.
         Err(_) => return Owner::Elsewhere,
     };
@@ -129,14 +134,17 @@ fn owner_named(lock: &Path, id: &str) -> Owner {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(_) => return Owner::Elsewhere,
     };
-    match with_short_path(lock, id, |path| UnixStream::connect(path).map_err(|error| error.kind())) {
+    match with_short_path(lock, id, |path| UnixStream::connect(path).map_err(|error| error.kind()))
+    {
         Some(Ok(_) | Err(ErrorKind::WouldBlock)) => return Owner::Alive,
         Some(Err(ErrorKind::ConnectionRefused)) => return Owner::None,
         _ => {}
     }
     let Some(text) = text else { return Owner::None };
     let mut fields = text.trim_end_matches('\n').split(' ');
-    let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else { return Owner::None };
+    let Some(process) = fields.next().and_then(|id| id.parse::<u32>().ok()) else {
+        return Owner::None;
+    };
     let mut field = || fields.next().filter(|text| !text.is_empty());
     let (started, boot, namespace, socket) = (field(), field(), field(), field());
     if socket.is_some() && !lock.join(id).exists() {
@@ -190,7 +198,11 @@ mod tests {
 
     /// A new folder with a long name.
     fn folder(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("nacre-{name}-{}-{}", std::process::id(), "x".repeat(100)));
+        let path = std::env::temp_dir().join(format!(
+            "nacre-{name}-{}-{}",
+            std::process::id(),
+            "x".repeat(100)
+        ));
         std::fs::remove_dir_all(&path).ok();
         std::fs::create_dir_all(path.join(SCRIPT_LOCK)).unwrap();
         path
@@ -204,7 +216,8 @@ mod tests {
         std::fs::write(lock.join(OWNER), "4194305 1 boot pid:[1] socket").unwrap();
         // One that is dead beside it changes nothing.
         std::fs::write(lock.join("0000000000.owner"), "4194305 1").unwrap();
-        let listener = super::with_short_path(&lock, ID, |path| UnixListener::bind(path).unwrap()).unwrap();
+        let listener =
+            super::with_short_path(&lock, ID, |path| UnixListener::bind(path).unwrap()).unwrap();
         assert_eq!(script_owner(&lock), Owner::Alive);
         assert_eq!(FolderLock::take(&place).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
         std::fs::remove_file(lock.join(OWNER)).unwrap();
@@ -230,9 +243,17 @@ mod tests {
         };
         assert_eq!(owner(format!("{ours} 1 {boot} pid:[1] ")), Owner::Elsewhere);
         assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
-        assert_eq!(owner(format!("{ours} 1 {boot} pid:[1] socket")), Owner::None, "it ended in order");
+        assert_eq!(
+            owner(format!("{ours} 1 {boot} pid:[1] socket")),
+            Owner::None,
+            "it ended in order"
+        );
         assert_eq!(owner(format!("{ours} 1 another-boot {namespace}")), Owner::None);
-        assert_eq!(owner(format!("{ours} 1 {boot} {namespace}")), Owner::None, "it started at another time");
+        assert_eq!(
+            owner(format!("{ours} 1 {boot} {namespace}")),
+            Owner::None,
+            "it started at another time"
+        );
         assert_eq!(owner(format!("{ours}  {boot} {namespace} ")), Owner::Alive);
         assert_eq!(owner(format!("{ours} 1")), Owner::None);
         assert_eq!(owner(format!("{ours}")), Owner::Alive);
@@ -243,7 +264,10 @@ mod tests {
     #[test]
     fn a_socket_tells_that_the_folder_is_taken() {
         let folder = folder("socket");
-        let connect = || super::with_short_path(&folder, super::SOCKET, |path| UnixStream::connect(path)).unwrap();
+        let connect = || {
+            super::with_short_path(&folder, super::SOCKET, |path| UnixStream::connect(path))
+                .unwrap()
+        };
         let lock = FolderLock::take(&folder).unwrap();
         assert!(connect().is_ok());
         assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);

@@ -142,7 +142,8 @@ impl Parallelism for ThreadPool {
         }
         let task: *const (dyn Fn(usize) + Sync + '_) = task;
         // SAFETY: only the lifetime changes; this function does not return while the closure may be called.
-        let task = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
+        let task =
+            unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
         let job = Arc::new(Job {
             task,
             count,

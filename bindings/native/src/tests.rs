@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
 use crate::{
-    FileIo, FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, folder_of, has_database, memory_host,
-    open_folder, open_url,
+    FileIo, FolderStore, NativeClock, NativeEntropy, ThreadPool, block_on, folder_of, has_database,
+    memory_host, open_folder, open_url,
 };
 use nacre_contract_tests::{
     check_clock, check_entropy, check_local_store, check_local_store_reopen, check_parallelism,
@@ -20,7 +20,8 @@ impl Scratch {
     fn new() -> Scratch {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nacre-native-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("nacre-native-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Scratch(path)
     }
@@ -38,7 +39,9 @@ fn folder_store_keeps_the_contract_however_files_are_read() {
         let scratch = Scratch::new();
         let next = AtomicUsize::new(0);
         let open = |path: &Path| Arc::new(FolderStore::open_with(path, io).unwrap());
-        check_local_store(|| open(&scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string())));
+        check_local_store(|| {
+            open(&scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string()))
+        });
         let path = scratch.0.join("reopen");
         check_local_store_reopen(open(&path), || open(&path));
     }
@@ -62,10 +65,15 @@ fn the_ring_does_what_it_is_asked_and_leaves_the_rest() {
     assert!(matches!(uring.write_synced(&file, 0, b"read only"), Written::NotDone));
     let mut buffers = vec![[0; 4]; 300];
     let offsets = (0..).map(|i| if i == 200 { 8 } else { i % 7 });
-    let mut ranges: Vec<_> =
-        offsets.zip(&mut buffers).map(|(offset, buffer)| ReadRange { offset, buffer: buffer.as_mut_slice() }).collect();
+    let mut ranges: Vec<_> = offsets
+        .zip(&mut buffers)
+        .map(|(offset, buffer)| ReadRange { offset, buffer: buffer.as_mut_slice() })
+        .collect();
     let filled = uring.read(&file, &mut ranges);
-    assert!(filled.iter().enumerate().all(|(at, filled)| *filled == (at != 200)), "all but the one past the end");
+    assert!(
+        filled.iter().enumerate().all(|(at, filled)| *filled == (at != 200)),
+        "all but the one past the end"
+    );
     assert_eq!((&buffers[0], &buffers[299]), (b"0123", b"5678"));
 }
 
@@ -193,7 +201,13 @@ fn urls() {
     assert!(Path::new(path).join("a b/f").exists());
     create(&format!("file://localhost{path}/c"));
     assert!(Path::new(path).join("c/f").exists());
-    for url in ["opfs://name", "s3://bucket/prefix", "file://elsewhere/path", "memory://name", "http://a/b"] {
+    for url in [
+        "opfs://name",
+        "s3://bucket/prefix",
+        "file://elsewhere/path",
+        "memory://name",
+        "http://a/b",
+    ] {
         assert_eq!(open_url(url).map(|_| ()).unwrap_err().kind(), ErrorKind::Unsupported, "{url}");
     }
     for url in [":memory:", "file:/nowhere/x", "file:x"] {

@@ -45,7 +45,10 @@ impl Uring {
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).ok()?;
         let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE];
-        needed.iter().all(|code| probe.is_supported(*code)).then(|| Uring { rings: Mutex::new(vec![ring]) })
+        needed
+            .iter()
+            .all(|code| probe.is_supported(*code))
+            .then(|| Uring { rings: Mutex::new(vec![ring]) })
     }
 
     /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Answers with what each that was
@@ -70,12 +73,16 @@ impl Uring {
     pub(crate) fn read(&self, file: &File, ranges: &mut [ReadRange<'_>]) -> Vec<bool> {
         let mut filled = vec![false; ranges.len()];
         let fd = types::Fd(file.as_raw_fd());
-        for (batch, filled) in ranges.chunks_mut(ENTRIES as usize).zip(filled.chunks_mut(ENTRIES as usize)) {
+        for (batch, filled) in
+            ranges.chunks_mut(ENTRIES as usize).zip(filled.chunks_mut(ENTRIES as usize))
+        {
             let lengths: Vec<usize> = batch.iter().map(|range| range.buffer.len()).collect();
             let requests = batch
                 .iter_mut()
                 .enumerate()
-                .filter(|(_, range)| range.buffer.len() <= LARGEST && i64::try_from(range.offset).is_ok())
+                .filter(|(_, range)| {
+                    range.buffer.len() <= LARGEST && i64::try_from(range.offset).is_ok()
+                })
                 .map(|(at, range)| {
                     opcode::Read::new(fd, range.buffer.as_mut_ptr(), range.buffer.len() as u32)
                         .offset(range.offset)
@@ -85,7 +92,8 @@ impl Uring {
                 .collect::<Vec<_>>();
             // SAFETY: the buffers are borrowed for longer than the call.
             for (at, result) in unsafe { self.submit(&requests) } {
-                filled[at as usize] = usize::try_from(result).is_ok_and(|bytes| bytes == lengths[at as usize]);
+                filled[at as usize] =
+                    usize::try_from(result).is_ok_and(|bytes| bytes == lengths[at as usize]);
             }
         }
         filled
@@ -97,15 +105,22 @@ impl Uring {
             return Written::NotDone;
         }
         let fd = types::Fd(file.as_raw_fd());
-        let write = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32).offset(offset).build();
+        let write =
+            opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32).offset(offset).build();
         let sync = opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build();
         let requests = [write.flags(squeue::Flags::IO_LINK).user_data(0), sync.user_data(1)];
         // SAFETY: the bytes are borrowed for longer than the call.
         let done = unsafe { self.submit(&requests) };
         let result = |of: u64| done.iter().find(|(at, _)| *at == of).map(|(_, result)| *result);
         match (result(0), result(1)) {
-            (Some(written), Some(0)) if usize::try_from(written).is_ok_and(|n| n == bytes.len()) => Written::Durable,
-            (Some(written), Some(failed)) if usize::try_from(written).is_ok_and(|n| n == bytes.len()) => {
+            (Some(written), Some(0))
+                if usize::try_from(written).is_ok_and(|n| n == bytes.len()) =>
+            {
+                Written::Durable
+            }
+            (Some(written), Some(failed))
+                if usize::try_from(written).is_ok_and(|n| n == bytes.len()) =>
+            {
                 Written::SyncFailed(io::Error::from_raw_os_error(-failed))
             }
             // A write that is short or fails breaks the link, and the sync is cancelled.

@@ -22,20 +22,18 @@ pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
         None if url.is_empty() => Err(Error::not_found("an empty path names no database")),
         None if url == ":memory:" => Err(Error::unsupported(":memory: as a database in memory")
             .with_hint("write memory://, or ./:memory: for a folder")),
-        None if url.starts_with("file:") => {
-            Err(Error::unsupported("file: without //")
-                .with_hint("write file:///absolute/path, or ./file:… for a folder"))
-        }
+        None if url.starts_with("file:") => Err(Error::unsupported("file: without //")
+            .with_hint("write file:///absolute/path, or ./file:… for a folder")),
         None => Ok(Some(PathBuf::from(url))),
         Some(("memory", "")) => Ok(None),
-        Some(("memory", _)) => Err(Error::unsupported("memory:// with a name; databases in memory have none")),
+        Some(("memory", _)) => {
+            Err(Error::unsupported("memory:// with a name; databases in memory have none"))
+        }
         Some(("file", rest)) => Ok(Some(file_path(rest)?)),
-        Some(("opfs", _)) => {
-            Err(Error::unsupported("opfs:// outside a browser").with_hint("use a path, file:///path or memory://"))
-        }
-        Some((scheme, _)) => {
-            Err(Error::unsupported(format!("{scheme}:// URLs")).with_hint("use a path, file:///path or memory://"))
-        }
+        Some(("opfs", _)) => Err(Error::unsupported("opfs:// outside a browser")
+            .with_hint("use a path, file:///path or memory://")),
+        Some((scheme, _)) => Err(Error::unsupported(format!("{scheme}:// URLs"))
+            .with_hint("use a path, file:///path or memory://")),
     }
 }
 
@@ -44,12 +42,16 @@ pub fn has_database(folder: &Path) -> Result<bool> {
     let failed = |error: std::io::Error| Error::io(format!("{}: {error}", folder.display()));
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
         Err(error) => return Err(failed(error)),
     };
     for entry in entries {
         let name = entry.map_err(failed)?.file_name();
-        let is_ours = |prefix: &&str| name.to_str().is_some_and(|name| number_of_file(prefix, name).is_some());
+        let is_ours = |prefix: &&str| {
+            name.to_str().is_some_and(|name| number_of_file(prefix, name).is_some())
+        };
         if ["log-", "snap-", "seg-"].iter().any(is_ours) {
             return Ok(true);
         }

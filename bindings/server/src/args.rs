@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn negative_parameters_are_values() {
-        let cli = Cli::try_parse_from(["nacre", "sql", "memory://", "select ?", "--param", "-1"]).unwrap();
+        let cli = Cli::try_parse_from(["nacre", "sql", "memory://", "select ?", "--param", "-1"])
+            .unwrap();
         let Command::Sql(sql) = cli.command else { panic!("not sql") };
         assert_eq!(sql.parameters, ["-1"]);
     }

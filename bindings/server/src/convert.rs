@@ -3,7 +3,11 @@
 use nacredb::{DataType, PhysicalType, VectorBuilder, decimal, temporal};
 
 /// Appends a text as a value of the type. The error is the rest of a sentence that starts with the text.
-pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -> Result<(), String> {
+pub fn push_text(
+    builder: &mut VectorBuilder,
+    data_type: DataType,
+    text: &str,
+) -> Result<(), String> {
     let not = || format!("is not a {data_type}");
     match data_type {
         DataType::Null => builder.push_null(),
@@ -11,7 +15,8 @@ pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -
         DataType::Float32 | DataType::Float64 => {
             let text = text.trim();
             let parsed: f64 = text.parse().map_err(|_| not())?;
-            let value = if data_type == DataType::Float32 { f64::from(parsed as f32) } else { parsed };
+            let value =
+                if data_type == DataType::Float32 { f64::from(parsed as f32) } else { parsed };
             // As a cast does: the text of an infinity is one, digits that overflow to one are not.
             let spelled = text.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
             if value.is_infinite() && !spelled {
@@ -31,7 +36,9 @@ pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -
             }
         }
         DataType::Text { max_chars } => {
-            if max_chars.is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize) {
+            if max_chars
+                .is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize)
+            {
                 return Err(format!("is too long for {data_type}"));
             }
             builder.push_bytes(text.as_bytes());
@@ -59,7 +66,11 @@ pub fn push_text(builder: &mut VectorBuilder, data_type: DataType, text: &str) -
             if value < low || value > high {
                 return Err(format!("does not fit {data_type}"));
             }
-            if data_type == DataType::UInt64 { builder.push_i128(value) } else { builder.push_i64(value as i64) }
+            if data_type == DataType::UInt64 {
+                builder.push_i128(value)
+            } else {
+                builder.push_i64(value as i64)
+            }
         }
     }
     Ok(())

@@ -50,7 +50,9 @@ pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
         && missing == Missing::Refuse
         && !nacre_native::has_database(folder)?
     {
-        return Err(Error::not_found(format!("{url}: no database there")).with_hint("`nacre sql` makes one").into());
+        return Err(Error::not_found(format!("{url}: no database there"))
+            .with_hint("`nacre sql` makes one")
+            .into());
     }
     let database = block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?;
     Ok(Opened { stays: folder.is_some(), began: database.log_position(), database })
@@ -98,7 +100,8 @@ impl Stream {
 
     /// So many of the next rows, about; none at the end.
     pub fn next_record_batch(&mut self, rows: usize) -> Outcome<Option<RecordBatch>> {
-        block_on(self.rows.next_record_batch(rows)).map_err(|error| Failure::in_sql(error, &self.sql))
+        block_on(self.rows.next_record_batch(rows))
+            .map_err(|error| Failure::in_sql(error, &self.sql))
     }
 }
 

@@ -29,11 +29,17 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     let target = Target::of(&args.file)?;
     let database = database::open(&args.url, Missing::Refuse)?;
     let started = Instant::now();
-    let sql =
-        if is_name(&args.source) { format!("select * from {}", quoted(&args.source)) } else { args.source.clone() };
+    let sql = if is_name(&args.source) {
+        format!("select * from {}", quoted(&args.source))
+    } else {
+        args.source.clone()
+    };
     let outcome = Stream::open(&mut database.session(), &sql, &[]).and_then(|mut stream| {
         if stream.rows().columns().is_empty() {
-            return Err(Error::type_error("the statement returns no rows, there is nothing to export").into());
+            return Err(Error::type_error(
+                "the statement returns no rows, there is nothing to export",
+            )
+            .into());
         }
         write_to(&target, &args.file, format, &mut stream)
     });
@@ -43,7 +49,10 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
         Target::Stdout => return Ok(()),
         Target::Device => String::new(),
         Target::File { path, .. } => {
-            format!(", {}", terminal::bytes(std::fs::metadata(path).map_or(0, |metadata| metadata.len())))
+            format!(
+                ", {}",
+                terminal::bytes(std::fs::metadata(path).map_or(0, |metadata| metadata.len()))
+            )
         }
     };
     Ok(writeln!(out, "{}: {}{size} in {elapsed}", args.file.display(), terminal::rows(rows))?)
@@ -70,7 +79,9 @@ impl Target {
         let mode = match std::fs::metadata(path) {
             Ok(there) => {
                 let stdout = stdout().and_then(|file| file.metadata());
-                if stdout.is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino())) {
+                if stdout
+                    .is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino()))
+                {
                     return Ok(Target::Stdout);
                 }
                 if !there.is_file() {
@@ -101,7 +112,9 @@ fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Strea
         Target::Device => {
             let file = File::options().write(true).open(path).map_err(|e| file_error(path, &e))?;
             write(&file, format, stream).map_err(|failure| match failure {
-                Failure::BrokenPipe => Error::io(format!("{}: its reader has gone", path.display())).into(),
+                Failure::BrokenPipe => {
+                    Error::io(format!("{}: its reader has gone", path.display())).into()
+                }
                 other => other,
             })
         }
@@ -110,19 +123,28 @@ fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Strea
 }
 
 /// Writes beside the file, so that the rename stays on one file system.
-fn replace(path: &Path, mode: Option<u32>, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
+fn replace(
+    path: &Path,
+    mode: Option<u32>,
+    format: FileFormat,
+    stream: &mut Stream,
+) -> Outcome<u64> {
     let failed = |error: io::Error| file_error(path, &error);
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().unwrap_or_default();
     let (partial, file) = scratch::create(folder, name, mode.unwrap_or(0o666)).map_err(failed)?;
-    let permitted = mode.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)).map_err(failed));
-    let written = permitted.map_err(Failure::from).and_then(|()| write(&file, format, stream)).and_then(|rows| {
-        file.sync_all().and_then(|()| std::fs::rename(&partial, path)).map_err(failed)?;
-        // Where a folder cannot be opened, or synced, the name is as durable as the system makes it.
-        let _ =
-            File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).and_then(|f| f.sync_all());
-        Ok(rows)
-    });
+    let permitted = mode
+        .map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)).map_err(failed));
+    let written = permitted
+        .map_err(Failure::from)
+        .and_then(|()| write(&file, format, stream))
+        .and_then(|rows| {
+            file.sync_all().and_then(|()| std::fs::rename(&partial, path)).map_err(failed)?;
+            // Where a folder cannot be opened, or synced, the name is as durable as the system makes it.
+            let _ = File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+                .and_then(|f| f.sync_all());
+            Ok(rows)
+        });
     if written.is_err() {
         // The first error is the one to tell.
         let _ = std::fs::remove_file(&partial);
@@ -134,7 +156,8 @@ fn replace(path: &Path, mode: Option<u32>, format: FileFormat, stream: &mut Stre
 fn write(file: &File, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
     let mut file = BufWriter::with_capacity(256 << 10, file);
     let columns = stream.rows().columns().to_vec();
-    let mut text = |format: &mut dyn RowFormat| write_rows(&mut file, format, &columns, &mut || stream.next());
+    let mut text =
+        |format: &mut dyn RowFormat| write_rows(&mut file, format, &columns, &mut || stream.next());
     let rows = match format {
         FileFormat::Csv => text(&mut Delimited::csv())?,
         FileFormat::Tsv => text(&mut Delimited::tsv())?,
@@ -151,7 +174,8 @@ fn parquet(file: &mut BufWriter<&File>, stream: &mut Stream) -> Outcome<u64> {
     let failed = |e: parquet::errors::ParquetError| Error::io(format!("writing Parquet: {e}"));
     let compression = Compression::ZSTD(ZstdLevel::default());
     let properties = WriterProperties::builder().set_compression(compression).build();
-    let mut writer = ArrowWriter::try_new(file, stream.rows().arrow_schema(), Some(properties)).map_err(failed)?;
+    let mut writer = ArrowWriter::try_new(file, stream.rows().arrow_schema(), Some(properties))
+        .map_err(failed)?;
     let mut rows = 0;
     while let Some(batch) = stream.next_record_batch(ARROW_ROWS)? {
         rows += batch.num_rows() as u64;

@@ -54,7 +54,11 @@ impl Failure {
                 1
             }
             Failure::Usage(message) => {
-                let _ = writeln!(out, "{} {message}\n\nFor more information, try '--help'.", terminal::red("error:"));
+                let _ = writeln!(
+                    out,
+                    "{} {message}\n\nFor more information, try '--help'.",
+                    terminal::red("error:")
+                );
                 2
             }
             Failure::Unsound => 1,
@@ -78,7 +82,9 @@ pub fn file_error(path: &std::path::Path, error: &io::Error) -> Error {
 /// as control characters.
 pub fn render(error: &Error, sql: Option<&str>) -> String {
     let visible = |text: &str| -> String {
-        text.chars().map(|c| if matches!(c, '\n' | '\t') { c } else { terminal::visible(c) }).collect()
+        text.chars()
+            .map(|c| if matches!(c, '\n' | '\t') { c } else { terminal::visible(c) })
+            .collect()
     };
     let head = format!("error[{}]:", error.kind().name());
     let mut out = format!("{} {}\n", terminal::red(&head), visible(error.message()));
@@ -112,7 +118,10 @@ fn excerpt(sql: &str, position: Position) -> String {
     let number = position.line.to_string();
     let gutter = " ".repeat(number.len());
     let pad = " ".repeat(left.width() + before.width());
-    format!("{gutter} |\n{number} | {left}{before}{after}{right}\n{gutter} | {pad}{}\n", terminal::red("^"))
+    format!(
+        "{gutter} |\n{number} | {left}{before}{after}{right}\n{gutter} | {pad}{}\n",
+        terminal::red("^")
+    )
 }
 
 #[cfg(test)]
@@ -145,7 +154,8 @@ mod tests {
 
     #[test]
     fn messages_do_not_drive_the_terminal() {
-        let error = Error::constraint("key (a\u{1b}]0;x\u{7}\r\u{9b}2J)\n\tb").with_hint("not \u{1b}[31m");
+        let error =
+            Error::constraint("key (a\u{1b}]0;x\u{7}\r\u{9b}2J)\n\tb").with_hint("not \u{1b}[31m");
         let text = "error[constraint]: key (a\u{fffd}]0;x\u{fffd}␍\u{fffd}2J)\n\tb\nhint: not \u{fffd}[31m\n";
         assert_eq!(render(&error, None), text);
     }

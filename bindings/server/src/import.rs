@@ -33,14 +33,23 @@ fn open(input: &Input, args: &ImportArgs) -> Result<Box<dyn Source>, Error> {
 }
 
 /// Loads files, which are closed until it is their turn where they can be.
-fn load_all(database: &Opened, args: &ImportArgs, files: Vec<(&Path, Option<Input>)>, out: &mut dyn Write) -> Outcome {
+fn load_all(
+    database: &Opened,
+    args: &ImportArgs,
+    files: Vec<(&Path, Option<Input>)>,
+    out: &mut dyn Write,
+) -> Outcome {
     let mut session = database.session();
     for (file, input) in files {
         let started = Instant::now();
         let mut source = open(&input.map_or_else(|| Input::open(file), Ok)?, args)?;
         let (rows, changed) = load(&mut session, args, file, &mut *source)?;
         let elapsed = started.elapsed();
-        let of_all = if changed == rows { String::new() } else { format!("{} of ", terminal::grouped(changed)) };
+        let of_all = if changed == rows {
+            String::new()
+        } else {
+            format!("{} of ", terminal::grouped(changed))
+        };
         // Whether anybody reads this decides nothing about the files that are left.
         let _ = writeln!(
             out,
@@ -57,8 +66,14 @@ fn load_all(database: &Opened, args: &ImportArgs, files: Vec<(&Path, Option<Inpu
     Ok(())
 }
 
-fn load(session: &mut Session, args: &ImportArgs, file: &Path, source: &mut dyn Source) -> Outcome<(u64, u64)> {
-    let label = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+fn load(
+    session: &mut Session,
+    args: &ImportArgs,
+    file: &Path,
+    source: &mut dyn Source,
+) -> Outcome<(u64, u64)> {
+    let label =
+        file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let progress = Progress::new(&label, source.total());
     let (appender, created) = match appender(session, args) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -89,7 +104,11 @@ fn appender(session: &mut Session, args: &ImportArgs) -> Result<Appender, Error>
 }
 
 /// Rows of the file, and rows that the table gained or replaced.
-fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) -> Result<(u64, u64), Error> {
+fn append(
+    mut appender: Appender,
+    source: &mut dyn Source,
+    progress: &Progress,
+) -> Result<(u64, u64), Error> {
     source.bind(&appender.schema().clone())?;
     let mut rows = 0;
     while let Some(batch) = source.next()? {
@@ -102,9 +121,15 @@ fn append(mut appender: Appender, source: &mut dyn Source, progress: &Progress) 
 }
 
 /// The statement that makes a table for a file's columns.
-fn create_table(table: &str, columns: &[FileColumn], primary_key: &[String]) -> Result<String, Error> {
+fn create_table(
+    table: &str,
+    columns: &[FileColumn],
+    primary_key: &[String],
+) -> Result<String, Error> {
     let is_key = |name: &str| primary_key.iter().any(|key| key.eq_ignore_ascii_case(name));
-    if let Some(key) = primary_key.iter().find(|key| !columns.iter().any(|c| c.name.eq_ignore_ascii_case(key))) {
+    if let Some(key) =
+        primary_key.iter().find(|key| !columns.iter().any(|c| c.name.eq_ignore_ascii_case(key)))
+    {
         let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
         return Err(Error::not_found(format!("--primary-key: the file has no column {key:?}"))
             .with_hint(format!("its columns are {}", names.join(", "))));
@@ -132,7 +157,10 @@ mod tests {
     fn ddl_quotes_names_and_declares_keys() {
         let columns = [
             FileColumn { name: "id".into(), data_type: DataType::Int64 },
-            FileColumn { name: "a \"b\"".into(), data_type: DataType::Decimal { precision: 18, scale: 2 } },
+            FileColumn {
+                name: "a \"b\"".into(),
+                data_type: DataType::Decimal { precision: 18, scale: 2 },
+            },
         ];
         assert_eq!(
             create_table("t", &columns, &["ID".into()]).unwrap(),

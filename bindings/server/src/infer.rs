@@ -60,7 +60,10 @@ impl Inference {
             self.observe_number(text);
         }
         self.date = self.date && text.len() == 10 && temporal::parse_date(text).is_some();
-        self.time = self.time && is_clock(text) && temporal::parse_time(text).is_some() && has_microseconds_only(text);
+        self.time = self.time
+            && is_clock(text)
+            && temporal::parse_time(text).is_some()
+            && has_microseconds_only(text);
         self.timestamp = self.timestamp
             && text.len() >= 10
             && temporal::parse_timestamp(text).is_some()
@@ -89,7 +92,10 @@ impl Inference {
             (self.integer, self.decimal, self.float) = (false, false, false);
             return;
         }
-        let plain = !whole.is_empty() && all_digits(whole) && all_digits(fraction) && !digits.ends_with('.');
+        let plain = !whole.is_empty()
+            && all_digits(whole)
+            && all_digits(fraction)
+            && !digits.ends_with('.');
         self.decimal &= plain;
         self.integer = self.integer && plain && fraction.is_empty();
         if plain {
@@ -164,7 +170,8 @@ fn double_has_digits(digits: &str) -> bool {
     let Ok(double) = digits.parse::<f64>() else { return false };
     let written = format!("{double:e}");
     let significant = |text: &str| text.replace('.', "").trim_matches('0').to_owned();
-    double.is_finite() && significant(written.split('e').next().unwrap_or_default()) == significant(digits)
+    double.is_finite()
+        && significant(written.split('e').next().unwrap_or_default()) == significant(digits)
 }
 
 /// Whether a text is written like a time of day, `10:30` or `10:30:00`: `3:2` and `1:30` are rather a score and a ratio.

@@ -26,11 +26,16 @@ fn show(database: &Database, only: Option<&str>, out: &mut dyn Write) -> Outcome
             writeln!(out, "log position {}", grouped(database.log_position()))?;
         }
         Some(name) => {
-            let report = reports.iter().find(|r| r.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-                let names: Vec<&str> = reports.iter().map(|r| r.name.as_str()).collect();
-                let error = Error::not_found(format!("no table {name}"));
-                if names.is_empty() { error } else { error.with_hint(format!("there are {}", names.join(", "))) }
-            })?;
+            let report =
+                reports.iter().find(|r| r.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+                    let names: Vec<&str> = reports.iter().map(|r| r.name.as_str()).collect();
+                    let error = Error::not_found(format!("no table {name}"));
+                    if names.is_empty() {
+                        error
+                    } else {
+                        error.with_hint(format!("there are {}", names.join(", ")))
+                    }
+                })?;
             out.write_all(details(report).as_bytes())?;
         }
     }
@@ -109,7 +114,11 @@ fn details(report: &TableReport) -> String {
         let encodings: Vec<String> = column
             .encodings
             .iter()
-            .map(|(name, count)| if *count == 1 { name.clone() } else { format!("{name} ({count})") })
+            .map(
+                |(name, count)| {
+                    if *count == 1 { name.clone() } else { format!("{name} ({count})") }
+                },
+            )
             .collect();
         columns.push([
             column.name.clone(),
@@ -203,6 +212,9 @@ mod tests {
         assert!(matches!(unsound(&["seg-0: block 1"], &mut Closed), Failure::Unsound));
         let mut out = Vec::new();
         unsound(&["seg-0: block 1", "seg-0: block 2"], &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), "seg-0: block 1\nseg-0: block 2\n2 problems found\n");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "seg-0: block 1\nseg-0: block 2\n2 problems found\n"
+        );
     }
 }

@@ -56,7 +56,9 @@ mod tests {
     #[test]
     fn what_runs_is_ended_and_nothing_else() {
         let flags: Vec<Arc<AtomicBool>> = (0..3).map(|_| Arc::new(AtomicBool::new(true))).collect();
-        let set = |flags: &[Arc<AtomicBool>]| flags.iter().map(|f| f.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let set = |flags: &[Arc<AtomicBool>]| {
+            flags.iter().map(|f| f.load(Ordering::Relaxed)).collect::<Vec<_>>()
+        };
         let first = Interruptible::by(flags[0].clone());
         let second = Interruptible::by(flags[1].clone());
         assert_eq!(set(&flags), [false, false, true]);

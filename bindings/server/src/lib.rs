@@ -44,7 +44,8 @@ pub fn main() -> ExitCode {
 /// A database may have more files open than a process usually may. Where the limit stays, opening says so.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let _ = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    let _ = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
 }
 
 fn run(command: &Command) -> Outcome {

@@ -58,7 +58,9 @@ impl Scanner {
                         }
                     }
                 },
-                Inside::Dollars { tag, length } => self.leave_after(bytes, &bytes[tag..tag + length]),
+                Inside::Dollars { tag, length } => {
+                    self.leave_after(bytes, &bytes[tag..tag + length])
+                }
             }
         }
     }

@@ -48,12 +48,16 @@ fn print(stream: &mut Stream, format: OutputFormat, out: &mut dyn Write) -> Outc
     let columns = stream.rows().columns().to_vec();
     if columns.is_empty() {
         return match format {
-            OutputFormat::Table | OutputFormat::Line => Ok(writeln!(out, "{}", outcome_of(stream.rows()))?),
+            OutputFormat::Table | OutputFormat::Line => {
+                Ok(writeln!(out, "{}", outcome_of(stream.rows()))?)
+            }
             // Programs read rows; there are none.
             _ => Ok(()),
         };
     }
-    let mut rows = |format: &mut dyn RowFormat| write_rows(out, format, &columns, &mut || stream.next()).map(|_| ());
+    let mut rows = |format: &mut dyn RowFormat| {
+        write_rows(out, format, &columns, &mut || stream.next()).map(|_| ())
+    };
     match format {
         OutputFormat::Csv => rows(&mut Delimited::csv()),
         OutputFormat::Tsv => rows(&mut Delimited::tsv()),

@@ -49,7 +49,10 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// `total` units of work; the row count is shown beside the bar.
     pub fn new(label: &str, total: u64) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(total.max(1)), ProgressDrawTarget::stderr_with_hz(10));
+        let bar = ProgressBar::with_draw_target(
+            Some(total.max(1)),
+            ProgressDrawTarget::stderr_with_hz(10),
+        );
         let template = "{prefix:12} {bar:30} {percent:>3}% {msg} {eta:>4}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));

@@ -12,7 +12,8 @@ impl Folder {
     fn new() -> Folder {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nacre-command-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("nacre-command-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -38,7 +39,12 @@ impl Folder {
     fn piped(&self, arguments: &[&str], input: &[u8]) -> (i32, String, String) {
         use std::io::Write;
         let mut command = self.command(arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut pipe = child.stdin.take().unwrap();
         // Whoever has seen enough closes it.
         let _ = pipe.write_all(input);
@@ -81,7 +87,8 @@ fn told(output: &Output) -> (i32, String, String) {
 
 fn segments(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
-    let mut found: Vec<PathBuf> = entries.filter(|p| p.to_string_lossy().contains("/seg")).collect();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|p| p.to_string_lossy().contains("/seg")).collect();
     found.sort();
     found
 }
@@ -94,8 +101,12 @@ fn exit_codes_and_formats() {
         " one │ b\n─────┼──\n   1 │ a\n(1 row)\n"
     );
     assert_eq!(folder.csv("memory://", "select 1 as one, null as b"), "one,b\n1,\n");
-    assert_eq!(folder.ok(&["sql", "memory://", "select ? as x", "--param", "7", "--format", "json"]), "[{\"x\":7}]\n");
-    let as_ = |format| folder.ok(&["sql", "memory://", "select 1 as a, 'x' as b", "--format", format]);
+    assert_eq!(
+        folder.ok(&["sql", "memory://", "select ? as x", "--param", "7", "--format", "json"]),
+        "[{\"x\":7}]\n"
+    );
+    let as_ =
+        |format| folder.ok(&["sql", "memory://", "select 1 as a, 'x' as b", "--format", format]);
     assert_eq!(as_("tsv"), "a\tb\n1\tx\n");
     assert_eq!(as_("ndjson"), "{\"a\":1,\"b\":\"x\"}\n");
     assert_eq!(as_("jsonl"), as_("ndjson"));
@@ -108,7 +119,10 @@ fn exit_codes_and_formats() {
 
     let (code, out, error) = folder.nacre(&["sql", "d", "select *\nfrom nope"]);
     assert_eq!((code, out.as_str()), (1, ""));
-    assert!(error.starts_with("error[not_found]: ") && error.contains("\n2 | from nope\n  |      ^\n"), "{error}");
+    assert!(
+        error.starts_with("error[not_found]: ") && error.contains("\n2 | from nope\n  |      ^\n"),
+        "{error}"
+    );
     assert_eq!(folder.nacre(&["sql", "d"]).0, 2);
     assert_eq!(folder.nacre(&["nonsense"]).0, 2);
     assert_eq!(folder.nacre(&["tpch", "d", "--scale", "-1"]).0, 2);
@@ -125,7 +139,11 @@ fn rows_come_before_the_query_ends() {
     for format in ["csv", "ndjson", "json", "table", "line"] {
         let (code, out, error) = folder.nacre(&["sql", "d", sql, "--format", format]);
         assert_eq!(code, 1);
-        assert!(out.lines().count() > 10_000 || out.len() > 500_000, "{format}: {} bytes", out.len());
+        assert!(
+            out.lines().count() > 10_000 || out.len() > 500_000,
+            "{format}: {} bytes",
+            out.len()
+        );
         assert!(error.starts_with("error[type]: TINYINT out of range"), "{error}");
     }
     // Whoever has seen enough does not wait for the rest, which here would be an error.
@@ -141,7 +159,11 @@ fn rows_come_before_the_query_ends() {
     // The memory limit is for what has to be held.
     let small = |arguments: &[&str]| {
         folder.nacre(
-            &[&["sql", "d", "set memory_limit = '200KB'", "select * from lineitem", "--format"], arguments].concat(),
+            &[
+                &["sql", "d", "set memory_limit = '200KB'", "select * from lineitem", "--format"],
+                arguments,
+            ]
+            .concat(),
         )
     };
     for format in ["csv", "tsv", "ndjson"] {
@@ -158,10 +180,13 @@ fn rows_come_before_the_query_ends() {
 fn statements_from_standard_input() {
     let folder = Folder::new();
     let run = |arguments: &[&str], text: &str| folder.piped(arguments, text.as_bytes());
-    let (code, out, _) = run(&["sql", "memory://", "-", "--format", "csv"], "select 1; select 2 as b;");
+    let (code, out, _) =
+        run(&["sql", "memory://", "-", "--format", "csv"], "select 1; select 2 as b;");
     assert_eq!((code, out.as_str()), (0, "b\n2\n"));
-    let (code, out, error) =
-        run(&["shell"], "create table t (a int);\nselect\n  count(*) as n from t;\n\\d\nselect x;\n");
+    let (code, out, error) = run(
+        &["shell"],
+        "create table t (a int);\nselect\n  count(*) as n from t;\n\\d\nselect x;\n",
+    );
     assert_eq!(code, 1, "{error}");
     assert_eq!(out, "ok\n n\n──\n 0\n(1 row)\n table_name\n───────────\n t\n(1 row)\n");
     assert!(error.contains("error[not_found]"), "{error}");
@@ -184,8 +209,10 @@ fn scripts_are_run_as_they_are_written() {
     }
     // A line is not looked at again when the next one comes.
     let rows: String = (0..200_000).map(|n| format!("({n}, 'row'),\n")).collect();
-    let (code, _, error) =
-        shell("m", &format!("create table t (a int, s text);\ninsert into t values\n{rows}(-1, '');\n"));
+    let (code, _, error) = shell(
+        "m",
+        &format!("create table t (a int, s text);\ninsert into t values\n{rows}(-1, '');\n"),
+    );
     assert_eq!((code, error.as_str()), (0, ""));
     assert_eq!(folder.csv("m", "select count(*) as n from t"), "n\n200001\n");
 }
@@ -196,20 +223,29 @@ fn work_is_done_whether_its_report_is_read_or_not() {
     for name in ["a.csv", "b.csv", "c.csv"] {
         folder.file(name, b"id\n1\n");
     }
-    assert_eq!(folder.unread(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""), (0, String::new()));
+    assert_eq!(
+        folder.unread(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""),
+        (0, String::new())
+    );
     assert_eq!(folder.csv("d", "select count(*) as n from t"), "n\n3\n");
     assert_eq!(folder.unread(&["tpch", "h", "--scale", "0.01"], ""), (0, String::new()));
     assert!(folder.ok(&["check", "h"]).starts_with("ok: 8 tables"));
 
     // A script ends where the next statement would run, and says so.
-    let (code, error) =
-        folder.unread(&["shell", "d"], "create table u (a int);\nselect id from t;\ninsert into u values (1);\n");
+    let (code, error) = folder.unread(
+        &["shell", "d"],
+        "create table u (a int);\nselect id from t;\ninsert into u values (1);\n",
+    );
     assert_eq!(code, 1);
     assert!(error.starts_with("error[io]: standard output was closed"), "{error}");
     assert_eq!(folder.csv("d", "select count(*) as n from u"), "n\n0\n");
     let same_line = folder.unread(&["shell", "d"], "select id from t; insert into u values (1);");
-    assert_eq!((same_line.0, folder.csv("d", "select count(*) as n from u").as_str()), (1, "n\n0\n"));
-    let (code, error) = folder.unread(&["shell", "d"], "insert into u values (1);\nselect id from t;\n\\x\n\\q\n");
+    assert_eq!(
+        (same_line.0, folder.csv("d", "select count(*) as n from u").as_str()),
+        (1, "n\n0\n")
+    );
+    let (code, error) =
+        folder.unread(&["shell", "d"], "insert into u values (1);\nselect id from t;\n\\x\n\\q\n");
     assert_eq!((code, error.as_str()), (0, ""));
     assert_eq!(folder.unread(&["sql", "d", "select id from t"], ""), (0, String::new()));
 }
@@ -218,9 +254,12 @@ fn work_is_done_whether_its_report_is_read_or_not() {
 fn databases_that_are_not_there() {
     let folder = Folder::new();
     let url = format!("file://{}/none", folder.0.display());
-    for arguments in
-        [vec!["check", "none"], vec!["inspect", "none"], vec!["export", "none", "t", "t.csv"], vec!["check", &url]]
-    {
+    for arguments in [
+        vec!["check", "none"],
+        vec!["inspect", "none"],
+        vec!["export", "none", "t", "t.csv"],
+        vec!["check", &url],
+    ] {
         let (code, _, error) = folder.nacre(&arguments);
         assert_eq!(code, 1);
         assert!(error.starts_with("error[not_found]"), "{error}");
@@ -229,7 +268,9 @@ fn databases_that_are_not_there() {
     // Nothing is made in a folder of other things.
     std::fs::create_dir(folder.0.join("other")).unwrap();
     folder.file("other/notes.txt", b"");
-    for arguments in [vec!["check", "other"], vec!["inspect", "other"], vec!["export", "other", "t", "t.csv"]] {
+    for arguments in
+        [vec!["check", "other"], vec!["inspect", "other"], vec!["export", "other", "t", "t.csv"]]
+    {
         let (code, _, error) = folder.nacre(&arguments);
         assert_eq!(code, 1);
         assert!(error.starts_with("error[not_found]"), "{error}");
@@ -239,7 +280,10 @@ fn databases_that_are_not_there() {
     for url in [":memory:", "file:/tmp/nacre"] {
         let (code, _, error) = folder.nacre(&["sql", url, "select 1"]);
         assert_eq!(code, 1);
-        assert!(error.starts_with("error[unsupported]") && error.contains("hint: write "), "{error}");
+        assert!(
+            error.starts_with("error[unsupported]") && error.contains("hint: write "),
+            "{error}"
+        );
     }
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
@@ -269,7 +313,12 @@ fn what_is_exported_comes_back() {
         assert!(folder.ok(&["check", &url]).starts_with("ok: 1 tables, 3 rows"));
     }
     // The empty text and null stay two things, where a format can tell them apart.
-    folder.ok(&["sql", "e", "create table t (id int primary key, s text)", "insert into t values (1, ''), (2, null)"]);
+    folder.ok(&[
+        "sql",
+        "e",
+        "create table t (id int primary key, s text)",
+        "insert into t values (1, ''), (2, null)",
+    ]);
     folder.ok(&["export", "e", "select * from t order by id", "e.csv"]);
     assert_eq!(std::fs::read_to_string(folder.0.join("e.csv")).unwrap(), "id,s\n1,\"\"\n2,\n");
     folder.ok(&["import", "e2", "t", "e.csv"]);
@@ -283,7 +332,12 @@ fn a_float_is_no_wider_where_it_becomes_text() {
     folder.ok(&["export", "d", "t", "t.parquet"]);
     assert_eq!(folder.csv("d", "select f, cast(f as text) as s from t"), "f,s\n0.1,0.1\n");
     for (data_type, text) in [("text", "0.1"), ("decimal(18,10)", "0.1000000000")] {
-        folder.ok(&["sql", "e", "drop table if exists t", &format!("create table t (f {data_type})")]);
+        folder.ok(&[
+            "sql",
+            "e",
+            "drop table if exists t",
+            &format!("create table t (f {data_type})"),
+        ]);
         folder.ok(&["import", "e", "t", "t.parquet"]);
         assert_eq!(folder.csv("e", "select f from t"), format!("f\n{text}\n"));
     }
@@ -371,10 +425,15 @@ fn pipes_are_imported_whole() {
             if format == "tbl" {
                 folder.ok(&["sql", &url, "create table t (id bigint, s text)"]);
             }
-            let (code, out, error) = folder.piped(&["import", &url, "t", name, "--format", format], &bytes);
+            let (code, out, error) =
+                folder.piped(&["import", &url, "t", name, "--format", format], &bytes);
             assert_eq!((code, error.as_str()), (0, ""), "{format} {name}");
             assert!(out.starts_with(&format!("{name}: 20,000 rows into t")), "{out}");
-            assert_eq!(folder.csv(&url, "select * from t order by id"), expected, "{format} {name}");
+            assert_eq!(
+                folder.csv(&url, "select * from t order by id"),
+                expected,
+                "{format} {name}"
+            );
         }
     }
     let twice = ["import", "k", "t", "-", "--format", "csv", "--primary-key", "id"];
@@ -392,7 +451,9 @@ fn pipes_are_imported_whole() {
     assert!(Command::new("mkfifo").arg(folder.0.join("pipe.csv")).status().unwrap().success());
     let (pipe, bytes) = (folder.0.join("pipe.csv"), std::fs::read(folder.0.join("t.csv")).unwrap());
     let writer = std::thread::spawn(move || std::fs::write(pipe, bytes).unwrap());
-    assert!(folder.ok(&["import", "p", "t", "pipe.csv"]).starts_with("pipe.csv: 20,000 rows into t"));
+    assert!(
+        folder.ok(&["import", "p", "t", "pipe.csv"]).starts_with("pipe.csv: 20,000 rows into t")
+    );
     writer.join().unwrap();
     // No name says a format here.
     assert!(folder.nacre(&["import", "p", "t", "-"]).2.starts_with("error[unsupported]: -: "));
@@ -406,7 +467,11 @@ fn files_may_be_more_than_can_be_open() {
     folder.ok(&["sql", "d", "create table t (id int)"]);
     let limited = |limit: &str, arguments: &[&str]| {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_nacre")]);
+        shell.args([
+            "-c",
+            &format!("ulimit {limit} && exec \"$0\" \"$@\""),
+            env!("CARGO_BIN_EXE_nacre"),
+        ]);
         shell.args(arguments).current_dir(&folder.0).stdin(Stdio::piped());
         told(&shell.output().unwrap())
     };
@@ -414,17 +479,29 @@ fn files_may_be_more_than_can_be_open() {
     let (code, out, error) = limited("-n 64", &[&["import", "d", "t"], &files[..]].concat());
     assert_eq!((code, error.as_str(), out.lines().count()), (0, "", 200));
     // What has to stay open may be as much as the system allows.
-    let (code, _, error) =
-        limited("-S -n 64", &[&["import", "d", "t", "--format", "ndjson"], &["-"; 200][..]].concat());
+    let (code, _, error) = limited(
+        "-S -n 64",
+        &[&["import", "d", "t", "--format", "ndjson"], &["-"; 200][..]].concat(),
+    );
     assert_eq!((code, error.as_str()), (0, ""));
 }
 
 #[test]
 fn a_bad_file_changes_nothing() {
     let folder = Folder::new();
-    folder.ok(&["sql", "d", "create table t (id int primary key, day date)", "insert into t values (1, '2026-01-01')"]);
+    folder.ok(&[
+        "sql",
+        "d",
+        "create table t (id int primary key, day date)",
+        "insert into t values (1, '2026-01-01')",
+    ]);
     for (name, text, kind, part) in [
-        ("a.csv", &b"id,day\n2,2026-01-02\n3,soon\n"[..], "type", "a.csv: line 3: column day: \"soon\""),
+        (
+            "a.csv",
+            &b"id,day\n2,2026-01-02\n3,soon\n"[..],
+            "type",
+            "a.csv: line 3: column day: \"soon\"",
+        ),
         ("b.csv", b"id,day\n2,2026-01-02\n1,2026-01-03\n", "constraint", "b.csv"),
         ("c.csv", b"id,day\n2\n", "corrupt", "c.csv: line 2"),
         ("d.csv", b"PAR1....", "corrupt", "d.csv: row 1"),
@@ -453,7 +530,12 @@ fn a_bad_file_changes_nothing() {
 #[test]
 fn duplicates_by_policy() {
     let folder = Folder::new();
-    folder.ok(&["sql", "d", "create table t (id int primary key, v text)", "insert into t values (1, 'old')"]);
+    folder.ok(&[
+        "sql",
+        "d",
+        "create table t (id int primary key, v text)",
+        "insert into t values (1, 'old')",
+    ]);
     folder.file("t.csv", b"id,v\n1,new\n2,two\n");
     assert_eq!(folder.nacre(&["import", "d", "t", "t.csv"]).0, 1);
     folder.ok(&["import", "d", "t", "t.csv", "--on-duplicate", "skip"]);
@@ -467,7 +549,10 @@ fn tpch_and_damage() {
     let folder = Folder::new();
     folder.ok(&["tpch", "d", "--scale", "0.01"]);
     assert_eq!(folder.csv("d", "select count(*) as n from lineitem"), "n\n60175\n");
-    assert_eq!(folder.csv("d", "select n_name from nation where n_nationkey = 7"), "n_name\nGERMANY\n");
+    assert_eq!(
+        folder.csv("d", "select n_name from nation where n_nationkey = 7"),
+        "n_name\nGERMANY\n"
+    );
     let (code, _, error) = folder.nacre(&["tpch", "d", "--scale", "0.01"]);
     assert_eq!(code, 1);
     assert!(error.starts_with("error[already_exists]"), "{error}");
@@ -475,7 +560,10 @@ fn tpch_and_damage() {
     assert!(folder.ok(&["inspect", "d"]).contains("lineitem"));
     assert!(folder.ok(&["inspect", "d", "orders"]).contains("DECIMAL(15,2)"));
 
-    let largest = segments(&folder.0.join("d")).into_iter().max_by_key(|p| p.metadata().unwrap().len()).unwrap();
+    let largest = segments(&folder.0.join("d"))
+        .into_iter()
+        .max_by_key(|p| p.metadata().unwrap().len())
+        .unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -490,7 +578,9 @@ fn tpch_and_damage() {
 fn one_process_at_a_time() {
     let folder = Folder::new();
     folder.ok(&["sql", "d", "create table t (a int)"]);
-    let hold = || folder.command(&["shell", "d"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let hold = || {
+        folder.command(&["shell", "d"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    };
     let mut holder = hold();
     let mut error = String::new();
     for _ in 0..500 {

@@ -64,8 +64,11 @@ impl Database {
 
 /// `EngineOptions` of `worker/shared/protocol.ts`; what is missing keeps its default.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
-    let mut options =
-        Options { cache_bytes: DEFAULT_CACHE_BYTES, memory_limit: DEFAULT_MEMORY_LIMIT, ..Options::default() };
+    let mut options = Options {
+        cache_bytes: DEFAULT_CACHE_BYTES,
+        memory_limit: DEFAULT_MEMORY_LIMIT,
+        ..Options::default()
+    };
     if from.is_undefined() || from.is_null() {
         return Ok(options);
     }

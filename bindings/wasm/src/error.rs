@@ -33,7 +33,9 @@ pub fn to_js(error: Error) -> JsValue {
 pub fn from_js(thrown: JsValue, doing: &str) -> Error {
     let text = |key: &str| Reflect::get(&thrown, &key.into()).ok().and_then(|v| v.as_string());
     // `Reflect::get` fails on things that are not objects.
-    let message = text("message").or_else(|| thrown.as_string()).unwrap_or_else(|| "unknown failure".to_string());
+    let message = text("message")
+        .or_else(|| thrown.as_string())
+        .unwrap_or_else(|| "unknown failure".to_string());
     if let Some(kind) = text("kind").and_then(|name| kind_of(&name)) {
         return Error::new(kind, message);
     }

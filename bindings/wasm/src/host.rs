@@ -23,7 +23,12 @@ pub fn host(store: Option<JsStore>) -> Host {
         Some(store) => Arc::new(WasmStore::new(store)),
         None => Arc::new(MemoryStore::new()),
     };
-    Host { store, clock: Arc::new(JsClock), entropy: Arc::new(JsEntropy), parallelism: Arc::new(Inline) }
+    Host {
+        store,
+        clock: Arc::new(JsClock),
+        entropy: Arc::new(JsEntropy),
+        parallelism: Arc::new(Inline),
+    }
 }
 
 struct JsClock;

@@ -23,7 +23,8 @@ impl Parameters {
             return Ok(Parameters::Positional(Vec::new()));
         }
         if let Some(array) = parameters.dyn_ref::<Array>() {
-            let values = array.iter().enumerate().map(|(i, v)| value(&v, || format!("parameter {}", i + 1)));
+            let values =
+                array.iter().enumerate().map(|(i, v)| value(&v, || format!("parameter {}", i + 1)));
             return values.collect::<Result<_>>().map(Parameters::Positional).map_err(to_js);
         }
         // Not by its class: an object may be without one, or of another frame's.
@@ -47,13 +48,17 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
     }
     if let Some(number) = from.as_f64() {
         let negative_zero = number == 0.0 && number.is_sign_negative();
-        let is_integer = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER && !negative_zero;
+        let is_integer =
+            number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER && !negative_zero;
         return Ok(if is_integer { Value::Int(number as i64) } else { Value::Float(number) });
     }
     if let Some(text) = from.as_string() {
         // What a lone surrogate becomes.
         if text.contains('\u{FFFD}') && !from.unchecked_ref::<JsString>().is_valid_utf16() {
-            return Err(Error::type_error(format!("{}: text with a lone surrogate is not Unicode", which())));
+            return Err(Error::type_error(format!(
+                "{}: text with a lone surrogate is not Unicode",
+                which()
+            )));
         }
         return Ok(Value::Text(text));
     }
@@ -61,8 +66,9 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(Value::Boolean(boolean));
     }
     if let Some(integer) = from.dyn_ref::<BigInt>() {
-        return big_integer(integer)
-            .ok_or_else(|| Error::out_of_range(format!("{}: an integer of more than 38 digits", which())));
+        return big_integer(integer).ok_or_else(|| {
+            Error::out_of_range(format!("{}: an integer of more than 38 digits", which()))
+        });
     }
     if let Some(date) = from.dyn_ref::<Date>() {
         let ms = date.get_time();

@@ -69,6 +69,8 @@ impl Rows {
 
     /// The same as an Arrow IPC stream in a `Uint8Array`, or a `Pending` one.
     pub fn arrow(&self, rows: usize) -> Result<JsValue, JsValue> {
-        self.turn(async move |from| Ok(Uint8Array::from(&from.next_arrow_ipc(rows).await?[..]).into()))
+        self.turn(async move |from| {
+            Ok(Uint8Array::from(&from.next_arrow_ipc(rows).await?[..]).into())
+        })
     }
 }

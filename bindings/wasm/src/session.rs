@@ -33,7 +33,12 @@ impl Prepared {
 
     /// Types of its parameters, as SQL writes them; `string[]`.
     pub fn parameters(&self) -> JsValue {
-        self.statement.parameters().iter().map(|t| JsValue::from(t.to_string())).collect::<Array>().into()
+        self.statement
+            .parameters()
+            .iter()
+            .map(|t| JsValue::from(t.to_string()))
+            .collect::<Array>()
+            .into()
     }
 }
 
@@ -45,13 +50,18 @@ async fn turn<T>(
     work: impl AsyncFnOnce(&mut nacredb::Session) -> Result<T, JsValue>,
 ) -> Result<T, JsValue> {
     let taken = slot.borrow_mut().take();
-    let mut session = taken.ok_or_else(|| to_js(Error::closed("the session runs another statement")))?;
+    let mut session =
+        taken.ok_or_else(|| to_js(Error::closed("the session runs another statement")))?;
     let result = work(&mut session).await;
     *slot.borrow_mut() = Some(session);
     result
 }
 
-async fn execute(session: &mut nacredb::Session, sql: &str, parameters: Parameters) -> Result<QueryResult, JsValue> {
+async fn execute(
+    session: &mut nacredb::Session,
+    sql: &str,
+    parameters: Parameters,
+) -> Result<QueryResult, JsValue> {
     match parameters {
         Parameters::Positional(values) => session.execute(sql, &values).await,
         Parameters::Named(values) => session.execute_named(sql, &values).await,
@@ -128,7 +138,11 @@ impl Session {
 
     /// Runs a prepared statement; its `Rows`, or `Pending` ones.
     #[wasm_bindgen(js_name = streamPrepared)]
-    pub fn stream_prepared(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
+    pub fn stream_prepared(
+        &self,
+        prepared: &Prepared,
+        parameters: &JsValue,
+    ) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;
         let statement = prepared.statement.clone();
         answer(turn(self.0.clone(), async move |session| {

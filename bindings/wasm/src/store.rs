@@ -52,7 +52,11 @@ thread_local! {
 
 /// Calls a store by number. The table is not borrowed for longer than the call, and the other side never
 /// calls back into the engine from within one.
-fn with<T>(store: usize, doing: &str, call: impl FnOnce(&JsStore) -> Result<T, JsValue>) -> Result<T> {
+fn with<T>(
+    store: usize,
+    doing: &str,
+    call: impl FnOnce(&JsStore) -> Result<T, JsValue>,
+) -> Result<T> {
     STORES.with_borrow(|stores| match stores.get(store) {
         Some(Some(store)) => call(store).map_err(|thrown| from_js(thrown, doing)),
         _ => Err(Error::closed("the database is closed")),
@@ -103,9 +107,10 @@ impl LocalStore for WasmStore {
         Box::pin(async {
             // Nothing to wait for most of the time: then this is ready at once.
             match with(self.0, "prepare files", JsStore::prepare)? {
-                Some(promise) => {
-                    JsFuture::from(promise).await.map(|_| ()).map_err(|thrown| from_js(thrown, "prepare files"))
-                }
+                Some(promise) => JsFuture::from(promise)
+                    .await
+                    .map(|_| ())
+                    .map_err(|thrown| from_js(thrown, "prepare files")),
                 None => Ok(()),
             }
         })
@@ -137,7 +142,9 @@ impl LocalFile for WasmFile {
 
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         with(self.store, &self.name, |store| {
-            ranges.iter_mut().try_for_each(|range| store.read(self.file, range.offset as f64, range.buffer))
+            ranges
+                .iter_mut()
+                .try_for_each(|range| store.read(self.file, range.offset as f64, range.buffer))
         })
     }
 

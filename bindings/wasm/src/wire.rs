@@ -2,7 +2,9 @@
 //! few. The shapes and the codes are those of `worker/shared/protocol.ts`.
 
 use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array, Uint32Array};
-use nacredb::{DataType, Error, Field, PhysicalType, QueryResult, ResultKind, Value, Values, Vector};
+use nacredb::{
+    DataType, Error, Field, PhysicalType, QueryResult, ResultKind, Value, Values, Vector,
+};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -110,7 +112,9 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
         if rows <= FEW_ROWS {
             let values = Array::new();
             parts.iter().for_each(|part| {
-                (0..part.len()).for_each(|row| _ = values.push(&single(part.value(row), code(field.data_type))))
+                (0..part.len()).for_each(|row| {
+                    _ = values.push(&single(part.value(row), code(field.data_type)))
+                })
             });
             column.set_values(&values);
         } else {
@@ -194,7 +198,9 @@ fn fill(out: &Wire, data_type: DataType, parts: &[&Vector], rows: usize) -> nacr
         Int64 | Time | Timestamp | UInt64 | Decimal { .. } => {
             let values = collect(parts, rows, |values, all: &mut Vec<i64>| match values {
                 Values::I64(v) => all.extend(v),
-                Values::I128(v) => all.extend(v.iter().flat_map(|v| [*v as i64, (*v >> 64) as i64])),
+                Values::I128(v) => {
+                    all.extend(v.iter().flat_map(|v| [*v as i64, (*v >> 64) as i64]))
+                }
                 _ => {}
             });
             out.set_values(&BigInt64Array::from(&values[..]));
@@ -216,7 +222,9 @@ fn collect<T>(parts: &[&Vector], rows: usize, append: impl Fn(&Values, &mut Vec<
 fn bytes(out: &Wire, parts: &[&Vector], rows: usize) -> nacredb::Result<()> {
     let length = parts.iter().map(|part| part.flat_bytes()).fold(0, usize::saturating_add);
     if length > MOST_TEXT_BYTES {
-        return Err(Error::limit(format!("a result column of {length} bytes: {MOST_TEXT_BYTES} at most at once")));
+        return Err(Error::limit(format!(
+            "a result column of {length} bytes: {MOST_TEXT_BYTES} at most at once"
+        )));
     }
     let mut offsets = Vec::with_capacity(rows + 1);
     let mut data: Vec<u8> = Vec::with_capacity(length);

@@ -40,7 +40,8 @@ impl Batch {
         }
         let column_bytes = |(at, column): (usize, &Arc<Vector>)| {
             let known = before.and_then(|batch| dictionary(batch.columns.get(at)?));
-            let new = dictionary(column).filter(|values| !known.is_some_and(|known| Arc::ptr_eq(values, known)));
+            let new = dictionary(column)
+                .filter(|values| !known.is_some_and(|known| Arc::ptr_eq(values, known)));
             column.memory_bytes() + new.map_or(0, |values| values.memory_bytes())
         };
         self.columns.iter().enumerate().map(column_bytes).sum()
@@ -76,7 +77,15 @@ mod tests {
     #[test]
     fn a_dictionary_counts_where_it_is_new() {
         let of = |values: &Arc<Values>| {
-            Batch::new(vec![Arc::new(Vector::dictionary(DataType::Int64, vec![0; 10], values.clone(), None))], 10)
+            Batch::new(
+                vec![Arc::new(Vector::dictionary(
+                    DataType::Int64,
+                    vec![0; 10],
+                    values.clone(),
+                    None,
+                ))],
+                10,
+            )
         };
         let (a, b) = (Arc::new(Values::I64(vec![7; 100])), Arc::new(Values::I64(vec![8; 100])));
         assert_eq!(of(&a).memory_bytes(None), 840);

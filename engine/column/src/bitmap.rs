@@ -134,7 +134,10 @@ impl Bitmap {
     /// Bitwise and of two bitmaps of one length.
     pub fn and(&self, other: &Bitmap) -> Bitmap {
         debug_assert_eq!(self.len, other.len);
-        Bitmap { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(), len: self.len }
+        Bitmap {
+            words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(),
+            len: self.len,
+        }
     }
 }
 
@@ -158,7 +161,8 @@ mod tests {
             }
             assert_eq!(found, expected, "step {step}");
         }
-        let ones: Vec<u32> = (0..expected.len()).filter(|i| expected.get(*i)).map(|i| i as u32).collect();
+        let ones: Vec<u32> =
+            (0..expected.len()).filter(|i| expected.get(*i)).map(|i| i as u32).collect();
         assert_eq!(found.ones(), ones);
     }
 }

@@ -24,7 +24,9 @@ impl BytesColumn {
         let (from, to) = (other.offsets[start], other.offsets[start + len]);
         let shift = (self.data.len() as u32).wrapping_sub(from);
         self.data.extend_from_slice(&other.data[from as usize..to as usize]);
-        self.offsets.extend(other.offsets[start + 1..=start + len].iter().map(|offset| offset.wrapping_add(shift)));
+        self.offsets.extend(
+            other.offsets[start + 1..=start + len].iter().map(|offset| offset.wrapping_add(shift)),
+        );
     }
 }
 
@@ -39,16 +41,22 @@ impl Vector {
         let len = parts.iter().map(Vector::len).sum();
         let validity = parts.iter().any(|part| part.validity().is_some()).then(|| {
             let mut bits = Bitmap::default();
-            parts.iter().for_each(|part| (0..part.len()).for_each(|row| bits.push(!part.is_null(row))));
+            parts
+                .iter()
+                .for_each(|part| (0..part.len()).for_each(|row| bits.push(!part.is_null(row))));
             bits
         });
         let shared = parts.first().and_then(|part| match part.form() {
             Form::Dictionary { values, .. } => Some(values.clone()),
             _ => None,
         });
-        let same = |values: &Arc<Values>| shared.as_ref().is_some_and(|shared| Arc::ptr_eq(shared, values));
+        let same = |values: &Arc<Values>| {
+            shared.as_ref().is_some_and(|shared| Arc::ptr_eq(shared, values))
+        };
         if let Some(shared) = &shared
-            && parts.iter().all(|part| matches!(part.form(), Form::Dictionary { values, .. } if same(values)))
+            && parts
+                .iter()
+                .all(|part| matches!(part.form(), Form::Dictionary { values, .. } if same(values)))
         {
             let mut all = Vec::with_capacity(len);
             for part in &parts {
@@ -79,13 +87,19 @@ mod tests {
         let text = |s: &str| Value::Text(s.into());
         let flat = Vector::from_values(DataType::TEXT, &[text("a"), Value::Null, text("ccc")]);
         let constant = Vector::constant(DataType::TEXT, &text("x"), 2);
-        let words = Arc::new(Vector::from_values(DataType::TEXT, &[text("p"), text("q")]).flat().into_owned());
+        let words = Arc::new(
+            Vector::from_values(DataType::TEXT, &[text("p"), text("q")]).flat().into_owned(),
+        );
         let coded = Vector::dictionary(DataType::TEXT, vec![1, 0, 1], words, None);
         let nulls = Vector::constant(DataType::TEXT, &Value::Null, 1);
-        for parts in
-            [vec![flat.clone(), constant, coded.clone(), nulls], vec![coded.clone(), coded], vec![flat], vec![]]
-        {
-            let expected: Vec<Value> = parts.iter().flat_map(|p| (0..p.len()).map(|row| p.value(row))).collect();
+        for parts in [
+            vec![flat.clone(), constant, coded.clone(), nulls],
+            vec![coded.clone(), coded],
+            vec![flat],
+            vec![],
+        ] {
+            let expected: Vec<Value> =
+                parts.iter().flat_map(|p| (0..p.len()).map(|row| p.value(row))).collect();
             let all = Vector::concat(DataType::TEXT, parts);
             assert_eq!((0..all.len()).map(|row| all.value(row)).collect::<Vec<_>>(), expected);
         }

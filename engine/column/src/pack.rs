@@ -11,7 +11,11 @@ use std::ops::{BitAnd, BitOr, Shl, Shr};
 
 /// A lane's word.
 pub(crate) trait Word:
-    Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Shl<u32, Output = Self> + Shr<u32, Output = Self>
+    Copy
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
 {
     /// Bits of the word.
     const BITS: u32;
@@ -202,19 +206,28 @@ mod tests {
         for width in 0..=W::BITS {
             let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
             for rows in [1, 3, 4, 31, 128, 129, 1000, 1024] {
-                let numbers: Vec<u64> = (0..rows as u64).map(|i| nacre_types::hash::hash_u64(i) & mask).collect();
+                let numbers: Vec<u64> =
+                    (0..rows as u64).map(|i| nacre_types::hash::hash_u64(i) & mask).collect();
                 let values: Vec<W> = numbers.iter().map(|n| make(*n)).collect();
                 let mut bytes = Vec::new();
                 pack::<W, LANES>(&values, width, &mut bytes);
                 assert_eq!(bytes.len(), packed_bytes::<W, LANES>(rows, width));
                 let mut back = Vec::new();
-                unpack::<W, LANES>(&bytes, width, 0, rows.div_ceil(LANES), |group| back.extend_from_slice(&group));
+                unpack::<W, LANES>(&bytes, width, 0, rows.div_ceil(LANES), |group| {
+                    back.extend_from_slice(&group)
+                });
                 back.truncate(rows);
                 assert_eq!(back, values, "{width} bits, {rows} rows");
                 for (row, value) in values.iter().enumerate() {
                     assert_eq!(pick::<W, LANES>(&bytes, width, row), *value);
                 }
-                unpack::<W, LANES>(&bytes[..bytes.len() / 2], width, 0, rows.div_ceil(LANES), |_| ());
+                unpack::<W, LANES>(
+                    &bytes[..bytes.len() / 2],
+                    width,
+                    0,
+                    rows.div_ceil(LANES),
+                    |_| (),
+                );
             }
         }
     }

@@ -141,8 +141,14 @@ impl Values {
     }
 
     /// The same for rows of which only the valid ones matter: no bytes are copied for the others.
-    fn take_valid(&self, positions: impl ExactSizeIterator<Item = u32>, validity: Option<&Bitmap>) -> Values {
-        let (Values::Bytes(column), Some(validity)) = (self, validity) else { return self.take(positions) };
+    fn take_valid(
+        &self,
+        positions: impl ExactSizeIterator<Item = u32>,
+        validity: Option<&Bitmap>,
+    ) -> Values {
+        let (Values::Bytes(column), Some(validity)) = (self, validity) else {
+            return self.take(positions);
+        };
         let mut out = BytesColumn::default();
         out.offsets.reserve(positions.len());
         for (row, position) in positions.enumerate() {
@@ -157,7 +163,9 @@ impl Values {
             Values::Bool(_) => 1,
             Values::I64(_) | Values::F64(_) => 8,
             Values::I128(_) => 16,
-            Values::Bytes(v) => v.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0),
+            Values::Bytes(v) => {
+                v.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
+            }
         }
     }
 }
@@ -207,7 +215,12 @@ impl Vector {
     }
 
     /// Dictionary-coded values.
-    pub fn dictionary(data_type: DataType, codes: Vec<u32>, values: Arc<Values>, validity: Option<Bitmap>) -> Vector {
+    pub fn dictionary(
+        data_type: DataType,
+        codes: Vec<u32>,
+        values: Arc<Values>,
+        validity: Option<Bitmap>,
+    ) -> Vector {
         debug_assert_eq!(data_type.physical(), values.physical());
         let len = codes.len();
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
@@ -216,7 +229,12 @@ impl Vector {
     /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant of which
     /// only some rows are null becomes flat: kernels take a constant's first row for all of them. A text, which may be
     /// long, becomes the one entry of a dictionary.
-    pub fn from_form(data_type: DataType, form: Form, validity: Option<Bitmap>, len: usize) -> Vector {
+    pub fn from_form(
+        data_type: DataType,
+        form: Form,
+        validity: Option<Bitmap>,
+        len: usize,
+    ) -> Vector {
         debug_assert!(validity.as_ref().is_none_or(|v| v.len() == len));
         debug_assert!(match &form {
             Form::Flat(values) => values.len() == len,
@@ -237,7 +255,10 @@ impl Vector {
     }
 
     /// From single values, each of the type or null.
-    pub fn from_values<'a>(data_type: DataType, values: impl IntoIterator<Item = &'a Value>) -> Vector {
+    pub fn from_values<'a>(
+        data_type: DataType,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Vector {
         let mut builder = VectorBuilder::new(data_type);
         values.into_iter().for_each(|v| builder.push(v));
         builder.finish()
@@ -290,7 +311,9 @@ impl Vector {
     pub fn flat(&self) -> Cow<'_, Values> {
         match &self.form {
             Form::Flat(values) => Cow::Borrowed(values),
-            Form::Constant(one) => Cow::Owned(one.take_valid(std::iter::repeat_n(0, self.len), self.validity.as_ref())),
+            Form::Constant(one) => {
+                Cow::Owned(one.take_valid(std::iter::repeat_n(0, self.len), self.validity.as_ref()))
+            }
             Form::Dictionary { codes, values } => {
                 Cow::Owned(values.take_valid(codes.iter().copied(), self.validity.as_ref()))
             }
@@ -517,12 +540,17 @@ mod tests {
         validity.set(3, true);
         let expected: Vec<_> = (0..500).map(|row| (row == 3).then(|| long.clone())).collect();
         let (text, one) = (DataType::TEXT, Values::Bytes(one));
-        let constant = Vector::from_form(text, Form::Constant(one.clone()), Some(validity.clone()), 500);
+        let constant =
+            Vector::from_form(text, Form::Constant(one.clone()), Some(validity.clone()), 500);
         let coded = Vector::dictionary(text, vec![0; 500], Arc::new(one.clone()), Some(validity));
         assert_eq!(bytes(&constant), (expected.clone(), long.len()));
-        assert!(matches!(constant.form(), Form::Dictionary { .. }), "one copy, whatever number of rows has it");
+        assert!(
+            matches!(constant.form(), Form::Dictionary { .. }),
+            "one copy, whatever number of rows has it"
+        );
         assert_eq!(bytes(&coded), (expected, long.len()));
-        let nulls = Vector::from_form(text, Form::Constant(one), Some(Bitmap::filled(500, false)), 500);
+        let nulls =
+            Vector::from_form(text, Form::Constant(one), Some(Bitmap::filled(500, false)), 500);
         assert_eq!(bytes(&nulls), (vec![None; 500], 0));
     }
 }

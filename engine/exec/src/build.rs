@@ -3,8 +3,8 @@
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::join_filter::{Wanted, filters_of};
 use crate::operator::{
-    Buffer, Filter, GivenRows, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, Recursive, SetOperation,
-    SharedScan, Sort, Union, Values, Window, wanted,
+    Buffer, Filter, GivenRows, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project,
+    Recursive, SetOperation, SharedScan, Sort, Union, Values, Window, wanted,
 };
 use crate::profile::{measured, measured_locating};
 use crate::scan::Order;
@@ -31,7 +31,11 @@ pub fn build_collected(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Ope
 }
 
 /// Like [`build`], where rows that do not pass these filters are of no use.
-pub(crate) fn build_wanted(plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+pub(crate) fn build_wanted(
+    plan: &Plan,
+    sieve: &Wanted,
+    context: &Context<'_>,
+) -> Result<Box<dyn Operator>> {
     Builder::default().build(plan, sieve, context)
 }
 
@@ -78,7 +82,12 @@ impl Builder {
     /// The builder of a plan that is built later, once or more often: what it shares with others, or from one time to
     /// the next, is known to it. That is all but what depends on the rounds of recursions in the plan, and of `own`, of
     /// which it is the step.
-    pub fn for_later(&mut self, plan: &Plan, own: Option<u32>, context: &Context<'_>) -> Result<Builder> {
+    pub fn for_later(
+        &mut self,
+        plan: &Plan,
+        own: Option<u32>,
+        context: &Context<'_>,
+    ) -> Result<Builder> {
         let mut sharing = Sharing { within: own.into_iter().collect(), ..Sharing::default() };
         self.share(plan, &mut sharing, context)?;
         Ok(Builder { shared: sharing.buffers, wanted: None })
@@ -110,7 +119,12 @@ impl Builder {
     }
 
     /// What is shared under this number, computed when it is first asked for rows.
-    fn buffer(&mut self, id: u32, input: &Plan, context: &Context<'_>) -> Result<Rc<RefCell<Buffer>>> {
+    fn buffer(
+        &mut self,
+        id: u32,
+        input: &Plan,
+        context: &Context<'_>,
+    ) -> Result<Rc<RefCell<Buffer>>> {
         if let Some(known) = self.shared.get(&id) {
             return Ok(known.clone());
         }
@@ -119,7 +133,12 @@ impl Builder {
         Ok(new)
     }
 
-    pub(crate) fn build(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    pub(crate) fn build(
+        &mut self,
+        plan: &Plan,
+        sieve: &Wanted,
+        context: &Context<'_>,
+    ) -> Result<Box<dyn Operator>> {
         let context = &context.of_node(plan);
         if let Some(operator) = crate::parallel::build(plan, sieve, self, context)? {
             // Otherwise what the threads run is measured.
@@ -129,7 +148,12 @@ impl Builder {
         Ok(measured(self.node(plan, sieve, context)?, plan, context))
     }
 
-    fn node(&mut self, plan: &Plan, sieve: &Wanted, context: &Context<'_>) -> Result<Box<dyn Operator>> {
+    fn node(
+        &mut self,
+        plan: &Plan,
+        sieve: &Wanted,
+        context: &Context<'_>,
+    ) -> Result<Box<dyn Operator>> {
         let below = &sieve.below(plan);
         let none = &Wanted::default();
         Ok(match plan {
@@ -140,11 +164,13 @@ impl Builder {
             Plan::Filter { input, predicate } => {
                 Box::new(Filter::new(self.build(input, below, context)?, predicate.clone()))
             }
-            Plan::Project { input, exprs, .. } => {
-                Box::new(Project::new(self.build_for(input, exprs.iter(), below, context)?, exprs.clone()))
-            }
+            Plan::Project { input, exprs, .. } => Box::new(Project::new(
+                self.build_for(input, exprs.iter(), below, context)?,
+                exprs.clone(),
+            )),
             Plan::Aggregate { input, groups, aggregates, .. } => {
-                let readers = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
+                let readers =
+                    aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(groups);
                 let types = types_of(input);
                 let input = self.build_for(input, readers, below, context)?;
                 Box::new(HashAggregate::new(input, types, groups.clone(), aggregates.clone())?)
@@ -155,7 +181,11 @@ impl Builder {
                 match context.builds.and_then(|builds| builds.of(plan)) {
                     Some((collected, own)) => {
                         let (to_left, _) = sieve.sides(*kind, keys, width, own);
-                        Box::new(HashJoin::probing(self.build(left, &to_left, context)?, collected, spec))
+                        Box::new(HashJoin::probing(
+                            self.build(left, &to_left, context)?,
+                            collected,
+                            spec,
+                        ))
                     }
                     None => {
                         let own = filters_of(*kind, keys);
@@ -174,11 +204,15 @@ impl Builder {
                 calls.clone(),
             )),
             Plan::Union { inputs, .. } => Box::new(Union::new(
-                inputs.iter().map(|input| self.build(input, below, context)).collect::<Result<_>>()?,
+                inputs
+                    .iter()
+                    .map(|input| self.build(input, below, context))
+                    .collect::<Result<_>>()?,
             )),
             Plan::SetOperation { left, right, except, all, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-                let (left, right) = (self.build(left, none, context)?, self.build(right, none, context)?);
+                let (left, right) =
+                    (self.build(left, none, context)?, self.build(right, none, context)?);
                 Box::new(SetOperation::new(left, right, &types, *except, *all))
             }
             Plan::Sort { input, keys, limit } => {
@@ -197,15 +231,27 @@ impl Builder {
                 {
                     return Ok(ordered);
                 }
-                Box::new(Sort::new(self.build(input, below, context)?, &types_of(input), keys.clone(), limit))
+                Box::new(Sort::new(
+                    self.build(input, below, context)?,
+                    &types_of(input),
+                    keys.clone(),
+                    limit,
+                ))
             }
             Plan::Limit { input, offset, limit } => {
                 self.wanted = if is_sort(input) { wanted(offset, limit, context) } else { None };
-                Box::new(Limit::new(self.build(input, none, context)?, offset.clone(), limit.clone()))
+                Box::new(Limit::new(
+                    self.build(input, none, context)?,
+                    offset.clone(),
+                    limit.clone(),
+                ))
             }
-            Plan::LimitBy { input, keys, offset, limit } => {
-                Box::new(LimitBy::new(self.build(input, none, context)?, keys.clone(), offset.clone(), limit.clone()))
-            }
+            Plan::LimitBy { input, keys, offset, limit } => Box::new(LimitBy::new(
+                self.build(input, none, context)?,
+                keys.clone(),
+                offset.clone(),
+                limit.clone(),
+            )),
             Plan::Given { id, .. } => Box::new(GivenRows::new(*id)),
             Plan::Recursive { id, base, step, distinct, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
@@ -217,7 +263,9 @@ impl Builder {
                 }
                 Box::new(Recursive::new(*id, base, copy, builder, &types, *distinct))
             }
-            Plan::Shared { id, input } => Box::new(SharedScan::new(self.buffer(*id, input, context)?)),
+            Plan::Shared { id, input } => {
+                Box::new(SharedScan::new(self.buffer(*id, input, context)?))
+            }
         })
     }
 
@@ -233,7 +281,8 @@ impl Builder {
         match input {
             Plan::Scan { table, projection, filters } => {
                 let (context, readers) = (&context.of_node(input), readers.collect::<Vec<_>>());
-                let scan = crate::scan::build(table, projection, filters, Some(&readers), sieve, context)?;
+                let scan =
+                    crate::scan::build(table, projection, filters, Some(&readers), sieve, context)?;
                 Ok(measured(scan, input, context))
             }
             other => self.build(other, sieve, context),
@@ -243,7 +292,9 @@ impl Builder {
 
 /// The operator of a sort whose rows nothing gives in order.
 pub(crate) fn sorted(sort: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
-    let Plan::Sort { input, keys, limit } = sort else { return build_wanted(sort, &Wanted::default(), context) };
+    let Plan::Sort { input, keys, limit } = sort else {
+        return build_wanted(sort, &Wanted::default(), context);
+    };
     let rows = build_wanted(input, &Wanted::default(), context)?;
     Ok(Box::new(Sort::new(rows, &types_of(input), keys.clone(), *limit)))
 }
@@ -288,14 +339,19 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
             }
             Plan::Scan { table, projection, filters } => {
                 // The innermost filter comes first: it protects the ones after it.
-                let all: Vec<_> = filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
+                let all: Vec<_> =
+                    filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
                 let context = &context.of_node(plan);
                 let scan = crate::scan::build_locating(table, projection, &all, context)?;
                 return Ok(measured_locating(scan, plan, context));
             }
             // What the optimizer makes of a condition that is never true.
             Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),
-            _ => return Err(Error::unsupported("UPDATE or DELETE over more than filters of one table")),
+            _ => {
+                return Err(Error::unsupported(
+                    "UPDATE or DELETE over more than filters of one table",
+                ));
+            }
         }
     }
 }
@@ -303,7 +359,8 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
 /// Whether rows of the rounds of these recursions come into a plan.
 fn depends(plan: &Plan, recursions: &[u32]) -> bool {
     !recursions.is_empty()
-        && plan.any_node(&mut |node| matches!(node, Plan::Given { id, .. } if recursions.contains(id)))
+        && plan
+            .any_node(&mut |node| matches!(node, Plan::Given { id, .. } if recursions.contains(id)))
 }
 
 struct Nothing;
@@ -327,9 +384,11 @@ pub(crate) fn types_of(plan: &Plan) -> Vec<DataType> {
         | Plan::Recursive { fields, .. }
         | Plan::Window { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
         Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
-        Plan::Aggregate { groups, aggregates, .. } => {
-            groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type)).collect()
-        }
+        Plan::Aggregate { groups, aggregates, .. } => groups
+            .iter()
+            .map(|g| g.data_type)
+            .chain(aggregates.iter().map(|a| a.data_type))
+            .collect(),
         Plan::Join { left, right, kind, .. } => {
             let (keeps_left, keeps_right) = kind.sides();
             let mut types = if keeps_left { types_of(left) } else { Vec::new() };

@@ -112,7 +112,8 @@ impl Grouper {
                 field.null = Some(place(1));
             }
         }
-        let dense = fields.iter().all(|f| !f.data_type.is_float()).then(|| (Vec::new(), Vec::new()));
+        let dense =
+            fields.iter().all(|f| !f.data_type.is_float()).then(|| (Vec::new(), Vec::new()));
         Grouper {
             stride: free.len().max(1),
             fields,
@@ -133,14 +134,25 @@ impl Grouper {
 
     /// Estimated bytes held.
     pub fn memory_bytes(&self) -> usize {
-        let interners: usize = self.fields.iter().filter_map(|f| f.interner.as_ref()).map(Interner::memory_bytes).sum();
+        let interners: usize = self
+            .fields
+            .iter()
+            .filter_map(|f| f.interner.as_ref())
+            .map(Interner::memory_bytes)
+            .sum();
         let dense = self.dense.as_ref().map_or(0, |(_, slots)| slots.len() * 4);
         self.keys.capacity() * 8 + self.table.memory_bytes() + dense + interners
     }
 
     /// Like [`Grouper::assign`], but unknown keys are [`NO_ROW`]. Several threads may look up at once, each with
     /// its own memory of dictionaries.
-    pub fn lookup(&self, keys: &[Arc<Vector>], rows: Rows<'_>, seen: &mut Seen, out: &mut Vec<u32>) -> Result<()> {
+    pub fn lookup(
+        &self,
+        keys: &[Arc<Vector>],
+        rows: Rows<'_>,
+        seen: &mut Seen,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
         out.clear();
         if self.fields.is_empty() {
             out.resize(rows.count(), if self.groups == 0 { NO_ROW } else { 0 });
@@ -166,7 +178,12 @@ impl Grouper {
     }
 
     /// The group of each of these rows, in their order. New keys become groups.
-    pub fn assign(&mut self, keys: &[Arc<Vector>], rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+    pub fn assign(
+        &mut self,
+        keys: &[Arc<Vector>],
+        rows: Rows<'_>,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
         out.clear();
         if self.fields.is_empty() {
             self.groups = 1;
@@ -206,8 +223,10 @@ impl Grouper {
         let mut changed = fresh;
         let mut wanted = Vec::with_capacity(codes.len());
         for (index, (field, codes)) in self.fields.iter().zip(codes).enumerate() {
-            let known =
-                axes.get(index).filter(|a| a.size > 1).map(|a| (a.low, a.low.saturating_add(a.size as i64 - 2)));
+            let known = axes
+                .get(index)
+                .filter(|a| a.size > 1)
+                .map(|a| (a.low, a.low.saturating_add(a.size as i64 - 2)));
             let seen = match &field.interner {
                 Some(interner) => Some((1, interner.ids() as i64)),
                 None => codes.range(),
@@ -301,14 +320,18 @@ impl Grouper {
     pub fn integers(&self, column: usize) -> Option<impl ExactSizeIterator<Item = i64> + Clone> {
         let field = self.fields.get(column)?;
         let is_integer = field.interner.is_none() && !field.data_type.is_float();
-        is_integer.then(|| (0..self.groups).map(|group| self.code_of_group(field, group).unwrap_or_default()))
+        is_integer.then(|| {
+            (0..self.groups).map(|group| self.code_of_group(field, group).unwrap_or_default())
+        })
     }
 
     fn dense_slot_of_group(&self, group: usize) -> Option<usize> {
         let (axes, _) = self.dense.as_ref()?;
         let mut at = 0;
         for (field, axis) in self.fields.iter().zip(axes) {
-            let code = self.code_of_group(field, group).map_or(0, |v| v.wrapping_sub(axis.low) as usize + 1);
+            let code = self
+                .code_of_group(field, group)
+                .map_or(0, |v| v.wrapping_sub(axis.low) as usize + 1);
             at = at * axis.size + code;
         }
         Some(at)
@@ -382,7 +405,8 @@ impl Grouper {
     /// Values that came far apart at first, from several ends of a table, may fill their range in the end.
     fn consider_dense(&mut self) {
         let [field] = self.fields.as_slice() else { return };
-        if self.groups < self.consider_at || field.interner.is_some() || field.data_type.is_float() {
+        if self.groups < self.consider_at || field.interner.is_some() || field.data_type.is_float()
+        {
             return;
         }
         self.consider_at = self.groups * 2;
@@ -446,7 +470,8 @@ impl Grouper {
                     self.keys.extend_from_slice(key);
                     self.groups += 1;
                     let keys = &self.keys;
-                    self.table.insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
+                    self.table
+                        .insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
                     group
                 }
             };
@@ -497,7 +522,9 @@ fn dense_slots(axes: &[Axis], codes: &[Codes], n: usize) -> Vec<usize> {
     let mut at = vec![0usize; n];
     for (codes, axis) in codes.iter().zip(axes) {
         for (at, v) in at.iter_mut().zip(&codes.values) {
-            *at = at.wrapping_mul(axis.size).wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
+            *at = at
+                .wrapping_mul(axis.size)
+                .wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
         }
         if let Some(nulls) = &codes.nulls {
             for (k, null) in nulls.iter().enumerate() {
@@ -525,13 +552,17 @@ fn dense_lookup(axes: &[Axis], slots: &[u32], codes: &[Codes], n: usize, out: &m
         }
     }
     let at = dense_slots(axes, codes, n);
-    out.extend(at.into_iter().zip(outside).map(|(at, outside)| if outside { NO_ROW } else { slots[at] }));
+    out.extend(
+        at.into_iter().zip(outside).map(|(at, outside)| if outside { NO_ROW } else { slots[at] }),
+    );
 }
 
 fn pack(field: &Field, value: i64, null: bool, words: &mut [u64]) {
     match (field.low, field.null) {
         (Some(_), _) if null => {}
-        (Some(low), _) => words[field.word] |= (value.wrapping_sub(low).wrapping_add(1) as u64) << field.shift,
+        (Some(low), _) => {
+            words[field.word] |= (value.wrapping_sub(low).wrapping_add(1) as u64) << field.shift
+        }
         (None, Some((word, shift))) if null => words[word] |= 1 << shift,
         (None, None) if null => {}
         (None, _) => words[field.word] = value as u64,

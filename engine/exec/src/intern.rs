@@ -37,7 +37,11 @@ impl SlotTable {
 
     /// The id of a key, or the free slot where it belongs.
     #[inline]
-    pub fn find(&self, hash: u64, mut equals: impl FnMut(u32) -> bool) -> std::result::Result<u32, usize> {
+    pub fn find(
+        &self,
+        hash: u64,
+        mut equals: impl FnMut(u32) -> bool,
+    ) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let tag = (hash >> 32) as u32;
         let mut at = hash as usize & mask;
@@ -247,7 +251,13 @@ impl Interner {
     }
 
     /// Like [`Interner::intern`], but what is unknown is [`NO_ROW`].
-    pub fn lookup(&self, vector: &Vector, rows: Rows<'_>, seen: &mut Dictionaries, out: &mut Vec<u32>) {
+    pub fn lookup(
+        &self,
+        vector: &Vector,
+        rows: Rows<'_>,
+        seen: &mut Dictionaries,
+        out: &mut Vec<u32>,
+    ) {
         let known = |found: std::result::Result<u32, usize>| found.map_or(NO_ROW, |id| id + 1);
         each(vector, rows, seen, out, |values, at| match values {
             Values::Bytes(v) => known(self.find_bytes(v.get(at), hash_bytes(v.get(at)))),
@@ -282,11 +292,19 @@ impl Interner {
 }
 
 /// Texts at these positions, as a dictionary of those among them.
-fn coded(data_type: DataType, texts: &BytesColumn, positions: &[u32], validity: Option<Bitmap>) -> Vector {
+fn coded(
+    data_type: DataType,
+    texts: &BytesColumn,
+    positions: &[u32],
+    validity: Option<Bitmap>,
+) -> Vector {
     let mut distinct = positions.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
-    let codes = positions.iter().map(|position| distinct.partition_point(|d| d < position) as u32).collect();
+    let codes = positions
+        .iter()
+        .map(|position| distinct.partition_point(|d| d < position) as u32)
+        .collect();
     let mut values = BytesColumn::default();
     distinct.iter().for_each(|position| values.push(texts.get(*position as usize)));
     Vector::dictionary(data_type, codes, Arc::new(Values::Bytes(values)), validity)

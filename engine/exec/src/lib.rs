@@ -23,7 +23,9 @@ mod store;
 mod testing;
 
 pub use build::{build, build_collected, build_locating};
-pub use context::{Context, Given, LocatingOperator, Operator, Statistics, Step, Threads, tables_of};
+pub use context::{
+    Context, Given, LocatingOperator, Operator, Statistics, Step, Threads, tables_of,
+};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Held, Memory};
 pub use profile::{Measured, Profile};

@@ -74,7 +74,11 @@ impl Memory {
     pub(crate) fn spill_file(&self, context: &Context<'_>) -> Result<Option<Arc<SpillFile>>> {
         let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
-            *file = context.transaction.store().temporary_file()?.map(|file| Arc::new(SpillFile::new(file)));
+            *file = context
+                .transaction
+                .store()
+                .temporary_file()?
+                .map(|file| Arc::new(SpillFile::new(file)));
         }
         Ok(file.clone())
     }
@@ -84,8 +88,15 @@ impl Memory {
 fn count_holders(plan: &Plan, holders: &mut usize) {
     use Plan::{Filter, Limit, Project, Scan, Union, Values};
     plan.any_node(&mut |node| {
-        let passes =
-            matches!(node, Scan { .. } | Filter { .. } | Project { .. } | Values { .. } | Union { .. } | Limit { .. });
+        let passes = matches!(
+            node,
+            Scan { .. }
+                | Filter { .. }
+                | Project { .. }
+                | Values { .. }
+                | Union { .. }
+                | Limit { .. }
+        );
         *holders += usize::from(!passes);
         false
     });
@@ -166,14 +177,20 @@ impl Context<'_> {
     /// That an operator needs more than it can have.
     #[cold]
     pub(crate) fn over_limit(&self, operator: &str) -> Error {
-        Error::limit(format!("{operator} needs more than the memory limit of {} bytes", self.memory.limit()))
-            .with_sqlstate("53200")
-            .with_hint("raise the memory limit or read fewer rows")
+        Error::limit(format!(
+            "{operator} needs more than the memory limit of {} bytes",
+            self.memory.limit()
+        ))
+        .with_sqlstate("53200")
+        .with_hint("raise the memory limit or read fewer rows")
     }
 
     /// The file for an operator to spill to; `limit` where there is none.
     pub(crate) fn spill_file(&self, operator: &str) -> Result<Arc<SpillFile>> {
-        let file = self.memory.spill_file(self).map_err(|error| error.context(format!("spilling for {operator}")))?;
+        let file = self
+            .memory
+            .spill_file(self)
+            .map_err(|error| error.context(format!("spilling for {operator}")))?;
         file.ok_or_else(|| self.over_limit(operator))
     }
 

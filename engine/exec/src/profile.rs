@@ -83,7 +83,11 @@ impl<'a> Context<'a> {
 }
 
 /// The operator, measured as this node if somebody asked.
-pub(crate) fn measured(operator: Box<dyn Operator>, plan: &Plan, context: &Context<'_>) -> Box<dyn Operator> {
+pub(crate) fn measured(
+    operator: Box<dyn Operator>,
+    plan: &Plan,
+    context: &Context<'_>,
+) -> Box<dyn Operator> {
     match context.profile.and_then(|profile| profile.number(plan)) {
         Some(number) => Box::new(Measuring { operator, number }),
         None => operator,
@@ -119,7 +123,8 @@ impl<O: ?Sized> Measuring<O> {
         };
         let store = context.transaction.store();
         let from = store.now_ns();
-        let given = next(&mut self.operator, &Context { statistics: &node.statistics, ..*context })?;
+        let given =
+            next(&mut self.operator, &Context { statistics: &node.statistics, ..*context })?;
         count(&node.time_ns, store.now_ns().saturating_sub(from) as usize);
         count(&node.calls, 1);
         count(&node.rows, rows(&given));
@@ -139,7 +144,9 @@ impl Operator for Measuring<dyn Operator> {
 
 impl LocatingOperator for Measuring<dyn LocatingOperator> {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
-        let rows = |given: &Option<(Batch, Vec<RowLocator>)>| given.as_ref().map_or(0, |(batch, _)| batch.rows);
+        let rows = |given: &Option<(Batch, Vec<RowLocator>)>| {
+            given.as_ref().map_or(0, |(batch, _)| batch.rows)
+        };
         self.measure(context, |operator, context| operator.next(context), rows)
     }
 }

@@ -29,7 +29,9 @@ pub(crate) fn rows_at_once(batch: &Batch) -> usize {
     let copied = |column: &Arc<Vector>| match column.form() {
         Form::Constant(Values::Bytes(_)) => column.flat_bytes(),
         Form::Dictionary { values, .. } => match &**values {
-            Values::Bytes(texts) if texts.data.len().saturating_mul(batch.rows) > BATCH_BYTES => column.flat_bytes(),
+            Values::Bytes(texts) if texts.data.len().saturating_mul(batch.rows) > BATCH_BYTES => {
+                column.flat_bytes()
+            }
             _ => 0,
         },
         _ => 0,
@@ -47,7 +49,9 @@ pub fn pieces(batch: Batch) -> Vec<Batch> {
         return vec![batch];
     }
     let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() }.to_selection();
-    rows.chunks(at_once).map(|rows| Batch { selection: Some(rows.to_vec()), ..batch.clone() }).collect()
+    rows.chunks(at_once)
+        .map(|rows| Batch { selection: Some(rows.to_vec()), ..batch.clone() })
+        .collect()
 }
 
 /// One growing column.
@@ -102,7 +106,8 @@ impl ColumnStore {
         }
         self.append_validity(vector, rows);
         if let Form::Dictionary { codes, values } = vector.form()
-            && (self.len == 0 || self.dictionary.as_ref().is_some_and(|(_, own)| Arc::ptr_eq(own, values)))
+            && (self.len == 0
+                || self.dictionary.as_ref().is_some_and(|(_, own)| Arc::ptr_eq(own, values)))
         {
             let own = &mut self.dictionary.get_or_insert_with(|| (Vec::new(), values.clone())).0;
             match rows.selection {
@@ -119,8 +124,12 @@ impl ColumnStore {
         match (vector.form(), rows.selection) {
             (Form::Flat(values), None) => extend_all(own, values, most)?,
             (Form::Flat(values), Some(s)) => extend(own, values, s.iter().copied(), most)?,
-            (Form::Constant(values), _) => extend(own, values, std::iter::repeat_n(0, added), most)?,
-            (Form::Dictionary { codes, values }, None) => extend(own, values, codes.iter().copied(), most)?,
+            (Form::Constant(values), _) => {
+                extend(own, values, std::iter::repeat_n(0, added), most)?
+            }
+            (Form::Dictionary { codes, values }, None) => {
+                extend(own, values, codes.iter().copied(), most)?
+            }
             (Form::Dictionary { codes, values }, Some(s)) => {
                 extend(own, values, s.iter().map(|i| codes[*i as usize]), most)?;
             }
@@ -161,7 +170,9 @@ impl ColumnStore {
                 let codes = positions.iter().map(|p| codes[*p as usize]).collect();
                 Vector::dictionary(self.data_type, codes, values.clone(), validity)
             }
-            None => Vector::new(self.data_type, self.values.take(positions.iter().copied()), validity),
+            None => {
+                Vector::new(self.data_type, self.values.take(positions.iter().copied()), validity)
+            }
         }
     }
 
@@ -256,7 +267,11 @@ fn extend(
 }
 
 /// Whether the texts at these positions take no more than so many bytes.
-pub(crate) fn fit(texts: &BytesColumn, positions: impl ExactSizeIterator<Item = u32>, room: usize) -> bool {
+pub(crate) fn fit(
+    texts: &BytesColumn,
+    positions: impl ExactSizeIterator<Item = u32>,
+    room: usize,
+) -> bool {
     // Their sum may be more than an address on 32-bit targets.
     texts.data.len().saturating_mul(positions.len()) <= room
         || positions.map(|i| texts.get(i as usize).len() as u64).sum::<u64>() <= room as u64
@@ -308,13 +323,16 @@ impl RowStore {
 
     /// Bytes of text that are copied with a row, at most.
     pub fn longest_row(&self) -> usize {
-        let longest = |texts: &BytesColumn| (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0);
+        let longest = |texts: &BytesColumn| {
+            (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0)
+        };
         self.columns.iter().filter_map(ColumnStore::copied_texts).map(longest).sum()
     }
 
     /// Bytes of text that are copied with this row.
     pub fn copied_bytes(&self, row: u32) -> usize {
-        let bytes = |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
+        let bytes =
+            |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
         self.columns.iter().filter_map(ColumnStore::copied_texts).map(bytes).sum()
     }
 
@@ -334,7 +352,12 @@ mod tests {
         let values: Vec<Value> = texts.iter().map(|text| Value::Text((*text).into())).collect();
         let flat = Vector::from_values(DataType::TEXT, &values);
         let Form::Flat(values) = flat.form() else { panic!("{flat:?}") };
-        Vector::dictionary(DataType::TEXT, (0..texts.len() as u32).collect(), Arc::new(values.clone()), None)
+        Vector::dictionary(
+            DataType::TEXT,
+            (0..texts.len() as u32).collect(),
+            Arc::new(values.clone()),
+            None,
+        )
     }
 
     fn long(values: usize, bytes: usize) -> Values {
@@ -361,16 +384,27 @@ mod tests {
         // What shares a dictionary takes no room until it must be laid out.
         let mut store = ColumnStore::new(texts);
         store.append(&coded, Rows::all(1000)).unwrap();
-        assert_eq!(store.append(&flat, Rows::all(50)).unwrap_err().kind(), nacre_types::ErrorKind::Limit);
+        assert_eq!(
+            store.append(&flat, Rows::all(50)).unwrap_err().kind(),
+            nacre_types::ErrorKind::Limit
+        );
     }
 
     #[test]
     fn rows_that_share_a_long_text_are_copied_some_at_a_time() {
-        let constant = Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, BATCH_BYTES / 4)), None, 10));
-        let batch = Batch { columns: vec![constant], rows: 10, selection: Some(vec![1, 2, 3, 5, 8, 9]) };
-        let selections: Vec<_> = pieces(batch.clone()).into_iter().map(|piece| piece.selection.unwrap()).collect();
+        let constant = Arc::new(Vector::from_form(
+            DataType::TEXT,
+            Form::Constant(long(1, BATCH_BYTES / 4)),
+            None,
+            10,
+        ));
+        let batch =
+            Batch { columns: vec![constant], rows: 10, selection: Some(vec![1, 2, 3, 5, 8, 9]) };
+        let selections: Vec<_> =
+            pieces(batch.clone()).into_iter().map(|piece| piece.selection.unwrap()).collect();
         assert_eq!(selections, [vec![1, 2, 3], vec![5, 8, 9]]);
-        let short = Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, 20)), None, 10));
+        let short =
+            Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, 20)), None, 10));
         assert_eq!(pieces(Batch { columns: vec![short], ..batch }).len(), 1);
     }
 
@@ -389,6 +423,9 @@ mod tests {
         store.append(&coded(&["a", "b"]), Rows { len: 2, selection: Some(&[]) }).unwrap();
         store.append(&coded(&["x", "y"]), Rows::all(2)).unwrap();
         let taken = store.take(&[1, 0]);
-        assert_eq!([taken.value(0), taken.value(1)], [Value::Text("y".into()), Value::Text("x".into())]);
+        assert_eq!(
+            [taken.value(0), taken.value(1)],
+            [Value::Text("y".into()), Value::Text("x".into())]
+        );
     }
 }

@@ -67,7 +67,11 @@ impl Fixture {
     pub fn with(files: Arc<dyn LocalStore>, parallelism: Arc<dyn Parallelism>) -> Fixture {
         let fixed = Arc::new(Fixed(AtomicU64::new(1)));
         let host = Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism };
-        let options = StoreOptions { segment_rows: 10_000, flush_bytes: usize::MAX, ..StoreOptions::default() };
+        let options = StoreOptions {
+            segment_rows: 10_000,
+            flush_bytes: usize::MAX,
+            ..StoreOptions::default()
+        };
         let store = Store::open(host, options).unwrap();
         let transaction = store.begin().unwrap();
         Fixture {
@@ -81,7 +85,13 @@ impl Fixture {
     }
 
     pub fn context(&self) -> Context<'_> {
-        let mut context = Context::new(&self.transaction, &self.parameters, &self.statistics, &self.memory, &|| false);
+        let mut context = Context::new(
+            &self.transaction,
+            &self.parameters,
+            &self.statistics,
+            &self.memory,
+            &|| false,
+        );
         self.memory.set_limit(self.memory_limit);
         context.now_us = 1_000_000;
         context
@@ -112,7 +122,10 @@ pub(crate) fn rows_of(batch: &Batch) -> Vec<Vec<Value>> {
 /// A batch of flat columns.
 pub(crate) fn batch(columns: &[(DataType, Vec<Value>)]) -> Batch {
     let rows = columns.first().map_or(0, |c| c.1.len());
-    Batch::new(columns.iter().map(|(t, values)| Arc::new(Vector::from_values(*t, values))).collect(), rows)
+    Batch::new(
+        columns.iter().map(|(t, values)| Arc::new(Vector::from_values(*t, values))).collect(),
+        rows,
+    )
 }
 
 /// The same values as a dictionary-coded vector.

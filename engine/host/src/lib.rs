@@ -31,7 +31,12 @@ pub const LOCK_FILE: &str = "LOCK";
 /// Refuses what is not the name of a database's file: see [`LocalStore`]. Every store asks this first.
 pub fn check_file_name(name: &str) -> Result<()> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    if name.is_empty() || name.len() > 64 || name.starts_with('.') || name == LOCK_FILE || !name.bytes().all(plain) {
+    if name.is_empty()
+        || name.len() > 64
+        || name.starts_with('.')
+        || name == LOCK_FILE
+        || !name.bytes().all(plain)
+    {
         return Err(Error::io(format!("{name:?} is not a possible file name")));
     }
     Ok(())
@@ -45,7 +50,8 @@ pub fn numbered_file_name(kind: &str, number: u64) -> String {
 /// The number in a name of [`numbered_file_name`]; `None` for all other names. A folder may hold files of others.
 pub fn number_of_file(kind: &str, name: &str) -> Option<u64> {
     let digits = name.strip_prefix(kind)?;
-    let exact = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let exact =
+        digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if exact { u64::from_str_radix(digits, 16).ok() } else { None }
 }
 

@@ -73,7 +73,12 @@ impl LocalFile for MemoryFile {
             let end = start.and_then(|s| s.checked_add(range.buffer.len()));
             match start.zip(end).and_then(|(s, e)| bytes.get(s..e)) {
                 Some(source) => range.buffer.copy_from_slice(source),
-                None => return Err(Error::corrupt(format!("read past the end at byte {}", range.offset))),
+                None => {
+                    return Err(Error::corrupt(format!(
+                        "read past the end at byte {}",
+                        range.offset
+                    )));
+                }
             }
         }
         Ok(())
@@ -84,8 +89,11 @@ impl LocalFile for MemoryFile {
             return Ok(());
         }
         let mut file = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let start = usize::try_from(offset).map_err(|_| Error::limit("file too large for memory"))?;
-        let end = start.checked_add(bytes.len()).ok_or_else(|| Error::limit("file too large for memory"))?;
+        let start =
+            usize::try_from(offset).map_err(|_| Error::limit("file too large for memory"))?;
+        let end = start
+            .checked_add(bytes.len())
+            .ok_or_else(|| Error::limit("file too large for memory"))?;
         if file.len() < end {
             file.resize(end, 0);
         }

@@ -158,7 +158,12 @@ impl RecordHeader {
 
     /// Binds encoded header bytes to a position, a database and what was durable: sets `unsynced` and the header
     /// checksum in place. Answers with the payload's length.
-    pub(crate) fn seal(header: &mut [u8; RECORD_HEADER_BYTES], lsn: Lsn, durable: Lsn, database_id: u64) -> usize {
+    pub(crate) fn seal(
+        header: &mut [u8; RECORD_HEADER_BYTES],
+        lsn: Lsn,
+        durable: Lsn,
+        database_id: u64,
+    ) -> usize {
         let unsynced = u32::try_from(lsn.saturating_sub(durable)).unwrap_or(u32::MAX);
         header[4..8].copy_from_slice(&unsynced.to_le_bytes());
         let sum = header_checksum(header, lsn, database_id);
@@ -167,7 +172,11 @@ impl RecordHeader {
     }
 
     /// `None` unless these bytes were written as a record header at exactly this position of this database.
-    pub(crate) fn decode(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn, database_id: u64) -> Option<RecordHeader> {
+    pub(crate) fn decode(
+        bytes: &[u8; RECORD_HEADER_BYTES],
+        lsn: Lsn,
+        database_id: u64,
+    ) -> Option<RecordHeader> {
         let field = u32_at(bytes, 0);
         let length = field & !MARK_BIT;
         // Cheap tests first: the search for records after damage asks this of every byte of a chunk.

@@ -271,7 +271,9 @@ impl Log {
 /// `limit` for a record of more bytes than [`MAX_RECORD_BYTES`].
 pub fn check_length(bytes: usize) -> Result<()> {
     match bytes > MAX_RECORD_BYTES {
-        true => Err(Error::limit(format!("a log record of {bytes} bytes; at most {MAX_RECORD_BYTES} are possible"))),
+        true => Err(Error::limit(format!(
+            "a log record of {bytes} bytes; at most {MAX_RECORD_BYTES} are possible"
+        ))),
         false => Ok(()),
     }
 }

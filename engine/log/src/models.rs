@@ -28,7 +28,9 @@ struct DiskFile {
 impl Disk {
     fn is_synced(&self, payload: &[u8]) -> bool {
         let files = self.files.lock().unwrap();
-        files.iter().any(|(_, file)| file.synced.lock().unwrap().windows(payload.len()).any(|w| w == payload))
+        files.iter().any(|(_, file)| {
+            file.synced.lock().unwrap().windows(payload.len()).any(|w| w == payload)
+        })
     }
 }
 
@@ -45,7 +47,11 @@ impl LocalStore for Disk {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let file = Arc::new(DiskFile { fail: self.fail.clone(), syncs: self.syncs.clone(), ..DiskFile::default() });
+        let file = Arc::new(DiskFile {
+            fail: self.fail.clone(),
+            syncs: self.syncs.clone(),
+            ..DiskFile::default()
+        });
         self.files.lock().unwrap().push((name.to_string(), file.clone()));
         Ok(file)
     }

@@ -39,7 +39,9 @@ impl<'a> WindowReader<'a> {
     pub(crate) fn at_least(&mut self, offset: u64, count: usize) -> Result<&[u8]> {
         let left = self.len.saturating_sub(offset);
         let wanted = left.min(count as u64) as usize;
-        let held = offset.checked_sub(self.start).filter(|skip| skip + wanted as u64 <= self.window.len() as u64);
+        let held = offset
+            .checked_sub(self.start)
+            .filter(|skip| skip + wanted as u64 <= self.window.len() as u64);
         let skip = match held {
             Some(skip) => skip as usize,
             None => {

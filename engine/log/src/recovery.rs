@@ -125,7 +125,10 @@ pub(crate) fn recover(
 type Loaded = (FileHeader, Vec<u8>);
 
 /// The newest snapshot that is what was written, and what is wrong with the first newer one that is not.
-fn newest_snapshot(store: &dyn LocalStore, files: &[Lsn]) -> Result<(Option<Loaded>, Option<Error>)> {
+fn newest_snapshot(
+    store: &dyn LocalStore,
+    files: &[Lsn],
+) -> Result<(Option<Loaded>, Option<Error>)> {
     let mut damaged = None;
     for at in files.iter().rev() {
         match snapshot::load(store, *at) {
@@ -157,7 +160,12 @@ struct Replay {
 
 impl Chunk {
     /// Opens a chunk and checks its header; learns the database's identity from it if that is not known yet.
-    fn open(store: &dyn LocalStore, start: Lsn, next: Option<Lsn>, database_id: &mut Option<u64>) -> Result<Chunk> {
+    fn open(
+        store: &dyn LocalStore,
+        start: Lsn,
+        next: Option<Lsn>,
+        database_id: &mut Option<u64>,
+    ) -> Result<Chunk> {
         let name = FileKind::Chunk.name(start);
         let file = store.open(&name).map_err(|e| e.context(&name))?;
         let mut reader = WindowReader::new(file.as_ref()).map_err(|e| e.context(&name))?;
@@ -165,7 +173,9 @@ impl Chunk {
         let header = FileHeader::decode(FileKind::Chunk, head, &name);
         let headless = match header {
             Ok(header) if header.database_id != *database_id.get_or_insert(header.database_id) => {
-                return Err(Error::corrupt(format!("{name}: belongs to another database, by its header at byte 0")));
+                return Err(Error::corrupt(format!(
+                    "{name}: belongs to another database, by its header at byte 0"
+                )));
             }
             Ok(_) => false,
             // The header is synced before the first record is written. So a last chunk with a bad header and
@@ -187,20 +197,36 @@ impl Chunk {
 
     #[cold]
     fn corrupt(&self, lsn: Lsn, why: &str) -> Error {
-        Error::corrupt(format!("{}: {why} at byte {} (log position {lsn})", self.name, self.offset(lsn)))
+        Error::corrupt(format!(
+            "{}: {why} at byte {} (log position {lsn})",
+            self.name,
+            self.offset(lsn)
+        ))
     }
 
     /// Hands out the records from position `from` on, up to the end of the chunk or of the log.
-    fn replay(&self, id: u64, from: Lsn, known_durable: Lsn, on_record: OnRecord<'_>) -> Result<Replay> {
+    fn replay(
+        &self,
+        id: u64,
+        from: Lsn,
+        known_durable: Lsn,
+        on_record: OnRecord<'_>,
+    ) -> Result<Replay> {
         let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
             // What a snapshot stands for was behind the header once.
             let ends_early = from < known_durable || from > self.start;
-            return if ends_early { Err(self.corrupt(from, "the log ends early")) } else { Ok(replay) };
+            return if ends_early {
+                Err(self.corrupt(from, "the log ends early"))
+            } else {
+                Ok(replay)
+            };
         }
         let mut reader = WindowReader::new(self.file.as_ref())?;
         if self.offset(from) > reader.len() {
-            return Err(self.corrupt(from, "the log ends early, before the position of the snapshot"));
+            return Err(
+                self.corrupt(from, "the log ends early, before the position of the snapshot")
+            );
         }
         loop {
             let lsn = replay.end;
@@ -231,12 +257,20 @@ impl Chunk {
         }
     }
 
-    fn read_record<'r>(&self, reader: &'r mut WindowReader<'_>, id: u64, lsn: Lsn) -> Result<Found<'r>> {
+    fn read_record<'r>(
+        &self,
+        reader: &'r mut WindowReader<'_>,
+        id: u64,
+        lsn: Lsn,
+    ) -> Result<Found<'r>> {
         let offset = self.offset(lsn);
         let body = offset + RECORD_HEADER_BYTES as u64;
         let head = reader.bytes(offset, RECORD_HEADER_BYTES)?.and_then(|bytes| bytes.first_chunk());
         let Some(head) = head else {
-            return Ok(Found::Nothing { why: "record header ends early", search_from: reader.len() });
+            return Ok(Found::Nothing {
+                why: "record header ends early",
+                search_from: reader.len(),
+            });
         };
         let Some(header) = RecordHeader::decode(head, lsn, id) else {
             return Ok(Found::Nothing { why: "bad record header", search_from: offset + 1 });
@@ -246,11 +280,16 @@ impl Chunk {
             return Ok(Found::Nothing { why: "record ends early", search_from: reader.len() });
         }
         match reader.bytes(body, length)? {
-            Some(payload) if checksum(payload) == header.payload_checksum || plant::is(Bug::TornLog) => {
+            Some(payload)
+                if checksum(payload) == header.payload_checksum || plant::is(Bug::TornLog) =>
+            {
                 Ok(Found::Record(header, payload))
             }
             // The length is right, so the search need not look for headers inside the payload.
-            _ => Ok(Found::Nothing { why: "record checksum does not match", search_from: body + length as u64 }),
+            _ => Ok(Found::Nothing {
+                why: "record checksum does not match",
+                search_from: body + length as u64,
+            }),
         }
     }
 
@@ -265,10 +304,12 @@ impl Chunk {
         search_from: u64,
     ) -> Result<()> {
         if let Some(next) = self.next {
-            return Err(self.corrupt(lsn, &format!("{why}, before the chunk that starts at position {next}")));
+            return Err(self
+                .corrupt(lsn, &format!("{why}, before the chunk that starts at position {next}")));
         }
         if lsn < known_durable {
-            return Err(self.corrupt(lsn, &format!("{why}, before the snapshot at position {known_durable}")));
+            return Err(self
+                .corrupt(lsn, &format!("{why}, before the snapshot at position {known_durable}")));
         }
         let mut offset = search_from;
         loop {
@@ -290,7 +331,9 @@ impl Chunk {
                 let found = self.start + (at - FILE_HEADER_BYTES as u64);
                 let header = RecordHeader::decode(head, found, id);
                 if header.is_some_and(|header| header.durable_before(found) > lsn) {
-                    let why = format!("{why}, though the record at byte {at} was written after it was durable,");
+                    let why = format!(
+                        "{why}, though the record at byte {at} was written after it was durable,"
+                    );
                     return Err(self.corrupt(lsn, &why));
                 }
             }

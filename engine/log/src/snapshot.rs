@@ -25,7 +25,13 @@ impl Snapshots {
 
     /// Writes and syncs a snapshot, then counts its predecessor as garbage. After a failure the predecessor stays
     /// the newest and the failed file is garbage.
-    pub(crate) fn write(&mut self, store: &dyn LocalStore, database_id: u64, at: Lsn, payload: &[u8]) -> Result<()> {
+    pub(crate) fn write(
+        &mut self,
+        store: &dyn LocalStore,
+        database_id: u64,
+        at: Lsn,
+        payload: &[u8],
+    ) -> Result<()> {
         let name = FileKind::Snapshot.name(at);
         if let Err(error) = write_file(store, &name, database_id, at, payload) {
             self.discard(name.clone());
@@ -65,7 +71,13 @@ impl Snapshots {
     }
 }
 
-fn write_file(store: &dyn LocalStore, name: &str, database_id: u64, at: Lsn, payload: &[u8]) -> Result<()> {
+fn write_file(
+    store: &dyn LocalStore,
+    name: &str,
+    database_id: u64,
+    at: Lsn,
+    payload: &[u8],
+) -> Result<()> {
     let file = match store.create(name) {
         // Left by an attempt that failed or crashed; a valid one would be the newest, and is never written again.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -87,7 +99,11 @@ fn write_file(store: &dyn LocalStore, name: &str, database_id: u64, at: Lsn, pay
 }
 
 /// Writes a snapshot that was read over itself and syncs it: its own sync may have failed in the process before.
-pub(crate) fn write_again(store: &dyn LocalStore, header: &FileHeader, payload: &[u8]) -> Result<()> {
+pub(crate) fn write_again(
+    store: &dyn LocalStore,
+    header: &FileHeader,
+    payload: &[u8],
+) -> Result<()> {
     let name = FileKind::Snapshot.name(header.lsn);
     let write = || {
         let file = store.open(&name)?;
@@ -115,8 +131,9 @@ pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u
             header.payload_bytes
         )));
     }
-    let size = usize::try_from(header.payload_bytes)
-        .map_err(|_| Error::limit(format!("{name}: a snapshot of {} bytes does not fit memory", len)))?;
+    let size = usize::try_from(header.payload_bytes).map_err(|_| {
+        Error::limit(format!("{name}: a snapshot of {} bytes does not fit memory", len))
+    })?;
     let mut payload = Vec::new();
     payload
         .try_reserve_exact(size)
@@ -125,7 +142,9 @@ pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u
     file.read(&mut [ReadRange { offset: FILE_HEADER_BYTES as u64, buffer: &mut payload }])
         .map_err(|e| e.context(&name))?;
     if checksum(&payload) != header.payload_checksum {
-        return Err(Error::corrupt(format!("{name}: payload checksum does not match at byte {FILE_HEADER_BYTES}")));
+        return Err(Error::corrupt(format!(
+            "{name}: payload checksum does not match at byte {FILE_HEADER_BYTES}"
+        )));
     }
     Ok((header, payload))
 }

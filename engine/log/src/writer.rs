@@ -46,7 +46,16 @@ impl Writer {
         chunk_bytes: u64,
         database_id: u64,
     ) -> Writer {
-        Writer { file, chunks, written, reserved: 0, dirty: false, chunk_bytes, database_id, spare: Vec::new() }
+        Writer {
+            file,
+            chunks,
+            written,
+            reserved: 0,
+            dirty: false,
+            chunk_bytes,
+            database_id,
+            spare: Vec::new(),
+        }
     }
 
     fn start(&self) -> Lsn {
@@ -71,7 +80,8 @@ impl Writer {
             let end = offset + records.len() as u64;
             let failed = |e: Error| e.context(FileKind::Chunk.name(self.start()));
             // Zeroes to be reserved must be written before the sync; most of the time there are none.
-            let together = sync && end <= self.reserved && !loses_sync(self.written + records.len() as u64);
+            let together =
+                sync && end <= self.reserved && !loses_sync(self.written + records.len() as u64);
             if together {
                 self.file.write_synced(offset, records).map_err(failed)?;
             } else {
@@ -180,14 +190,21 @@ pub(crate) fn create_chunk(
 ) -> std::result::Result<Arc<dyn LocalFile>, NoChunk> {
     let name = FileKind::Chunk.name(start);
     let file = store.create(&name).map_err(|e| NoChunk::Create(e.context(&name)))?;
-    write_chunk_header(file.as_ref(), database_id, start).map_err(|e| NoChunk::Header(e.context(&name)))?;
+    write_chunk_header(file.as_ref(), database_id, start)
+        .map_err(|e| NoChunk::Header(e.context(&name)))?;
     Ok(file)
 }
 
 /// Writes and syncs the header of an empty chunk.
 pub(crate) fn write_chunk_header(file: &dyn LocalFile, database_id: u64, start: Lsn) -> Result<()> {
-    let header =
-        FileHeader { kind: FileKind::Chunk, database_id, lsn: start, payload_bytes: 0, payload_checksum: 0 }.encode();
+    let header = FileHeader {
+        kind: FileKind::Chunk,
+        database_id,
+        lsn: start,
+        payload_bytes: 0,
+        payload_checksum: 0,
+    }
+    .encode();
     file.write(0, &header)?;
     file.sync()
 }

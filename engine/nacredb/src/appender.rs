@@ -22,8 +22,9 @@ impl Session {
         }
         self.db.0.host.store.prepare().await?;
         let store = &self.db.0.store;
-        let target =
-            store.table(table).ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
+        let target = store
+            .table(table)
+            .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
         Ok(Appender { db: self.db.clone(), load: store.bulk_load(&target, on_duplicate) })
     }
 }

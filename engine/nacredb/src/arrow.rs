@@ -4,15 +4,20 @@
 use crate::result::QueryResult;
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, IntervalMonthDayNanoType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray, RecordBatch, RecordBatchOptions,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType as ArrowType, Field as ArrowField, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{
+    ArrowError, DataType as ArrowType, Field as ArrowField, Schema, SchemaRef, TimeUnit,
+};
 use nacre_column::{Batch, Bitmap, BytesColumn, Values, Vector, VectorBuilder};
 use nacre_sql::Field;
 use nacre_types::hash::Map;
@@ -69,18 +74,28 @@ pub fn type_from_arrow(field: &ArrowField) -> Result<DataType> {
         ArrowType::Decimal128(precision, scale) if *scale >= 0 => {
             DataType::Decimal { precision: *precision, scale: *scale as u8 }
         }
-        ArrowType::Utf8 if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == JSON_EXTENSION) => DataType::Json,
-        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::TEXT,
-        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
-            DataType::BLOB
+        ArrowType::Utf8
+            if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == JSON_EXTENSION) =>
+        {
+            DataType::Json
         }
+        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::TEXT,
+        ArrowType::Binary
+        | ArrowType::LargeBinary
+        | ArrowType::BinaryView
+        | ArrowType::FixedSizeBinary(_) => DataType::BLOB,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
         ArrowType::Timestamp(_, _) => DataType::Timestamp,
         ArrowType::Dictionary(_, value) => {
             return type_from_arrow(&field.clone().with_data_type((**value).clone()));
         }
-        other => return Err(Error::unsupported(format!("Arrow type {other} of column {}", field.name()))),
+        other => {
+            return Err(Error::unsupported(format!(
+                "Arrow type {other} of column {}",
+                field.name()
+            )));
+        }
     })
 }
 
@@ -134,8 +149,12 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
         (DataType::Date, _) => ints!(Date32Type, i32),
         (DataType::Time, _) => ints!(Time64MicrosecondType, i64),
         (DataType::Timestamp, _) => ints!(TimestampMicrosecondType, i64),
-        (DataType::UInt64, Values::I128(v)) => primitive::<UInt64Type>(vector, v.iter().map(|v| *v as u64).collect()),
-        (DataType::Float32, Values::F64(v)) => primitive::<Float32Type>(vector, v.iter().map(|v| *v as f32).collect()),
+        (DataType::UInt64, Values::I128(v)) => {
+            primitive::<UInt64Type>(vector, v.iter().map(|v| *v as u64).collect())
+        }
+        (DataType::Float32, Values::F64(v)) => {
+            primitive::<Float32Type>(vector, v.iter().map(|v| *v as f32).collect())
+        }
         (DataType::Float64, Values::F64(v)) => primitive::<Float64Type>(vector, v.clone()),
         (DataType::Decimal { precision, scale }, values) => {
             let wide: Vec<i128> = match values {
@@ -143,7 +162,8 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
                 Values::I128(v) => v.clone(),
                 _ => Vec::new(),
             };
-            let array = PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(wide), nulls(vector));
+            let array =
+                PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(wide), nulls(vector));
             Arc::new(array.with_precision_and_scale(precision, scale as i8).map_err(arrow_error)?)
         }
         (DataType::Interval, Values::I128(v)) => {
@@ -153,8 +173,8 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
                 nanos.map(|n| IntervalMonthDayNano::new(i.months, i.days, n))
             };
             let converted: Option<Vec<_>> = v.iter().map(convert).collect();
-            let converted =
-                converted.ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
+            let converted = converted
+                .ok_or_else(|| Error::out_of_range("interval does not fit Arrow's nanoseconds"))?;
             primitive::<IntervalMonthDayNanoType>(vector, converted)
         }
         (data_type, _) => return Err(Error::unsupported(format!("{data_type} in Arrow"))),
@@ -164,7 +184,9 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
 fn texts_to_arrow(vector: &Vector) -> Result<ArrayRef> {
     let (rows, bytes) = (vector.len(), vector.flat_bytes());
     if bytes > i32::MAX as usize {
-        return Err(Error::limit(format!("{rows} texts of {bytes} bytes: an Arrow array has 2 GiB at most")));
+        return Err(Error::limit(format!(
+            "{rows} texts of {bytes} bytes: an Arrow array has 2 GiB at most"
+        )));
     }
     if let DataType::Binary { .. } = vector.data_type() {
         let mut builder = BinaryBuilder::with_capacity(rows, bytes);
@@ -252,7 +274,8 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
         (0..nulls.len()).filter(|row| nulls.is_null(*row)).for_each(|row| bitmap.set(row, false));
         bitmap
     });
-    let mismatch = || Error::type_error(format!("Arrow type {} is not {data_type}", array.data_type()));
+    let mismatch =
+        || Error::type_error(format!("Arrow type {} is not {data_type}", array.data_type()));
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         if dictionary.values().is_empty() {
             return Ok(Vector::constant(data_type, &Value::Null, array.len()));
@@ -289,8 +312,12 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
         })
     };
     let values = match (data_type, array.data_type()) {
-        (DataType::Boolean, ArrowType::Boolean) => Values::Bool(array.as_boolean().values().iter().collect()),
-        (DataType::UInt64, ArrowType::UInt64) => Values::I128(native!(UInt64Type).map(|v| v as i128).collect()),
+        (DataType::Boolean, ArrowType::Boolean) => {
+            Values::Bool(array.as_boolean().values().iter().collect())
+        }
+        (DataType::UInt64, ArrowType::UInt64) => {
+            Values::I128(native!(UInt64Type).map(|v| v as i128).collect())
+        }
         (t, _) if t.is_integer() && t != DataType::UInt64 => Values::I64(integers(array)?),
         (DataType::Float32 | DataType::Float64, ArrowType::Float32) => {
             Values::F64(native!(Float32Type).map(|v| v as f64).collect())
@@ -301,12 +328,16 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
             match data_type.physical() {
                 nacre_types::PhysicalType::I64 => {
                     let narrow = wide.map(|v| i64::try_from(v).ok()).collect::<Option<Vec<_>>>();
-                    Values::I64(narrow.ok_or_else(|| Error::out_of_range(format!("value does not fit {data_type}")))?)
+                    Values::I64(narrow.ok_or_else(|| {
+                        Error::out_of_range(format!("value does not fit {data_type}"))
+                    })?)
                 }
                 _ => Values::I128(wide.collect()),
             }
         }
-        (DataType::Date, ArrowType::Date32) => Values::I64(native!(Date32Type).map(|v| v as i64).collect()),
+        (DataType::Date, ArrowType::Date32) => {
+            Values::I64(native!(Date32Type).map(|v| v as i64).collect())
+        }
         (DataType::Date, ArrowType::Date64) => {
             Values::I64(native!(Date64Type).map(|ms| ms.div_euclid(86_400_000)).collect())
         }
@@ -327,9 +358,13 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
                 TimeUnit::Second => scaled(native!(TimestampSecondType), 1_000_000),
                 TimeUnit::Millisecond => scaled(native!(TimestampMillisecondType), 1_000),
                 TimeUnit::Microsecond => Some(native!(TimestampMicrosecondType).collect()),
-                TimeUnit::Nanosecond => Some(native!(TimestampNanosecondType).map(|ns| ns.div_euclid(1_000)).collect()),
+                TimeUnit::Nanosecond => {
+                    Some(native!(TimestampNanosecondType).map(|ns| ns.div_euclid(1_000)).collect())
+                }
             };
-            Values::I64(values.ok_or_else(|| Error::out_of_range("timestamp does not fit microseconds"))?)
+            Values::I64(
+                values.ok_or_else(|| Error::out_of_range("timestamp does not fit microseconds"))?,
+            )
         }
         (DataType::Text { .. } | DataType::Json, ArrowType::Utf8) => {
             return texts(data_type, array.as_string::<i32>().iter());
@@ -373,20 +408,28 @@ fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Ve
     Vector::dictionary(entries.data_type(), codes, Arc::new(Values::Bytes(distinct)), validity)
 }
 
-fn bytes<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a [u8]>>) -> Result<Vector> {
+fn bytes<'a>(
+    data_type: DataType,
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+) -> Result<Vector> {
     let (mut builder, mut room) = (VectorBuilder::new(data_type), u32::MAX as usize);
     for value in values {
         let Some(value) = value else {
             builder.push_null();
             continue;
         };
-        room = room.checked_sub(value.len()).ok_or_else(|| Error::limit("an array of more than 4 GiB of texts"))?;
+        room = room
+            .checked_sub(value.len())
+            .ok_or_else(|| Error::limit("an array of more than 4 GiB of texts"))?;
         builder.push_bytes(value);
     }
     Ok(builder.finish())
 }
 
-fn texts<'a>(data_type: DataType, values: impl Iterator<Item = Option<&'a str>> + Clone) -> Result<Vector> {
+fn texts<'a>(
+    data_type: DataType,
+    values: impl Iterator<Item = Option<&'a str>> + Clone,
+) -> Result<Vector> {
     if data_type == DataType::Json {
         values.clone().flatten().try_for_each(nacre_types::json::check)?;
     }
@@ -413,12 +456,15 @@ mod tests {
 
     use super::*;
     use arrow_array::builder::FixedSizeBinaryBuilder;
-    use arrow_array::{Date64Array, DictionaryArray, StringArray, Time32MillisecondArray, Time32SecondArray};
+    use arrow_array::{
+        Date64Array, DictionaryArray, StringArray, Time32MillisecondArray, Time32SecondArray,
+    };
     use arrow_array::{Time64NanosecondArray, TimestampSecondArray, new_null_array};
     use nacre_types::ErrorKind;
 
     fn values(array: ArrayRef) -> Vec<Value> {
-        let data_type = type_from_arrow(&ArrowField::new("a", array.data_type().clone(), true)).unwrap();
+        let data_type =
+            type_from_arrow(&ArrowField::new("a", array.data_type().clone(), true)).unwrap();
         let vector = vector_from_arrow(&array, data_type).unwrap();
         (0..vector.len()).map(|row| vector.value(row)).collect()
     }
@@ -426,8 +472,12 @@ mod tests {
     #[test]
     fn every_type_that_is_taken_is_read() {
         use ArrowType::*;
-        let unit = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
-        let mut types = vec![Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64];
+        let unit =
+            [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+        let mut types = vec![
+            Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32,
+            Float64,
+        ];
         types.extend([
             Decimal128(5, 2),
             Decimal128(38, 10),
@@ -457,7 +507,10 @@ mod tests {
 
     #[test]
     fn units_are_those_of_the_type() {
-        assert_eq!(values(Arc::new(Date64Array::from(vec![-1, 86_400_000]))), [Value::Date(-1), Value::Date(1)]);
+        assert_eq!(
+            values(Arc::new(Date64Array::from(vec![-1, 86_400_000]))),
+            [Value::Date(-1), Value::Date(1)]
+        );
         assert_eq!(values(Arc::new(Time32SecondArray::from(vec![61]))), [Value::Time(61_000_000)]);
         assert_eq!(values(Arc::new(Time32MillisecondArray::from(vec![61]))), [Value::Time(61_000)]);
         assert_eq!(values(Arc::new(Time64NanosecondArray::from(vec![61_999]))), [Value::Time(61)]);
@@ -465,17 +518,26 @@ mod tests {
         uuids.append_value([1, 2]).unwrap();
         uuids.append_null();
         assert_eq!(values(Arc::new(uuids.finish())), [Value::Binary(vec![1, 2]), Value::Null]);
-        let words: DictionaryArray<Int8Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
+        let words: DictionaryArray<Int8Type> =
+            vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
         let text = |text: &str| Value::Text(text.into());
         assert_eq!(values(Arc::new(words)), [text("b"), Value::Null, text("a"), text("b")]);
     }
 
     #[test]
     fn a_text_that_many_rows_name_is_not_copied() {
-        let entries = Arc::new(StringArray::from(vec![Some("a"), Some(&*"x".repeat(1 << 20)), None, Some("a")]));
+        let entries = Arc::new(StringArray::from(vec![
+            Some("a"),
+            Some(&*"x".repeat(1 << 20)),
+            None,
+            Some("a"),
+        ]));
         let long = DictionaryArray::<Int8Type>::new(vec![1; 5_000].into(), entries.clone());
         let vector = vector_from_arrow(&(Arc::new(long) as ArrayRef), DataType::TEXT).unwrap();
-        assert_eq!((vector.flat_bytes(), vector.bytes(4_999).map(<[u8]>::len)), (5_000 << 20, Some(1 << 20)));
+        assert_eq!(
+            (vector.flat_bytes(), vector.bytes(4_999).map(<[u8]>::len)),
+            (5_000 << 20, Some(1 << 20))
+        );
         assert_eq!(vector_to_arrow(&vector).unwrap_err().kind(), ErrorKind::Limit);
         let all = DictionaryArray::<Int8Type>::new(vec![3, 2, 0].into(), entries);
         let text = Value::Text("a".into());

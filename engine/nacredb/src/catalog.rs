@@ -39,6 +39,11 @@ impl Catalog for StoreCatalog<'_> {
 
     fn column_statistics(&self, table: &TableSchema, column: usize) -> Option<ColumnStatistics> {
         let known = self.store.table_by_id(table.id).ok()?.column_summary(column)?;
-        Some(ColumnStatistics { min: known.min, max: known.max, nulls: known.nulls, distinct: known.distinct })
+        Some(ColumnStatistics {
+            min: known.min,
+            max: known.max,
+            nulls: known.nulls,
+            distinct: known.distinct,
+        })
     }
 }

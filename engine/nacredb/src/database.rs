@@ -103,7 +103,10 @@ impl Database {
 
     /// What a new session runs its statements on.
     pub(crate) fn threads(&self) -> Threads {
-        Threads { count: self.threads_of(self.0.options.threads), morsel_rows: self.0.options.morsel_rows }
+        Threads {
+            count: self.threads_of(self.0.options.threads),
+            morsel_rows: self.0.options.morsel_rows,
+        }
     }
 
     /// A wished number of threads, as far as the host has them.

@@ -32,8 +32,8 @@ pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
 pub use nacre_types::plant;
 pub use nacre_types::{
-    Column, DataType, Error, ErrorKind, Interval, KeyColumns, PhysicalType, Position, Result, TableSchema, Value,
-    decimal, format_float32, hash, limits, temporal,
+    Column, DataType, Error, ErrorKind, Interval, KeyColumns, PhysicalType, Position, Result,
+    TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::{QueryResult, ResultKind, StatementStatistics};

@@ -39,9 +39,11 @@ impl Outcome {
     pub fn single(self) -> Option<Option<Vec<Value>>> {
         match self {
             Outcome::Row(row) => Some(row),
-            Outcome::Rows(batches) => {
-                Some(batches.first().map(|batch| batch.columns.iter().map(|column| column.value(0)).collect()))
-            }
+            Outcome::Rows(batches) => Some(
+                batches
+                    .first()
+                    .map(|batch| batch.columns.iter().map(|column| column.value(0)).collect()),
+            ),
             Outcome::Written(_) | Outcome::General => None,
         }
     }
@@ -74,7 +76,11 @@ impl Point {
 
     /// Reads inside a transaction the one row there may be. `None` when this is no such read, or this execution needs
     /// the general way.
-    pub fn read(&self, transaction: &Transaction, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
+    pub fn read(
+        &self,
+        transaction: &Transaction,
+        parameters: &[Value],
+    ) -> Result<Option<Option<Vec<Value>>>> {
         let Action::Select { find, projection } = &self.action else { return Ok(None) };
         if !self.table.serves(transaction.snapshot()) {
             return Ok(None);
@@ -89,7 +95,9 @@ impl Point {
             return Ok(Outcome::General);
         }
         match &self.action {
-            Action::Select { find, projection } => find.seen(table, transaction, projection, settings),
+            Action::Select { find, projection } => {
+                find.seen(table, transaction, projection, settings)
+            }
             Action::Insert { rows } => {
                 for row in rows {
                     transaction.insert_row(table, &slot::values(row, parameters)?)?;
@@ -99,25 +107,33 @@ impl Point {
             Action::Upsert { rows, keys, on_duplicate } => {
                 let mut rows = rows.iter().map(|row| slot::values(row, parameters));
                 let how = (keys.as_slice(), on_duplicate);
-                upsert::run(transaction, table.schema(), &mut rows, how, settings, None).map(Outcome::Written)
+                upsert::run(transaction, table.schema(), &mut rows, how, settings, None)
+                    .map(Outcome::Written)
             }
             Action::Delete { find } => {
-                let Some(found) = find.locate(table, transaction, settings)? else { return Ok(Outcome::General) };
+                let Some(found) = find.locate(table, transaction, settings)? else {
+                    return Ok(Outcome::General);
+                };
                 let Located { locators, .. } = found;
                 transaction.delete(table, &locators).map(Outcome::Written)
             }
             Action::Update { find, assignments } => {
-                let Some(found) = find.locate(table, transaction, settings)? else { return Ok(Outcome::General) };
+                let Some(found) = find.locate(table, transaction, settings)? else {
+                    return Ok(Outcome::General);
+                };
                 let mut changed = Vec::with_capacity(found.rows.len());
                 for row in &found.rows {
                     let mut new = row.clone();
                     for (position, assigned) in assignments {
-                        new[*position] = assigned.value(table.schema(), row, transaction, settings)?;
+                        new[*position] =
+                            assigned.value(table.schema(), row, transaction, settings)?;
                     }
                     changed.push(new);
                 }
                 let seen: Vec<&[Value]> = found.rows.iter().map(Vec::as_slice).collect();
-                transaction.update_seen(table, &found.locators, &seen, changed).map(Outcome::Written)
+                transaction
+                    .update_seen(table, &found.locators, &seen, changed)
+                    .map(Outcome::Written)
             }
         }
     }

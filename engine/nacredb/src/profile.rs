@@ -13,7 +13,11 @@ use std::sync::Arc;
 
 /// Columns of the answer.
 pub(crate) fn fields() -> Vec<Field> {
-    let field = |(name, data_type): (&str, DataType)| Field { name: name.into(), data_type, nullable: true };
+    let field = |(name, data_type): (&str, DataType)| Field {
+        name: name.into(),
+        data_type,
+        nullable: true,
+    };
     let (text, number) = (DataType::TEXT, DataType::Int64);
     [("plan", text), ("rows", number), ("time_us", number), ("access", text)].map(field).into()
 }
@@ -28,7 +32,8 @@ pub(crate) fn run(
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
     let store = transaction.store().clone();
     let from = store.now_ns();
-    let done = statement::run(transaction, statement, &Settings { profile: Some(&profile), ..*settings })?;
+    let done =
+        statement::run(transaction, statement, &Settings { profile: Some(&profile), ..*settings })?;
     let whole = vec![
         Value::Int(done.rows_affected as i64),
         Value::Int((store.now_ns().saturating_sub(from) / 1_000) as i64),
@@ -50,7 +55,8 @@ pub(crate) fn run(
     }
     let columns = fields();
     let vector = |(at, field): (usize, &Field)| {
-        let values: Vec<Value> = rows.iter().map(|row| row.get(at).cloned().unwrap_or(Value::Null)).collect();
+        let values: Vec<Value> =
+            rows.iter().map(|row| row.get(at).cloned().unwrap_or(Value::Null)).collect();
         Arc::new(Vector::from_values(field.data_type, &values))
     };
     let batch = Batch::new(columns.iter().enumerate().map(vector).collect(), rows.len());
@@ -74,5 +80,9 @@ fn cells(node: &Measured) -> Vec<Value> {
         }
     }
     let access = if access.is_empty() { Value::Null } else { Value::Text(access) };
-    vec![Value::Int(node.rows.get() as i64), Value::Int((node.time_ns.get() / 1_000) as i64), access]
+    vec![
+        Value::Int(node.rows.get() as i64),
+        Value::Int((node.time_ns.get() / 1_000) as i64),
+        access,
+    ]
 }

@@ -127,7 +127,9 @@ fn segment_report(table: &Table, state: &SegmentState) -> SegmentReport {
     let segment = &state.segment;
     let bound = |pick: fn(&(Value, Value)) -> &Value| {
         let key = table.key_columns().and_then(|k| k.first()).and_then(|c| schema.columns.get(*c));
-        let meta = key.and_then(|c| segment.column_index(c.id)).and_then(|index| segment.columns().get(index));
+        let meta = key
+            .and_then(|c| segment.column_index(c.id))
+            .and_then(|index| segment.columns().get(index));
         meta.map_or(String::new(), |m| pick(&(m.min.clone(), m.max.clone())).to_string())
     };
     SegmentReport {

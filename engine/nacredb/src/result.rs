@@ -103,7 +103,9 @@ impl QueryResult {
     /// All rows, for small results.
     pub fn to_rows(&self) -> Vec<Vec<Value>> {
         let rows = |batch: &Batch| -> Vec<Vec<Value>> {
-            (0..batch.rows).map(|row| batch.columns.iter().map(|c| c.value(row)).collect()).collect()
+            (0..batch.rows)
+                .map(|row| batch.columns.iter().map(|c| c.value(row)).collect())
+                .collect()
         };
         self.batches.iter().flat_map(rows).collect()
     }

@@ -73,7 +73,8 @@ impl OwnSettings {
         transaction: &'a Transaction,
         cancelled: &'a (dyn Fn() -> bool + Sync),
     ) -> Context<'a> {
-        let mut context = Context::new(transaction, &self.parameters, &self.statistics, &self.memory, cancelled);
+        let mut context =
+            Context::new(transaction, &self.parameters, &self.statistics, &self.memory, cancelled);
         context.now_us = self.now_us;
         context.threads = self.threads;
         context.tables = &self.tables;
@@ -82,7 +83,11 @@ impl OwnSettings {
 }
 
 impl Running {
-    pub fn new(operator: Box<dyn Operator>, settings: OwnSettings, transaction: Transaction) -> Running {
+    pub fn new(
+        operator: Box<dyn Operator>,
+        settings: OwnSettings,
+        transaction: Transaction,
+    ) -> Running {
         Running { pieces: Vec::new().into_iter(), operator, settings, transaction }
     }
 
@@ -107,15 +112,30 @@ impl Rows {
     /// What a statement answered.
     pub(crate) fn ready(db: &Database, result: QueryResult) -> Rows {
         let QueryResult { kind, columns, batches, rows_affected, statistics } = result;
-        let batches: Vec<Batch> = batches.into_iter().flat_map(pieces).map(Batch::compact).collect();
+        let batches: Vec<Batch> =
+            batches.into_iter().flat_map(pieces).map(Batch::compact).collect();
         let source = Source::Ready(batches.into_iter());
-        Rows { db: db.clone(), columns, kind, rows_affected, source, cancel: Arc::default(), statistics }
+        Rows {
+            db: db.clone(),
+            columns,
+            kind,
+            rows_affected,
+            source,
+            cancel: Arc::default(),
+            statistics,
+        }
     }
 
     /// A query that has begun at this time of the clock.
-    pub(crate) fn running(db: &Database, columns: Vec<Field>, running: Running, started_ns: u64) -> Rows {
+    pub(crate) fn running(
+        db: &Database,
+        columns: Vec<Field>,
+        running: Running,
+        started_ns: u64,
+    ) -> Rows {
         let empty = QueryResult { columns, ..QueryResult::new(ResultKind::Query) };
-        let mut rows = Rows { source: Source::Running(Box::new(running)), ..Rows::ready(db, empty) };
+        let mut rows =
+            Rows { source: Source::Running(Box::new(running)), ..Rows::ready(db, empty) };
         rows.count_time(started_ns);
         rows
     }
@@ -199,7 +219,9 @@ impl Rows {
     /// Like [`Rows::next_batches`], as one record batch.
     pub async fn next_record_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batches = self.next_batches(rows).await?;
-        joined(&self.columns, batches).map(|batch| batch_to_arrow(&batch, &self.arrow_schema())).transpose()
+        joined(&self.columns, batches)
+            .map(|batch| batch_to_arrow(&batch, &self.arrow_schema()))
+            .transpose()
     }
 
     /// Like [`Rows::next_batches`], as an Arrow IPC stream of its own with one record batch; with none, but the schema,

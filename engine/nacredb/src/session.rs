@@ -72,13 +72,17 @@ struct Work<'a> {
 
 /// What a point statement did in the common form; none when it needs the general way.
 fn answer(statement: &Statement, outcome: Outcome) -> Option<QueryResult> {
-    let query = || QueryResult { columns: statement::columns(statement), ..QueryResult::new(ResultKind::Query) };
+    let query = || QueryResult {
+        columns: statement::columns(statement),
+        ..QueryResult::new(ResultKind::Query)
+    };
     match outcome {
         Outcome::Row(row) => {
             let mut result = query();
             if let Some(row) = row {
                 let vectors = result.columns.iter().zip(&row);
-                let vectors = vectors.map(|(field, value)| Arc::new(Vector::from_values(field.data_type, [value])));
+                let vectors = vectors
+                    .map(|(field, value)| Arc::new(Vector::from_values(field.data_type, [value])));
                 result.batches.push(Batch::new(vectors.collect(), 1));
                 result.statistics.rows_read = 1;
             }
@@ -144,7 +148,11 @@ impl Session {
     }
 
     /// Like [`Session::execute`] with parameters by name (`:name`; without the colon).
-    pub async fn execute_named(&mut self, sql: &str, parameters: &[(String, Value)]) -> Result<QueryResult> {
+    pub async fn execute_named(
+        &mut self,
+        sql: &str,
+        parameters: &[(String, Value)],
+    ) -> Result<QueryResult> {
         let started = self.now_ns();
         let mut last = QueryResult::new(ResultKind::Control);
         for parsed in &nacre_sql::parse(sql)? {
@@ -155,7 +163,11 @@ impl Session {
         Ok(last)
     }
 
-    async fn execute_parsed(&mut self, parsed: &Parsed, parameters: &[Value]) -> Result<QueryResult> {
+    async fn execute_parsed(
+        &mut self,
+        parsed: &Parsed,
+        parameters: &[Value],
+    ) -> Result<QueryResult> {
         let given: Vec<Given> = parameters.iter().map(Given::of).collect();
         let mut again = self.rebinding();
         loop {
@@ -182,13 +194,20 @@ impl Session {
 
     /// Whether a statement failed because a table changed, or went, after it was bound at `at`: another may have its
     /// name. For a transaction that was open what changed stays as it was.
-    fn should_bind_again(&self, error: &Error, bound: &Bound, at: Timestamp, again: &mut Rebinding) -> bool {
+    fn should_bind_again(
+        &self,
+        error: &Error,
+        bound: &Bound,
+        at: Timestamp,
+        again: &mut Rebinding,
+    ) -> bool {
         let stale = match error.kind() {
             ErrorKind::Conflict => !again.was_open,
             // What ends a transaction has done so; what drops tables looks names up itself.
-            ErrorKind::NotFound => {
-                !matches!(bound.statement, Statement::Commit | Statement::DropTable { .. } | Statement::DropView { .. })
-            }
+            ErrorKind::NotFound => !matches!(
+                bound.statement,
+                Statement::Commit | Statement::DropTable { .. } | Statement::DropView { .. }
+            ),
             _ => false,
         };
         if !stale || again.left == 0 || self.db.0.store.last_ddl() <= at {
@@ -198,7 +217,12 @@ impl Session {
         true
     }
 
-    async fn run_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<QueryResult> {
+    async fn run_bound(
+        &mut self,
+        bound: &Bound,
+        point: Option<&Point>,
+        parameters: &[Value],
+    ) -> Result<QueryResult> {
         let parameters = cast_parameters(bound, parameters)?;
         self.cancel.store(false, Ordering::Relaxed);
         match &bound.statement {
@@ -213,14 +237,17 @@ impl Session {
                 Ok(QueryResult::new(ResultKind::Control))
             }
             Statement::Set(SessionOption::MemoryLimit(bytes)) => {
-                self.set_memory_limit(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)));
+                self.set_memory_limit(
+                    bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+                );
                 Ok(QueryResult::new(ResultKind::Control))
             }
             statement @ Statement::CreateTableAs { .. } => {
                 if self.transaction.is_some() {
                     return Err(Error::unsupported("CREATE TABLE AS inside a transaction"));
                 }
-                let made = self.run_in_transaction(Work { statement, point: None }, &parameters).await;
+                let made =
+                    self.run_in_transaction(Work { statement, point: None }, &parameters).await;
                 self.db.catalog_changed();
                 made
             }
@@ -248,7 +275,8 @@ impl Session {
             }
             statement => {
                 if let (None, Some(point)) = (&self.transaction, point)
-                    && let Some(result) = answer(statement, point.read_newest(&self.db.0.store, &parameters)?)
+                    && let Some(result) =
+                        answer(statement, point.read_newest(&self.db.0.store, &parameters)?)
                 {
                     return Ok(result);
                 }
@@ -257,7 +285,11 @@ impl Session {
         }
     }
 
-    async fn run_in_transaction(&mut self, work: Work<'_>, parameters: &[Value]) -> Result<QueryResult> {
+    async fn run_in_transaction(
+        &mut self,
+        work: Work<'_>,
+        parameters: &[Value],
+    ) -> Result<QueryResult> {
         let writes = statement::writes(work.statement);
         if writes {
             self.db.0.host.store.prepare().await?;
@@ -274,7 +306,12 @@ impl Session {
                 None => self.db.0.store.begin()?,
             };
             let savepoint = transaction.savepoint();
-            let error = match self.run_once(&mut transaction, work, parameters, autocommit && conflicts == 0) {
+            let error = match self.run_once(
+                &mut transaction,
+                work,
+                parameters,
+                autocommit && conflicts == 0,
+            ) {
                 Ok(result) if !autocommit => {
                     self.transaction = Some(transaction);
                     return Ok(result);
@@ -330,14 +367,25 @@ impl Session {
     /// Whether what failed for want of files, and has changed nothing, finds more of them when the host is asked.
     fn has_more_files(&self, error: &Error, shortages: &mut u32) -> bool {
         *shortages += 1;
-        error.kind() == ErrorKind::Limit && *shortages <= SHORTAGES && self.db.0.host.store.ran_short()
+        error.kind() == ErrorKind::Limit
+            && *shortages <= SHORTAGES
+            && self.db.0.host.store.ran_short()
     }
 
     /// Waits until the lock that a statement met may be free; at the deadline with the error that it met.
-    async fn wait_for(&self, waiter: &Arc<Owner>, blocker: &Blocker, deadline: u64, error: Error) -> Result<()> {
+    async fn wait_for(
+        &self,
+        waiter: &Arc<Owner>,
+        blocker: &Blocker,
+        deadline: u64,
+        error: Error,
+    ) -> Result<()> {
         let Some(mut waiting) = waiter.wait_for(blocker) else {
-            return Err(Error::new(ErrorKind::Deadlock, "two transactions wait for each other's rows")
-                .with_hint("roll back and retry the transaction"));
+            return Err(Error::new(
+                ErrorKind::Deadlock,
+                "two transactions wait for each other's rows",
+            )
+            .with_hint("roll back and retry the transaction"));
         };
         let clock = self.db.0.host.clock.clone();
         loop {
@@ -398,9 +446,17 @@ impl Session {
     }
 
     /// The context of a statement, for the parts of this crate that run plans.
-    pub(crate) fn context<'a>(transaction: &'a Transaction, settings: &statement::Settings<'a>) -> Context<'a> {
-        let mut context =
-            Context::new(transaction, settings.parameters, settings.statistics, settings.memory, settings.cancelled);
+    pub(crate) fn context<'a>(
+        transaction: &'a Transaction,
+        settings: &statement::Settings<'a>,
+    ) -> Context<'a> {
+        let mut context = Context::new(
+            transaction,
+            settings.parameters,
+            settings.statistics,
+            settings.memory,
+            settings.cancelled,
+        );
         context.now_us = settings.now_us;
         context.threads = settings.threads;
         context.profile = settings.profile;

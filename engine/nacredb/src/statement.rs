@@ -9,7 +9,9 @@ use crate::result::{QueryResult, ResultKind};
 use crate::session::Session;
 use crate::write;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Held, Memory, Profile, Statistics, Step, Threads, build, build_locating};
+use nacre_exec::{
+    Context, Held, Memory, Profile, Statistics, Step, Threads, build, build_locating,
+};
 use nacre_sql::{Field, Plan, Statement, explain};
 use nacre_table::{RowLocator, Store, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -43,7 +45,9 @@ pub(crate) fn columns(statement: &Statement) -> Vec<Field> {
 
 /// Whether a statement may write rows, or move them to lock them.
 pub(crate) fn writes(statement: &Statement) -> bool {
-    use Statement::{Change, CreateTableAs, Delete, Insert, Lock, Profile, Returning, Update, Upsert};
+    use Statement::{
+        Change, CreateTableAs, Delete, Insert, Lock, Profile, Returning, Update, Upsert,
+    };
     match statement {
         Profile(inner) => writes(inner),
         Insert { .. }
@@ -100,7 +104,9 @@ pub(crate) fn run(
         | Statement::Upsert { .. }
         | Statement::Update { .. }
         | Statement::Delete { .. }
-        | Statement::Change { .. } => write::run(transaction, statement, settings, None).map(written),
+        | Statement::Change { .. } => {
+            write::run(transaction, statement, settings, None).map(written)
+        }
         Statement::CreateTableAs { schema, if_not_exists, source } => {
             write::create_table_as(transaction, schema, *if_not_exists, source, settings)
         }
@@ -109,14 +115,22 @@ pub(crate) fn run(
             let rows_affected = write::run(transaction, statement, settings, Some(&mut rows))?;
             let batches = write::project(&rows, exprs, &Session::context(transaction, settings))?;
             let columns = fields.clone();
-            Ok(QueryResult { columns, batches, rows_affected, ..QueryResult::new(ResultKind::Query) })
+            Ok(QueryResult {
+                columns,
+                batches,
+                rows_affected,
+                ..QueryResult::new(ResultKind::Query)
+            })
         }
         Statement::Profile(inner) => profile::run(transaction, inner, settings),
         Statement::Explain(inner) => {
             let mut result = QueryResult::new(ResultKind::Query);
             let lines: Vec<Value> = explain(inner).into_iter().map(Value::Text).collect();
             result.columns = vec![explain_field()];
-            result.batches = vec![Batch::new(vec![Arc::new(Vector::from_values(DataType::TEXT, &lines))], lines.len())];
+            result.batches = vec![Batch::new(
+                vec![Arc::new(Vector::from_values(DataType::TEXT, &lines))],
+                lines.len(),
+            )];
             Ok(result)
         }
         Statement::Nothing => Ok(QueryResult::new(ResultKind::Control)),
@@ -172,7 +186,8 @@ fn bound_table(store: &Store, bound: &TableSchema) -> Result<Arc<Table>> {
     if **table.schema() == *bound {
         return Ok(table);
     }
-    Err(Error::conflict(format!("table {} was altered meanwhile", bound.name)).with_hint("retry the statement"))
+    Err(Error::conflict(format!("table {} was altered meanwhile", bound.name))
+        .with_hint("retry the statement"))
 }
 
 /// Runs a statement that changes the catalog or does house-keeping, outside any transaction.
@@ -181,7 +196,9 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
     match statement {
         Statement::CreateTable { schema, if_not_exists } => {
             match store.create_table(schema.clone()) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => store.settle_catalog()?,
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {
+                    store.settle_catalog()?
+                }
                 other => {
                     other?;
                     db.catalog_changed();
@@ -191,7 +208,9 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
         }
         Statement::CreateView { view, replace, if_not_exists } => {
             match store.create_view(view.clone(), *replace) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => store.settle_catalog()?,
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && *if_not_exists => {
+                    store.settle_catalog()?
+                }
                 other => {
                     other?;
                     db.catalog_changed();
@@ -204,7 +223,11 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             if let (Some(name), false) = (missing, *if_exists) {
                 let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
                 let is_table = store.table(name).is_some();
-                return Err(if is_table { error.with_hint("it is a table: DROP TABLE") } else { error });
+                return Err(if is_table {
+                    error.with_hint("it is a table: DROP TABLE")
+                } else {
+                    error
+                });
             }
             for name in names.iter().filter(|name| store.view(name).is_some()) {
                 store.drop_view(name)?;
@@ -222,7 +245,11 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 match store.table(name) {
                     Some(table) => tables.push(table),
                     None if *if_exists => {}
-                    None => return Err(Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")),
+                    None => {
+                        return Err(
+                            Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")
+                        );
+                    }
                 }
             }
             store.drop_tables(&tables)?;
@@ -249,7 +276,8 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             for (at, (table, name)) in indexes.iter().enumerate() {
                 // Of several indexes of one table the first to go has changed it.
                 let seen = indexes[..at].iter().any(|(other, _)| other.id == table.id);
-                let target = if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
+                let target =
+                    if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
                 store.drop_index(&target, name)?;
                 db.catalog_changed();
             }

@@ -71,7 +71,9 @@ fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey>
         None => schema.primary_key.as_ref().map(|key| key.columns.clone()),
         Some(id) => schema.index_by_id(*id).and_then(|index| schema.index_positions(index)),
     };
-    keys.iter().filter_map(|index| Some(UniqueKey { index: *index, columns: columns(index)? })).collect()
+    keys.iter()
+        .filter_map(|index| Some(UniqueKey { index: *index, columns: columns(index)? }))
+        .collect()
 }
 
 /// Whether new values of the row may be those of another key.
@@ -110,8 +112,11 @@ pub(crate) fn run(
         return Ok(affected);
     }
     let rekeys = may_rekey(schema, on_duplicate);
-    if let ([UniqueKey { index: None, .. }], false, OnDuplicateKey::Update { .. } | OnDuplicateKey::Replace) =
-        (&unique[..], rekeys, on_duplicate)
+    if let (
+        [UniqueKey { index: None, .. }],
+        false,
+        OnDuplicateKey::Update { .. } | OnDuplicateKey::Replace,
+    ) = (&unique[..], rekeys, on_duplicate)
     {
         return by_primary_key(transaction, &table, rows, on_duplicate, settings, &mut written);
     }
@@ -126,8 +131,15 @@ pub(crate) fn run(
         let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
         let olds = loop {
             if full {
-                affected +=
-                    write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?;
+                affected += write_chunk(
+                    transaction,
+                    &table,
+                    &unique,
+                    &mut chunk,
+                    on_duplicate,
+                    settings,
+                    &mut written,
+                )?;
                 seen.clear();
                 check_cancelled(settings)?;
             }
@@ -146,7 +158,16 @@ pub(crate) fn run(
         seen.extend(own);
         chunk.push(Proposed { new, olds });
     }
-    Ok(affected + write_chunk(transaction, &table, &unique, &mut chunk, on_duplicate, settings, &mut written)?)
+    Ok(affected
+        + write_chunk(
+            transaction,
+            &table,
+            &unique,
+            &mut chunk,
+            on_duplicate,
+            settings,
+            &mut written,
+        )?)
 }
 
 fn check_cancelled(settings: &Settings<'_>) -> Result<()> {
@@ -174,12 +195,27 @@ fn by_primary_key(
         let decide = |transaction: &Transaction, olds: &[Option<Row>]| {
             let rows: Vec<Option<Row>> = match on_duplicate {
                 OnDuplicateKey::Update { assignments, filter } => {
-                    let taken: Vec<(&Row, &Row)> =
-                        olds.iter().zip(&*news).filter_map(|(old, new)| Some((old.as_ref()?, new))).collect();
-                    let mut changed =
-                        changed(transaction, schema, &taken, assignments, filter.as_ref(), settings)?.into_iter();
+                    let taken: Vec<(&Row, &Row)> = olds
+                        .iter()
+                        .zip(&*news)
+                        .filter_map(|(old, new)| Some((old.as_ref()?, new)))
+                        .collect();
+                    let mut changed = changed(
+                        transaction,
+                        schema,
+                        &taken,
+                        assignments,
+                        filter.as_ref(),
+                        settings,
+                    )?
+                    .into_iter();
                     let news = olds.iter().zip(news.drain(..));
-                    news.map(|(old, new)| if old.is_none() { Some(new) } else { changed.next().flatten() }).collect()
+                    news.map(
+                        |(old, new)| {
+                            if old.is_none() { Some(new) } else { changed.next().flatten() }
+                        },
+                    )
+                    .collect()
                 }
                 _ => news.drain(..).map(Some).collect(),
             };
@@ -290,28 +326,41 @@ fn write_chunk(
         }
     }
     match on_duplicate {
-        OnDuplicateKey::Update { assignments, filter } if !taken.is_empty() => {
-            Ok(affected + update(transaction, table, &taken, assignments, filter.as_ref(), settings, written)?)
-        }
+        OnDuplicateKey::Update { assignments, filter } if !taken.is_empty() => Ok(affected
+            + update(transaction, table, &taken, assignments, filter.as_ref(), settings, written)?),
         _ => Ok(affected),
     }
 }
 
 /// Inserts a row of which the keys that count are free. Any other that is taken is the usual error.
-fn insert(transaction: &mut Transaction, table: &Arc<Table>, unique: &[UniqueKey], new: &Row) -> Result<()> {
+fn insert(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    unique: &[UniqueKey],
+    new: &Row,
+) -> Result<()> {
     let done = transaction.insert_absent(table, new);
     let counts = unique.iter().any(|key| key.index.is_none());
     match (&done, table.schema().primary_key.as_ref().filter(|_| !counts)) {
         (Err(error), Some(key)) if error.kind() == ErrorKind::Conflict => {
             let key: Row = key.columns.iter().map(|at| new[*at].clone()).collect();
-            if transaction.locate(table, &key)?.is_some() { transaction.insert_row(table, new) } else { done }
+            if transaction.locate(table, &key)?.is_some() {
+                transaction.insert_row(table, new)
+            } else {
+                done
+            }
         }
         _ => done,
     }
 }
 
 /// The new row takes the place of all that it meets.
-fn replace(transaction: &mut Transaction, table: &Arc<Table>, olds: &[(RowLocator, Row)], new: &Row) -> Result<()> {
+fn replace(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    olds: &[(RowLocator, Row)],
+    new: &Row,
+) -> Result<()> {
     if let ([(locator, old)], Some(key)) = (olds, table.schema().primary_key.as_ref())
         && key.columns.iter().all(|at| old[*at] == new[*at])
     {
@@ -335,7 +384,8 @@ fn update(
     let schema = table.schema().clone();
     let pairs: Vec<(&Row, &Row)> = taken.iter().map(|(_, old, new)| (old, new)).collect();
     let changed = changed(transaction, &schema, &pairs, assignments, filter, settings)?;
-    let is_key = |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
+    let is_key =
+        |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
     let rekeys = assignments.iter().any(|(at, _)| is_key(at));
     let (mut locators, mut olds, mut news) = (Vec::new(), Vec::new(), Vec::new());
     for ((locator, old, _), row) in taken.iter().zip(changed) {
@@ -382,7 +432,9 @@ fn changed(
     for (at, expr) in assignments {
         let source = match expr.kind {
             // Most take what was proposed.
-            ExprKind::Column(from) if schema.columns[*at].data_type == expr.data_type => Source::Column(from),
+            ExprKind::Column(from) if schema.columns[*at].data_type == expr.data_type => {
+                Source::Column(from)
+            }
             _ => {
                 let rows = batch.get_or_insert_with(|| both(&schema.types(), taken, &chosen));
                 Source::Vector(evaluate(expr, rows, &context)?)
@@ -415,9 +467,11 @@ enum Source {
 
 /// Old columns, then new columns, of some rows.
 fn both(types: &[DataType], taken: &[(&Row, &Row)], chosen: &[usize]) -> Batch {
-    let old = (types.iter().enumerate())
-        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].0[at]))));
-    let new = (types.iter().enumerate())
-        .map(|(at, t)| Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].1[at]))));
+    let old = (types.iter().enumerate()).map(|(at, t)| {
+        Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].0[at])))
+    });
+    let new = (types.iter().enumerate()).map(|(at, t)| {
+        Arc::new(Vector::from_values(*t, chosen.iter().map(|row| &taken[*row].1[at])))
+    });
     Batch::new(old.chain(new).collect(), chosen.len())
 }

@@ -27,16 +27,26 @@ pub(crate) fn run(
     returned: Option<&mut Returned>,
 ) -> Result<u64> {
     match statement {
-        Statement::Insert { table, source } => insert(transaction, table, source, settings, returned),
+        Statement::Insert { table, source } => {
+            insert(transaction, table, source, settings, returned)
+        }
         Statement::Upsert { table, source, keys, on_duplicate } => {
             let batches = collect(source, &Session::context(transaction, settings))?;
-            let batches: Vec<Batch> = batches.iter().map(|batch| in_table_types(batch, table)).collect();
+            let batches: Vec<Batch> =
+                batches.iter().map(|batch| in_table_types(batch, table)).collect();
             let mut rows = Vec::new();
             let wanted = returned.is_some().then_some(&mut rows);
-            let mut proposed = batches
-                .iter()
-                .flat_map(|batch| (0..batch.rows).map(|row| Ok(batch.columns.iter().map(|c| c.value(row)).collect())));
-            let affected = upsert::run(transaction, table, &mut proposed, (keys, on_duplicate), settings, wanted)?;
+            let mut proposed = batches.iter().flat_map(|batch| {
+                (0..batch.rows).map(|row| Ok(batch.columns.iter().map(|c| c.value(row)).collect()))
+            });
+            let affected = upsert::run(
+                transaction,
+                table,
+                &mut proposed,
+                (keys, on_duplicate),
+                settings,
+                wanted,
+            )?;
             if let Some(returned) = returned {
                 returned.extend(in_batches(table, &rows));
             }
@@ -135,7 +145,8 @@ pub(crate) fn create_table_as(
     settings: &Settings<'_>,
 ) -> Result<QueryResult> {
     let is_there = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
-    let nothing = || transaction.store().settle_catalog().map(|()| QueryResult::new(ResultKind::Ddl));
+    let nothing =
+        || transaction.store().settle_catalog().map(|()| QueryResult::new(ResultKind::Ddl));
     let mut load = match transaction.store().bulk_create(schema.clone()) {
         Err(error) if is_there(&error) => return nothing(),
         load => load?,
@@ -163,7 +174,11 @@ fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
         .map(|(vector, column)| {
             let same = vector.data_type() == column.data_type;
             let fits = vector.data_type().physical() == column.data_type.physical();
-            if same || !fits { vector.clone() } else { Arc::new((**vector).clone().with_type(column.data_type)) }
+            if same || !fits {
+                vector.clone()
+            } else {
+                Arc::new((**vector).clone().with_type(column.data_type))
+            }
         })
         .collect();
     Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
@@ -172,7 +187,9 @@ fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
 /// Rows of values as batches.
 fn in_batches(table: &TableSchema, rows: &[Vec<Value>]) -> Vec<Batch> {
     let batch = |rows: &[Vec<Value>]| {
-        let vector = |(at, t): (usize, DataType)| Arc::new(Vector::from_values(t, rows.iter().map(|row| &row[at])));
+        let vector = |(at, t): (usize, DataType)| {
+            Arc::new(Vector::from_values(t, rows.iter().map(|row| &row[at])))
+        };
         Batch::new(table.types().into_iter().enumerate().map(vector).collect(), rows.len())
     };
     rows.chunks(nacre_types::limits::VECTOR_ROWS).map(batch).collect()
@@ -209,10 +226,13 @@ fn update(
     lock_together(transaction, &target, changes)?;
     let key = table.primary_key.as_ref();
     let columns: Vec<usize> = columns.collect();
-    let rekeys = key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
+    let rekeys =
+        key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
     // The same goes for unique values; inside one batch storage sees to it.
-    let is_written = |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
-    let repeats = table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_written));
+    let is_written =
+        |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
+    let repeats =
+        table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_written));
     let rekeys = rekeys || (repeats && changes.len() > 1);
     let mut affected = 0;
     if rekeys {
@@ -231,7 +251,11 @@ fn update(
     Ok(affected)
 }
 
-fn delete(transaction: &mut Transaction, table: &Arc<TableSchema>, rows: &[(Batch, Vec<RowLocator>)]) -> Result<u64> {
+fn delete(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    rows: &[(Batch, Vec<RowLocator>)],
+) -> Result<u64> {
     let target = transaction.table_of(table)?;
     lock_together(transaction, &target, rows)?;
     let mut affected = 0;
@@ -296,15 +320,17 @@ impl Change<'_> {
         picks.sort_by_key(|pick| pick.0);
         picks.dedup_by_key(|pick| pick.0);
         let column = |picks: &[(usize, usize, usize)], at: usize, data_type: DataType| {
-            let values: Vec<Value> =
-                picks.iter().map(|(_, batch, row)| matched[*batch].columns[at].value(*row)).collect();
+            let values: Vec<Value> = picks
+                .iter()
+                .map(|(_, batch, row)| matched[*batch].columns[at].value(*row))
+                .collect();
             Arc::new(Vector::from_values(data_type, &values))
         };
         let mut changes = Vec::new();
         let mut start = 0;
         for (batch, locators) in found {
-            let here =
-                picks.partition_point(|pick| pick.0 < start)..picks.partition_point(|pick| pick.0 < start + batch.rows);
+            let here = picks.partition_point(|pick| pick.0 < start)
+                ..picks.partition_point(|pick| pick.0 < start + batch.rows);
             let picks = &picks[here];
             let rows: Vec<u32> = picks.iter().map(|pick| (pick.0 - start) as u32).collect();
             start += batch.rows;
@@ -318,7 +344,9 @@ impl Change<'_> {
             }
             if let Some(returned) = &mut returned {
                 let mut seen = now.clone();
-                for (at, field) in self.fields.iter().enumerate().skip(1 + self.columns.map_or(0, <[usize]>::len)) {
+                for (at, field) in
+                    self.fields.iter().enumerate().skip(1 + self.columns.map_or(0, <[usize]>::len))
+                {
                     seen.columns.push(column(picks, at, field.data_type));
                 }
                 returned.push(seen);
@@ -330,7 +358,11 @@ impl Change<'_> {
 }
 
 /// What `RETURNING` makes of the rows.
-pub(crate) fn project(rows: &Returned, exprs: &[Expr], context: &Context<'_>) -> Result<Vec<Batch>> {
+pub(crate) fn project(
+    rows: &Returned,
+    exprs: &[Expr],
+    context: &Context<'_>,
+) -> Result<Vec<Batch>> {
     let project = |batch: &Batch| {
         let columns = exprs.iter().map(|e| Ok(Arc::new(evaluate(e, batch, context)?)));
         Ok(Batch::new(columns.collect::<Result<_>>()?, batch.rows))

@@ -274,7 +274,9 @@ mod tests {
     fn packed_entries_take_no_other_keys() {
         let packed = Entries::of_integers();
         let integer = [1; INTEGER_BYTES];
-        for (index_key, row_key) in [(&integer[..], &[0][..]), (&[0], &[]), (&[], &integer), (&[2], &integer)] {
+        for (index_key, row_key) in
+            [(&integer[..], &[0][..]), (&[0], &[]), (&[], &integer), (&[2], &integer)]
+        {
             let error = packed.insert(index_key, row_key).unwrap_err();
             assert_eq!(error.kind(), nacre_types::ErrorKind::Corrupt);
             packed.remove(index_key, row_key);
@@ -334,7 +336,9 @@ mod tests {
             let found = |entries: &Entries| {
                 let mut out = Vec::new();
                 entries.range(start, end, (random >> 30) as usize % 60, &mut out);
-                out.iter().map(|e| (e.index_key().to_vec(), e.row_key().to_vec())).collect::<Vec<_>>()
+                out.iter()
+                    .map(|e| (e.index_key().to_vec(), e.row_key().to_vec()))
+                    .collect::<Vec<_>>()
             };
             assert_eq!(found(&all), found(&packed), "step {n}: {start:?} to {end:?}");
         }

@@ -47,7 +47,11 @@ impl Holder {
                     let counted = Arc::into_raw(owner.clone());
                     let word = counted.expose_provenance();
                     // Release: who asks for the holder finds a complete one.
-                    if self.0.compare_exchange(FREE, word, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    if self
+                        .0
+                        .compare_exchange(FREE, word, Ordering::AcqRel, Ordering::Relaxed)
+                        .is_ok()
+                    {
                         return Ok(true);
                     }
                     // SAFETY: from `into_raw` above, and not stored.

@@ -86,7 +86,8 @@ impl Owner {
     }
 
     fn wake(&self) {
-        let wakers = std::mem::take(&mut *self.wakers.lock().unwrap_or_else(PoisonError::into_inner));
+        let wakers =
+            std::mem::take(&mut *self.wakers.lock().unwrap_or_else(PoisonError::into_inner));
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -113,7 +114,9 @@ impl Owner {
             }
             let next = at.waits_for.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match next {
-                Some(next) if !next.is_over() && !Arc::ptr_eq(&next.owner, &mark) => at = next.owner,
+                Some(next) if !next.is_over() && !Arc::ptr_eq(&next.owner, &mark) => {
+                    at = next.owner
+                }
                 _ => return Some(waiting),
             }
             steps += 1;
@@ -138,7 +141,8 @@ impl Future for Waiting {
             return Poll::Ready(());
         }
         {
-            let mut wakers = self.blocker.owner.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut wakers =
+                self.blocker.owner.wakers.lock().unwrap_or_else(PoisonError::into_inner);
             // Who looks again and again, for a timeout, leaves one waker.
             if !wakers.iter().any(|known| known.will_wake(context.waker())) {
                 wakers.push(context.waker().clone());

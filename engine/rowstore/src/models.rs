@@ -187,7 +187,11 @@ fn a_lock_hands_over_what_was_written() {
             let next = inside.with_mut(count_up);
             assert_eq!(node.newest().map_or(0, |v| v.commit), next - 1);
             node.set_pending(Some(put(next as u8)));
-            assert_eq!(seen(&node, u64::MAX), (next > 1).then_some(next as u8 - 1), "pending is nobody else's");
+            assert_eq!(
+                seen(&node, u64::MAX),
+                (next > 1).then_some(next as u8 - 1),
+                "pending is nobody else's"
+            );
             node.commit_pending(next);
             node.unlock();
             owner.end();
@@ -345,7 +349,10 @@ fn deadlocks_and_ends_are_noticed() {
             std::pin::Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker))
         });
         giving.join().unwrap();
-        assert!(polled != Some(Poll::Pending) || waking.0.load(Relaxed) > 0, "slept though the lock is free");
+        assert!(
+            polled != Some(Poll::Pending) || waking.0.load(Relaxed) > 0,
+            "slept though the lock is free"
+        );
     });
 }
 

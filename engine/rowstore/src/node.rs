@@ -58,7 +58,13 @@ pub struct Node {
 
 impl Node {
     pub(crate) fn new(key: Key, bytes: Arc<AtomicUsize>) -> Node {
-        Node { key, holder: Holder::default(), pending: Link::default(), versions: Link::default(), bytes }
+        Node {
+            key,
+            holder: Holder::default(),
+            pending: Link::default(),
+            versions: Link::default(),
+            bytes,
+        }
     }
 
     /// The key.
@@ -192,7 +198,9 @@ impl Node {
     fn push(&self, record: Detached) {
         // Not under a model checker: pinning has a fence that the release build would not have here.
         #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-        debug_assert!(self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit()));
+        debug_assert!(
+            self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit())
+        );
         self.versions.push(record);
     }
 
@@ -200,7 +208,8 @@ impl Node {
     /// called by [`Node::while_free`], gets an answer that still holds when he acts on it.
     pub fn any_row(&self, mut wanted: impl FnMut(&Row) -> bool) -> bool {
         let pin = pin();
-        let mut is_wanted = |record: &Record| matches!(record.change(), Change::Put(row) if wanted(row));
+        let mut is_wanted =
+            |record: &Record| matches!(record.change(), Change::Put(row) if wanted(row));
         self.pending.get(&pin).is_some_and(&mut is_wanted) || self.versions.any(&pin, is_wanted)
     }
 
@@ -261,14 +270,20 @@ impl Node {
     /// Whether no snapshot from `oldest` on finds a row here.
     fn is_gone(&self, pin: &Pin, oldest: Timestamp) -> bool {
         self.versions.get(pin).is_none_or(|newest| {
-            newest.commit() <= oldest && !matches!(newest.change(), Change::Put(_)) && self.versions.is_alone(pin)
+            newest.commit() <= oldest
+                && !matches!(newest.change(), Change::Put(_))
+                && self.versions.is_alone(pin)
         })
     }
 }
 
 impl Version {
     fn of(record: &Record) -> Version {
-        Version { commit: record.commit(), content: record.content(), change: record.change().clone() }
+        Version {
+            commit: record.commit(),
+            content: record.content(),
+            change: record.change().clone(),
+        }
     }
 }
 

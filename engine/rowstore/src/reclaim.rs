@@ -106,7 +106,9 @@ mod model {
             let due = REGISTRY.with_borrow_mut(|registry| {
                 registry.pinned.remove(&self.0);
                 let first = registry.pinned.first().copied().unwrap_or(u64::MAX);
-                let (due, kept) = std::mem::take(&mut registry.deferred).into_iter().partition(|(at, _)| *at < first);
+                let (due, kept) = std::mem::take(&mut registry.deferred)
+                    .into_iter()
+                    .partition(|(at, _)| *at < first);
                 registry.deferred = kept;
                 due
             });

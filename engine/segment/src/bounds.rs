@@ -24,7 +24,11 @@ pub struct Bounds {
 impl Bounds {
     /// No entries.
     pub fn new(physical: PhysicalType) -> Bounds {
-        Bounds { min: Values::empty(physical), max: Values::empty(physical), exact: Bitmap::default() }
+        Bounds {
+            min: Values::empty(physical),
+            max: Values::empty(physical),
+            exact: Bitmap::default(),
+        }
     }
 
     /// Appends an entry; `None` when there is no value.
@@ -53,7 +57,10 @@ impl Bounds {
 
     /// Entry `at` as values of a type.
     pub fn values(&self, data_type: DataType, at: usize) -> (Value, Value) {
-        (Scalar::at(&self.min, at).to_value(data_type), Scalar::at(&self.max, at).to_value(data_type))
+        (
+            Scalar::at(&self.min, at).to_value(data_type),
+            Scalar::at(&self.max, at).to_value(data_type),
+        )
     }
 }
 
@@ -114,7 +121,8 @@ fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
     let Ok(head) = std::str::from_utf8(head) else { return Cow::Borrowed(value) };
     for (at, last) in head.char_indices().rev() {
         // After U+D7FF come the surrogates, which are no characters.
-        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(last as u32 + 1) };
+        let next =
+            if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(last as u32 + 1) };
         if let Some(next) = next {
             return Cow::Owned(format!("{}{next}", &head[..at]).into_bytes());
         }
@@ -123,16 +131,21 @@ fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
 }
 
 /// The least and greatest value that is not null, if there is one.
-pub fn extremes<'a>(values: &'a Values, validity: Option<&Bitmap>) -> Option<(Scalar<'a>, Scalar<'a>)> {
+pub fn extremes<'a>(
+    values: &'a Values,
+    validity: Option<&Bitmap>,
+) -> Option<(Scalar<'a>, Scalar<'a>)> {
     if validity.is_none() && !values.is_empty() {
         // The common case, in loops a compiler can unroll.
         match values {
             Values::I64(v) => {
-                let (low, high) = v.iter().fold((i64::MAX, i64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+                let (low, high) =
+                    v.iter().fold((i64::MAX, i64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
                 return Some((Scalar::I64(low), Scalar::I64(high)));
             }
             Values::I128(v) => {
-                let (low, high) = v.iter().fold((i128::MAX, i128::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+                let (low, high) =
+                    v.iter().fold((i128::MAX, i128::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
                 return Some((Scalar::I128(low), Scalar::I128(high)));
             }
             _ => {}
@@ -176,8 +189,15 @@ mod tests {
         for text in texts {
             let (low, high) = (cut(text.as_bytes(), true), raise(text.as_bytes(), true));
             assert!(low <= text.as_bytes() && *high >= *text.as_bytes(), "{text}");
-            assert!(std::str::from_utf8(low).is_ok() && std::str::from_utf8(&high).is_ok(), "{text}");
-            assert_eq!(text.len() <= BOUND_BYTES, low == text.as_bytes() && *high == *text.as_bytes(), "{text}");
+            assert!(
+                std::str::from_utf8(low).is_ok() && std::str::from_utf8(&high).is_ok(),
+                "{text}"
+            );
+            assert_eq!(
+                text.len() <= BOUND_BYTES,
+                low == text.as_bytes() && *high == *text.as_bytes(),
+                "{text}"
+            );
         }
         for blob in [vec![0xff; 40], [vec![7; 10], vec![0xff; 40]].concat(), vec![0; 33]] {
             let (low, high) = (cut(&blob, false), raise(&blob, false));

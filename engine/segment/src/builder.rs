@@ -140,20 +140,26 @@ impl SegmentBuilder {
     /// The same in steps.
     pub fn into_writer(mut self) -> Result<SegmentWriter> {
         if let Some((key, id)) = self.key_order.take() {
-            let keys: Vec<&[Rows]> = key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            let keys: Vec<&[Rows]> =
+                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
             let order = order_of(&keys, self.rows);
             let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
-            let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            let blocks =
+                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             self.columns.push(Column::new(spec, blocks, self.rows as u64 * 8));
         }
         let filter = self.key_filter.take().map(|(key, id)| {
-            let keys: Vec<&[Rows]> = key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            let keys: Vec<&[Rows]> =
+                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
             filter_column(id, filter::build(&keys, self.rows), self.rows)
         });
         self.columns.extend(filter);
         self.add_indexes();
-        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_SEGMENT_COLUMNS || self.overflow {
-            return Err(Error::limit(format!("a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block")));
+        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_SEGMENT_COLUMNS || self.overflow
+        {
+            return Err(Error::limit(format!(
+                "a segment holds {MAX_SEGMENT_ROWS} rows and 4 GiB of text a block"
+            )));
         }
         Ok(SegmentWriter {
             rows: self.rows,
@@ -169,17 +175,25 @@ impl SegmentBuilder {
     fn add_indexes(&mut self) {
         let mut added = Vec::new();
         for index in std::mem::take(&mut self.indexes) {
-            let keys: Vec<&[Rows]> = index.columns.iter().map(|at| self.columns[*at].blocks.as_slice()).collect();
-            let types: Vec<_> = index.columns.iter().map(|at| self.columns[*at].spec.data_type.physical()).collect();
+            let keys: Vec<&[Rows]> =
+                index.columns.iter().map(|at| self.columns[*at].blocks.as_slice()).collect();
+            let types: Vec<_> = index
+                .columns
+                .iter()
+                .map(|at| self.columns[*at].spec.data_type.physical())
+                .collect();
             let (order, sorted) = index_order::sorted(&keys, &types, self.rows);
             let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
-            let blocks = order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            let blocks =
+                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
             added.push(Column::new(spec, blocks, self.rows as u64 * 8));
-            let filter = filter::build(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>(), self.rows);
+            let filter =
+                filter::build(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>(), self.rows);
             for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
                 let column = &self.columns[*at];
                 let spec = ColumnSpec { id: *id, ..column.spec.clone() };
-                added.push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
+                added
+                    .push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
             }
             added.push(filter_column(index.filter, filter, self.rows));
         }
@@ -255,7 +269,8 @@ impl ColumnWriter {
         let end = self.next.saturating_add(blocks).min(self.blocks.len());
         for index in self.next..end {
             // Freed as they go.
-            let (values, validity) = std::mem::replace(&mut self.blocks[index], (Values::Bool(Vec::new()), None));
+            let (values, validity) =
+                std::mem::replace(&mut self.blocks[index], (Values::Bool(Vec::new()), None));
             let block = encode_block(&self.plan, index, &values, validity.as_ref());
             entry.lengths.push(length(&block.bytes)?);
             entry.checksums.push(checksum(&block.bytes));
@@ -305,7 +320,9 @@ impl Column {
                 Some(rows) => append_some(values, &flat, &rows[done..done + n]),
             }
             let row = |i: usize| selection.map_or(i, |rows| rows[i] as usize);
-            if validity.is_some() || (vector.validity().is_some() && (done..done + n).any(|i| vector.is_null(row(i)))) {
+            if validity.is_some()
+                || (vector.validity().is_some() && (done..done + n).any(|i| vector.is_null(row(i))))
+            {
                 let bits = validity.get_or_insert_with(|| Bitmap::filled(old_rows, true));
                 (done..done + n).for_each(|i| bits.push(!vector.is_null(row(i))));
             }
@@ -329,14 +346,19 @@ impl Column {
         if let Some((bytes, values)) = plan.dictionary() {
             let (length, checksum) = (length(&bytes)?, checksum(&bytes));
             let offset = out.put(file, &bytes)?;
-            entry.dictionary = Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
+            entry.dictionary =
+                Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
         }
         Ok(ColumnWriter { blocks: self.blocks, next: 0, plan, entry, whole: None })
     }
 }
 
 fn filter_column(id: u32, blocks: Vec<Rows>, rows: usize) -> Column {
-    Column::new(ColumnSpec { id, data_type: DataType::UInt16, nullable: false }, blocks, rows as u64 * 8)
+    Column::new(
+        ColumnSpec { id, data_type: DataType::UInt16, nullable: false },
+        blocks,
+        rows as u64 * 8,
+    )
 }
 
 fn length(bytes: &[u8]) -> Result<u32> {

@@ -84,7 +84,10 @@ impl Slots {
     /// Whether a page was used since this was last asked.
     fn was_used(&self, column: u32, index: u32) -> bool {
         let pages = self.pin();
-        pages.slot(column as usize, index as usize).get().is_some_and(|page| page.used.swap(false, Ordering::Relaxed))
+        pages
+            .slot(column as usize, index as usize)
+            .get()
+            .is_some_and(|page| page.used.swap(false, Ordering::Relaxed))
     }
 }
 

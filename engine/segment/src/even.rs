@@ -18,7 +18,10 @@ impl Segment {
         let blocks = self.blocks();
         let bounds = &self.columns[column].bounds;
         let (Values::I64(least), Values::I64(greatest)) = (&bounds.min, &bounds.max) else {
-            return Err(Error::corrupt(format!("segment {}: column {column} is no numbers", self.name())));
+            return Err(Error::corrupt(format!(
+                "segment {}: column {column} is no numbers",
+                self.name()
+            )));
         };
         if blocks == 0 || value < least[blocks] || value > greatest[blocks] {
             return Ok(None);
@@ -40,7 +43,9 @@ impl Segment {
                     true => low + share(value, below, above, high - low).min(high - low - 1),
                     false => low.midpoint(high),
                 };
-                let Scalar::I64(seen) = view.get(at)? else { return Err(Error::corrupt("a hash is no number")) };
+                let Scalar::I64(seen) = view.get(at)? else {
+                    return Err(Error::corrupt("a hash is no number"));
+                };
                 if seen < value {
                     (low, below) = (at + 1, seen);
                 } else {

@@ -37,7 +37,8 @@ fn bits(rows: usize, hash: u64) -> (usize, impl Iterator<Item = (usize, u32)>) {
 
 /// The filter of keys, in blocks. Keys with a null are left out: nobody looks for them. Equal neighbours cost little.
 pub(crate) fn build(columns: &[&[Rows]], rows: usize) -> Vec<Rows> {
-    let mut blocks: Vec<Vec<i64>> = (0..block_count(rows)).map(|block| vec![0; block_rows(rows, block)]).collect();
+    let mut blocks: Vec<Vec<i64>> =
+        (0..block_count(rows)).map(|block| vec![0; block_rows(rows, block)]).collect();
     let (mut key, mut last) = (Vec::new(), Vec::new());
     for row in 0..rows {
         key.clear();

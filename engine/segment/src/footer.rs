@@ -171,18 +171,28 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
     if flags & !(NULLABLE | DICTIONARY) != 0 {
         return Err(reader.corrupt("unknown column flags"));
     }
-    let mut column = ColumnEntry::new(&ColumnSpec { id, data_type, nullable: flags & NULLABLE != 0 });
+    let mut column =
+        ColumnEntry::new(&ColumnSpec { id, data_type, nullable: flags & NULLABLE != 0 });
     column.meta.raw_bytes = reader.varint()?;
     if flags & DICTIONARY != 0 {
-        let (offset, length, checksum, values) = (reader.u64()?, reader.u32()?, reader.u64()?, reader.u32()?);
+        let (offset, length, checksum, values) =
+            (reader.u64()?, reader.u32()?, reader.u64()?, reader.u32()?);
         if values as usize > MAX_DICTIONARY_VALUES || !inside(offset, length, end) {
             return Err(reader.corrupt("impossible dictionary"));
         }
         column.dictionary = Some(DictionaryEntry { offset, length, checksum, values });
     }
-    let words = |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)).collect::<Vec<u64>>();
+    let words = |bytes: &[u8]| {
+        bytes.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)).collect::<Vec<u64>>()
+    };
     column.offsets = words(reader.take(blocks * 8)?);
-    column.lengths = reader.take(blocks * 4)?.as_chunks::<4>().0.iter().map(|v| u32::from_le_bytes(*v)).collect();
+    column.lengths = reader
+        .take(blocks * 4)?
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|v| u32::from_le_bytes(*v))
+        .collect();
     column.checksums = words(reader.take(blocks * 8)?);
     for byte in reader.take(blocks)? {
         match Encoding::from_byte(*byte) {
@@ -193,7 +203,13 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
             None => return Err(reader.corrupt("unknown encoding")),
         }
     }
-    column.nulls = reader.take(blocks * 2)?.as_chunks::<2>().0.iter().map(|v| u16::from_le_bytes(*v)).collect();
+    column.nulls = reader
+        .take(blocks * 2)?
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|v| u16::from_le_bytes(*v))
+        .collect();
     for block in 0..blocks {
         if !inside(column.offsets[block], column.lengths[block], end) {
             return Err(reader.corrupt("block outside the file"));

@@ -25,9 +25,17 @@ pub struct IndexOrder {
 }
 
 /// Row numbers in the order of some columns, and those columns in that order, in blocks.
-pub(crate) fn sorted(columns: &[&[Rows]], types: &[PhysicalType], rows: usize) -> (Vec<i64>, Vec<Vec<Rows>>) {
+pub(crate) fn sorted(
+    columns: &[&[Rows]],
+    types: &[PhysicalType],
+    rows: usize,
+) -> (Vec<i64>, Vec<Vec<Rows>>) {
     let order = order_of(columns, rows);
-    let sorted = columns.iter().zip(types).map(|(blocks, physical)| permuted(blocks, *physical, &order)).collect();
+    let sorted = columns
+        .iter()
+        .zip(types)
+        .map(|(blocks, physical)| permuted(blocks, *physical, &order))
+        .collect();
     (order, sorted)
 }
 
@@ -83,7 +91,12 @@ impl Segment {
     /// The first row, from `from` on, whose key is above all keys with this prefix, comparing as many columns as the
     /// prefix has; the number of rows if there is none. No key before `from` is above, and the file must be sorted
     /// ascending by `key_columns`. Looks near `from` first.
-    pub fn upper_bound(&self, key_columns: &[usize], key_prefix: &[Value], from: usize) -> Result<usize> {
+    pub fn upper_bound(
+        &self,
+        key_columns: &[usize],
+        key_prefix: &[Value],
+        from: usize,
+    ) -> Result<usize> {
         let key_columns = &key_columns[..key_prefix.len().min(key_columns.len())];
         let (mut low, mut high, mut step) = (from, self.rows(), 1);
         if key_columns.is_empty() {

@@ -53,7 +53,11 @@ fn sort_by(keys: &[&[Rows]], rows: &mut [u32]) {
                 continue;
             }
             let same = places.start + same.start..places.start + same.end;
-            left.push(if is_equal { (column + 1, 0, same) } else { (column, common + FIRST_BYTES, same) });
+            left.push(if is_equal {
+                (column + 1, 0, same)
+            } else {
+                (column, common + FIRST_BYTES, same)
+            });
         }
     }
 }
@@ -86,7 +90,10 @@ fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
             let mut first = [0; FIRST_BYTES];
             let taken = rest.len().min(FIRST_BYTES);
             first[..taken].copy_from_slice(&rest[..taken]);
-            (u64::from_be_bytes(first), if rest.len() > FIRST_BYTES { LONGER } else { rest.len() as u32 })
+            (
+                u64::from_be_bytes(first),
+                if rest.len() > FIRST_BYTES { LONGER } else { rest.len() as u32 },
+            )
         }
     };
     let key = 1 << 64 | u128::from(first);
@@ -130,7 +137,12 @@ fn scalar(blocks: &[Rows], row: u32) -> Scalar<'_> {
 
 impl Segment {
     /// The row with exactly this key, if there is one. `order` is the column of row numbers in key order.
-    pub fn search_in_order(&self, order: usize, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+    pub fn search_in_order(
+        &self,
+        order: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<Option<usize>> {
         let at = self.lower_bound_in_order(order, key_columns, key)?;
         if at == self.rows() {
             return Ok(None);
@@ -140,7 +152,12 @@ impl Segment {
     }
 
     /// The first position in key order whose key is not below this one; the number of rows if there is none.
-    pub fn lower_bound_in_order(&self, order: usize, key_columns: &[usize], key: &[Value]) -> Result<usize> {
+    pub fn lower_bound_in_order(
+        &self,
+        order: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<usize> {
         let (mut low, mut high) = match self.outside(key_columns, key) {
             Some(Ordering::Greater) => return Ok(self.rows()),
             Some(_) => return Ok(0),
@@ -161,7 +178,10 @@ impl Segment {
     pub fn row_in_order(&self, order: usize, at: usize) -> Result<usize> {
         match self.get(order, at)? {
             Value::Int(row) if (0..self.rows() as i64).contains(&row) => Ok(row as usize),
-            other => Err(Error::corrupt(format!("segment {}: {other} at {at} in key order is not a row", self.name()))),
+            other => Err(Error::corrupt(format!(
+                "segment {}: {other} at {at} in key order is not a row",
+                self.name()
+            ))),
         }
     }
 
@@ -196,7 +216,9 @@ mod tests {
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |below| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         }
     }
@@ -208,10 +230,18 @@ mod tests {
             let values = match kind {
                 0 => Values::I64(many(50).iter().map(|n| *n as i64 - 25).collect()),
                 1 => Values::F64(
-                    many(6).iter().map(|n| [0.0, -0.0, f64::NAN, -1.5, f64::NEG_INFINITY, 7.0][*n as usize]).collect(),
+                    many(6)
+                        .iter()
+                        .map(|n| [0.0, -0.0, f64::NAN, -1.5, f64::NEG_INFINITY, 7.0][*n as usize])
+                        .collect(),
                 ),
                 2 => Values::Bool(many(2).iter().map(|n| *n == 1).collect()),
-                3 => Values::I128(many(9).iter().map(|n| (i128::from(*n % 3) - 1) << 64 | i128::from(n % 2)).collect()),
+                3 => Values::I128(
+                    many(9)
+                        .iter()
+                        .map(|n| (i128::from(*n % 3) - 1) << 64 | i128::from(n % 2))
+                        .collect(),
+                ),
                 _ => {
                     // Beginnings in common, zero bytes at the end, and ends far behind.
                     let mut out = BytesColumn::default();

@@ -34,12 +34,17 @@ impl Segment {
         for start in (0..count).step_by(TOGETHER) {
             let mut columns = [None; TOGETHER];
             let columns = &mut columns[..TOGETHER.min(count - start)];
-            (start..).zip(&mut *columns).for_each(|(at, column)| *column = self.column_index(id(at)));
+            (start..)
+                .zip(&mut *columns)
+                .for_each(|(at, column)| *column = self.column_index(id(at)));
             if !self.values_in_memory(row, columns, start, absent, out)? {
-                let missing: Vec<(usize, usize)> = columns.iter().flatten().map(|c| (*c, row / BLOCK_ROWS)).collect();
+                let missing: Vec<(usize, usize)> =
+                    columns.iter().flatten().map(|c| (*c, row / BLOCK_ROWS)).collect();
                 self.load(&missing)?;
                 for (at, column) in (start..).zip(&*columns) {
-                    out.push(column.map_or_else(|| Ok(absent(at)), |column| self.get(column, row))?);
+                    out.push(
+                        column.map_or_else(|| Ok(absent(at)), |column| self.get(column, row))?,
+                    );
                 }
             }
         }
@@ -70,7 +75,8 @@ impl Segment {
         for ((opened, pinned), column) in opened.iter_mut().zip(pinned).zip(columns) {
             if let (Some(pinned), Some(column)) = (pinned, column) {
                 let located = |error| self.locate_block(error, *column, block);
-                *opened = Some((*column, self.open_pinned(pinned, *column, block).map_err(located)?));
+                *opened =
+                    Some((*column, self.open_pinned(pinned, *column, block).map_err(located)?));
             }
         }
         opened.iter().flatten().for_each(|(_, view)| view.touch(row));
@@ -78,7 +84,9 @@ impl Segment {
             out.push(match opened {
                 None => absent(at),
                 Some((column, view)) => {
-                    let value = view.get(row).map(|scalar| scalar.into_value(self.columns[*column].meta.data_type));
+                    let value = view
+                        .get(row)
+                        .map(|scalar| scalar.into_value(self.columns[*column].meta.data_type));
                     value.map_err(|error| self.locate_block(error, *column, block))?
                 }
             });
@@ -90,7 +98,8 @@ impl Segment {
     /// are read.
     pub(crate) fn touch(&self, block: usize) {
         let pages = self.slots.pin();
-        let heads = (0..self.columns.len().min(TOGETHER)).filter_map(|column| pages.get(column, block)?.bytes.first());
+        let heads = (0..self.columns.len().min(TOGETHER))
+            .filter_map(|column| pages.get(column, block)?.bytes.first());
         std::hint::black_box(heads.fold(0, |touched, byte| touched ^ byte));
     }
 
@@ -107,7 +116,9 @@ impl Segment {
             for run in rows.chunk_by(|a, b| block_of(a) == block_of(b)) {
                 let block = block_of(&run[0]);
                 let Some(pinned) = self.pinned(&pages, column, block) else { break };
-                let pushed = self.open_pinned(pinned, column, block).and_then(|view| push(&view, run, &mut out));
+                let pushed = self
+                    .open_pinned(pinned, column, block)
+                    .and_then(|view| push(&view, run, &mut out));
                 pushed.map_err(|error| self.locate_block(error, column, block))?;
                 left = &left[run.len()..];
             }
@@ -125,7 +136,12 @@ impl Segment {
 
     /// Looks into a block, which stays pinned meanwhile if it is in memory: `read` must not look into another.
     #[inline]
-    pub(crate) fn look<T>(&self, column: usize, block: usize, read: impl FnOnce(&Block<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn look<T>(
+        &self,
+        column: usize,
+        block: usize,
+        read: impl FnOnce(&Block<'_>) -> Result<T>,
+    ) -> Result<T> {
         if block < self.blocks() {
             let pages = self.slots.pin();
             if let Some(pinned) = self.pinned(&pages, column, block) {
@@ -146,7 +162,17 @@ impl Segment {
     }
 
     #[inline]
-    fn open_pinned<'a>(&self, (page, dictionary): Pinned<'a>, column: usize, block: usize) -> Result<Block<'a>> {
-        self.open_bytes(&page.bytes, dictionary.map(|page| (&*page.bytes, &page.decoded)), column, block)
+    fn open_pinned<'a>(
+        &self,
+        (page, dictionary): Pinned<'a>,
+        column: usize,
+        block: usize,
+    ) -> Result<Block<'a>> {
+        self.open_bytes(
+            &page.bytes,
+            dictionary.map(|page| (&*page.bytes, &page.decoded)),
+            column,
+            block,
+        )
     }
 }

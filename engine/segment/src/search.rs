@@ -33,12 +33,22 @@ impl Segment {
 
     /// All rows with this key, or that begin with this prefix of one: the first, and the one after the last. The file
     /// must be sorted ascending by `key_columns`.
-    pub fn equal_range(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<(usize, usize)> {
+    pub fn equal_range(
+        &self,
+        key_columns: &[usize],
+        key_prefix: &[Value],
+    ) -> Result<(usize, usize)> {
         self.find(key_columns, key_prefix, true, false)
     }
 
     /// The lower bound, and where the rows with that key end: of several equal ones surely only with `all`.
-    fn find(&self, key_columns: &[usize], key: &[Value], all: bool, to_read: bool) -> Result<(usize, usize)> {
+    fn find(
+        &self,
+        key_columns: &[usize],
+        key: &[Value],
+        all: bool,
+        to_read: bool,
+    ) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
         // The first block that may reach the key, and the first that surely begins past it. Cut bounds
         // need not ascend strictly, so both searches keep only what they have tested: everything
@@ -84,22 +94,33 @@ impl Segment {
 
     /// The lower bound inside a block, and where the rows with the key end: column after column, each narrows
     /// the rows to those that tie so far, and is read only if there are any.
-    fn find_in_block(&self, block: usize, key_columns: &[usize], key: &[Value], all: bool) -> Result<(usize, usize)> {
+    fn find_in_block(
+        &self,
+        block: usize,
+        key_columns: &[usize],
+        key: &[Value],
+        all: bool,
+    ) -> Result<(usize, usize)> {
         let (mut start, mut end) = (0, self.block_rows(block));
         for (position, (&column, key)) in key_columns.iter().zip(key).enumerate() {
             (start, end) = self.look(column, block, |view| {
                 let order = |row| view.compare(row, key)?.ok_or_else(|| mismatch(self, column));
-                let guess = if position == 0 { self.guess(block, end, key_columns, &[key]) } else { None };
+                let guess =
+                    if position == 0 { self.guess(block, end, key_columns, &[key]) } else { None };
                 let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
                 let mut low = first;
                 if position + 1 == key_columns.len() && !all {
                     // Nothing to narrow for: one look tells whether the key is there.
-                    return Ok((first, if first < end && order(first)?.is_eq() { first + 1 } else { first }));
+                    return Ok((
+                        first,
+                        if first < end && order(first)?.is_eq() { first + 1 } else { first },
+                    ));
                 }
                 // Ties are often few: gallop from the first.
                 let (mut high, mut step) = (end, 1);
                 while low < high {
-                    let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
+                    let middle =
+                        if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
                     if order(middle)?.is_gt() {
                         (high, step) = (middle, 0)
                     } else {
@@ -118,10 +139,18 @@ impl Segment {
     /// Where among `len` rows or blocks in order the first key column would reach the key if it grew evenly between
     /// its bounds, which are those of a block, or, in the place after the last block, of the whole column. `None` for
     /// columns that are not 64-bit integers.
-    fn guess<V: Borrow<Value>>(&self, bounds: usize, len: usize, key_columns: &[usize], key: &[V]) -> Option<usize> {
+    fn guess<V: Borrow<Value>>(
+        &self,
+        bounds: usize,
+        len: usize,
+        key_columns: &[usize],
+        key: &[V],
+    ) -> Option<usize> {
         let entry = &self.columns[*key_columns.first()?];
         let key = nacre_types::key::integer(key.first()?.borrow())?;
-        let (Values::I64(min), Values::I64(max)) = (&entry.bounds.min, &entry.bounds.max) else { return None };
+        let (Values::I64(min), Values::I64(max)) = (&entry.bounds.min, &entry.bounds.max) else {
+            return None;
+        };
         let (min, max) = (i128::from(*min.get(bounds)?), i128::from(*max.get(bounds)?));
         let share = (key - min) as f64 / (max - min + 1) as f64;
         // A share outside of 0 to 1 is cut off by the cast and by who uses the guess.
@@ -134,7 +163,12 @@ impl Segment {
     }
 
     /// How a row orders to the key.
-    pub(crate) fn compare_row(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<Ordering> {
+    pub(crate) fn compare_row(
+        &self,
+        row: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<Ordering> {
         for (&column, key) in key_columns.iter().zip(key) {
             let compare = |block: &Block<'_>| block.compare(row % BLOCK_ROWS, key);
             let order = self.look(column, row / BLOCK_ROWS, compare)?;
@@ -147,7 +181,12 @@ impl Segment {
     }
 
     /// How all rows of a block order to the key, as far as zone maps know.
-    fn compare_zone(&self, block: usize, key_columns: &[usize], key: &[Value]) -> Result<Option<Ordering>> {
+    fn compare_zone(
+        &self,
+        block: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<Option<Ordering>> {
         for (&column, key) in key_columns.iter().zip(key) {
             let entry = &self.columns[column];
             let nulls = entry.nulls[block] as usize;
@@ -157,7 +196,8 @@ impl Segment {
                 }
                 return Ok(Some(Ordering::Less));
             }
-            let order = |scalar: Scalar<'_>| scalar.compare(key).ok_or_else(|| mismatch(self, column));
+            let order =
+                |scalar: Scalar<'_>| scalar.compare(key).ok_or_else(|| mismatch(self, column));
             let low = order(Scalar::at(&entry.bounds.min, block))?;
             let high = order(Scalar::at(&entry.bounds.max, block))?;
             if high.is_lt() {

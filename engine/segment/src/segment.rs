@@ -60,13 +60,30 @@ impl Segment {
     /// Opens a segment file: checks magic, version, and the footer with its checksum, in one read
     /// unless the footer is very long. `name` is for error messages; `id` names the segment to
     /// [`BlockCache::forget`].
-    pub fn open(file: Arc<dyn LocalFile>, name: &str, id: u64, cache: Arc<BlockCache>) -> Result<Segment> {
+    pub fn open(
+        file: Arc<dyn LocalFile>,
+        name: &str,
+        id: u64,
+        cache: Arc<BlockCache>,
+    ) -> Result<Segment> {
         let bytes = file.len()?;
-        let (rows, columns) = read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
+        let (rows, columns) =
+            read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
         let slots = Slots::new(id, columns.len(), footer::block_count(rows));
         let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
         let ids = metas.iter().map(|c| c.id).collect();
-        Ok(Segment { file, name: name.to_string(), id, rows, bytes, columns, metas, ids, cache, slots })
+        Ok(Segment {
+            file,
+            name: name.to_string(),
+            id,
+            rows,
+            bytes,
+            columns,
+            metas,
+            ids,
+            cache,
+            slots,
+        })
     }
 
     /// The number the segment was opened under.
@@ -123,7 +140,9 @@ impl Segment {
             other => other.len() * 8,
         };
         // A cache slot a block, once touched, and the arrays of the directory.
-        let column = |c: &ColumnEntry| c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max);
+        let column = |c: &ColumnEntry| {
+            c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max)
+        };
         self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
     }
 
@@ -178,7 +197,8 @@ impl Segment {
             let block = rows[at] as usize / BLOCK_ROWS;
             at = self.look(column, block, |view| {
                 while at < rows.len() && rows[at] as usize / BLOCK_ROWS == block {
-                    if view.compare(rows[at] as usize % BLOCK_ROWS, value)? == Some(Ordering::Equal) {
+                    if view.compare(rows[at] as usize % BLOCK_ROWS, value)? == Some(Ordering::Equal)
+                    {
                         rows[kept] = rows[at];
                         kept += 1;
                     }
@@ -230,13 +250,20 @@ impl Segment {
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
         let end = match start.checked_add(len) {
             Some(end) if end <= self.rows => end,
-            _ => return Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
+            _ => {
+                return Err(Error::corrupt(format!(
+                    "segment {} has no rows {start}+{len}",
+                    self.name
+                )));
+            }
         };
         let mut parts = Vec::new();
         let mut at = start;
         while at < end {
             let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            parts.push(self.with_block(column, at / BLOCK_ROWS, |block| block.decode(at % BLOCK_ROWS, n))?);
+            parts.push(
+                self.with_block(column, at / BLOCK_ROWS, |block| block.decode(at % BLOCK_ROWS, n))?,
+            );
             at += n;
         }
         Ok(Vector::concat(self.columns[column].meta.data_type, parts))
@@ -244,16 +271,29 @@ impl Segment {
 
     /// Which rows of a range pass a predicate, tested on encoded values where their encoding can. The
     /// predicate must be of the column's physical type. Meant for ranges inside one block.
-    pub fn filter(&self, column: usize, predicate: &Predicate, start: usize, len: usize) -> Result<Bitmap> {
+    pub fn filter(
+        &self,
+        column: usize,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+    ) -> Result<Bitmap> {
         let end = match start.checked_add(len) {
             Some(end) if end <= self.rows => end,
-            _ => return Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
+            _ => {
+                return Err(Error::corrupt(format!(
+                    "segment {} has no rows {start}+{len}",
+                    self.name
+                )));
+            }
         };
         let mut out: Option<Bitmap> = None;
         let mut at = start;
         while at < end {
             let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            let part = self.with_block(column, at / BLOCK_ROWS, |block| block.filter(predicate, at % BLOCK_ROWS, n))?;
+            let part = self.with_block(column, at / BLOCK_ROWS, |block| {
+                block.filter(predicate, at % BLOCK_ROWS, n)
+            })?;
             match &mut out {
                 None => out = Some(part),
                 Some(out) => part.words().iter().enumerate().for_each(|(word, bits)| {
@@ -298,7 +338,8 @@ impl Segment {
 
     pub(crate) fn dictionary_place(&self, column: usize, block: usize) -> Option<Place> {
         let entry = &self.columns[column];
-        let dictionary = entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
+        let dictionary =
+            entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
         Some(Place {
             column,
             index: self.blocks(),
@@ -331,8 +372,10 @@ impl Segment {
             runs.push((first.offset, vec![0; (end - first.offset) as usize], run));
             rest = after;
         }
-        let mut ranges: Vec<ReadRange<'_>> =
-            runs.iter_mut().map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer }).collect();
+        let mut ranges: Vec<ReadRange<'_>> = runs
+            .iter_mut()
+            .map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer })
+            .collect();
         if let Err(error) = self.file.read(&mut ranges) {
             return Err(match places.first() {
                 Some(place) => self.locate(error, place),
@@ -358,7 +401,13 @@ impl Segment {
         self.check(place, &bytes)?;
         // A dictionary will be decoded beside its bytes.
         let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
-        Ok(self.cache.insert(&self.slots, place.column, place.index, Arc::new(Page::new(bytes)), size))
+        Ok(self.cache.insert(
+            &self.slots,
+            place.column,
+            place.index,
+            Arc::new(Page::new(bytes)),
+            size,
+        ))
     }
 
     /// Verifies a checksum.
@@ -377,7 +426,8 @@ impl Segment {
             true => "dictionary block".to_string(),
             false => format!("block {}", place.index),
         };
-        error.context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
+        error
+            .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
     }
 
     /// Says in which block an error happened.
@@ -401,9 +451,12 @@ impl Segment {
     pub(crate) fn held(&self, column: usize, block: usize) -> Result<Held> {
         let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
         let page = self.slots.get(column, block);
-        let dictionary = if needs_dictionary { self.slots.get(column, self.blocks()) } else { None };
+        let dictionary =
+            if needs_dictionary { self.slots.get(column, self.blocks()) } else { None };
         match page {
-            Some(page) if !needs_dictionary || dictionary.is_some() => Ok(Held { page, dictionary }),
+            Some(page) if !needs_dictionary || dictionary.is_some() => {
+                Ok(Held { page, dictionary })
+            }
             page => self.held_after_reading(column, block, page, dictionary),
         }
     }
@@ -417,7 +470,8 @@ impl Segment {
         dictionary: Option<Arc<Page>>,
     ) -> Result<Held> {
         // The pages are held by what is answered, even if the cache is too small to keep them.
-        let missing_dictionary = self.dictionary_place(column, block).filter(|_| dictionary.is_none());
+        let missing_dictionary =
+            self.dictionary_place(column, block).filter(|_| dictionary.is_none());
         let missing_page = page.is_none().then(|| self.block_place(column, block));
         let mut places: Vec<Place> = missing_dictionary.into_iter().chain(missing_page).collect();
         places.sort_unstable_by_key(|place| place.offset);
@@ -433,7 +487,12 @@ impl Segment {
 
     /// Opens a block that is held.
     #[inline]
-    pub(crate) fn open_block<'a>(&self, held: &'a Held, column: usize, block: usize) -> Result<Block<'a>> {
+    pub(crate) fn open_block<'a>(
+        &self,
+        held: &'a Held,
+        column: usize,
+        block: usize,
+    ) -> Result<Block<'a>> {
         let dictionary = held.dictionary.as_ref().map(|page| (&*page.bytes, &page.decoded));
         self.open_bytes(&held.page.bytes, dictionary, column, block)
     }
@@ -486,7 +545,10 @@ fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEnt
     let mut head = MAGIC;
     let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
     let tail_offset = bytes - tail.len() as u64;
-    file.read(&mut [ReadRange { offset: 0, buffer: &mut head }, ReadRange { offset: tail_offset, buffer: &mut tail }])?;
+    file.read(&mut [
+        ReadRange { offset: 0, buffer: &mut head },
+        ReadRange { offset: tail_offset, buffer: &mut tail },
+    ])?;
     let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
     let mut reader = Reader::new(trailer, "trailer");
     let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -515,10 +577,13 @@ fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEnt
 fn check_magic(found: &[u8], which: &str) -> Result<()> {
     let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
     match found.split_last() {
-        Some((_, found)) if found != name => Err(Error::corrupt(format!("{which} bytes are not those of a segment"))),
-        Some((found, _)) if *found != version[0] => {
-            Err(Error::unsupported(format!("segment format version {found}; this program reads {}", version[0])))
+        Some((_, found)) if found != name => {
+            Err(Error::corrupt(format!("{which} bytes are not those of a segment")))
         }
+        Some((found, _)) if *found != version[0] => Err(Error::unsupported(format!(
+            "segment format version {found}; this program reads {}",
+            version[0]
+        ))),
         _ => Ok(()),
     }
 }

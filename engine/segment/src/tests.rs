@@ -63,7 +63,10 @@ fn all_row(row: usize) -> Vec<Value> {
         Value::Decimal { unscaled: (r % 1_000_000) as i128, scale: 2 },
         Value::Decimal { unscaled: (r as i128) << 50, scale: 4 },
         text(["AIR", "RAIL", "SHIP", "TRUCK"][(r % 4) as usize]),
-        text(format!("Customer#{r:020} écrit quelque chose d'assez long {}", "très ".repeat((r % 5) as usize))),
+        text(format!(
+            "Customer#{r:020} écrit quelque chose d'assez long {}",
+            "très ".repeat((r % 5) as usize)
+        )),
         text(format!("k{row:07}")),
         Value::Binary(r.to_le_bytes()[..(r % 9) as usize].to_vec()),
         Value::Date((row / 100) as i32),
@@ -78,7 +81,9 @@ fn all_row(row: usize) -> Vec<Value> {
     }
     for (column, value) in values.iter_mut().enumerate() {
         // The last block of the fourth nullable column is all null.
-        if column % 2 == 0 && (pseudo(row * 31 + column).is_multiple_of(7) || (column == 6 && row >= BLOCK_ROWS)) {
+        if column % 2 == 0
+            && (pseudo(row * 31 + column).is_multiple_of(7) || (column == 6 && row >= BLOCK_ROWS))
+        {
             *value = Value::Null;
         }
     }
@@ -119,16 +124,31 @@ fn all_types_round_trip() {
         let rows: Vec<Vec<Value>> = (0..count).map(all_row).collect();
         let segment = segment(&specs, &rows);
         assert_eq!((segment.rows(), segment.blocks()), (count, count.div_ceil(BLOCK_ROWS)));
-        assert_eq!(segment.verify().iter().map(|e| e.to_string()).collect::<Vec<_>>(), Vec::<String>::new());
+        assert_eq!(
+            segment.verify().iter().map(|e| e.to_string()).collect::<Vec<_>>(),
+            Vec::<String>::new()
+        );
         for (column, spec) in specs.iter().enumerate() {
             let meta = &segment.columns()[column];
-            assert_eq!((meta.id, meta.data_type, meta.nullable), (spec.id, spec.data_type, spec.nullable));
+            assert_eq!(
+                (meta.id, meta.data_type, meta.nullable),
+                (spec.id, spec.data_type, spec.nullable)
+            );
             assert_eq!(segment.column_index(spec.id), Some(column));
-            assert_eq!(meta.null_count as usize, rows.iter().filter(|r| r[column].is_null()).count());
+            assert_eq!(
+                meta.null_count as usize,
+                rows.iter().filter(|r| r[column].is_null()).count()
+            );
             let all = segment.decode(column, 0, count).unwrap();
-            (0..count).for_each(|row| assert_eq!(all.value(row), rows[row][column], "{spec:?} row {row}"));
+            (0..count).for_each(|row| {
+                assert_eq!(all.value(row), rows[row][column], "{spec:?} row {row}")
+            });
             for row in (0..count).step_by(101) {
-                assert_eq!(segment.get(column, row).unwrap(), rows[row][column], "{spec:?} row {row}");
+                assert_eq!(
+                    segment.get(column, row).unwrap(),
+                    rows[row][column],
+                    "{spec:?} row {row}"
+                );
             }
             for step in [1, 3, 500, 5000] {
                 let some: Vec<u32> = (0..count as u32).step_by(step).collect();
@@ -139,7 +159,10 @@ fn all_types_round_trip() {
                 }
             }
             assert!(segment.decode(column, count / 2 + 1, count).is_err());
-            assert!(segment.get(column, count).is_err() && segment.take(column, &[count as u32]).is_err());
+            assert!(
+                segment.get(column, count).is_err()
+                    && segment.take(column, &[count as u32]).is_err()
+            );
         }
         assert!(segment.column_index(1).is_none());
     }
@@ -148,19 +171,28 @@ fn all_types_round_trip() {
 #[test]
 fn selections_and_all_forms_are_honoured() {
     let specs = [spec(1, DataType::TEXT, true), spec(2, DataType::Int64, false)];
-    let words = Arc::new(Vector::from_values(DataType::TEXT, &[text("a"), text("b")]).flat().into_owned());
+    let words =
+        Arc::new(Vector::from_values(DataType::TEXT, &[text("a"), text("b")]).flat().into_owned());
     let mut builder = SegmentBuilder::new(specs.to_vec());
     let mut expected = Vec::new();
     for round in 0..5 {
         let first = match round % 3 {
-            0 => Vector::dictionary(DataType::TEXT, (0..2048).map(|i| i & 1).collect(), words.clone(), None),
+            0 => Vector::dictionary(
+                DataType::TEXT,
+                (0..2048).map(|i| i & 1).collect(),
+                words.clone(),
+                None,
+            ),
             1 => Vector::constant(DataType::TEXT, &text("c"), 2048),
             _ => Vector::constant(DataType::TEXT, &Value::Null, 2048),
         };
-        let second = Vector::from_values(DataType::Int64, &(0..2048).map(Value::Int).collect::<Vec<_>>());
+        let second =
+            Vector::from_values(DataType::Int64, &(0..2048).map(Value::Int).collect::<Vec<_>>());
         let mut batch = Batch::new(vec![Arc::new(first), Arc::new(second)], 2048);
         let rows: Vec<u32> = (0..2048).filter(|i| round != 1 && i % 5 != 3 || round == 3).collect();
-        rows.iter().for_each(|r| expected.push(batch.columns.iter().map(|c| c.value(*r as usize)).collect::<Vec<_>>()));
+        rows.iter().for_each(|r| {
+            expected.push(batch.columns.iter().map(|c| c.value(*r as usize)).collect::<Vec<_>>())
+        });
         batch.selection = (round != 3).then_some(rows);
         builder.push(&batch);
     }
@@ -199,7 +231,10 @@ fn zones_and_forms_are_what_they_should_be() {
             keys.sort();
             match (keys.first(), keys.last()) {
                 (Some(low), Some(high)) if zone.exact => {
-                    assert_eq!((encoded(&zone.min), encoded(&zone.max)), (low.clone(), high.clone()));
+                    assert_eq!(
+                        (encoded(&zone.min), encoded(&zone.max)),
+                        (low.clone(), high.clone())
+                    );
                 }
                 (Some(low), Some(high)) => {
                     assert_eq!(column, 10, "only the long text is cut");
@@ -211,7 +246,10 @@ fn zones_and_forms_are_what_they_should_be() {
     }
     let coded = segment.decode(9, 0, 100).unwrap();
     assert!(matches!(coded.form(), Form::Dictionary { values, .. } if values.len() == 4));
-    assert!(matches!(segment.decode(6, BLOCK_ROWS, 100).unwrap().form(), Form::Constant(Values::F64(_))));
+    assert!(matches!(
+        segment.decode(6, BLOCK_ROWS, 100).unwrap().form(),
+        Form::Constant(Values::F64(_))
+    ));
 }
 
 /// Reads everything there is; values as text, so that they can be compared.
@@ -259,7 +297,10 @@ fn every_flipped_byte_is_found_or_harmless() {
                     harmless += 1;
                 }
                 Err(error) => {
-                    assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported), "{error}");
+                    assert!(
+                        matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported),
+                        "{error}"
+                    );
                     assert!(error.message().contains("segment 7.seg"), "{error}");
                 }
             }
@@ -272,13 +313,13 @@ fn every_flipped_byte_is_found_or_harmless() {
 fn with_filter(rows: i64) -> (Arc<dyn LocalFile>, Vec<u64>) {
     let spec = |id, data_type| ColumnSpec { id, data_type, nullable: false };
     let specs = [spec(1, DataType::Int64), spec(2, DataType::TEXT)];
-    let rows: Vec<Vec<Value>> = (0..rows).map(|row| vec![Value::Int(row * 3), text(format!("t{row}"))]).collect();
+    let rows: Vec<Vec<Value>> =
+        (0..rows).map(|row| vec![Value::Int(row * 3), text(format!("t{row}"))]).collect();
     let hash = |row: &Vec<Value>| {
         let mut key = Vec::new();
-        specs
-            .iter()
-            .zip(row)
-            .for_each(|(spec, value)| nacre_types::key::append(&mut key, spec.data_type, value).unwrap());
+        specs.iter().zip(row).for_each(|(spec, value)| {
+            nacre_types::key::append(&mut key, spec.data_type, value).unwrap()
+        });
         nacre_types::hash::hash_bytes(&key)
     };
     let hashes = rows.iter().map(hash).collect();
@@ -298,7 +339,8 @@ fn a_filter_of_keys_leaves_out_nothing_and_lets_little_through() {
         let filter = segment.column_index(9).unwrap();
         assert_eq!(segment.columns()[filter].data_type, DataType::UInt16);
         assert!(hashes.iter().all(|hash| segment.may_have(filter, *hash).unwrap()));
-        let absent = (0..2_000u64).filter(|n| segment.may_have(filter, nacre_types::hash::hash_u64(*n)).unwrap());
+        let absent = (0..2_000u64)
+            .filter(|n| segment.may_have(filter, nacre_types::hash::hash_u64(*n)).unwrap());
         let passed = absent.count();
         assert!(passed < 40, "{passed} of 2000 beside {rows}");
         assert_eq!(segment.verify().len(), 0);
@@ -335,7 +377,11 @@ fn every_cut_is_found() {
     let rows: Vec<Vec<Value>> = (0..40).map(all_row).collect();
     let bytes = bytes_of(&*write(&all_specs(), &rows, 1000));
     for cut in 0..bytes.len() {
-        assert_eq!(open(file_of(&bytes[..cut])).err().map(|e| e.kind()), Some(ErrorKind::Corrupt), "cut at {cut}");
+        assert_eq!(
+            open(file_of(&bytes[..cut])).err().map(|e| e.kind()),
+            Some(ErrorKind::Corrupt),
+            "cut at {cut}"
+        );
     }
 }
 
@@ -368,8 +414,10 @@ fn errors_say_where() {
     let mut byte = [0];
     file.read(&mut [ReadRange { offset: place.offset + 20, buffer: &mut byte }]).unwrap();
     file.write(place.offset + 20, &[byte[0] ^ 4]).unwrap();
-    let message =
-        format!("corrupt: segment 7.seg, column 12, block 1 at byte {}: checksum does not match", place.offset);
+    let message = format!(
+        "corrupt: segment 7.seg, column 12, block 1 at byte {}: checksum does not match",
+        place.offset
+    );
     assert_eq!(segment.get(2, BLOCK_ROWS + 1).unwrap_err().to_string(), message);
     assert_eq!(segment.verify().iter().map(|e| e.to_string()).collect::<Vec<_>>(), vec![message]);
     assert!(segment.get(2, 0).is_ok(), "other blocks stay readable");
@@ -388,16 +436,24 @@ fn a_newer_version_is_unsupported() {
 #[test]
 fn a_long_footer_takes_a_second_read() {
     let specs: Vec<ColumnSpec> = (0..3000).map(|id| spec(id, DataType::Int32, false)).collect();
-    let rows: Vec<Vec<Value>> = (0..3).map(|row| (0..3000).map(|c| Value::Int(row * c)).collect()).collect();
+    let rows: Vec<Vec<Value>> =
+        (0..3).map(|row| (0..3000).map(|c| Value::Int(row * c)).collect()).collect();
     let segment = segment(&specs, &rows);
     assert!(segment.bytes() > 200_000);
     assert_eq!(segment.get(2999, 2).unwrap(), Value::Int(5998));
 }
 
-fn check_search(specs: &[ColumnSpec], mut rows: Vec<Vec<Value>>, keys: &[usize], probes: &[Vec<Value>]) {
+fn check_search(
+    specs: &[ColumnSpec],
+    mut rows: Vec<Vec<Value>>,
+    keys: &[usize],
+    probes: &[Vec<Value>],
+) {
     let encoded = |key: &[Value]| {
         let mut out = Vec::new();
-        key.iter().zip(keys).for_each(|(v, c)| key::encode(&mut out, specs[*c].data_type, v).unwrap());
+        key.iter()
+            .zip(keys)
+            .for_each(|(v, c)| key::encode(&mut out, specs[*c].data_type, v).unwrap());
         out
     };
     let key_of = |row: &Vec<Value>| keys.iter().map(|c| row[*c].clone()).collect::<Vec<_>>();
@@ -409,15 +465,18 @@ fn check_search(specs: &[ColumnSpec], mut rows: Vec<Vec<Value>>, keys: &[usize],
         for columns in 0..=keys.len() {
             let prefix = encoded(&probe[..columns]);
             let expected = sorted.partition_point(|row| row[..] < prefix[..]);
-            assert_eq!(segment.lower_bound(keys, &probe[..columns]).unwrap(), expected, "{probe:?} {columns}");
+            assert_eq!(
+                segment.lower_bound(keys, &probe[..columns]).unwrap(),
+                expected,
+                "{probe:?} {columns}"
+            );
             let end = expected + sorted[expected..].partition_point(|row| row.starts_with(&prefix));
             let range = segment.equal_range(keys, &probe[..columns]).unwrap();
             assert_eq!(range, (expected, end), "{probe:?} {columns}");
         }
-        let expected = sorted
-            .binary_search(&encoded(&probe))
-            .ok()
-            .map(|row| sorted[..row].iter().rposition(|k| *k < sorted[row]).map_or(0, |before| before + 1));
+        let expected = sorted.binary_search(&encoded(&probe)).ok().map(|row| {
+            sorted[..row].iter().rposition(|k| *k < sorted[row]).map_or(0, |before| before + 1)
+        });
         assert_eq!(segment.search(keys, &probe).unwrap(), expected, "{probe:?}");
     }
     assert!(segment.lower_bound(keys, &[Value::Boolean(true)]).is_err() || rows.is_empty());
@@ -427,7 +486,8 @@ fn check_search(specs: &[ColumnSpec], mut rows: Vec<Vec<Value>>, keys: &[usize],
 fn search_finds_what_a_model_finds() {
     let ints = |n: i64| Value::Int(n);
     let one = [spec(1, DataType::Int64, true)];
-    let probes: Vec<Vec<Value>> = (-3..60).map(|n| vec![ints(n * 1000)]).chain([vec![Value::Null]]).collect();
+    let probes: Vec<Vec<Value>> =
+        (-3..60).map(|n| vec![ints(n * 1000)]).chain([vec![Value::Null]]).collect();
     for count in [0, 1, BLOCK_ROWS, BLOCK_ROWS + 1, 20_000] {
         check_search(&one, (0..count).map(|n| vec![ints(n as i64 * 2)]).collect(), &[0], &probes);
     }
@@ -435,7 +495,8 @@ fn search_finds_what_a_model_finds() {
     let value = |n: usize| if n < 9000 { Value::Null } else { ints((n / 6000) as i64 * 1000) };
     check_search(&one, (0..30_000).map(|n| vec![value(n)]).collect(), &[0], &probes);
     // Dense keys, where the guess is right, and keys that grow ever faster, where it is as wrong as can be.
-    let near: Vec<Vec<Value>> = (19_990..20_020).chain(4_090..4_100).map(|n| vec![ints(n)]).collect();
+    let near: Vec<Vec<Value>> =
+        (19_990..20_020).chain(4_090..4_100).map(|n| vec![ints(n)]).collect();
     check_search(&one, (0..20_000).map(|n| vec![ints(n)]).collect(), &[0], &near);
     let steep = |n: usize| if n == 0 { i64::MIN } else { (n as i64).pow(4) - (1 << 56) };
     let far: Vec<Vec<Value>> = (0..14_000)
@@ -446,7 +507,11 @@ fn search_finds_what_a_model_finds() {
         .collect();
     check_search(&one, (0..14_000).map(|n| vec![ints(steep(n))]).collect(), &[0], &far);
     // Text after an integer, key columns not first in the file, and an order of their own.
-    let three = [spec(1, DataType::Float64, false), spec(2, DataType::TEXT, true), spec(3, DataType::Int32, false)];
+    let three = [
+        spec(1, DataType::Float64, false),
+        spec(2, DataType::TEXT, true),
+        spec(3, DataType::Int32, false),
+    ];
     let long = "é".repeat(20);
     let row = |n: usize| {
         let r = pseudo(n);
@@ -459,11 +524,21 @@ fn search_finds_what_a_model_finds() {
         vec![Value::Float(n as f64), name, ints((r >> 32) as i64 % 3)]
     };
     let probes: Vec<Vec<Value>> = (0..60)
-        .map(|n| vec![ints(n % 5 - 1), if n % 4 == 0 { Value::Null } else { text(format!("{:x}", n * 97)) }])
-        .chain([vec![ints(1), text(&long)], vec![ints(1), text(format!("{long}3"))], vec![ints(2), text("\u{10ffff}")]])
+        .map(|n| {
+            vec![
+                ints(n % 5 - 1),
+                if n % 4 == 0 { Value::Null } else { text(format!("{:x}", n * 97)) },
+            ]
+        })
+        .chain([
+            vec![ints(1), text(&long)],
+            vec![ints(1), text(format!("{long}3"))],
+            vec![ints(2), text("\u{10ffff}")],
+        ])
         .collect();
     check_search(&three, (0..20_000).map(row).collect(), &[2, 1], &probes);
-    let by_text: Vec<Vec<Value>> = probes.iter().map(|p| vec![p[1].clone(), p[0].clone()]).collect();
+    let by_text: Vec<Vec<Value>> =
+        probes.iter().map(|p| vec![p[1].clone(), p[0].clone()]).collect();
     check_search(&three, (0..20_000).map(row).collect(), &[1, 2], &by_text);
 }
 
@@ -493,7 +568,11 @@ impl LocalFile for Counting {
 #[test]
 fn reads_are_few_and_batched() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 4).map(all_row).collect();
-    let file = Arc::new(Counting(write(&all_specs(), &rows, 1000), AtomicUsize::new(0), AtomicUsize::new(0)));
+    let file = Arc::new(Counting(
+        write(&all_specs(), &rows, 1000),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    ));
     let cache = BlockCache::new(64 << 20);
     let segment = Segment::open(file.clone(), "s", 1, cache.clone()).unwrap();
     assert_eq!(file.1.swap(0, Ordering::Relaxed), 1, "open reads once");
@@ -501,7 +580,11 @@ fn reads_are_few_and_batched() {
     let wanted: Vec<(usize, usize)> = (0..4).flat_map(|block| [(9, block), (2, block)]).collect();
     segment.load(&wanted).unwrap();
     assert_eq!(file.1.load(Ordering::Relaxed), 1, "load reads once");
-    assert_eq!(file.2.load(Ordering::Relaxed), 2, "neighbours are one range, the dictionary with them");
+    assert_eq!(
+        file.2.load(Ordering::Relaxed),
+        2,
+        "neighbours are one range, the dictionary with them"
+    );
     let read = cache.read_bytes();
     assert!(read > 0 && cache.memory_bytes() > 0);
     segment.load(&wanted).unwrap();
@@ -510,7 +593,11 @@ fn reads_are_few_and_batched() {
         segment.get(2, row).unwrap();
     }
     segment.take(2, &(0..rows.len() as u32).collect::<Vec<_>>()).unwrap();
-    assert_eq!((file.1.load(Ordering::Relaxed), cache.read_bytes()), (1, read), "hits read nothing");
+    assert_eq!(
+        (file.1.load(Ordering::Relaxed), cache.read_bytes()),
+        (1, read),
+        "hits read nothing"
+    );
     cache.forget(2);
     assert!(cache.memory_bytes() > 0);
     cache.forget(1);
@@ -551,10 +638,15 @@ fn the_cache_stays_small_and_readers_get_their_blocks() {
 
 #[test]
 fn numbers_are_found_wherever_they_are_spread() {
-    let shapes: [&dyn Fn(usize) -> i64; 5] =
-        [&|n| (pseudo(n) >> 24) as i64, &|n| (n as i64).pow(3), &|n| (n / 1_500) as i64 * 7, &|_| 5, &|n| {
+    let shapes: [&dyn Fn(usize) -> i64; 5] = [
+        &|n| (pseudo(n) >> 24) as i64,
+        &|n| (n as i64).pow(3),
+        &|n| (n / 1_500) as i64 * 7,
+        &|_| 5,
+        &|n| {
             if n < 9_000 { i64::MIN + n as i64 } else { i64::MAX - 20_000 + n as i64 }
-        }];
+        },
+    ];
     for (shape, value_of) in shapes.iter().enumerate() {
         for rows in [0, 1, 100, 4_096, 4_097, 10_000] {
             let mut values: Vec<i64> = (0..rows).map(value_of).collect();
@@ -566,10 +658,18 @@ fn numbers_are_found_wherever_they_are_spread() {
             builder.write(&*file).unwrap();
             let segment = Segment::open(file, "s", 1, BlockCache::new(1 << 20)).unwrap();
             let known = (0..rows).step_by(37).map(|row| values[row]);
-            for wanted in known.flat_map(|v| [v, v.saturating_sub(1), v.saturating_add(1)]).chain([0, -1, i64::MAX]) {
+            for wanted in known.flat_map(|v| [v, v.saturating_sub(1), v.saturating_add(1)]).chain([
+                0,
+                -1,
+                i64::MAX,
+            ]) {
                 let first = values.partition_point(|v| *v < wanted);
                 let expected = (values.get(first) == Some(&wanted)).then_some(first);
-                assert_eq!(segment.find_even(0, wanted).unwrap(), expected, "shape {shape}, {rows} rows, {wanted}");
+                assert_eq!(
+                    segment.find_even(0, wanted).unwrap(),
+                    expected,
+                    "shape {shape}, {rows} rows, {wanted}"
+                );
             }
         }
     }

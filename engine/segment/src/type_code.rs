@@ -32,7 +32,9 @@ const SIMPLE: [(u8, DataType); 17] = [
 pub fn put(out: &mut Vec<u8>, data_type: DataType) {
     let limit = |n: Option<u32>| n.map_or(0, |n| n as u64 + 1);
     match data_type {
-        DataType::Decimal { precision, scale } => out.extend_from_slice(&[DECIMAL, precision, scale]),
+        DataType::Decimal { precision, scale } => {
+            out.extend_from_slice(&[DECIMAL, precision, scale])
+        }
         DataType::Text { max_chars } => {
             out.put_u8(TEXT);
             out.put_varint(limit(max_chars));
@@ -56,7 +58,9 @@ pub fn get(reader: &mut Reader<'_>) -> Result<DataType> {
     };
     match reader.u8()? {
         DECIMAL => match (reader.u8()?, reader.u8()?) {
-            (precision, scale) if (1..=DECIMAL_MAX_PRECISION).contains(&precision) && scale <= precision => {
+            (precision, scale)
+                if (1..=DECIMAL_MAX_PRECISION).contains(&precision) && scale <= precision =>
+            {
                 Ok(DataType::Decimal { precision, scale })
             }
             _ => Err(reader.corrupt("impossible decimal")),

@@ -14,7 +14,8 @@ impl Segment {
         let mut errors = Vec::new();
         for column in 0..self.columns.len() {
             let decoded = OnceLock::new();
-            let dictionary = (0..self.blocks()).find_map(|block| self.dictionary_place(column, block));
+            let dictionary =
+                (0..self.blocks()).find_map(|block| self.dictionary_place(column, block));
             let bytes = match dictionary.map(|place| self.read_place(&place)).transpose() {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -31,7 +32,10 @@ impl Segment {
             }
             if errors.is_empty() && nulls > 0 && !self.columns[column].meta.nullable {
                 let id = self.columns[column].meta.id;
-                let what = format!("segment {}, column {id}: {nulls} nulls in a column that is NOT NULL", self.name());
+                let what = format!(
+                    "segment {}, column {id}: {nulls} nulls in a column that is NOT NULL",
+                    self.name()
+                );
                 errors.push(Error::corrupt(what));
             }
         }
@@ -59,23 +63,34 @@ impl Segment {
         let vector = self
             .open_bytes(&bytes, dictionary.map(|bytes| (bytes, decoded)), column, block)
             .and_then(|view| view.decode(0, self.block_rows(block)));
-        vector.and_then(|vector| self.verify_zone(column, block, &vector)).map_err(|error| self.locate(error, &place))
+        vector
+            .and_then(|vector| self.verify_zone(column, block, &vector))
+            .map_err(|error| self.locate(error, &place))
     }
 
     fn verify_zone(&self, column: usize, block: usize, vector: &Vector) -> Result<usize> {
         let zone = self.zone(column, block);
         let nulls = vector.null_count();
         if nulls != zone.null_count as usize {
-            return Err(Error::corrupt(format!("{nulls} nulls where the zone map says {}", zone.null_count)));
+            return Err(Error::corrupt(format!(
+                "{nulls} nulls where the zone map says {}",
+                zone.null_count
+            )));
         }
         let flat = vector.flat();
-        let Some((min, max)) = crate::bounds::extremes(&flat, vector.validity()) else { return Ok(nulls) };
+        let Some((min, max)) = crate::bounds::extremes(&flat, vector.validity()) else {
+            return Ok(nulls);
+        };
         let order = |scalar: &Scalar<'_>, bound: &Value| scalar.compare(bound);
         let (low, high) = (order(&min, &zone.min), order(&max, &zone.max));
         let holds = match zone.exact {
             true => low.is_some_and(|o| o.is_eq()) && high.is_some_and(|o| o.is_eq()),
             false => low.is_some_and(|o| o.is_ge()) && high.is_some_and(|o| o.is_le()),
         };
-        if holds { Ok(nulls) } else { Err(Error::corrupt("values are outside what the zone map says")) }
+        if holds {
+            Ok(nulls)
+        } else {
+            Err(Error::corrupt("values are outside what the zone map says"))
+        }
     }
 }

@@ -38,14 +38,20 @@ struct Column<'a> {
 
 /// How indexes of a table find what passes these filters over a scan's output; none when they do not help, or when the
 /// whole primary key is given.
-pub fn index_access<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+pub fn index_access<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+) -> Option<IndexAccess<'a>> {
     if table.indexes.is_empty() && table.primary_key.is_none() {
         return None;
     }
     let access = of_conjuncts(table, projection, filters)?;
     let known = |column: &usize| {
         let one = |filter: &&Expr| {
-            compared(filter).is_some_and(|(at, op, _)| op == BinaryOp::Equal && projection.get(at) == Some(column))
+            compared(filter).is_some_and(|(at, op, _)| {
+                op == BinaryOp::Equal && projection.get(at) == Some(column)
+            })
         };
         flattened(filters).iter().any(one)
     };
@@ -125,24 +131,33 @@ pub fn fixed_columns<'a>(
     known_columns(table, projection, filters).0.into_iter().map(|column| column.equal).collect()
 }
 
-fn of_conjuncts<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+fn of_conjuncts<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+) -> Option<IndexAccess<'a>> {
     let (columns, either) = known_columns(table, projection, filters);
     let of_branches = |branches: &'a [Expr]| {
-        let branch = |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
+        let branch =
+            |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
         branches.iter().map(branch).collect::<Option<_>>().map(IndexAccess::Any)
     };
     let mut found: Vec<IndexAccess<'a>> = either.into_iter().filter_map(of_branches).collect();
     let mut keys: Vec<(IndexKeys<'a>, Vec<usize>)> = Vec::new();
     if let Some(key) = &table.primary_key
-        && let Some(equal) = key.columns.iter().map(|at| columns[*at].equal.clone()).collect::<Option<Vec<_>>>()
+        && let Some(equal) =
+            key.columns.iter().map(|at| columns[*at].equal.clone()).collect::<Option<Vec<_>>>()
     {
         // Rows are near each other by the primary key: less than all of it, and ranges, are left to zone maps.
         keys.push((IndexKeys { index: None, equal, low: None, high: None }, key.columns.clone()));
     }
     for (index, schema) in table.indexes.iter().enumerate() {
-        let (of_index, used) = of_index(index, &table.index_positions(schema).unwrap_or_default(), &columns);
+        let (of_index, used) =
+            of_index(index, &table.index_positions(schema).unwrap_or_default(), &columns);
         // What says no more than another index is left out.
-        let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| used.iter().all(|column| other.1.contains(column));
+        let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| {
+            used.iter().all(|column| other.1.contains(column))
+        };
         if used.is_empty() || keys.iter().any(says_less) {
             continue;
         }
@@ -183,7 +198,11 @@ fn known_columns<'a>(
 }
 
 /// What is known of the first columns of an index, and the positions of these.
-fn of_index<'a>(index: usize, positions: &[usize], columns: &[Column<'a>]) -> (IndexKeys<'a>, Vec<usize>) {
+fn of_index<'a>(
+    index: usize,
+    positions: &[usize],
+    columns: &[Column<'a>],
+) -> (IndexKeys<'a>, Vec<usize>) {
     let mut keys = IndexKeys { index: Some(index), equal: Vec::new(), low: None, high: None };
     let mut used = Vec::new();
     for position in positions {
@@ -203,8 +222,14 @@ fn of_index<'a>(index: usize, positions: &[usize], columns: &[Column<'a>]) -> (I
 }
 
 /// The keys of an index that the filters leave; all of it when they say nothing of its first column.
-pub fn index_keys<'a>(table: &TableSchema, projection: &[usize], filters: &'a [Expr], index: usize) -> IndexKeys<'a> {
-    let positions = table.indexes.get(index).and_then(|of| table.index_positions(of)).unwrap_or_default();
+pub fn index_keys<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+    index: usize,
+) -> IndexKeys<'a> {
+    let positions =
+        table.indexes.get(index).and_then(|of| table.index_positions(of)).unwrap_or_default();
     of_index(index, &positions, &known_columns(table, projection, filters).0).0
 }
 
@@ -237,7 +262,9 @@ fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
             let column = match op {
                 BinaryOp::Equal => Column { equal: Some(vec![Some(value)]), ..Column::default() },
                 BinaryOp::Greater => Column { low: Some((value, false)), ..Column::default() },
-                BinaryOp::GreaterOrEqual => Column { low: Some((value, true)), ..Column::default() },
+                BinaryOp::GreaterOrEqual => {
+                    Column { low: Some((value, true)), ..Column::default() }
+                }
                 BinaryOp::Less => Column { high: Some((value, false)), ..Column::default() },
                 BinaryOp::LessOrEqual => Column { high: Some((value, true)), ..Column::default() },
                 _ => return None,

@@ -2,8 +2,9 @@
 //! Only lexical and grammatical choices live here; what a statement means is the binder's business.
 
 use sqlparser::ast::{
-    BinaryOperator, Delete, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement, UnaryOperator,
+    BinaryOperator, Delete, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
+    UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
@@ -123,7 +124,12 @@ impl Dialect for NacreDialect {
         }
     }
 
-    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        expr: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
         if let Some(negated) = glob(parser) {
             return Some(parse_glob(parser, expr, precedence, negated));
         }
@@ -147,7 +153,9 @@ impl Dialect for NacreDialect {
             let token = parser.next_token();
             parser.next_token();
             return Some(parser.parse_delete(token).map(|statement| match statement {
-                Statement::Delete(delete) => Statement::Delete(Delete { tables: vec![table], ..delete }),
+                Statement::Delete(delete) => {
+                    Statement::Delete(Delete { tables: vec![table], ..delete })
+                }
                 other => other,
             }));
         }
@@ -193,25 +201,34 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
             begins && is_type
         }
         // `CREATE USER` and the like are told by their names.
-        Keyword::USER | Keyword::CURRENT_USER | Keyword::SESSION_USER | Keyword::CURRENT_CATALOG => {
-            let about = |k| matches!(k, Keyword::CREATE | Keyword::ALTER | Keyword::DROP | Keyword::EXISTS);
+        Keyword::USER
+        | Keyword::CURRENT_USER
+        | Keyword::SESSION_USER
+        | Keyword::CURRENT_CATALOG => {
+            let about =
+                |k| matches!(k, Keyword::CREATE | Keyword::ALTER | Keyword::DROP | Keyword::EXISTS);
             *token(at + 1) != Token::LParen && !before.is_some_and(|at| about(keyword(at)))
         }
         Keyword::TRIM => *token(at + 1) != Token::LParen,
-        Keyword::TOP => !matches!(token(at + 1), Token::Number(..) | Token::LParen | Token::Placeholder(_)),
+        Keyword::TOP => {
+            !matches!(token(at + 1), Token::Number(..) | Token::LParen | Token::Placeholder(_))
+        }
         Keyword::INTERVAL => {
-            let begins = begins || before.is_some_and(|at| matches!(keyword(at), Keyword::SELECT | Keyword::BY));
-            let ends = matches!(token(at + 1), Token::Comma | Token::RParen | Token::SemiColon | Token::EOF)
-                || matches!(
-                    keyword(at + 1),
-                    Keyword::FROM
-                        | Keyword::AS
-                        | Keyword::ASC
-                        | Keyword::DESC
-                        | Keyword::ORDER
-                        | Keyword::HAVING
-                        | Keyword::LIMIT
-                );
+            let begins = begins
+                || before.is_some_and(|at| matches!(keyword(at), Keyword::SELECT | Keyword::BY));
+            let ends = matches!(
+                token(at + 1),
+                Token::Comma | Token::RParen | Token::SemiColon | Token::EOF
+            ) || matches!(
+                keyword(at + 1),
+                Keyword::FROM
+                    | Keyword::AS
+                    | Keyword::ASC
+                    | Keyword::DESC
+                    | Keyword::ORDER
+                    | Keyword::HAVING
+                    | Keyword::LIMIT
+            );
             begins && ends
         }
         _ => false,
@@ -240,14 +257,20 @@ fn glob(parser: &Parser) -> Option<bool> {
 }
 
 /// `a GLOB b` is a call, as it is in SQLite.
-fn parse_glob(parser: &mut Parser, arg: &Expr, precedence: u8, negated: bool) -> Result<Expr, ParserError> {
+fn parse_glob(
+    parser: &mut Parser,
+    arg: &Expr,
+    precedence: u8,
+    negated: bool,
+) -> Result<Expr, ParserError> {
     if negated {
         parser.next_token();
     }
     parser.next_token();
     let pattern = parser.parse_subexpr(precedence)?;
     let args = [arg.clone(), pattern].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
-    let list = FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: Vec::new() };
+    let list =
+        FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: Vec::new() };
     let call = Expr::Function(Function {
         name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("glob_match"))]),
         uses_odbc_syntax: false,
@@ -278,7 +301,8 @@ fn explains_statement(parser: &Parser) -> bool {
 /// `EXPLAIN [QUERY PLAN | ANALYZE] [VERBOSE] statement`; a mistake in the statement is told as what it is.
 fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
     parser.next_token();
-    let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN]) && parser.parse_keyword(Keyword::ANALYZE);
+    let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
+        && parser.parse_keyword(Keyword::ANALYZE);
     let _ = parser.parse_keyword(Keyword::VERBOSE);
     explained(parser, analyze)
 }
@@ -286,7 +310,9 @@ fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
 fn explained(parser: &mut Parser, analyze: bool) -> Result<Statement, ParserError> {
     let statement = parser.parse_statement()?;
     if matches!(statement, Statement::Explain { .. } | Statement::ExplainTable { .. }) {
-        return Err(ParserError::ParserError("EXPLAIN and PROFILE do not take one another".to_string()));
+        return Err(ParserError::ParserError(
+            "EXPLAIN and PROFILE do not take one another".to_string(),
+        ));
     }
     Ok(Statement::Explain {
         describe_alias: DescribeAlias::Explain,
@@ -305,7 +331,9 @@ fn deleted_from(parser: &Parser) -> Option<ObjectName> {
     let [delete, table, from] = parser.peek_tokens_ref();
     match (&delete.token, &table.token, &from.token) {
         (Token::Word(delete), Token::Word(table), Token::Word(from))
-            if delete.keyword == Keyword::DELETE && table.keyword != Keyword::FROM && from.keyword == Keyword::FROM =>
+            if delete.keyword == Keyword::DELETE
+                && table.keyword != Keyword::FROM
+                && from.keyword == Keyword::FROM =>
         {
             Some(ObjectName(vec![ObjectNamePart::Identifier(Ident::new(table.value.clone()))]))
         }

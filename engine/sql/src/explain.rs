@@ -16,14 +16,21 @@ use text::{key_text, operand, window_text};
 
 fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
     let old = table.columns.iter().map(|c| c.name.clone());
-    let names: Vec<String> = old.chain(table.columns.iter().map(|c| format!("excluded.{}", c.name))).collect();
+    let names: Vec<String> =
+        old.chain(table.columns.iter().map(|c| format!("excluded.{}", c.name))).collect();
     let name = |at: usize| names.get(at).cloned().unwrap_or_default();
     match on_duplicate {
         OnDuplicateKey::Ignore => format!("Insert {} on duplicate: nothing", table.name),
         OnDuplicateKey::Replace => format!("Insert {} on duplicate: replace", table.name),
         OnDuplicateKey::Update { assignments, filter } => {
-            let set = |(at, e): &(usize, Expr)| format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false));
-            let mut line = format!("Insert {} on duplicate: set {}", table.name, joined(assignments.iter().map(set)));
+            let set = |(at, e): &(usize, Expr)| {
+                format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false))
+            };
+            let mut line = format!(
+                "Insert {} on duplicate: set {}",
+                table.name,
+                joined(assignments.iter().map(set))
+            );
             if let Some(filter) = filter {
                 let _ = write!(line, " where {}", expr_text(filter, &name, false));
             }
@@ -55,12 +62,20 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             plan_lines(source, 1, &mut lines);
         }
         Statement::CreateView { view, .. } => lines.push(format!("CreateView {}", view.name)),
-        Statement::DropView { names, .. } => lines.push(format!("DropView {}", joined(names.iter().cloned()))),
+        Statement::DropView { names, .. } => {
+            lines.push(format!("DropView {}", joined(names.iter().cloned())))
+        }
         Statement::Update { table, input, assignments } => {
             let fields = input.fields();
             let name = |at: usize| field_name(&fields, at);
-            let set = |(at, e): &(usize, Expr)| format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false));
-            lines.push(format!("Update {} set {}", table.name, joined(assignments.iter().map(set))));
+            let set = |(at, e): &(usize, Expr)| {
+                format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false))
+            };
+            lines.push(format!(
+                "Update {} set {}",
+                table.name,
+                joined(assignments.iter().map(set))
+            ));
             plan_lines(input, 1, &mut lines);
         }
         Statement::Delete { table, input } => {
@@ -89,7 +104,11 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             let column = |c: &nacre_types::Column| {
                 format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
             };
-            lines.push(format!("CreateTable {} [{}]", schema.name, joined(schema.columns.iter().map(column))));
+            lines.push(format!(
+                "CreateTable {} [{}]",
+                schema.name,
+                joined(schema.columns.iter().map(column))
+            ));
             if let Some(key) = &schema.primary_key {
                 let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
                 lines.push(format!("  PrimaryKey [{}]", joined(names)));
@@ -97,20 +116,34 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             for index in schema.declared_indexes() {
                 let names = index.columns.iter().filter_map(|id| schema.column_position(*id));
                 let names = joined(names.map(|at| schema.columns[at].name.clone()));
-                lines.push(format!("  {}Index {} [{names}]", if index.unique { "Unique" } else { "" }, index.name));
+                lines.push(format!(
+                    "  {}Index {} [{names}]",
+                    if index.unique { "Unique" } else { "" },
+                    index.name
+                ));
             }
         }
-        Statement::DropTable { names, .. } => lines.push(format!("DropTable {}", joined(names.iter().cloned()))),
+        Statement::DropTable { names, .. } => {
+            lines.push(format!("DropTable {}", joined(names.iter().cloned())))
+        }
         Statement::Begin => lines.push("Begin".into()),
         Statement::Commit => lines.push("Commit".into()),
         Statement::Rollback => lines.push("Rollback".into()),
         Statement::Savepoint(name) => lines.push(format!("Savepoint {name}")),
         Statement::RollbackTo(name) => lines.push(format!("RollbackTo {name}")),
         Statement::Release(name) => lines.push(format!("Release {name}")),
-        Statement::Set(SessionOption::Threads(0)) => lines.push("Set threads to the default".into()),
-        Statement::Set(SessionOption::Threads(count)) => lines.push(format!("Set threads to {count}")),
-        Statement::Set(SessionOption::MemoryLimit(None)) => lines.push("Set memory_limit to the default".into()),
-        Statement::Set(SessionOption::MemoryLimit(Some(bytes))) => lines.push(format!("Set memory_limit to {bytes}")),
+        Statement::Set(SessionOption::Threads(0)) => {
+            lines.push("Set threads to the default".into())
+        }
+        Statement::Set(SessionOption::Threads(count)) => {
+            lines.push(format!("Set threads to {count}"))
+        }
+        Statement::Set(SessionOption::MemoryLimit(None)) => {
+            lines.push("Set memory_limit to the default".into())
+        }
+        Statement::Set(SessionOption::MemoryLimit(Some(bytes))) => {
+            lines.push(format!("Set memory_limit to {bytes}"))
+        }
         Statement::Optimize { table, full } => {
             lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
         }
@@ -121,7 +154,10 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
             lines.push(format!("Create{unique}Index {} on {} [{names}]", index.name, table.name));
         }
         Statement::DropIndex { indexes } => {
-            lines.push(format!("DropIndex {}", joined(indexes.iter().map(|(t, i)| format!("{i} on {}", t.name)))));
+            lines.push(format!(
+                "DropIndex {}",
+                joined(indexes.iter().map(|(t, i)| format!("{i} on {}", t.name)))
+            ));
         }
         Statement::AlterTable { table, .. } => lines.push(format!("AlterTable {}", table.name)),
         Statement::Truncate { tables } => {
@@ -204,7 +240,11 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             let inner = input.fields();
             let column = |(e, f): (&Expr, &Field)| {
                 let text = expr_text(e, &|at| field_name(&inner, at), false);
-                if text == f.name || f.name.is_empty() { text } else { format!("{text} as {}", f.name) }
+                if text == f.name || f.name.is_empty() {
+                    text
+                } else {
+                    format!("{text} as {}", f.name)
+                }
             };
             let _ = write!(line, "Project [{}]", joined(exprs.iter().zip(fields).map(column)));
             children.push(input);
@@ -213,7 +253,8 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             let fields = input.fields();
             let name = |at: usize| field_name(&fields, at);
             let groups_text = joined(groups.iter().map(|g| expr_text(g, &name, false)));
-            let aggregates_text = joined(aggregates.iter().map(|a| aggregate_text(a, &name, false)));
+            let aggregates_text =
+                joined(aggregates.iter().map(|a| aggregate_text(a, &name, false)));
             let _ = write!(line, "Aggregate by [{groups_text}] compute [{aggregates_text}]");
             children.push(input);
         }

@@ -180,7 +180,17 @@ impl BinaryOp {
     /// Comparison operators, whose result is boolean.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;
-        matches!(self, Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual | NotDistinct | Distinct)
+        matches!(
+            self,
+            Equal
+                | NotEqual
+                | Less
+                | LessOrEqual
+                | Greater
+                | GreaterOrEqual
+                | NotDistinct
+                | Distinct
+        )
     }
 
     /// As it is written in SQL.

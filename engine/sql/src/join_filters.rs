@@ -32,14 +32,25 @@ pub struct KeyUse {
 pub fn key_use(kind: JoinKind, left: &Expr, right: &Expr) -> Option<KeyUse> {
     use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
     // Where a left row without a partner is of use, it must come.
-    if !matches!(kind, Inner | Semi | Right | RightSemi | RightAnti) || !matches!(left.kind, ExprKind::Column(_)) {
+    if !matches!(kind, Inner | Semi | Right | RightSemi | RightAnti)
+        || !matches!(left.kind, ExprKind::Column(_))
+    {
         return None;
     }
     let (l, r) = (left.data_type, right.data_type);
-    let is_integer = [l, r].iter().all(|t| t.physical() == PhysicalType::I64 && *t != DataType::UInt64);
+    let is_integer =
+        [l, r].iter().all(|t| t.physical() == PhysicalType::I64 && *t != DataType::UInt64);
     let is_exact = match (l, r) {
-        (DataType::Float32 | DataType::Float64 | DataType::Boolean | DataType::Interval | DataType::Json, _) => false,
-        (DataType::Text { .. }, DataType::Text { .. }) | (DataType::Binary { .. }, DataType::Binary { .. }) => true,
+        (
+            DataType::Float32
+            | DataType::Float64
+            | DataType::Boolean
+            | DataType::Interval
+            | DataType::Json,
+            _,
+        ) => false,
+        (DataType::Text { .. }, DataType::Text { .. })
+        | (DataType::Binary { .. }, DataType::Binary { .. }) => true,
         _ => l == r || (l.is_integer() && r.is_integer() && is_integer),
     };
     (is_integer || is_exact).then_some(KeyUse { is_integer, is_exact })
@@ -64,7 +75,9 @@ impl<F: Clone> Wanted<F> {
             return Wanted::default();
         }
         match node {
-            Plan::Filter { .. } | Plan::Union { .. } | Plan::Sort { limit: None, .. } => self.clone(),
+            Plan::Filter { .. } | Plan::Union { .. } | Plan::Sort { limit: None, .. } => {
+                self.clone()
+            }
             Plan::Project { exprs, .. } => self.moved(|at| exprs.get(at).and_then(column)),
             // Groups come and go as a whole.
             Plan::Aggregate { groups, .. } => self.moved(|at| groups.get(at).and_then(column)),
@@ -82,17 +95,26 @@ impl<F: Clone> Wanted<F> {
     ) -> (Wanted<F>, Wanted<F>) {
         use JoinKind::{Anti, Inner, Left, Mark, Right, RightAnti, RightSemi, Semi, Single};
         let (mut left, mut right) = match kind {
-            Inner => (self.moved(|at| (at < width).then_some(at)), self.moved(|at| at.checked_sub(width))),
-            Left | Single | Semi | Anti | Mark => (self.moved(|at| (at < width).then_some(at)), Wanted::default()),
+            Inner => (
+                self.moved(|at| (at < width).then_some(at)),
+                self.moved(|at| at.checked_sub(width)),
+            ),
+            Left | Single | Semi | Anti | Mark => {
+                (self.moved(|at| (at < width).then_some(at)), Wanted::default())
+            }
             Right => (Wanted::default(), self.moved(|at| at.checked_sub(width))),
             RightSemi | RightAnti => (Wanted::default(), self.clone()),
             JoinKind::Full | JoinKind::MarkIn => Default::default(),
         };
         // A row of the other side whose key does not pass has no partner that is kept.
         let (from_left, from_right) = (left.clone(), right.clone());
-        for (l, r) in keys.iter().filter_map(|(l, r)| (l.data_type == r.data_type).then_some((column(l)?, column(r)?)))
+        for (l, r) in keys
+            .iter()
+            .filter_map(|(l, r)| (l.data_type == r.data_type).then_some((column(l)?, column(r)?)))
         {
-            let to = |from: &Wanted<F>, key: usize, other: usize| from.moved(|at| (at == key).then_some(other));
+            let to = |from: &Wanted<F>, key: usize, other: usize| {
+                from.moved(|at| (at == key).then_some(other))
+            };
             left.0.append(&mut to(&from_right, r, l).0);
             // The second partner of a scalar subquery is an error, whoever asks.
             right.0.append(&mut to(&from_left, l, r).0);
@@ -137,14 +159,18 @@ impl Told {
         match plan {
             Plan::Scan { table, projection, filters } => {
                 let fixed = fixed_columns(table, projection, filters);
-                let is_told = |at: usize| wanted.0.iter().any(|(column, _)| projection.get(*column) == Some(&at));
+                let is_told = |at: usize| {
+                    wanted.0.iter().any(|(column, _)| projection.get(*column) == Some(&at))
+                };
                 let in_index = joined_key(table, &is_told, &|at| fixed[at].is_some()).is_some();
                 let of_use = wanted.0.iter().filter(|(_, key)| key.is_integer || in_index);
-                self.scans.insert(place(plan), of_use.map(|(column, key)| (key.join, *column)).collect());
+                self.scans
+                    .insert(place(plan), of_use.map(|(column, key)| (key.join, *column)).collect());
             }
             Plan::Join { left, right, kind, keys, .. } => {
                 let key = |(l, r): &(Expr, Expr)| {
-                    key_use(*kind, l, r).map(|u| Key { join: place(plan), is_integer: u.is_integer })
+                    key_use(*kind, l, r)
+                        .map(|u| Key { join: place(plan), is_integer: u.is_integer })
                 };
                 let own: Vec<Option<Key>> = keys.iter().map(key).collect();
                 let (to_left, to_right) = wanted.sides(*kind, keys, left.fields().len(), &own);

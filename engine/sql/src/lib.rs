@@ -23,17 +23,23 @@ mod tests;
 mod unnest;
 mod window;
 
-pub use access::{IndexAccess, IndexKeys, fixed_columns, index_access, index_keys, joined_key, key_name};
+pub use access::{
+    IndexAccess, IndexKeys, fixed_columns, index_access, index_keys, joined_key, key_name,
+};
 pub use builtin::Builtin;
 pub use explain::{explain, explain_nodes};
 pub use expr::{
-    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, Subquery, SubqueryKind,
+    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
+    Subquery, SubqueryKind,
 };
 pub use given::Given;
 pub use join_filters::{KeyUse, Wanted, key_use};
 pub use ordered::{KeyOrder, index_order, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
-pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey, Statement};
+pub use plan::{
+    Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey,
+    Statement,
+};
 
 use nacre_types::{DataType, Result};
 

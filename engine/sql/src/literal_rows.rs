@@ -74,7 +74,8 @@ impl LiteralRows {
         text: &'a str,
         mut each: impl FnMut(&[(Literal<'a>, usize)]) -> Result<()>,
     ) -> Result<()> {
-        let mut scanner = Scanner { text: text.get(..self.cut.end).unwrap_or(text), at: self.cut.start };
+        let mut scanner =
+            Scanner { text: text.get(..self.cut.end).unwrap_or(text), at: self.cut.start };
         let mut row = Vec::new();
         while scanner.next_row(&mut |literal, at| row.push((literal, at))).is_some() {
             each(&row)?;
@@ -172,7 +173,8 @@ impl<'a> Scanner<'a> {
             match byte {
                 b';' => return true,
                 // Before a quote a letter may say that it is read in another way.
-                b'\'' | b'"' | b'`' if !self.is_behind_word() && self.skip_quoted(byte).is_some() => {}
+                b'\'' | b'"' | b'`'
+                    if !self.is_behind_word() && self.skip_quoted(byte).is_some() => {}
                 b'\'' | b'"' | b'`' | b'-' | b'/' | b'#' | b'$' => return false,
                 _ => {}
             }
@@ -182,7 +184,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn is_behind_word(&self) -> bool {
-        self.at.checked_sub(1).and_then(|before| self.text.as_bytes().get(before)).is_some_and(|byte| is_word(*byte))
+        self.at
+            .checked_sub(1)
+            .and_then(|before| self.text.as_bytes().get(before))
+            .is_some_and(|byte| is_word(*byte))
     }
 
     /// A row of literals and the comma before it; nothing, and no step further, if that is not what comes.
@@ -226,7 +231,9 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 Some((Literal::Number { negative: true, digits: self.number()? }, start + 1))
             }
-            byte if byte.is_ascii_digit() => Some((Literal::Number { negative: false, digits: self.number()? }, start)),
+            byte if byte.is_ascii_digit() => {
+                Some((Literal::Number { negative: false, digits: self.number()? }, start))
+            }
             _ => {
                 let word = self.word();
                 let is = |known: &str| word.eq_ignore_ascii_case(known);

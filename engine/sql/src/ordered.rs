@@ -59,7 +59,8 @@ type SortedScan<'p> = (&'p TableSchema, &'p [usize], &'p [Expr], Vec<usize>);
 
 /// The scan under a sort and the output columns of it that the sort is by.
 fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> {
-    let mut columns: Vec<usize> = keys.iter().map(|key| column(&key.expr)).collect::<Option<_>>()?;
+    let mut columns: Vec<usize> =
+        keys.iter().map(|key| column(&key.expr)).collect::<Option<_>>()?;
     let mut plan = input;
     while let Plan::Project { input, exprs, .. } = plan {
         columns = columns.iter().map(|at| column(exprs.get(*at)?)).collect::<Option<_>>()?;
@@ -132,7 +133,9 @@ fn kept_order(table: &TableSchema) -> Option<(Vec<usize>, bool)> {
 /// Whether rows that are kept by primary key alone, as those in memory are, have the order that segments have.
 pub fn kept_by_key(table: &TableSchema) -> bool {
     let key = table.primary_key.as_ref();
-    key.is_some_and(|key| table.sort_key.as_ref().is_none_or(|sort| key.columns.starts_with(&sort.columns)))
+    key.is_some_and(|key| {
+        table.sort_key.as_ref().is_none_or(|sort| key.columns.starts_with(&sort.columns))
+    })
 }
 
 fn column(expr: &Expr) -> Option<usize> {

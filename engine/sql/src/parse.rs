@@ -80,7 +80,10 @@ fn dismantle(root: &mut Option<Expr>) {
 /// Parses a text of any number of statements.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > limits::MAX_SQL_BYTES {
-        return Err(Error::limit(format!("SQL text is longer than {} bytes", limits::MAX_SQL_BYTES)));
+        return Err(Error::limit(format!(
+            "SQL text is longer than {} bytes",
+            limits::MAX_SQL_BYTES
+        )));
     }
     let cuts = literal_rows::find(sql);
     if !cuts.is_empty()
@@ -103,7 +106,9 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
-    let mut parser = Parser::new(&NacreDialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&NacreDialect)
+        .with_recursion_limit(MAX_RECURSION)
+        .with_tokens_with_locations(tokens);
     let mut cuts = cuts.iter();
     let mut next_cut = cuts.next();
     let mut parsed = Vec::new();
@@ -114,8 +119,9 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             return Ok(next_cut.is_none().then_some(parsed));
         }
         let start = start.span.start;
-        let statement =
-            parser.parse_statement().map_err(|e| syntax_error(e, start, ends.last().copied().unwrap_or(start)))?;
+        let statement = parser
+            .parse_statement()
+            .map_err(|e| syntax_error(e, start, ends.last().copied().unwrap_or(start)))?;
         let end = ends.get(parser.index().saturating_sub(1)).copied().unwrap_or(start);
         let after = parser.peek_token_ref();
         if !matches!(after.token, Token::SemiColon | Token::EOF) {
@@ -134,7 +140,12 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
         }
         let to = lines.offset(end).max(least);
         let text = sql.get(from..to).unwrap_or(sql).trim_end().to_string();
-        parsed.push(Parsed { statement, text, parameter_names: parameter_names.clone(), literal_rows: rows });
+        parsed.push(Parsed {
+            statement,
+            text,
+            parameter_names: parameter_names.clone(),
+            literal_rows: rows,
+        });
     }
 }
 
@@ -148,7 +159,10 @@ fn end_of_first_row(statement: &Statement) -> Option<Location> {
 
 /// Whether a query is its body.
 pub(crate) fn is_rows_only(query: &Query) -> bool {
-    query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none()
+    query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
 }
 
 /// The tokens of what is between the cuts, at their places in the whole text.
@@ -163,11 +177,17 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
         };
         let span = |t: &TokenWithSpan| Span::new(shift(t.span.start), shift(t.span.end));
         Tokenizer::new(&NacreDialect, sql.get(from..to).unwrap_or_default())
-            .tokenize_with_location_into_buf_with_mapper(&mut tokens, |t| TokenWithSpan { span: span(&t), ..t })
+            .tokenize_with_location_into_buf_with_mapper(&mut tokens, |t| TokenWithSpan {
+                span: span(&t),
+                ..t
+            })
             .map_err(|e| Error::syntax(e.message).at(position(shift(e.location))))?;
         if let Some(cut) = cuts.get(known.len() - 1) {
             let mut place = tokens.last().map_or(base, |t| t.span.end);
-            sql.get(cut.clone()).unwrap_or_default().chars().for_each(|char| place = literal_rows::after(place, char));
+            sql.get(cut.clone())
+                .unwrap_or_default()
+                .chars()
+                .for_each(|char| place = literal_rows::after(place, char));
             known.push((place, cut.end));
         }
     }
@@ -176,7 +196,8 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
 }
 
 pub(crate) fn position(location: Location) -> Option<Position> {
-    (location.line > 0).then_some(Position { line: location.line as u32, column: location.column as u32 })
+    (location.line > 0)
+        .then_some(Position { line: location.line as u32, column: location.column as u32 })
 }
 
 fn shown(token: &Token) -> String {
@@ -237,7 +258,8 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
         match &t.token {
             Token::LParen | Token::LBracket => {
                 top.0 += 1;
-                let own = open_weight(at.checked_sub(1).and_then(|b| tokens.get(b)), tokens.get(at + 1));
+                let own =
+                    open_weight(at.checked_sub(1).and_then(|b| tokens.get(b)), tokens.get(at + 1));
                 weight += own;
                 if levels.len() > MAX_NESTING || weight > MAX_WEIGHT {
                     return Err(nesting_error(t.span.start));
@@ -316,8 +338,24 @@ fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) ->
     };
     match (keyword(before), keyword(after)) {
         (_, Some(K::SELECT | K::WITH | K::VALUES)) | (Some(K::FROM | K::JOIN), _) => 3,
-        (Some(K::AND | K::OR | K::NOT | K::IN | K::ON | K::WHERE | K::HAVING | K::BETWEEN | K::LIKE), _) => 0,
-        (Some(K::WHEN | K::THEN | K::ELSE | K::CASE | K::BY | K::SELECT | K::VALUES | K::AS), _) => 0,
+        (
+            Some(
+                K::AND
+                | K::OR
+                | K::NOT
+                | K::IN
+                | K::ON
+                | K::WHERE
+                | K::HAVING
+                | K::BETWEEN
+                | K::LIKE,
+            ),
+            _,
+        ) => 0,
+        (
+            Some(K::WHEN | K::THEN | K::ELSE | K::CASE | K::BY | K::SELECT | K::VALUES | K::AS),
+            _,
+        ) => 0,
         (Some(_), _) => 2,
         (None, _) => 0,
     }
@@ -353,8 +391,10 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
             } else {
                 let number = text.get(1..).and_then(|t| t.parse::<usize>().ok()).unwrap_or(0);
                 if number == 0 || number > MAX_PARAMETERS {
-                    return Err(Error::syntax(format!("{text} is not a parameter: they are ?, $1 or :name"))
-                        .at(position(place)));
+                    return Err(Error::syntax(format!(
+                        "{text} is not a parameter: they are ?, $1 or :name"
+                    ))
+                    .at(position(place)));
                 }
                 if names.len() < number {
                     names.resize(number, None);
@@ -366,10 +406,13 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
             continue;
         };
         if style.is_some_and(|s| s != kind) {
-            return Err(Error::syntax("parameters of one text must all be ?, all $n or all :name").at(position(place)));
+            return Err(Error::syntax("parameters of one text must all be ?, all $n or all :name")
+                .at(position(place)));
         }
         if names.len() > MAX_PARAMETERS {
-            return Err(Error::limit(format!("more than {MAX_PARAMETERS} parameters")).at(position(place)));
+            return Err(
+                Error::limit(format!("more than {MAX_PARAMETERS} parameters")).at(position(place))
+            );
         }
         style = Some(kind);
         tokens[at].token = Token::Placeholder(format!("${}", index + 1));
@@ -398,7 +441,9 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn offset(&mut self, to: Location) -> usize {
-        while let Some((location, offset)) = self.known.as_slice().first().copied().filter(|(known, _)| *known <= to) {
+        while let Some((location, offset)) =
+            self.known.as_slice().first().copied().filter(|(known, _)| *known <= to)
+        {
             (self.location, self.offset) = (location, offset);
             self.known.next();
         }

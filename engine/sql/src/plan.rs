@@ -50,7 +50,11 @@ impl JoinKind {
         match self {
             JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn => (true, false),
             JoinKind::RightSemi | JoinKind::RightAnti => (false, true),
-            JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full | JoinKind::Single => (true, true),
+            JoinKind::Inner
+            | JoinKind::Left
+            | JoinKind::Right
+            | JoinKind::Full
+            | JoinKind::Single => (true, true),
         }
     }
 
@@ -256,7 +260,11 @@ impl Plan {
                 if kind.sides() == (true, false) {
                     if kind.marks() {
                         let nullable = *kind == JoinKind::MarkIn;
-                        fields.push(Field { name: "mark".into(), data_type: DataType::Boolean, nullable });
+                        fields.push(Field {
+                            name: "mark".into(),
+                            data_type: DataType::Boolean,
+                            nullable,
+                        });
                     }
                     return fields;
                 }
@@ -300,7 +308,11 @@ impl Plan {
     /// Whether `test` holds for this node or one below it, the upper ones first. What is shared is looked at once,
     /// however often it is used.
     pub fn any_node<'p>(&'p self, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
-        fn any<'p>(plan: &'p Plan, seen: &mut Set<u32>, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
+        fn any<'p>(
+            plan: &'p Plan,
+            seen: &mut Set<u32>,
+            test: &mut dyn FnMut(&'p Plan) -> bool,
+        ) -> bool {
             if let Plan::Shared { id, .. } = plan
                 && !seen.insert(*id)
             {
@@ -333,7 +345,9 @@ impl Plan {
             }
             Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
-            Plan::LimitBy { keys, offset, limit, .. } => keys.iter().chain(offset).chain(limit).for_each(f),
+            Plan::LimitBy { keys, offset, limit, .. } => {
+                keys.iter().chain(offset).chain(limit).for_each(f)
+            }
             Plan::Union { .. }
             | Plan::SetOperation { .. }
             | Plan::Given { .. }
@@ -372,7 +386,8 @@ impl Plan {
             Plan::Filter { predicate, .. } => f(predicate),
             Plan::Project { exprs, .. } => exprs.iter_mut().for_each(f),
             Plan::Aggregate { groups, aggregates, .. } => {
-                let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+                let parts =
+                    aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
                 groups.iter_mut().chain(parts).for_each(f);
             }
             Plan::Join { keys, residual, .. } => {
@@ -384,7 +399,9 @@ impl Plan {
             }
             Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
             Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),
-            Plan::LimitBy { keys, offset, limit, .. } => keys.iter_mut().chain(offset).chain(limit).for_each(f),
+            Plan::LimitBy { keys, offset, limit, .. } => {
+                keys.iter_mut().chain(offset).chain(limit).for_each(f)
+            }
             Plan::Union { .. }
             | Plan::SetOperation { .. }
             | Plan::Given { .. }

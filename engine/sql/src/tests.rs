@@ -54,8 +54,18 @@ fn table(name: &str, rows: u64, key: &[usize], columns: &str) -> (Arc<TableSchem
         Column { id: id as u32, name: name.into(), data_type, nullable, default }
     };
     let columns = columns.split_whitespace().enumerate().map(column).collect();
-    let primary_key = (!key.is_empty()).then(|| KeyColumns { name: "PRIMARY".into(), columns: key.to_vec() });
-    (Arc::new(TableSchema { id: 1, name: name.into(), columns, primary_key, ..TableSchema::default() }), rows)
+    let primary_key =
+        (!key.is_empty()).then(|| KeyColumns { name: "PRIMARY".into(), columns: key.to_vec() });
+    (
+        Arc::new(TableSchema {
+            id: 1,
+            name: name.into(),
+            columns,
+            primary_key,
+            ..TableSchema::default()
+        }),
+        rows,
+    )
 }
 
 fn catalog() -> TestCatalog {
@@ -74,7 +84,12 @@ fn catalog() -> TestCatalog {
             &[0],
             "s_suppkey:i s_name:t s_address:t s_nationkey:i s_phone:t s_acctbal:m s_comment:t",
         ),
-        table("partsupp", 800_000, &[0, 1], "ps_partkey:i ps_suppkey:i ps_availqty:i ps_supplycost:m ps_comment:t"),
+        table(
+            "partsupp",
+            800_000,
+            &[0, 1],
+            "ps_partkey:i ps_suppkey:i ps_availqty:i ps_supplycost:m ps_comment:t",
+        ),
         table(
             "customer",
             150_000,
@@ -124,9 +139,11 @@ fn check(sql: &str, expected: &str) {
         }
         Err(e) => vec![format!("{} {e}", e.sqlstate())],
     };
-    let expected: Vec<&str> = expected.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
+    let expected: Vec<&str> =
+        expected.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
     let indent = expected.first().map_or(0, |l| l.len() - l.trim_start().len());
-    let expected: Vec<&str> = expected.iter().map(|l| l.get(indent..).unwrap_or(l.trim_start())).collect();
+    let expected: Vec<&str> =
+        expected.iter().map(|l| l.get(indent..).unwrap_or(l.trim_start())).collect();
     if lines != expected {
         panic!("{sql}\n--- got\n{}\n--- expected\n{}\n", lines.join("\n"), expected.join("\n"));
     }

@@ -106,7 +106,9 @@ impl WindowFunction {
             WindowFunction::FirstValue => "first_value",
             WindowFunction::LastValue => "last_value",
             WindowFunction::NthValue => "nth_value",
-            WindowFunction::Aggregate(aggregate) => crate::explain::aggregate_name(aggregate.function),
+            WindowFunction::Aggregate(aggregate) => {
+                crate::explain::aggregate_name(aggregate.function)
+            }
         }
     }
 }

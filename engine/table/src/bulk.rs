@@ -92,7 +92,8 @@ impl Store {
             on_duplicate,
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
-            one_by_one: (on_duplicate != OnDuplicate::Error && table.has_unique_index()).then(Vec::new),
+            one_by_one: (on_duplicate != OnDuplicate::Error && table.has_unique_index())
+                .then(Vec::new),
             creates: false,
             failed: None,
             done: false,
@@ -133,14 +134,20 @@ impl BulkLoad {
         if self.pending.len() == 1 {
             return self.append_to(0, batch);
         }
-        self.table.split(batch)?.into_iter().try_for_each(|(partition, batch)| self.append_to(partition, batch))?;
+        self.table
+            .split(batch)?
+            .into_iter()
+            .try_for_each(|(partition, batch)| self.append_to(partition, batch))?;
         // Many partitions that fill at the same pace must not hold a segment each in memory.
         loop {
-            let sum = |of: &dyn Fn(&Pending) -> usize| self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS;
+            let sum = |of: &dyn Fn(&Pending) -> usize| {
+                self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS
+            };
             if !self.is_full(sum(&|p| p.rows), sum(&|p| p.bytes)) {
                 return Ok(());
             }
-            let fullest = (0..self.pending.len()).max_by_key(|p| self.pending[*p].bytes).unwrap_or(0);
+            let fullest =
+                (0..self.pending.len()).max_by_key(|p| self.pending[*p].bytes).unwrap_or(0);
             self.write_pending(fullest as u32)?;
         }
     }
@@ -180,8 +187,11 @@ impl BulkLoad {
             let size = batch.flat_bytes();
             // So many of its rows still fit; one always does.
             let left = options.segment_bytes.saturating_sub(bytes);
-            let by_bytes =
-                if size <= left { batch.rows } else { (batch.rows as u128 * left as u128 / size as u128) as usize };
+            let by_bytes = if size <= left {
+                batch.rows
+            } else {
+                (batch.rows as u128 * left as u128 / size as u128) as usize
+            };
             let room = (options.segment_rows - count).min(by_bytes.max(usize::from(count == 0)));
             if !rest.is_empty() || room == 0 {
                 rest.push(batch);
@@ -191,7 +201,10 @@ impl BulkLoad {
             } else {
                 let slice = |from: usize, to: usize| {
                     let rows: Vec<u32> = (from as u32..to as u32).collect();
-                    Batch::new(batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(), to - from)
+                    Batch::new(
+                        batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(),
+                        to - from,
+                    )
                 };
                 taken.push(slice(0, room));
                 rest.push(slice(room, batch.rows));
@@ -215,8 +228,13 @@ impl BulkLoad {
         if self.table.key_columns().is_none() {
             let mut reserved = self.table.partition(partition).reserve_row_numbers(count as u64);
             for batch in &mut batches {
-                let numbers: Vec<i64> = reserved.by_ref().take(batch.rows).map(|n| n as i64).collect();
-                batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
+                let numbers: Vec<i64> =
+                    reserved.by_ref().take(batch.rows).map(|n| n as i64).collect();
+                batch.columns.push(Arc::new(Vector::new(
+                    DataType::Int64,
+                    Values::I64(numbers),
+                    None,
+                )));
             }
         }
         let row_number = [self.table.schema().columns.len()];
@@ -229,21 +247,37 @@ impl BulkLoad {
         } else {
             self.push_in_order(keys, &batches, &mut builder)?;
         }
-        let besides: Vec<&Segment> =
-            self.files.iter().filter(|file| file.partition == partition).map(|file| &*file.segment).collect();
-        let builder = self.table.with_key_filter(self.table.partition(partition), builder, &besides, &[]);
-        Ok(Loaded { partition, segment: self.store.write_segment(builder)?, rejected: RoaringBitmap::new() })
+        let besides: Vec<&Segment> = self
+            .files
+            .iter()
+            .filter(|file| file.partition == partition)
+            .map(|file| &*file.segment)
+            .collect();
+        let builder =
+            self.table.with_key_filter(self.table.partition(partition), builder, &besides, &[]);
+        Ok(Loaded {
+            partition,
+            segment: self.store.write_segment(builder)?,
+            rejected: RoaringBitmap::new(),
+        })
     }
 
     /// Sorts by key; of one key twice, writes only the row the option asks for: inside a segment keys are
     /// unique, deleted rows included, or a search could meet the wrong one.
-    fn push_in_order(&self, mut keys: Vec<KeyAt>, batches: &[Batch], builder: &mut SegmentBuilder) -> Result<()> {
+    fn push_in_order(
+        &self,
+        mut keys: Vec<KeyAt>,
+        batches: &[Batch],
+        builder: &mut SegmentBuilder,
+    ) -> Result<()> {
         // Stable: of equal keys the earlier comes first.
         keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
         match self.on_duplicate {
             OnDuplicate::Error => {
                 if let Some(pair) = keys.windows(2).find(|pair| pair[0].bytes == pair[1].bytes) {
-                    return Err(self.table.duplicate(&key::decode(&pair[0].bytes, &self.table.key_types())?));
+                    return Err(self
+                        .table
+                        .duplicate(&key::decode(&pair[0].bytes, &self.table.key_types())?));
                 }
             }
             OnDuplicate::Skip => keys.dedup_by(|later, kept| later.bytes == kept.bytes),
@@ -255,14 +289,19 @@ impl BulkLoad {
                 same
             }),
         }
-        let types: Vec<DataType> = self.table.segment_columns().iter().map(|c| c.data_type).collect();
+        let types: Vec<DataType> =
+            self.table.segment_columns().iter().map(|c| c.data_type).collect();
         if let Some(sort) = self.table.sort_columns() {
             let orders = encode_keys(sort, batches)?;
-            let first: Vec<usize> =
-                batches.iter().scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.rows))).collect();
+            let first: Vec<usize> = batches
+                .iter()
+                .scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.rows)))
+                .collect();
             // Stable: of equal sort keys the lower key comes first.
             keys.sort_by_key(|key| {
-                let at = first.get(key.pick.batch as usize).map_or(0, |first| first + key.pick.row as usize);
+                let at = first
+                    .get(key.pick.batch as usize)
+                    .map_or(0, |first| first + key.pick.row as usize);
                 orders.get(at).map(|order| order.bytes.as_slice())
             });
         }
@@ -317,7 +356,10 @@ impl BulkLoad {
         if !self.table.has_unique_index() {
             return Vec::new();
         }
-        self.files.iter().map(|f| SegmentState::new(f.segment.clone(), FOREVER, f.rejected.clone())).collect()
+        self.files
+            .iter()
+            .map(|f| SegmentState::new(f.segment.clone(), FOREVER, f.rejected.clone()))
+            .collect()
     }
 
     /// Keys that appear in more than one segment of this load.
@@ -328,7 +370,10 @@ impl BulkLoad {
         for later in 1..self.files.len() {
             for earlier in 0..later {
                 let (before, after) = self.files.split_at_mut(later);
-                let (Some(earlier), Some(later)) = (before.get_mut(earlier), after.first_mut()) else { continue };
+                let (Some(earlier), Some(later)) = (before.get_mut(earlier), after.first_mut())
+                else {
+                    continue;
+                };
                 if earlier.partition != later.partition {
                     continue;
                 }
@@ -375,7 +420,12 @@ impl BulkLoad {
                     }
                     OnDuplicate::Replace => {
                         let made = || (file.partition, state.clone(), RoaringBitmap::new());
-                        replaced.rows.entry(state.segment.id()).or_insert_with(made).2.insert(old_row);
+                        replaced
+                            .rows
+                            .entry(state.segment.id())
+                            .or_insert_with(made)
+                            .2
+                            .insert(old_row);
                     }
                 }
                 Ok(())
@@ -391,7 +441,9 @@ impl BulkLoad {
                 if common::is_few(&new, segment.rows(), state.segment.rows()) {
                     large[place] = common::overlap(&old, &new)?.is_some();
                 } else {
-                    common::each_common(&old, &new, &mut |old_at, new_at| met(state, old.row(old_at)?, new_at))?;
+                    common::each_common(&old, &new, &mut |old_at, new_at| {
+                        met(state, old.row(old_at)?, new_at)
+                    })?;
                 }
             }
             if !large.contains(&true) {
@@ -415,9 +467,13 @@ impl BulkLoad {
 
     fn resolve_rowstores(&mut self, replaced: &mut Replaced) -> Result<()> {
         let table = self.table.clone();
-        let state = |file: &Loaded| SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
+        let state =
+            |file: &Loaded| SegmentState::new(file.segment.clone(), FOREVER, RoaringBitmap::new());
         let states: Vec<SegmentState> = self.files.iter().map(state).collect();
-        table.partitions().iter().try_for_each(|partition| self.resolve_rowstore(&table, partition, &states, replaced))
+        table
+            .partitions()
+            .iter()
+            .try_for_each(|partition| self.resolve_rowstore(&table, partition, &states, replaced))
     }
 
     fn resolve_rowstore(
@@ -434,7 +490,8 @@ impl BulkLoad {
                 return Ok(());
             }
             let values = key::decode(node.key(), &table.key_types())?;
-            let own = |(file, _): &(&mut Loaded, &SegmentState)| file.partition == partition.number();
+            let own =
+                |(file, _): &(&mut Loaded, &SegmentState)| file.partition == partition.number();
             for (file, state) in self.files.iter_mut().zip(states).filter(own) {
                 let Some(row) = table.find_in_segment(state, &values)? else { continue };
                 if file.rejected.contains(row) {
@@ -475,7 +532,8 @@ impl BulkLoad {
             })
             .collect();
         for partition in table.partitions() {
-            let own = |(file, _): &(&Loaded, &Arc<SegmentState>)| file.partition == partition.number();
+            let own =
+                |(file, _): &(&Loaded, &Arc<SegmentState>)| file.partition == partition.number();
             let added = self.files.iter().zip(&states).filter(own).map(|(_, state)| state.clone());
             partition.update_segments(|list| list.extend(added));
         }
@@ -507,7 +565,8 @@ impl BulkLoad {
             Err(error) => {
                 let own: Vec<u64> = self.files.iter().map(|f| f.segment.id()).collect();
                 for partition in table.partitions() {
-                    partition.update_segments(|list| list.retain(|s| !own.contains(&s.segment.id())));
+                    partition
+                        .update_segments(|list| list.retain(|s| !own.contains(&s.segment.id())));
                 }
                 return Err(error);
             }
@@ -539,8 +598,9 @@ impl BulkLoad {
     fn add_segments(&self, payload: &mut Vec<u8>) -> Result<()> {
         for partition in self.table.partitions() {
             let own = self.files.iter().filter(|f| f.partition == partition.number());
-            let segments: Vec<NewSegment> =
-                own.map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() }).collect();
+            let segments: Vec<NewSegment> = own
+                .map(|f| NewSegment { id: f.segment.id(), deleted: f.rejected.clone() })
+                .collect();
             if !segments.is_empty() {
                 record::add_segments(payload, self.table.place(partition), &segments)?;
             }
@@ -570,7 +630,9 @@ fn check_row_lengths(batch: &Batch) -> Result<()> {
     if check_row_length(batch.longest_row()).is_ok() {
         return Ok(());
     }
-    let bytes_of = |row: usize| batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>();
+    let bytes_of = |row: usize| {
+        batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>()
+    };
     (0..batch.rows).try_for_each(|row| check_row_length(bytes_of(row)))
 }
 

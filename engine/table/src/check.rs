@@ -62,11 +62,15 @@ fn check_partition(
         {
             report(
                 findings,
-                format!("table {name}: segment {}: deleted row {highest} does not exist", state.segment.name()),
+                format!(
+                    "table {name}: segment {}: deleted row {highest} does not exist",
+                    state.segment.name()
+                ),
             );
         }
         // Keys of a damaged segment cannot be read, or not be trusted.
-        if !damaged && let Err(e) = check_keys(table, partition.number(), state, at, keys, findings) {
+        if !damaged && let Err(e) = check_keys(table, partition.number(), state, at, keys, findings)
+        {
             report(findings, format!("table {name}: {}", e.message()));
         }
     }
@@ -80,7 +84,9 @@ pub(crate) fn fingerprint(key: &[u8]) -> (u64, u64) {
         hash,
         combine(
             hash,
-            key.iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3)),
+            key.iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+                (h ^ *b as u64).wrapping_mul(0x100_0000_01b3)
+            }),
         ),
     )
 }
@@ -100,7 +106,8 @@ fn check_keys(
     let mut previous: Vec<u8> = Vec::new();
     for start in (0..segment.rows()).step_by(limits::BLOCK_ROWS) {
         let count = limits::BLOCK_ROWS.min(segment.rows() - start);
-        let vectors = columns.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<Vec<_>>>()?;
+        let vectors =
+            columns.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<Vec<_>>>()?;
         for row in 0..count {
             let values: Vec<Value> = vectors.iter().map(|v| v.value(row)).collect();
             let order = table.encode_order(&values)?;
@@ -108,21 +115,37 @@ fn check_keys(
             if start + row > 0 && order < previous {
                 report(
                     findings,
-                    format!("table {name}: segment {}: row {} is out of order", segment.name(), start + row),
+                    format!(
+                        "table {name}: segment {}: row {} is out of order",
+                        segment.name(),
+                        start + row
+                    ),
                 );
             }
             if table.partition_of(&encoded).number() != partition {
                 report(
                     findings,
-                    format!("table {name}: segment {}: row {} is in the wrong partition", segment.name(), start + row),
+                    format!(
+                        "table {name}: segment {}: row {} is in the wrong partition",
+                        segment.name(),
+                        start + row
+                    ),
                 );
             }
             if !state.may_have(Some(hash_bytes(&encoded)))? {
                 let row = start + row;
-                report(findings, format!("table {name}: segment {}: the filter leaves out row {row}", segment.name()));
+                report(
+                    findings,
+                    format!(
+                        "table {name}: segment {}: the filter leaves out row {row}",
+                        segment.name()
+                    ),
+                );
             }
-            if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded)) {
-                let key: Vec<String> = values[key_start..].iter().map(ToString::to_string).collect();
+            if !state.is_deleted_at((start + row) as u32, at) && !keys.insert(fingerprint(&encoded))
+            {
+                let key: Vec<String> =
+                    values[key_start..].iter().map(ToString::to_string).collect();
                 report(findings, format!("table {name}: key ({}) is there twice", key.join(", ")));
             }
             previous = order;
@@ -136,7 +159,10 @@ fn check_keys(
     for at in 0..in_place.len() {
         let key = in_place[table.row_in_key_order(segment, at)?].as_slice();
         if previous.is_some_and(|previous| previous >= key) {
-            report(findings, format!("table {name}: segment {}: key order is wrong at {at}", segment.name()));
+            report(
+                findings,
+                format!("table {name}: segment {}: key order is wrong at {at}", segment.name()),
+            );
         }
         previous = Some(key);
     }
@@ -160,12 +186,21 @@ fn check_rowstore(
             continue;
         }
         if table.partition_of(node.key()).number() != partition.number() {
-            report(findings, format!("table {name}: a row of the rowstore is in the wrong partition"));
+            report(
+                findings,
+                format!("table {name}: a row of the rowstore is in the wrong partition"),
+            );
         }
         if !keys.insert(fingerprint(node.key())) {
             let key = key::decode(node.key(), &table.key_types()).unwrap_or_default();
             let key: Vec<String> = key.iter().map(ToString::to_string).collect();
-            report(findings, format!("table {name}: key ({}) is in the rowstore and in a segment", key.join(", ")));
+            report(
+                findings,
+                format!(
+                    "table {name}: key ({}) is in the rowstore and in a segment",
+                    key.join(", ")
+                ),
+            );
         }
     }
 }

@@ -94,7 +94,11 @@ impl Store {
             let prepared = prepare(commit)?;
             // First, so that whoever meets the change knows that it may be too new for him.
             self.last_ddl.store(commit, Ordering::Release);
-            apply(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner), commit, prepared)
+            apply(
+                &mut self.catalog.write().unwrap_or_else(PoisonError::into_inner),
+                commit,
+                prepared,
+            )
         };
         let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
         self.settle_strictly(committed)

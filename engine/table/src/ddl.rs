@@ -27,11 +27,16 @@ impl Store {
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
         let today = self.table(name);
         // Asked afterwards: whoever changes the catalog says so first.
-        if self.last_ddl() <= at || today.as_ref().is_some_and(|table| table.made() <= at && table.since() <= at) {
+        if self.last_ddl() <= at
+            || today.as_ref().is_some_and(|table| table.made() <= at && table.since() <= at)
+        {
             return today;
         }
         // It has another name now, had another shape then, or was not there.
-        let there = self.tables().into_iter().filter(|table| table.made() <= at || plant::is(Bug::NameReuse));
+        let there = self
+            .tables()
+            .into_iter()
+            .filter(|table| table.made() <= at || plant::is(Bug::NameReuse));
         let mut versions = there.map(|table| table.version_at(at));
         let then = versions.find(|table| table.schema().name.eq_ignore_ascii_case(name));
         then.or_else(|| today.filter(|table| table.made() > at).map(|table| table.version_at(at)))
@@ -40,13 +45,17 @@ impl Store {
     /// The table of a schema as it was at a timestamp. `not_found` when it was dropped since, `conflict` when its columns,
     /// indexes or name were others then. (One that was made later had no name.)
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
-        let newest = self
-            .table_by_id(schema.id)
-            .map_err(|_| Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"))?;
+        let newest = self.table_by_id(schema.id).map_err(|_| {
+            Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01")
+        })?;
         let table = newest.version_at(at);
         let known = table.schema();
         // On which unique keys there are the answers of upserts depend.
-        let same_indexes = known.indexes.iter().map(|index| index.id).eq(schema.indexes.iter().map(|index| index.id));
+        let same_indexes = known
+            .indexes
+            .iter()
+            .map(|index| index.id)
+            .eq(schema.indexes.iter().map(|index| index.id));
         let same_name = known.name == schema.name || newest.made() > at;
         let is_same = same_name && known.same_columns(schema) && same_indexes;
         if is_same { Ok(table) } else { Err(table.superseded()) }
@@ -98,7 +107,9 @@ impl Store {
             let version = Arc::new(Table::altered(table, changed, commit));
             if version.indexes().iter().any(|index| table.index(index.schema.id).is_err()) {
                 version.enter_all()?;
-                if verified != Some(table.changed()) && !(verified.is_some() && plant::is(Bug::IndexLate)) {
+                if verified != Some(table.changed())
+                    && !(verified.is_some() && plant::is(Bug::IndexLate))
+                {
                     version.verify_new_indexes(table)?;
                 }
                 version.partitions().iter().for_each(|partition| partition.consider_indexing());
@@ -106,8 +117,10 @@ impl Store {
             Ok(version)
         };
         self.commit_prepared_ddl(payload, prepare, |catalog, commit, version| {
-            if from != to && (catalog.by_name.contains_key(&to) || catalog.views.contains_key(&to)) {
-                return Err(Error::already_exists(format!("table {}", version.schema().name)).with_sqlstate("42P07"));
+            if from != to && (catalog.by_name.contains_key(&to) || catalog.views.contains_key(&to))
+            {
+                return Err(Error::already_exists(format!("table {}", version.schema().name))
+                    .with_sqlstate("42P07"));
             }
             table.end_at(commit);
             version.set_previous(Some(table.clone()));
@@ -156,7 +169,9 @@ impl Store {
     /// Files of hash tables that are not the table's any more; they go when no snapshot reads them.
     pub(crate) fn discard_tables(&self, tables: &[Arc<HashTable>], commit: Timestamp) {
         let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
-        gone.extend(tables.iter().flat_map(|table| &table.files).map(|file| (commit, file.clone())));
+        gone.extend(
+            tables.iter().flat_map(|table| &table.files).map(|file| (commit, file.clone())),
+        );
     }
 
     /// Parts and hash tables of indexes that a version of a table does not have any more. The hash tables go from its
@@ -164,7 +179,8 @@ impl Store {
     /// when no snapshot reads them.
     fn discard_parts(&self, old: &Table, new: &Table, commit: Timestamp) {
         let is_gone = |index: IndexId| old.index(index).is_ok() && new.index(index).is_err();
-        let is_of_none = |hashes: &Arc<HashTable>| matches!(hashes.keys, KeySet::Index(id) if is_gone(id));
+        let is_of_none =
+            |hashes: &Arc<HashTable>| matches!(hashes.keys, KeySet::Index(id) if is_gone(id));
         let mut gone = self.gone_parts.lock().unwrap_or_else(PoisonError::into_inner);
         for state in new.segments() {
             gone.extend(state.part_files(is_gone).into_iter().map(|file| (commit, file)));
@@ -222,9 +238,12 @@ impl Table {
 
     /// The error for work on a version that is not the newest any more.
     pub(crate) fn superseded(&self) -> Error {
-        Error::conflict(format!("table {} was altered or truncated by another transaction", self.schema().name))
-            .with_table(self.schema().name.clone())
-            .with_hint("retry the transaction")
+        Error::conflict(format!(
+            "table {} was altered or truncated by another transaction",
+            self.schema().name
+        ))
+        .with_table(self.schema().name.clone())
+        .with_hint("retry the transaction")
     }
 }
 

@@ -56,7 +56,11 @@ impl Store {
     }
 
     /// Flushes committed rows of a partition, the oldest if one record cannot name all; answers whether there are more.
-    pub(crate) fn flush_partition(self: &Arc<Self>, table: &Arc<Table>, partition: &Partition) -> Result<bool> {
+    pub(crate) fn flush_partition(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<bool> {
         let guard = self.snapshot();
         if !table.is_newest() {
             // Rows up to the snapshot may be of a version this one does not know.
@@ -75,18 +79,25 @@ impl Store {
         // until the database is opened again.
         if !matches!(committed, Ok(Some(_))) && self.log.check_usable().is_ok() {
             for file in &files {
-                partition.update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
+                partition
+                    .update_segments(|list| list.retain(|s| s.segment.id() != file.segment.id()));
                 self.remove_file(file.segment.name());
             }
         }
         drop(guard);
-        let settled = committed.and_then(|committed| committed.map_or(Ok(()), |at| self.settle_strictly(at)));
+        let settled =
+            committed.and_then(|committed| committed.map_or(Ok(()), |at| self.settle_strictly(at)));
         // Also when nothing could be flushed: what was flushed before may be waiting for it.
         settled.and(self.collect_rowstore(table, partition))?;
         Ok(!is_all)
     }
 
-    fn write_flush_files(&self, table: &Arc<Table>, partition: &Partition, upto: Timestamp) -> Result<Vec<NewFile>> {
+    fn write_flush_files(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+        upto: Timestamp,
+    ) -> Result<Vec<NewFile>> {
         let mut filling = Filling::new(self, table, partition);
         let filled = match table.sort_columns() {
             None => each_ready(table, partition, upto, &mut |row, flush| filling.add(row, flush)),
@@ -123,7 +134,10 @@ impl Store {
         let states: Vec<Arc<SegmentState>> = files
             .iter()
             .map(|f| {
-                Arc::new(SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new()).with_bitmaps(&self.bitmaps))
+                Arc::new(
+                    SegmentState::new(f.segment.clone(), commit, RoaringBitmap::new())
+                        .with_bitmaps(&self.bitmaps),
+                )
             })
             .collect();
         partition.update_segments(|list| list.extend(states.iter().cloned()));
@@ -200,7 +214,8 @@ impl<'a> Filling<'a> {
         self.found.push(row);
         self.flushed.push(flush);
         let is_full = self.flushed.len() >= options.segment_rows;
-        if is_full || self.found.len() >= limits::BLOCK_ROWS || self.bytes >= gather_bytes(options) {
+        if is_full || self.found.len() >= limits::BLOCK_ROWS || self.bytes >= gather_bytes(options)
+        {
             self.push()?;
         }
         if is_full || self.builder.memory_bytes() >= options.segment_bytes {
@@ -214,7 +229,8 @@ impl<'a> Filling<'a> {
         let table = self.table;
         let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
         each_ready(table, self.partition, upto, &mut |row, flush| {
-            let values: Vec<_> = sort.iter().map(|column| table.layout().value(&row, *column)).collect();
+            let values: Vec<_> =
+                sort.iter().map(|column| table.layout().value(&row, *column)).collect();
             let mut order = table.encode_order(&values)?;
             order.extend_from_slice(flush.node.key());
             rows.push((order, row, flush));
@@ -226,7 +242,8 @@ impl<'a> Filling<'a> {
 
     fn push(&mut self) -> Result<()> {
         let first = self.flushed.len() - self.found.len();
-        let keys: Vec<Key> = self.flushed[first..].iter().map(|flush| flush.node.key().clone()).collect();
+        let keys: Vec<Key> =
+            self.flushed[first..].iter().map(|flush| flush.node.key().clone()).collect();
         if !self.found.is_empty() {
             self.builder.push(&rows::to_segment_batch(self.table, &self.found, &keys)?);
         }
@@ -290,7 +307,9 @@ fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
 
 /// The commit of a node's row that a flush up to `upto` may have to name.
 fn could_be_named(node: &Node, upto: Timestamp) -> Option<Timestamp> {
-    node.newest().filter(|v| v.commit <= upto && matches!(v.change, Change::Put(_))).map(|v| v.commit)
+    node.newest()
+        .filter(|v| v.commit <= upto && matches!(v.change, Change::Put(_)))
+        .map(|v| v.commit)
 }
 
 /// Fails when the record of a flush could be longer than the log takes, with all rows at the worst.

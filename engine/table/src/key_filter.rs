@@ -28,11 +28,18 @@ impl Table {
         leaving: &[u64],
     ) -> SegmentBuilder {
         // Nobody looks for the hidden numbers of rows that were not found otherwise before.
-        let Some(columns) = self.key_columns().filter(|_| builder.rows() > 0) else { return builder };
+        let Some(columns) = self.key_columns().filter(|_| builder.rows() > 0) else {
+            return builder;
+        };
         let list = partition.segments();
         let stays = |segment: &&Arc<Segment>| !leaving.contains(&segment.id());
-        let there = list.iter().filter(|state| state.is_current()).map(|state| &state.segment).filter(stays);
-        let others: Vec<&Segment> = there.map(|segment| &**segment).chain(besides.iter().copied()).collect();
+        let there = list
+            .iter()
+            .filter(|state| state.is_current())
+            .map(|state| &state.segment)
+            .filter(stays);
+        let others: Vec<&Segment> =
+            there.map(|segment| &**segment).chain(besides.iter().copied()).collect();
         let places: Vec<Vec<usize>> =
             others.iter().map(|other| self.key_positions(other).unwrap_or_default()).collect();
         let mut met = 0;
@@ -43,11 +50,18 @@ impl Table {
                 .zip(&places)
                 .filter(|(other, places)| {
                     let mut parts = places.iter().zip(&key);
-                    other.rows() > 0 && !parts.any(|(at, value)| other.is_outside(&[*at], std::slice::from_ref(value)))
+                    other.rows() > 0
+                        && !parts.any(|(at, value)| {
+                            other.is_outside(&[*at], std::slice::from_ref(value))
+                        })
                 })
                 .count();
         }
         // On average half of its keys or more would be searched elsewhere, too.
-        if met * 2 < SAMPLES { builder } else { builder.with_key_filter(columns.to_vec(), KEY_FILTER_COLUMN) }
+        if met * 2 < SAMPLES {
+            builder
+        } else {
+            builder.with_key_filter(columns.to_vec(), KEY_FILTER_COLUMN)
+        }
     }
 }

@@ -10,7 +10,12 @@ pub(crate) struct KeyRows<'a> {
 
 impl<'a> KeyRows<'a> {
     pub fn new<V: Borrow<Vector>>(columns: &'a [V]) -> KeyRows<'a> {
-        KeyRows { columns: columns.iter().map(|column| (column.borrow(), column.borrow().flat())).collect() }
+        KeyRows {
+            columns: columns
+                .iter()
+                .map(|column| (column.borrow(), column.borrow().flat()))
+                .collect(),
+        }
     }
 
     /// Appends the key of a row. Answers whether any of its columns is null.

@@ -76,9 +76,11 @@ impl Store {
             maintenance.merge = self.find_merge()?;
         }
         if maintenance.merge.is_none() && maintenance.build.is_none() {
-            maintenance.build = self.tables().iter().find_map(|table| self.start_build(table, &maintenance.failed));
+            maintenance.build =
+                self.tables().iter().find_map(|table| self.start_build(table, &maintenance.failed));
         }
-        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none() {
+        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none()
+        {
             maintenance.hash = self.find_hash()?;
         }
         let more = match self.step(maintenance)? {
@@ -173,7 +175,8 @@ impl Store {
     pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
         let _one_at_a_time = locked(&self.merging_all);
         self.flush(table)?;
-        (0..table.partitions().len()).try_for_each(|number| self.merge_partition(table, number as u32))?;
+        (0..table.partitions().len())
+            .try_for_each(|number| self.merge_partition(table, number as u32))?;
         let _maintenance = self.lock_maintenance();
         self.check_open()?;
         self.collect_garbage()?;
@@ -279,8 +282,10 @@ impl Store {
     }
 
     fn remove_garbage(&self, oldest: Timestamp) -> Result<()> {
-        let gone: Vec<_> = locked(&self.garbage).extract_if(.., |state| state.dropped_at() <= oldest).collect();
-        let parts: Vec<_> = locked(&self.gone_parts).extract_if(.., |(commit, _)| *commit <= oldest).collect();
+        let gone: Vec<_> =
+            locked(&self.garbage).extract_if(.., |state| state.dropped_at() <= oldest).collect();
+        let parts: Vec<_> =
+            locked(&self.gone_parts).extract_if(.., |(commit, _)| *commit <= oldest).collect();
         let mut files: Vec<Arc<Segment>> = parts.into_iter().map(|(_, file)| file).collect();
         let gone_files: Set<u64> = files.iter().map(|file| file.id()).collect();
         let gone_segments: Set<u64> = gone.iter().map(|state| state.segment.id()).collect();

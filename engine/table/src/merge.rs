@@ -74,7 +74,11 @@ pub(crate) enum Progress {
 
 impl Store {
     /// Starts a merge if a partition has too many segments of one size, or one that is mostly deleted.
-    pub(crate) fn start_merge(&self, table: &Arc<Table>, partition: &Partition) -> Result<Option<Merge>> {
+    pub(crate) fn start_merge(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<Option<Merge>> {
         if !partition.may_merge().swap(false, Ordering::Relaxed) {
             return Ok(None);
         }
@@ -83,7 +87,11 @@ impl Store {
     }
 
     /// Starts a merge of all segments of a partition, unless it has only one, of which no row is deleted.
-    pub(crate) fn start_merge_of_all(&self, table: &Arc<Table>, partition: &Partition) -> Result<Option<Merge>> {
+    pub(crate) fn start_merge_of_all(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<Option<Merge>> {
         let sources = current(partition);
         match &sources[..] {
             [] => Ok(None),
@@ -95,7 +103,8 @@ impl Store {
     /// Segments that a merge would be good for. Sizes are classed by powers of four, so that a row is
     /// rewritten a logarithmic number of times and a logarithmic number of runs stays. Long rows count for several.
     fn worth_merging(&self, partition: &Partition) -> Vec<Arc<SegmentState>> {
-        let (most_rows, most_bytes) = (self.options.segment_rows as u128, self.options.segment_bytes.max(1) as u128);
+        let (most_rows, most_bytes) =
+            (self.options.segment_rows as u128, self.options.segment_bytes.max(1) as u128);
         let live = |s: &SegmentState| {
             let (rows, bytes) = (s.segment.rows() as u64, s.segment.raw_bytes() as u128);
             let full = rows.max(u64::try_from(bytes * most_rows / most_bytes).unwrap_or(u64::MAX));
@@ -114,7 +123,8 @@ impl Store {
                 None => classes.push((class(state), vec![state.clone()])),
             }
         }
-        let members = classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN);
+        let members =
+            classes.into_iter().map(|(_, members)| members).find(|members| members.len() >= FAN_IN);
         let mut members = members.unwrap_or_default();
         members.truncate(MAX_FAN_IN);
         members
@@ -122,7 +132,12 @@ impl Store {
 
     /// A whole merge at once.
     #[cfg(test)]
-    pub(crate) fn merge(&self, table: &Arc<Table>, partition: &Partition, states: &[Arc<SegmentState>]) -> Result<()> {
+    pub(crate) fn merge(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+        states: &[Arc<SegmentState>],
+    ) -> Result<()> {
         let Some(mut merge) = Merge::new(self, table, partition, states)? else { return Ok(()) };
         loop {
             match merge.step(self) {
@@ -229,7 +244,8 @@ impl Merge {
 
     /// Whether these are the segments that are merged.
     pub(crate) fn is_of(&self, states: &[Arc<SegmentState>]) -> bool {
-        self.sources.len() == states.len() && self.states().zip(states).all(|(own, other)| Arc::ptr_eq(own, other))
+        self.sources.len() == states.len()
+            && self.states().zip(states).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
     /// Removes what was written.
@@ -259,10 +275,12 @@ impl Merge {
                 }
                 return Ok(());
             };
-            let other = (0..sources.len()).filter(|s| *s != least).filter_map(|s| sources[s].key()).min();
+            let other =
+                (0..sources.len()).filter(|s| *s != least).filter_map(|s| sources[s].key()).min();
             let bound = other.map(<[u8]>::to_vec);
             let longest = sources.iter().map(|source| source.longest_row).max().unwrap_or(0);
-            let room = rows_at_once(longest, &store.options).min(segment_rows.saturating_sub(self.builder.rows()));
+            let room = rows_at_once(longest, &store.options)
+                .min(segment_rows.saturating_sub(self.builder.rows()));
             let source = &mut sources[least];
             // A run of this source's rows, up to the next key of any other.
             while let Some((key, row)) = source.keys.get(source.at)
@@ -275,7 +293,8 @@ impl Merge {
             let exhausted = source.at == source.keys.len();
             if !exhausted && self.picks.len() < room && bound.as_deref() == source.key() {
                 let (table, partition) = (&self.table.schema().name, self.partition);
-                let what = format!("table {table}, partition {partition}: two segments hold the same key");
+                let what =
+                    format!("table {table}, partition {partition}: two segments hold the same key");
                 return Err(Error::corrupt(what));
             }
             if exhausted || self.picks.len() >= room {
@@ -286,7 +305,9 @@ impl Merge {
                     self.sources[least].fill(&self.table, &self.columns)?;
                     blocks += self.columns.len();
                 }
-                if self.builder.rows() >= segment_rows || self.builder.memory_bytes() >= segment_bytes {
+                if self.builder.rows() >= segment_rows
+                    || self.builder.memory_bytes() >= segment_bytes
+                {
                     self.begin_writing(store)?;
                 }
             }
@@ -296,9 +317,15 @@ impl Merge {
 
     fn begin_writing(&mut self, store: &Store) -> Result<()> {
         let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
-        let sources: Vec<u64> = self.sources.iter().map(|source| source.state.segment.id()).collect();
+        let sources: Vec<u64> =
+            self.sources.iter().map(|source| source.state.segment.id()).collect();
         let besides: Vec<&Segment> = self.files.complete().iter().map(|file| &**file).collect();
-        let full = self.table.with_key_filter(self.table.partition(self.partition), full, &besides, &sources);
+        let full = self.table.with_key_filter(
+            self.table.partition(self.partition),
+            full,
+            &besides,
+            &sources,
+        );
         self.files.begin(store, full, file_name_of_segment)
     }
 
@@ -339,8 +366,9 @@ impl Merge {
         let table = self.table.clone();
         let partition = table.partition(self.partition);
         let there = partition.segments();
-        let is_there =
-            |source: &Source| source.state.is_current() && there.iter().any(|state| Arc::ptr_eq(state, &source.state));
+        let is_there = |source: &Source| {
+            source.state.is_current() && there.iter().any(|state| Arc::ptr_eq(state, &source.state))
+        };
         if !self.is_wanted(store) || !self.sources.iter().all(is_there) {
             return Ok(None);
         }
@@ -375,7 +403,12 @@ fn current(partition: &Partition) -> Vec<Arc<SegmentState>> {
     partition.segments().iter().filter(|s| s.is_current()).cloned().collect()
 }
 
-fn push(columns: &[ColumnSpec], sources: &[Source], picks: &mut Vec<Pick>, builder: &mut SegmentBuilder) {
+fn push(
+    columns: &[ColumnSpec],
+    sources: &[Source],
+    picks: &mut Vec<Pick>,
+    builder: &mut SegmentBuilder,
+) {
     if !picks.is_empty() {
         let types: Vec<_> = columns.iter().map(|c| c.data_type).collect();
         let batches: Vec<&Batch> = sources.iter().map(|s| &s.batch).collect();
@@ -397,9 +430,14 @@ impl Source {
         self.at = 0;
         while self.keys.is_empty() && self.next_row < segment.rows() {
             let start = self.next_row;
-            let count = self.at_once.min(limits::BLOCK_ROWS - start % limits::BLOCK_ROWS).min(segment.rows() - start);
+            let count = self
+                .at_once
+                .min(limits::BLOCK_ROWS - start % limits::BLOCK_ROWS)
+                .min(segment.rows() - start);
             self.next_row += count;
-            let live: Vec<u32> = (0..count as u32).filter(|row| !self.deleted.contains(start as u32 + row)).collect();
+            let live: Vec<u32> = (0..count as u32)
+                .filter(|row| !self.deleted.contains(start as u32 + row))
+                .collect();
             if live.is_empty() {
                 continue;
             }
@@ -407,10 +445,15 @@ impl Source {
                 .iter()
                 .map(|column| match segment.column_index(column.id) {
                     Some(index) => segment.decode(index, start, count).map(Arc::new),
-                    None => Ok(Arc::new(Vector::constant(column.data_type, &table.default_of(column.id), count))),
+                    None => Ok(Arc::new(Vector::constant(
+                        column.data_type,
+                        &table.default_of(column.id),
+                        count,
+                    ))),
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let keys: Vec<Vector> = order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
+            let keys: Vec<Vector> =
+                order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
             for row in live {
                 let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
                 self.keys.push((table.encode_order(&values)?, row));

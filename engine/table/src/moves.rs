@@ -51,7 +51,14 @@ impl Move {
     }
 
     /// Adds a row of a segment, and its copy.
-    pub fn add(&mut self, partition: u32, state: Arc<SegmentState>, row: u32, node: Arc<Node>, copy: Row) {
+    pub fn add(
+        &mut self,
+        partition: u32,
+        state: Arc<SegmentState>,
+        row: u32,
+        node: Arc<Node>,
+        copy: Row,
+    ) {
         let place = self.table.place(self.table.partition(partition));
         record::move_row(&mut self.operations, place, state.segment.id(), row, node.key(), &copy);
         self.copies.push((node, state.content(), copy));
@@ -106,7 +113,8 @@ impl Store {
                 let mut waiting = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
                 // Those that do not fit are of the next record.
                 while let Some(one) = waiting.front()
-                    && (moved.is_empty() || payload.len() + one.operations.len() <= gather_bytes(&self.options))
+                    && (moved.is_empty()
+                        || payload.len() + one.operations.len() <= gather_bytes(&self.options))
                     && let Some(one) = waiting.pop_front()
                 {
                     match one.check() {
@@ -126,7 +134,9 @@ impl Store {
                     state.last = commit;
                     self.apply_moves(commit, &moved);
                 }
-                Err(error) => moved.iter().for_each(|one| one.settle(Outcome::Failed(error.clone()))),
+                Err(error) => {
+                    moved.iter().for_each(|one| one.settle(Outcome::Failed(error.clone())))
+                }
             }
         }
         drop(state);

@@ -110,7 +110,8 @@ fn an_update_does_not_overtake_the_load_that_replaces_its_row() {
         }
     }));
     load.finish().unwrap();
-    let (writer, updated) = outcome.lock().unwrap().take().expect("the record is large enough to be written at once");
+    let (writer, updated) =
+        outcome.lock().unwrap().take().expect("the record is large enough to be written at once");
     let committed = updated.and_then(|()| writer.commit());
     assert!(committed.is_err(), "the row it saw is gone");
     let reader = store.begin().unwrap();
@@ -149,7 +150,8 @@ fn a_transaction_keeps_the_name_of_a_table_that_is_being_renamed() {
     let (store, hook) = hooked("log-", 1 << 20, options());
     // Long defaults, so that the record is written out as soon as it is appended.
     let mut long = schema("t", true);
-    let text = long.columns.iter().find(|column| column.data_type == DataType::TEXT).unwrap().clone();
+    let text =
+        long.columns.iter().find(|column| column.data_type == DataType::TEXT).unwrap().clone();
     long.columns.extend((100..250).map(|id| nacre_types::Column {
         id,
         name: format!("c{id}"),
@@ -161,7 +163,10 @@ fn a_transaction_keeps_the_name_of_a_table_that_is_being_renamed() {
     let found = Arc::new(Mutex::new(None));
     *hook.lock().unwrap() = Some(Box::new({
         let found = found.clone();
-        move || *found.lock().unwrap() = Some((reader.table("t").is_some(), reader.table("u").is_some()))
+        move || {
+            *found.lock().unwrap() =
+                Some((reader.table("t").is_some(), reader.table("u").is_some()))
+        }
     }));
     long.id = table.id();
     store.alter_table(&table, nacre_types::TableSchema { name: "u".into(), ..long }).unwrap();
@@ -174,7 +179,8 @@ fn rows_are_flushed_while_a_table_is_merged() {
     let table = store.create_table(schema("t", true)).unwrap();
     for part in 0..4 {
         let mut load = store.bulk_load(&table, OnDuplicate::Error);
-        load.append(&batch(&(0..500).map(|id| row(part * 500 + id, "x", 1)).collect::<Vec<_>>())).unwrap();
+        load.append(&batch(&(0..500).map(|id| row(part * 500 + id, "x", 1)).collect::<Vec<_>>()))
+            .unwrap();
         load.finish().unwrap();
     }
     *hook.lock().unwrap() = Some(Box::new({
@@ -182,7 +188,8 @@ fn rows_are_flushed_while_a_table_is_merged() {
         move || {
             let tag = "k".repeat(200);
             let mut t = store.begin().unwrap();
-            t.insert(&table, &batch(&(0..1_000).map(|id| row(id, &tag, 2)).collect::<Vec<_>>())).unwrap();
+            t.insert(&table, &batch(&(0..1_000).map(|id| row(id, &tag, 2)).collect::<Vec<_>>()))
+                .unwrap();
             t.commit().unwrap();
             assert!(table.wanting_flush(&store).is_some());
             assert!(!store.maintain().unwrap(), "the merge has the turn");
@@ -191,7 +198,11 @@ fn rows_are_flushed_while_a_table_is_merged() {
     store.merge_all(&table).unwrap();
     assert!(hook.lock().unwrap().is_none());
     assert!(table.wanting_flush(&store).is_none());
-    assert_eq!(table.segments().iter().filter(|state| state.is_current()).count(), 2, "merged and flushed");
+    assert_eq!(
+        table.segments().iter().filter(|state| state.is_current()).count(),
+        2,
+        "merged and flushed"
+    );
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 3_000);
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
@@ -205,7 +216,13 @@ fn tables_are_looked_up_while_a_unique_index_is_verified() {
     load.finish().unwrap();
     let mut changed = (**table.schema()).clone();
     let (id, columns) = (changed.take_index_id(), vec![changed.columns[2].id]);
-    changed.indexes.push(IndexSchema { id, name: "u".into(), columns, unique: true, kind: IndexKind::BTree });
+    changed.indexes.push(IndexSchema {
+        id,
+        name: "u".into(),
+        columns,
+        unique: true,
+        kind: IndexKind::BTree,
+    });
     *hook.lock().unwrap() = Some(Box::new({
         let store = store.clone();
         move || assert!(store.catalog.try_read().is_ok())

@@ -81,7 +81,10 @@ impl Partition {
     }
 
     /// The same until a visit fails.
-    pub(crate) fn try_each_node(&self, mut visit: impl FnMut(&Arc<Node>) -> Result<()>) -> Result<()> {
+    pub(crate) fn try_each_node(
+        &self,
+        mut visit: impl FnMut(&Arc<Node>) -> Result<()>,
+    ) -> Result<()> {
         let mut after: Option<Key> = None;
         let mut nodes = Vec::new();
         loop {
@@ -148,7 +151,12 @@ impl Partition {
 
     /// Whether the rowstore, whose rows have index entries of some bytes, is over the limit, and since a flush that could
     /// not empty it has at least doubled, or whoever kept it from being emptied has ended.
-    pub(crate) fn wants_flush(&self, limit: usize, entries: usize, oldest: impl Fn() -> Timestamp) -> bool {
+    pub(crate) fn wants_flush(
+        &self,
+        limit: usize,
+        entries: usize,
+        oldest: impl Fn() -> Timestamp,
+    ) -> bool {
         let bytes = self.rowstore.bytes() + entries;
         let left = self.left_by_flush.load(Ordering::Relaxed);
         if bytes < left {

@@ -86,7 +86,9 @@ fn read(
         return Err(table.superseded());
     }
     Ok(match find(table, table.partition_of(encoded), key, encoded, at, None, &|_, _| false)? {
-        Some(Found::Memory(_, row)) => Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()),
+        Some(Found::Memory(_, row)) => {
+            Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect())
+        }
         Some(Found::Segment(state, row)) => Some(table.segment_row(&state, row, projection)?),
         None => None,
     })

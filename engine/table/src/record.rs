@@ -9,8 +9,8 @@ mod tables;
 pub(crate) use indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
-    Column, DataType, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value, ViewSchema, key,
-    limits,
+    Column, DataType, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value,
+    ViewSchema, key, limits,
 };
 use roaring::RoaringBitmap;
 pub(crate) use tables::{NewTable, put_table, read_table as read_hash_table};
@@ -93,7 +93,14 @@ pub(crate) fn delete(out: &mut Vec<u8>, place: Place, key: &[u8]) {
     out.put_bytes(key);
 }
 
-pub(crate) fn move_row(out: &mut Vec<u8>, place: Place, segment: u64, row: u32, key: &[u8], data: &[u8]) {
+pub(crate) fn move_row(
+    out: &mut Vec<u8>,
+    place: Place,
+    segment: u64,
+    row: u32,
+    key: &[u8],
+    data: &[u8],
+) {
     out.put_u8(3);
     put_place(out, place);
     out.put_varint(segment);
@@ -124,7 +131,12 @@ pub(crate) fn add_segments(out: &mut Vec<u8>, place: Place, segments: &[NewSegme
     put_segments(out, segments)
 }
 
-pub(crate) fn delete_rows(out: &mut Vec<u8>, place: Place, segment: u64, rows: &RoaringBitmap) -> Result<()> {
+pub(crate) fn delete_rows(
+    out: &mut Vec<u8>,
+    place: Place,
+    segment: u64,
+    rows: &RoaringBitmap,
+) -> Result<()> {
     out.put_u8(6);
     put_place(out, place);
     out.put_varint(segment);
@@ -165,7 +177,12 @@ pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
     put_part(out, part);
 }
 
-pub(crate) fn set_tables(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: Option<&NewTable>) {
+pub(crate) fn set_tables(
+    out: &mut Vec<u8>,
+    place: Place,
+    dropped: &[u64],
+    added: Option<&NewTable>,
+) {
     out.put_u8(14);
     put_place(out, place);
     tables::put_numbers(out, dropped);
@@ -204,7 +221,12 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<ViewSchema> {
     Ok(ViewSchema { name, columns, statement: reader.text()?.to_string() })
 }
 
-pub(crate) fn merge(out: &mut Vec<u8>, place: Place, dropped: &[u64], added: &[NewSegment]) -> Result<()> {
+pub(crate) fn merge(
+    out: &mut Vec<u8>,
+    place: Place,
+    dropped: &[u64],
+    added: &[NewSegment],
+) -> Result<()> {
     out.put_u8(9);
     put_place(out, place);
     out.put_varint(dropped.len() as u64);
@@ -281,7 +303,8 @@ fn read_key(reader: &mut Reader<'_>, columns: usize) -> Result<Option<KeyColumns
     }
     let name = reader.text()?.to_string();
     let count = reader.count(columns)?;
-    let columns = (0..count).map(|_| reader.count(columns.saturating_sub(1))).collect::<Result<Vec<_>>>()?;
+    let columns =
+        (0..count).map(|_| reader.count(columns.saturating_sub(1))).collect::<Result<Vec<_>>>()?;
     Ok(Some(KeyColumns { name, columns }))
 }
 
@@ -309,7 +332,8 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
             Some(ShardKey { columns, partitions: partitions as u32 })
         }
     };
-    let next_column_id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
+    let next_column_id =
+        u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
     let version = reader.u16()?;
     let keys = TableSchema { primary_key, sort_key, shard_key, ..TableSchema::default() };
     let schema = TableSchema { id, name, columns, next_column_id, version, ..keys };
@@ -386,7 +410,9 @@ pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
 
 fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<NewSegment>> {
     let count = reader.count(reader.remaining())?;
-    (0..count).map(|_| Ok(NewSegment { id: reader.varint()?, deleted: read_bitmap(reader)? })).collect()
+    (0..count)
+        .map(|_| Ok(NewSegment { id: reader.varint()?, deleted: read_bitmap(reader)? }))
+        .collect()
 }
 
 /// Decodes a record into its timestamp and operations.
@@ -415,10 +441,14 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
                 let upto = reader.u64()?;
                 let segments = read_segments(reader)?;
                 let count = reader.count(reader.remaining())?;
-                let except = (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
+                let except =
+                    (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
                 Operation::Flush { place, upto, segments, except }
             }
-            5 => Operation::AddSegments { place: read_place(reader)?, segments: read_segments(reader)? },
+            5 => Operation::AddSegments {
+                place: read_place(reader)?,
+                segments: read_segments(reader)?,
+            },
             6 => Operation::DeleteRows {
                 place: read_place(reader)?,
                 segment: reader.varint()?,
@@ -436,7 +466,9 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
             21 => Operation::DropView { name: reader.text()?.to_string() },
             10 => Operation::AlterTable { schema: read_schema(reader)? },
             11 => Operation::Truncate { table: read_table(reader)? },
-            12 => Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? },
+            12 => {
+                Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? }
+            }
             13 => Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? },
             14 => {
                 let place = read_place(reader)?;
@@ -460,8 +492,13 @@ mod tests {
     use nacre_types::{IndexKind, IndexSchema};
 
     fn schema() -> TableSchema {
-        let column =
-            |id, name: &str, data_type, default| Column { id, name: name.into(), data_type, nullable: true, default };
+        let column = |id, name: &str, data_type, default| Column {
+            id,
+            name: name.into(),
+            data_type,
+            nullable: true,
+            default,
+        };
         TableSchema {
             id: 7,
             name: "t".into(),
@@ -487,17 +524,27 @@ mod tests {
             unique,
             kind,
         };
-        let indexes =
-            vec![index(3, "by_b", &[2], true, IndexKind::Hash), index(5, "by_c", &[5, 1], false, IndexKind::BTree)];
+        let indexes = vec![
+            index(3, "by_b", &[2], true, IndexKind::Hash),
+            index(5, "by_c", &[5, 1], false, IndexKind::BTree),
+        ];
         TableSchema { indexes, next_index_id: 6, ..schema() }
     }
 
     fn view() -> ViewSchema {
-        ViewSchema { name: "v".into(), columns: vec!["a".into()], statement: "create view v as select 1 as a".into() }
+        ViewSchema {
+            name: "v".into(),
+            columns: vec!["a".into()],
+            statement: "create view v as select 1 as a".into(),
+        }
     }
 
     fn hash_table() -> NewTable {
-        NewTable { keys: crate::index::hash::KeySet::Index(5), files: vec![7, 300], segments: vec![1, 3] }
+        NewTable {
+            keys: crate::index::hash::KeySet::Index(5),
+            files: vec![7, 300],
+            segments: vec![1, 3],
+        }
     }
 
     fn sample() -> Vec<u8> {
@@ -509,10 +556,19 @@ mod tests {
         delete(&mut out, place, b"key");
         move_row(&mut out, place, 3, 9, b"k", b"r");
         let deleted = RoaringBitmap::from_iter([1, 5]);
-        flush(&mut out, place, 40, &[NewSegment { id: 1, deleted: deleted.clone() }], &[b"x".to_vec()]).unwrap();
-        add_segments(&mut out, place, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
+        flush(
+            &mut out,
+            place,
+            40,
+            &[NewSegment { id: 1, deleted: deleted.clone() }],
+            &[b"x".to_vec()],
+        )
+        .unwrap();
+        add_segments(&mut out, place, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }])
+            .unwrap();
         delete_rows(&mut out, place, 2, &deleted).unwrap();
-        merge(&mut out, place, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }]).unwrap();
+        merge(&mut out, place, &[1, 2], &[NewSegment { id: 3, deleted: RoaringBitmap::new() }])
+            .unwrap();
         alter_table(&mut out, &schema()).unwrap();
         truncate(&mut out, 7);
         drop_table(&mut out, 7);
@@ -530,10 +586,15 @@ mod tests {
         let (commit, operations) = decode(&sample()).unwrap();
         assert_eq!(commit, 42);
         assert_eq!(operations.len(), 18);
-        let Operation::SetIndexes { table: 7, indexes } = &operations[14] else { panic!("{:?}", operations[14]) };
+        let Operation::SetIndexes { table: 7, indexes } = &operations[14] else {
+            panic!("{:?}", operations[14])
+        };
         assert_eq!(indexes.clone().put_into(schema()).unwrap(), indexed());
         let part = NewPart { segment: 3, index: 5, file: 9 };
-        assert_eq!(operations[15], Operation::AddPart { place: Place { table: 7, partition: 2 }, part });
+        assert_eq!(
+            operations[15],
+            Operation::AddPart { place: Place { table: 7, partition: 2 }, part }
+        );
         let place = Place { table: 7, partition: 2 };
         let set = Operation::SetTables { place, dropped: vec![4, 5], added: Some(hash_table()) };
         assert_eq!(operations[16], set);
@@ -544,7 +605,9 @@ mod tests {
             &operations[3],
             Operation::Move { row: 9, segment: 3, place: Place { table: 7, partition: 2 }, .. }
         ));
-        assert!(matches!(&operations[4], Operation::Flush { upto: 40, except, .. } if except.len() == 1));
+        assert!(
+            matches!(&operations[4], Operation::Flush { upto: 40, except, .. } if except.len() == 1)
+        );
     }
 
     #[test]

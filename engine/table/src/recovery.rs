@@ -8,7 +8,8 @@ use crate::record::{self, NewPart, NewSegment, NewTable, Operation, Place};
 use crate::segments::SegmentState;
 use crate::snapshot;
 use crate::store::{
-    CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment, file_name_of_table, kind,
+    CatalogState, NextIds, Store, StoreOptions, file_name_of_part, file_name_of_segment,
+    file_name_of_table, kind,
 };
 use crate::table::Table;
 use nacre_host::{Host, number_of_file};
@@ -16,7 +17,9 @@ use nacre_log::Log;
 use nacre_rowstore::{Change, Node, Version};
 use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::Map;
-use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
+use nacre_types::{
+    Error, ErrorKind, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key,
+};
 use roaring::RoaringBitmap;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -54,7 +57,9 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
     let names = host.store.list()?;
     let has_segments = names.iter().any(|name| number_of_file(kind::SEGMENT, name).is_some());
     if has_segments && !nacre_log::has_log(&names) {
-        return Err(Error::corrupt("there are segments, but neither a log nor a snapshot that names them"));
+        return Err(Error::corrupt(
+            "there are segments, but neither a log nor a snapshot that names them",
+        ));
     }
     crate::temporary::remove_left_over(&*host.store, &names)?;
     let replay = RefCell::new(Replay { next_segment: 1, next_table: 1, ..Replay::default() });
@@ -105,7 +110,11 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
         catalog.by_name.insert(table.schema().name.to_ascii_lowercase(), table.clone());
         catalog.by_id.insert(table.id(), table);
     }
-    catalog.views = replay.views.drain(..).map(|view| (view.name.to_ascii_lowercase(), Arc::new(view))).collect();
+    catalog.views = replay
+        .views
+        .drain(..)
+        .map(|view| (view.name.to_ascii_lowercase(), Arc::new(view)))
+        .collect();
     for name in host.store.list()? {
         let kinds = [kind::SEGMENT, kind::HASHES, kind::PART];
         let is_ours = kinds.iter().any(|kind| number_of_file(kind, &name).is_some());
@@ -114,7 +123,8 @@ pub(crate) fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
             host.store.remove(&name)?;
         }
     }
-    let next = NextIds { commit: replay.commit, segment: replay.next_segment, table: replay.next_table };
+    let next =
+        NextIds { commit: replay.commit, segment: replay.next_segment, table: replay.next_table };
     Ok(Store::assemble(host, options, log, (cache, bitmaps), catalog, next))
 }
 
@@ -153,15 +163,29 @@ fn check_parts(table: &Table, state: &SegmentState) -> Result<()> {
     Ok(())
 }
 
-fn open_file(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
+fn open_file(
+    host: &Host,
+    cache: &Arc<BlockCache>,
+    table: &Table,
+    name: &str,
+    id: u64,
+) -> Result<Arc<Segment>> {
     let file = host.store.open(name).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(format!("segment {name} of table {} is missing", table.schema().name)),
+        ErrorKind::NotFound => {
+            Error::corrupt(format!("segment {name} of table {} is missing", table.schema().name))
+        }
         _ => e,
     })?;
     Ok(Arc::new(Segment::open(file, name, id, cache.clone())?))
 }
 
-fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str, id: u64) -> Result<Arc<Segment>> {
+fn open_segment(
+    host: &Host,
+    cache: &Arc<BlockCache>,
+    table: &Table,
+    name: &str,
+    id: u64,
+) -> Result<Arc<Segment>> {
     let segment = open_file(host, cache, table, name, id)?;
     for column in table.segment_columns() {
         let Some(index) = segment.column_index(column.id) else { continue };
@@ -180,9 +204,11 @@ fn open_segment(host: &Host, cache: &Arc<BlockCache>, table: &Table, name: &str,
 
 fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
     match deleted.max() {
-        Some(row) if row as usize >= segment.rows() => {
-            Err(Error::corrupt(format!("segment {}: deleted row {row} of {} rows", segment.name(), segment.rows())))
-        }
+        Some(row) if row as usize >= segment.rows() => Err(Error::corrupt(format!(
+            "segment {}: deleted row {row} of {} rows",
+            segment.name(),
+            segment.rows()
+        ))),
         _ => Ok(()),
     }
 }
@@ -192,7 +218,9 @@ fn see_row_numbers(table: &Table, partition: &Partition, state: &SegmentState) -
         return Ok(());
     }
     let column = table.segment_key_columns(state)?;
-    if let Some(Value::Int(highest)) = column.first().and_then(|c| state.segment.columns().get(*c)).map(|c| &c.max) {
+    if let Some(Value::Int(highest)) =
+        column.first().and_then(|c| state.segment.columns().get(*c)).map(|c| &c.max)
+    {
         partition.saw_row_number(*highest as u64);
     }
     Ok(())
@@ -255,24 +283,33 @@ impl Replay {
         let Place { table: id, partition: number } = place;
         let Replayed { table, segments, .. } = self.table(id)?;
         match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
-            (Some(partition), Some(segments)) => Ok(ReplayedPartition { table, partition, segments }),
+            (Some(partition), Some(segments)) => {
+                Ok(ReplayedPartition { table, partition, segments })
+            }
             _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
         }
     }
 
     fn table(&mut self, id: TableId) -> Result<&mut Replayed> {
-        self.tables.get_mut(&id).ok_or_else(|| Error::corrupt(format!("log: table {id} is not known")))
+        self.tables
+            .get_mut(&id)
+            .ok_or_else(|| Error::corrupt(format!("log: table {id} is not known")))
     }
 
     fn apply(&mut self, payload: &[u8]) -> Result<()> {
         let (commit, operations) = record::decode(payload)?;
         if commit <= self.commit {
-            return Err(Error::corrupt(format!("log: commit {commit} after commit {}", self.commit)));
+            return Err(Error::corrupt(format!(
+                "log: commit {commit} after commit {}",
+                self.commit
+            )));
         }
         self.commit = commit;
         for operation in operations {
             match operation {
-                Operation::Put { place, key, row } => self.partition(place)?.put(&key, commit, row)?,
+                Operation::Put { place, key, row } => {
+                    self.partition(place)?.put(&key, commit, row)?
+                }
                 Operation::Delete { place, key } => self.partition(place)?.remove(&key, commit)?,
                 Operation::Move { place, segment, row, key, data } => {
                     let mut replayed = self.partition(place)?;
@@ -282,7 +319,9 @@ impl Replay {
                 Operation::Flush { place, upto, segments, except } => {
                     self.see_segments(&segments);
                     if upto >= commit {
-                        return Err(Error::corrupt(format!("log: commit {commit} flushes rows up to commit {upto}")));
+                        return Err(Error::corrupt(format!(
+                            "log: commit {commit} flushes rows up to commit {upto}"
+                        )));
                     }
                     self.partition(place)?.flush(commit, upto, segments, &except);
                 }
@@ -291,7 +330,9 @@ impl Replay {
                     let added = segments.into_iter().map(|s| (s.id, s.deleted));
                     self.partition(place)?.segments.extend(added);
                 }
-                Operation::DeleteRows { place, segment, rows } => *self.partition(place)?.segment(segment)? |= rows,
+                Operation::DeleteRows { place, segment, rows } => {
+                    *self.partition(place)?.segment(segment)? |= rows
+                }
                 Operation::Merge { place, dropped, added } => {
                     self.see_segments(&added);
                     let segments = self.partition(place)?.segments;
@@ -321,7 +362,9 @@ impl Replay {
                     self.partition(place)?.segment(part.segment)?;
                     self.add_part(place, part);
                 }
-                Operation::SetTables { place, dropped, added } => self.set_hashes(place, &dropped, added)?,
+                Operation::SetTables { place, dropped, added } => {
+                    self.set_hashes(place, &dropped, added)?
+                }
                 Operation::Truncate { table } => {
                     let replayed = self.table(table)?;
                     replayed.table = Table::emptied(&replayed.table, 0);
@@ -366,7 +409,9 @@ impl Replay {
 /// Refuses the same key twice in one record: a move and a write cannot share a commit.
 fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
     match node.newest() {
-        Some(newest) if newest.commit >= commit => Err(Error::corrupt("log: a key is written twice in one commit")),
+        Some(newest) if newest.commit >= commit => {
+            Err(Error::corrupt("log: a key is written twice in one commit"))
+        }
         _ => Ok(()),
     }
 }
@@ -385,7 +430,9 @@ impl ReplayedPartition<'_> {
         let values = key::decode(key, &self.table.key_types())?;
         if self.table.partition_of(key).number() != self.partition.number() {
             let (name, number) = (&self.table.schema().name, self.partition.number());
-            return Err(Error::corrupt(format!("log: a row of table {name} is not of partition {number}")));
+            return Err(Error::corrupt(format!(
+                "log: a row of table {name} is not of partition {number}"
+            )));
         }
         if self.table.key_columns().is_none()
             && let Some(Value::Int(number)) = values.first()
@@ -408,7 +455,13 @@ impl ReplayedPartition<'_> {
         Ok(())
     }
 
-    fn flush(&mut self, commit: Timestamp, upto: Timestamp, segments: Vec<NewSegment>, except: &[Vec<u8>]) {
+    fn flush(
+        &mut self,
+        commit: Timestamp,
+        upto: Timestamp,
+        segments: Vec<NewSegment>,
+        except: &[Vec<u8>],
+    ) {
         let except: nacre_types::hash::Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
         let mut nodes = Vec::new();
         self.partition.rowstore.range_after(None, usize::MAX, &mut nodes);

@@ -39,7 +39,10 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
             }
             (data_type, Values::I64(values)) => {
                 if let Some((low, high)) = data_type.stored_range() {
-                    let out = values.iter().enumerate().find(|(_, v)| !(low..=high).contains(&(**v as i128)));
+                    let out = values
+                        .iter()
+                        .enumerate()
+                        .find(|(_, v)| !(low..=high).contains(&(**v as i128)));
                     if let Some((_, v)) = out {
                         column.check(&nacre_types::key::from_integer(data_type, *v as i128))?;
                     }
@@ -55,7 +58,9 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
         Ok(())
     };
     let (checked, all_are_rows) = match vector.form() {
-        Form::Flat(values) | Form::Constant(values) => (check_all(values), vector.null_count() == 0),
+        Form::Flat(values) | Form::Constant(values) => {
+            (check_all(values), vector.null_count() == 0)
+        }
         Form::Dictionary { values, .. } => (check_all(values), false),
     };
     if checked.is_ok() || all_are_rows {
@@ -114,7 +119,12 @@ pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -
                     PhysicalType::F64 => builder.push_f64(layout.f64(row, column)),
                     PhysicalType::Bytes => {
                         let bytes = layout.bytes(row, column);
-                        let too_many = || Error::limit(format!("texts of {} rows are more than 4 GiB", rows.len()));
+                        let too_many = || {
+                            Error::limit(format!(
+                                "texts of {} rows are more than 4 GiB",
+                                rows.len()
+                            ))
+                        };
                         room = room.checked_sub(bytes.len()).ok_or_else(too_many)?;
                         builder.push_bytes(bytes);
                     }

@@ -24,7 +24,11 @@ impl SegmentFile {
     }
 
     /// The same under another kind of name.
-    pub fn begin_named(store: &Store, builder: SegmentBuilder, name: fn(u64) -> String) -> Result<SegmentFile> {
+    pub fn begin_named(
+        store: &Store,
+        builder: SegmentBuilder,
+        name: fn(u64) -> String,
+    ) -> Result<SegmentFile> {
         let writer = builder.into_writer()?;
         let id = store.next_segment_id();
         let name = name(id);
@@ -57,7 +61,12 @@ pub(crate) struct NewFiles {
 
 impl NewFiles {
     /// Begins the next file; the one before must be complete.
-    pub fn begin(&mut self, store: &Store, builder: SegmentBuilder, name: fn(u64) -> String) -> Result<()> {
+    pub fn begin(
+        &mut self,
+        store: &Store,
+        builder: SegmentBuilder,
+        name: fn(u64) -> String,
+    ) -> Result<()> {
         self.writing = Some(SegmentFile::begin_named(store, builder, name)?);
         Ok(())
     }

@@ -105,7 +105,10 @@ impl SegmentState {
     pub(crate) fn forget_parts(&self, files: &Set<u64>) {
         let is_gone = |part: &Arc<Part>| files.contains(&part.file.id());
         if self.parts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_gone) {
-            self.parts.write().unwrap_or_else(PoisonError::into_inner).retain(|part| !is_gone(part));
+            self.parts
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .retain(|part| !is_gone(part));
         }
     }
 
@@ -113,14 +116,16 @@ impl SegmentState {
     pub(crate) fn new_parts(&self) -> Vec<NewPart> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         let own = self.segment.id();
-        let new = |part: &Arc<Part>| NewPart { segment: own, index: part.index, file: part.file.id() };
+        let new =
+            |part: &Arc<Part>| NewPart { segment: own, index: part.index, file: part.file.id() };
         parts.iter().filter(|part| part.file.id() != own).map(new).collect()
     }
 
     /// The files of [`SegmentState::new_parts`], of some indexes.
     pub(crate) fn part_files(&self, wanted: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        let is_wanted = |part: &&Arc<Part>| part.file.id() != self.segment.id() && wanted(part.index);
+        let is_wanted =
+            |part: &&Arc<Part>| part.file.id() != self.segment.id() && wanted(part.index);
         parts.iter().filter(is_wanted).map(|part| part.file.clone()).collect()
     }
 
@@ -184,7 +189,10 @@ impl SegmentState {
         let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
         deletes.all.contains(row)
             && (deletes.base.contains(row)
-                || deletes.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)))
+                || deletes
+                    .deltas
+                    .iter()
+                    .any(|(commit, delta)| *commit <= at && delta.contains(row)))
     }
 
     /// Whether any commit has deleted the row.

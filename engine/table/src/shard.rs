@@ -46,7 +46,8 @@ impl Table {
                 let mut deciding = Vec::with_capacity(key.len());
                 for column in shard {
                     // A shard key is among the columns of the primary key.
-                    let part = primary.iter().position(|c| c == column).and_then(|at| parts.get(at));
+                    let part =
+                        primary.iter().position(|c| c == column).and_then(|at| parts.get(at));
                     deciding.extend_from_slice(part.copied().unwrap_or_default());
                 }
                 partition_of_hash(&deciding, all.len())
@@ -78,18 +79,23 @@ impl Table {
     /// Whether a row of a table without a primary key may stay where it is with these new values.
     pub(crate) fn may_stay(&self, partition: u32, row: &[Value]) -> Result<bool> {
         match self.deciding_columns() {
-            Some(columns) => Ok(self.partition_of_values(&rows::key_of(columns, row))? == partition),
+            Some(columns) => {
+                Ok(self.partition_of_values(&rows::key_of(columns, row))? == partition)
+            }
             None => Ok(true),
         }
     }
 
     fn spread(&self, rows: usize) -> u32 {
-        (self.next_spread.fetch_add(rows as u64, Ordering::Relaxed) % self.partitions().len() as u64) as u32
+        (self.next_spread.fetch_add(rows as u64, Ordering::Relaxed)
+            % self.partitions().len() as u64) as u32
     }
 
     /// Splits a compact batch by partition. Rows that may go anywhere stay together.
     pub(crate) fn split(&self, batch: Batch) -> Result<Vec<(u32, Batch)>> {
-        let Some(columns) = self.deciding_columns() else { return Ok(vec![(self.spread(1), batch)]) };
+        let Some(columns) = self.deciding_columns() else {
+            return Ok(vec![(self.spread(1), batch)]);
+        };
         let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); self.partitions().len()];
         for row in 0..batch.rows {
             let values: Vec<Value> = columns.iter().map(|c| batch.columns[*c].value(row)).collect();

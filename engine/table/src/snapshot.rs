@@ -58,7 +58,11 @@ impl Store {
             .map(|table| {
                 let segments_of = |partition: &Partition| {
                     let segments = partition.segments();
-                    segments.iter().filter(|s| s.exists_at(at)).map(|s| (s.clone(), s.deleted_at(at))).collect()
+                    segments
+                        .iter()
+                        .filter(|s| s.exists_at(at))
+                        .map(|s| (s.clone(), s.deleted_at(at)))
+                        .collect()
                 };
                 let segments = table.partitions().iter().map(segments_of).collect();
                 let tables_of = |partition: &Partition| {
@@ -89,7 +93,10 @@ impl Store {
                 out.put_varint(segments.len() as u64);
                 for (state, deleted) in segments {
                     out.put_u64(state.segment.id());
-                    record::put_bitmap(&mut out, deleted.as_deref().unwrap_or(&RoaringBitmap::new()))?;
+                    record::put_bitmap(
+                        &mut out,
+                        deleted.as_deref().unwrap_or(&RoaringBitmap::new()),
+                    )?;
                 }
                 put_rows(&mut out, table, partition, at)?;
             }
@@ -110,8 +117,10 @@ impl Store {
 
 /// The indexes of the tables that have some, and the parts of them that have files of their own.
 fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
-    let indexed: Vec<(TableId, Indexes)> =
-        tables.iter().filter_map(|(table, _, _)| Some((table.id(), Indexes::of(table.schema())?))).collect();
+    let indexed: Vec<(TableId, Indexes)> = tables
+        .iter()
+        .filter_map(|(table, _, _)| Some((table.id(), Indexes::of(table.schema())?)))
+        .collect();
     out.put_varint(indexed.len() as u64);
     for (table, indexes) in &indexed {
         out.put_varint(*table as u64);
@@ -123,7 +132,9 @@ fn put_indexes(out: &mut Vec<u8>, tables: &[TableAt]) {
             let place = table.place(partition);
             let new = segments.iter().flat_map(|(state, _)| state.new_parts());
             // Those of an index that was dropped stay for a while.
-            parts.extend(new.filter(|part| table.index(part.index).is_ok()).map(|part| (place, part)));
+            parts.extend(
+                new.filter(|part| table.index(part.index).is_ok()).map(|part| (place, part)),
+            );
         }
     }
     out.put_varint(parts.len() as u64);
@@ -162,7 +173,8 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Image> {
     for _ in 0..count {
         let schema = record::read_schema(&mut reader)?;
         let partition_count = reader.count(reader.remaining())?;
-        let partitions = (0..partition_count).map(|_| read_partition(&mut reader)).collect::<Result<_>>()?;
+        let partitions =
+            (0..partition_count).map(|_| read_partition(&mut reader)).collect::<Result<_>>()?;
         tables.push(TableImage { schema, partitions });
     }
     let view_count = reader.count(reader.remaining())?;

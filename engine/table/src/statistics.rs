@@ -121,9 +121,13 @@ fn sample(segment: &Segment, column: usize, meta: &ColumnMeta) -> Sample {
         Form::Dictionary { values, .. } => values.len().min(len),
         Form::Flat(Values::I64(values)) => values.iter().collect::<Set<_>>().len(),
         Form::Flat(Values::I128(values)) => values.iter().collect::<Set<_>>().len(),
-        Form::Flat(Values::F64(values)) => values.iter().map(|v| v.to_bits()).collect::<Set<_>>().len(),
+        Form::Flat(Values::F64(values)) => {
+            values.iter().map(|v| v.to_bits()).collect::<Set<_>>().len()
+        }
         Form::Flat(Values::Bool(_)) => 2,
-        Form::Flat(Values::Bytes(values)) => (0..len).map(|row| values.get(row)).collect::<Set<_>>().len(),
+        Form::Flat(Values::Bytes(values)) => {
+            (0..len).map(|row| values.get(row)).collect::<Set<_>>().len()
+        }
     };
     if distinct * OFTEN < len && !is_clustered(segment, column) {
         return Sample { distinct: distinct as f64, complete: true };

@@ -80,7 +80,9 @@ impl CatalogState {
     pub fn check_name(&self, schema: &TableSchema) -> Result<()> {
         let name = schema.name.to_ascii_lowercase();
         if self.by_name.contains_key(&name) || self.views.contains_key(&name) {
-            return Err(Error::already_exists(format!("table {}", schema.name)).with_sqlstate("42P07"));
+            return Err(
+                Error::already_exists(format!("table {}", schema.name)).with_sqlstate("42P07")
+            );
         }
         Ok(())
     }
@@ -258,12 +260,22 @@ impl Store {
 
     /// Whether it still answers; `closed` when not.
     pub fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::closed("the database is closed")) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::closed("the database is closed"))
+        } else {
+            Ok(())
+        }
     }
 
     /// All tables, by name.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.catalog.read().unwrap_or_else(PoisonError::into_inner).by_name.values().cloned().collect()
+        self.catalog
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_name
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// A table by name, without regard to ASCII case.
@@ -368,7 +380,8 @@ impl Store {
         self.commit_ddl(payload, |catalog, commit| {
             let newest = |table: &Arc<Table>| match catalog.by_id.get(&table.id()) {
                 Some(newest) => Ok(newest.clone()),
-                None => Err(Error::not_found(format!("table {}", table.schema().name)).with_sqlstate("42P01")),
+                None => Err(Error::not_found(format!("table {}", table.schema().name))
+                    .with_sqlstate("42P01")),
             };
             for table in tables.iter().map(newest).collect::<Result<Vec<_>>>()? {
                 table.drop_at(commit);
@@ -385,7 +398,11 @@ impl Store {
         if self.log.durable() >= self.log.position() {
             return false;
         }
-        let since = self.host.clock.monotonic_ns().saturating_sub(self.last_sync_ns.load(Ordering::Relaxed));
+        let since = self
+            .host
+            .clock
+            .monotonic_ns()
+            .saturating_sub(self.last_sync_ns.load(Ordering::Relaxed));
         since >= u64::from(interval_ms) * 1_000_000
     }
 
@@ -430,7 +447,10 @@ impl Store {
 
     /// Log settings: a chunk is sealed at a quarter of the snapshot distance.
     pub(crate) fn log_options(host: &Host, options: &StoreOptions) -> LogOptions {
-        LogOptions { chunk_bytes: (options.snapshot_bytes / 4).max(1 << 16), database_id: host.entropy.next_u64() }
+        LogOptions {
+            chunk_bytes: (options.snapshot_bytes / 4).max(1 << 16),
+            database_id: host.entropy.next_u64(),
+        }
     }
 }
 

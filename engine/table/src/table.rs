@@ -82,7 +82,9 @@ impl Drop for Previous {
     /// One version after the other, not each inside the drop of the next: there are as many as there were changes while
     /// somebody read the oldest.
     fn drop(&mut self) {
-        let take = |previous: &mut Previous| previous.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let take = |previous: &mut Previous| {
+            previous.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+        };
         let mut next = take(self);
         while let Some(mut table) = next.and_then(Arc::into_inner) {
             next = take(&mut table.previous);
@@ -119,7 +121,15 @@ impl Table {
         let indexes = Index::all(&schema, old.partitions.len(), &old.indexes);
         let partitions = old.partitions.clone();
         let made = AtomicU64::new(old.made());
-        Table { older, partitions, indexes, changed: old.changed.clone(), since, made, ..Table::new(schema) }
+        Table {
+            older,
+            partitions,
+            indexes,
+            changed: old.changed.clone(),
+            since,
+            made,
+            ..Table::new(schema)
+        }
     }
 
     /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
@@ -179,7 +189,11 @@ impl Table {
             return Ok(row);
         }
         let older = self.older_rows(version)?;
-        let value = |column: &nacre_types::Column| match older.columns.iter().position(|id| *id == column.id) {
+        let value = |column: &nacre_types::Column| match older
+            .columns
+            .iter()
+            .position(|id| *id == column.id)
+        {
             Some(at) => older.layout.value(&row, at),
             None => column.default.clone(),
         };
@@ -191,7 +205,10 @@ impl Table {
         let found = self.older.iter().find(|older| Some(older.layout.version()) == version);
         found.ok_or_else(|| {
             let version = version.map_or_else(|| "?".to_string(), |v| v.to_string());
-            Error::corrupt(format!("table {}: a row of version {version} of its schema", self.schema.name))
+            Error::corrupt(format!(
+                "table {}: a row of version {version} of its schema",
+                self.schema.name
+            ))
         })
     }
 
@@ -253,13 +270,18 @@ impl Table {
     /// A partition whose share of the limit on rowstore bytes is passed.
     pub(crate) fn wanting_flush(&self, store: &Store) -> Option<&Partition> {
         let limit = store.options.flush_bytes / self.partitions.len();
-        let wants = |p: &&Partition| p.wants_flush(limit, self.entry_bytes(p.number()), || store.oldest_snapshot());
+        let wants = |p: &&Partition| {
+            p.wants_flush(limit, self.entry_bytes(p.number()), || store.oldest_snapshot())
+        };
         self.partitions.iter().find(wants)
     }
 
     /// All segments that some snapshot may see, by partition.
     pub fn segments(&self) -> Vec<Arc<SegmentState>> {
-        self.partitions.iter().flat_map(|p| p.segments().iter().cloned().collect::<Vec<_>>()).collect()
+        self.partitions
+            .iter()
+            .flat_map(|p| p.segments().iter().cloned().collect::<Vec<_>>())
+            .collect()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -312,7 +334,8 @@ impl Table {
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (at, value) in values.iter().enumerate() {
-            let data_type = columns.map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
+            let data_type = columns
+                .map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
             key::append(&mut out, data_type, value)?;
         }
         Ok(out)
@@ -333,7 +356,11 @@ impl Table {
             .map(|c| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable })
             .collect();
         if self.key_columns().is_none() {
-            columns.push(ColumnSpec { id: ROW_NUMBER_COLUMN, data_type: DataType::Int64, nullable: false });
+            columns.push(ColumnSpec {
+                id: ROW_NUMBER_COLUMN,
+                data_type: DataType::Int64,
+                nullable: false,
+            });
         }
         columns
     }
@@ -345,14 +372,19 @@ impl Table {
         if self.sort_columns().is_none() {
             return builder;
         }
-        let key = self.key_columns().map_or_else(|| vec![self.schema.columns.len()], <[usize]>::to_vec);
+        let key =
+            self.key_columns().map_or_else(|| vec![self.schema.columns.len()], <[usize]>::to_vec);
         builder.with_key_order(key, KEY_ORDER_COLUMN)
     }
 
     /// Columns of the sort key, unless rows in key order are in this order too.
     pub(crate) fn sort_columns(&self) -> Option<&[usize]> {
         let sort = self.schema.sort_key.as_ref()?;
-        if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) { None } else { Some(&sort.columns) }
+        if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) {
+            None
+        } else {
+            Some(&sort.columns)
+        }
     }
 
     /// In a segment that is not sorted by the key, the position of the column with the row numbers in key order.
@@ -361,7 +393,9 @@ impl Table {
             return Ok(None);
         }
         let found = segment.column_index(KEY_ORDER_COLUMN);
-        found.map(Some).ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
+        found
+            .map(Some)
+            .ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
     }
 
     /// The row at a position in key order.
@@ -383,7 +417,9 @@ impl Table {
         let mut positions = Vec::new();
         for column in self.sort_columns().unwrap_or_default() {
             let id = self.schema.columns[*column].id;
-            let missing = || Error::corrupt(format!("segment {}: sort column {id} is missing", segment.name()));
+            let missing = || {
+                Error::corrupt(format!("segment {}: sort column {id} is missing", segment.name()))
+            };
             positions.push(segment.column_index(id).ok_or_else(missing)?);
         }
         // The key comes last, so that the order is one and the same every time.
@@ -395,7 +431,10 @@ impl Table {
     /// limit.
     pub(crate) fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
         let sort = self.sort_columns().unwrap_or_default();
-        let types = sort.iter().map(|column| self.schema.columns[*column].data_type).chain(self.key_types());
+        let types = sort
+            .iter()
+            .map(|column| self.schema.columns[*column].data_type)
+            .chain(self.key_types());
         let mut out = Vec::with_capacity(values.len() * 9);
         for (value, data_type) in values.iter().zip(types) {
             key::append(&mut out, data_type, value)?;
@@ -410,7 +449,11 @@ impl Table {
 
     /// Value of a column in segments older than it.
     pub(crate) fn default_of(&self, column_id: u32) -> Value {
-        self.schema.columns.iter().find(|c| c.id == column_id).map_or(Value::Null, |c| c.default.clone())
+        self.schema
+            .columns
+            .iter()
+            .find(|c| c.id == column_id)
+            .map_or(Value::Null, |c| c.default.clone())
     }
 
     /// Positions, inside a segment, of the key's columns.
@@ -420,9 +463,9 @@ impl Table {
 
     pub(crate) fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
         let find = |id: u32| {
-            segment
-                .column_index(id)
-                .ok_or_else(|| Error::corrupt(format!("segment {}: key column {id} is missing", segment.name())))
+            segment.column_index(id).ok_or_else(|| {
+                Error::corrupt(format!("segment {}: key column {id} is missing", segment.name()))
+            })
         };
         match self.key_columns() {
             Some(columns) => columns.iter().map(|c| find(self.schema.columns[*c].id)).collect(),
@@ -436,7 +479,11 @@ impl Table {
     }
 
     /// Row of a key in one segment, deleted or not.
-    pub(crate) fn find_in_segment(&self, state: &SegmentState, key: &[Value]) -> Result<Option<u32>> {
+    pub(crate) fn find_in_segment(
+        &self,
+        state: &SegmentState,
+        key: &[Value],
+    ) -> Result<Option<u32>> {
         self.find_row(&state.segment, key, Segment::search_to_read)
     }
 
@@ -458,7 +505,12 @@ impl Table {
     }
 
     /// Row of a key in a segment; `search` is how a segment is searched that is sorted by the key.
-    pub(crate) fn find_row(&self, segment: &Segment, key: &[Value], search: Search) -> Result<Option<u32>> {
+    pub(crate) fn find_row(
+        &self,
+        segment: &Segment,
+        key: &[Value],
+        search: Search,
+    ) -> Result<Option<u32>> {
         let columns = self.key_positions(segment)?;
         let found = match self.key_order(segment)? {
             Some(order) => segment.search_in_order(order, &columns, key)?,
@@ -469,7 +521,11 @@ impl Table {
 
     /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new
     /// snapshots; a segment of an unfinished bulk load counts.
-    pub(crate) fn find_newest(&self, partition: &Partition, key: &[Value]) -> Result<Option<(Arc<SegmentState>, u32)>> {
+    pub(crate) fn find_newest(
+        &self,
+        partition: &Partition,
+        key: &[Value],
+    ) -> Result<Option<(Arc<SegmentState>, u32)>> {
         loop {
             let list = partition.segments();
             let mut left_out = false;
@@ -497,11 +553,22 @@ impl Table {
     }
 
     /// Values of a row of a segment.
-    pub(crate) fn segment_row(&self, state: &SegmentState, row: u32, projection: &[usize]) -> Result<Vec<Value>> {
+    pub(crate) fn segment_row(
+        &self,
+        state: &SegmentState,
+        row: u32,
+        projection: &[usize],
+    ) -> Result<Vec<Value>> {
         let mut values = Vec::with_capacity(projection.len());
         let column = |at: usize| &self.schema.columns[projection[at]];
         let absent = |at: usize| column(at).default.clone();
-        state.segment.values(row as usize, projection.len(), &|at| column(at).id, &absent, &mut values)?;
+        state.segment.values(
+            row as usize,
+            projection.len(),
+            &|at| column(at).id,
+            &absent,
+            &mut values,
+        )?;
         Ok(values)
     }
 
@@ -524,7 +591,8 @@ impl Table {
                     vector.data_type()
                 )));
             }
-            crate::rows::check_column(column, vector).map_err(|e| e.with_table(self.schema.name.clone()))?;
+            crate::rows::check_column(column, vector)
+                .map_err(|e| e.with_table(self.schema.name.clone()))?;
         }
         Ok(())
     }
@@ -540,9 +608,13 @@ impl Table {
     pub(crate) fn duplicate(&self, key: &[Value]) -> Error {
         let values: Vec<String> = key.iter().map(ToString::to_string).collect();
         let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
-        Error::constraint(format!("duplicate key ({}) in table {}, key {name}", values.join(", "), self.schema.name))
-            .with_sqlstate("23505")
-            .with_table(self.schema.name.clone())
-            .with_key(name)
+        Error::constraint(format!(
+            "duplicate key ({}) in table {}, key {name}",
+            values.join(", "),
+            self.schema.name
+        ))
+        .with_sqlstate("23505")
+        .with_table(self.schema.name.clone())
+        .with_key(name)
     }
 }

@@ -63,5 +63,8 @@ impl Store {
 
 /// Removes what a crash left.
 pub(crate) fn remove_left_over(store: &dyn LocalStore, names: &[String]) -> Result<()> {
-    names.iter().filter(|name| number_of_file(KIND, name).is_some()).try_for_each(|name| store.remove(name))
+    names
+        .iter()
+        .filter(|name| number_of_file(KIND, name).is_some())
+        .try_for_each(|name| store.remove(name))
 }

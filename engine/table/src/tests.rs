@@ -11,7 +11,9 @@ use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Clock, Entropy, Host, Parallelism};
-use nacre_types::{Column, DataType, ErrorKind, KeyColumns, Result, ShardKey, TableSchema, Value, limits};
+use nacre_types::{
+    Column, DataType, ErrorKind, KeyColumns, Result, ShardKey, TableSchema, Value, limits,
+};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -130,7 +132,10 @@ fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
     } else {
         let id = changed.take_column_id();
         let default = Value::Int(step as i64);
-        changed.insert_column(3, Column { id, name: "x".into(), data_type: DataType::Int32, nullable: false, default });
+        changed.insert_column(
+            3,
+            Column { id, name: "x".into(), data_type: DataType::Int32, nullable: false, default },
+        );
     }
     store.alter_table(table, changed).unwrap();
 }
@@ -157,7 +162,11 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
                 let values = without_extra(view, columns.iter().map(|c| c.value(at)).collect());
                 found.push((
                     values,
-                    RowLocator::Segment { partition: segment.partition, segment: segment.segment.id(), row: number },
+                    RowLocator::Segment {
+                        partition: segment.partition,
+                        segment: segment.segment.id(),
+                        row: number,
+                    },
                 ));
             }
         }
@@ -166,7 +175,10 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut memory = view.memory(&all, true);
     while let Some((batch, locators)) = memory.next(7)? {
         for (at, locator) in locators.into_iter().enumerate() {
-            found.push((without_extra(view, batch.columns.iter().map(|c| c.value(at)).collect()), locator));
+            found.push((
+                without_extra(view, batch.columns.iter().map(|c| c.value(at)).collect()),
+                locator,
+            ));
         }
     }
     Ok(found)
@@ -194,7 +206,10 @@ fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, ste
     let seen = sorted(scan(&reader.view(table)).unwrap());
     let expected = model_rows(model);
     let differs = seen.iter().zip(&expected).find(|(a, b)| a != b);
-    assert!(differs.is_none() && seen.len() == expected.len(), "seed {seed} step {step}: {differs:?}");
+    assert!(
+        differs.is_none() && seen.len() == expected.len(),
+        "seed {seed} step {step}: {differs:?}"
+    );
 }
 
 pub(crate) struct Random(pub u64);
@@ -256,7 +271,8 @@ fn run_seed(seed: u64) {
             agree(reader, &table, then, seed, step);
         }
         let key = (random.below(40) as i64, format!("{}", random.below(3)));
-        let got = reader.get(&table, &[Value::Int(key.0), Value::Text(key.1.clone())], &[2]).unwrap();
+        let got =
+            reader.get(&table, &[Value::Int(key.0), Value::Text(key.1.clone())], &[2]).unwrap();
         let expected = model.get(&key).map(|n| vec![row(0, "", *n)[2].clone()]);
         assert_eq!(got, expected, "seed {seed} step {step}");
     }
@@ -265,16 +281,25 @@ fn run_seed(seed: u64) {
 }
 
 fn bulk(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random: &mut Random) {
-    let policy = [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace][random.below(3) as usize];
+    let policy =
+        [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace][random.below(3) as usize];
     let mut load = store.bulk_load(table, policy);
     let mut after = model.clone();
     let mut fails = false;
     for _ in 0..random.below(6) {
         let rows: Vec<_> = (0..random.below(2_500))
-            .map(|_| row(random.below(3_000) as i64, &format!("{}", random.below(3)), random.below(100) as i64))
+            .map(|_| {
+                row(
+                    random.below(3_000) as i64,
+                    &format!("{}", random.below(3)),
+                    random.below(100) as i64,
+                )
+            })
             .collect();
         for r in &rows {
-            let (Value::Int(id), Value::Text(tag), Value::Int(n)) = (&r[0], &r[1], &r[2]) else { continue };
+            let (Value::Int(id), Value::Text(tag), Value::Int(n)) = (&r[0], &r[1], &r[2]) else {
+                continue;
+            };
             let key = (*id, tag.clone());
             match policy {
                 OnDuplicate::Error => fails |= after.insert(key, *n).is_some(),
@@ -310,7 +335,13 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
         match random.below(3) {
             0 => {
                 let rows: Vec<_> = (0..1 + random.below(8))
-                    .map(|_| row(random.below(40) as i64, &format!("{}", random.below(3)), random.below(9) as i64 - 1))
+                    .map(|_| {
+                        row(
+                            random.below(40) as i64,
+                            &format!("{}", random.below(3)),
+                            random.below(9) as i64 - 1,
+                        )
+                    })
                     .collect();
                 let mut duplicate = false;
                 for r in &rows {
@@ -319,7 +350,10 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
                     duplicate |= after.insert((*id, tag.clone()), n).is_some();
                 }
                 let outcome = transaction.insert(table, &batch_for(table, &rows));
-                assert_eq!(outcome.as_ref().err().map(|e| e.kind()), duplicate.then_some(ErrorKind::Constraint));
+                assert_eq!(
+                    outcome.as_ref().err().map(|e| e.kind()),
+                    duplicate.then_some(ErrorKind::Constraint)
+                );
                 if duplicate {
                     transaction.rollback_to(savepoint);
                     after = before.clone();
@@ -402,7 +436,8 @@ fn first_committer_wins() {
         let (mut a, mut b) = (store.begin().unwrap(), store.begin().unwrap());
         let (at_a, at_b) = (locate(&a, &table, 1), locate(&b, &table, 1));
         a.update(&table, &[at_a], &batch(&[row(1, "a", 10)])).unwrap();
-        let blocked = b.update(&table, std::slice::from_ref(&at_b), &batch(&[row(1, "a", 20)])).unwrap_err();
+        let blocked =
+            b.update(&table, std::slice::from_ref(&at_b), &batch(&[row(1, "a", 20)])).unwrap_err();
         assert_eq!(blocked.kind(), ErrorKind::LockTimeout);
         assert_eq!(b.take_blocker().map(|b| b.owner().id()), Some(a.owner().id()));
         a.commit().unwrap();
@@ -447,7 +482,8 @@ fn row_numbers_stay_unique_after_reopening() {
     let files = Arc::new(MemoryStore::new());
     for round in 0..3 {
         let store = Store::open(host(&files), options()).unwrap();
-        let table = store.table("k").map_or_else(|| store.create_table(schema("k", false)), Ok).unwrap();
+        let table =
+            store.table("k").map_or_else(|| store.create_table(schema("k", false)), Ok).unwrap();
         let mut t = store.begin().unwrap();
         t.insert(&table, &batch(&[row(1, "a", 1), row(1, "a", 1)])).unwrap();
         t.commit().unwrap();
@@ -470,7 +506,10 @@ fn a_dropped_table_leaves_no_files() {
     store.maintain().unwrap();
     assert_eq!(scan(&view).unwrap().len(), 1, "a reader goes on");
     let mut late = store.begin().unwrap();
-    assert_eq!(late.insert(&table, &batch(&[row(2, "a", 1)])).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        late.insert(&table, &batch(&[row(2, "a", 1)])).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     drop((view, reader, late));
     store.maintain().unwrap();
     let names = nacre_host::LocalStore::list(&*files).unwrap();
@@ -483,7 +522,10 @@ fn bad_rows_change_nothing() {
     let mut t = store.begin().unwrap();
     let mut null_key = row(5, "a", 1);
     null_key[0] = Value::Null;
-    assert_eq!(t.insert(&table, &batch(&[row(4, "a", 1), null_key])).unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(
+        t.insert(&table, &batch(&[row(4, "a", 1), null_key])).unwrap_err().kind(),
+        ErrorKind::Constraint
+    );
     let mut too_large = row(5, "a", 1);
     too_large[2] = Value::Int(1 << 40);
     assert_eq!(t.insert(&table, &batch(&[too_large])).unwrap_err().kind(), ErrorKind::Type);
@@ -499,7 +541,8 @@ fn threads_that_move_the_same_money_lose_none() {
         let mut random = Random(seed);
         let mut done = 0;
         while done < 200 {
-            let (from, to) = (random.below(accounts as u64) as i64, random.below(accounts as u64) as i64);
+            let (from, to) =
+                (random.below(accounts as u64) as i64, random.below(accounts as u64) as i64);
             if from == to {
                 continue;
             }
@@ -557,7 +600,10 @@ fn a_key_longer_than_keys_may_be_is_not_there() {
         assert_eq!(t.insert_row(&table, &long).unwrap_err().kind(), ErrorKind::Limit);
         let at = locate(&t, &table, 1);
         assert_eq!(t.update_row(&table, &at, &row(1, "a", 1)).map(|()| 1).unwrap(), 1);
-        assert_eq!(t.update(&table, &[at], &batch(std::slice::from_ref(&long))).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(
+            t.update(&table, &[at], &batch(std::slice::from_ref(&long))).unwrap_err().kind(),
+            ErrorKind::Limit
+        );
     }
 }
 

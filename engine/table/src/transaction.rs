@@ -49,7 +49,9 @@ impl Undo {
     fn collect(&self, oldest: Timestamp) {
         match self.value.and_then(|at| self.table.indexes().get(at)) {
             Some(index) => index.memory.given.collect(&self.node, oldest),
-            None => self.table.collect_row(self.table.partition(self.partition), &self.node, oldest),
+            None => {
+                self.table.collect_row(self.table.partition(self.partition), &self.node, oldest)
+            }
         }
     }
 }
@@ -111,41 +113,67 @@ impl Transaction {
 
     /// What this transaction sees of a table.
     pub fn view(&self, table: &Arc<Table>) -> TableView {
-        TableView::new(table, &self.owner, &self.guard, |segment| self.hidden.get(&(table.id(), segment)).cloned())
+        TableView::new(table, &self.owner, &self.guard, |segment| {
+            self.hidden.get(&(table.id(), segment)).cloned()
+        })
     }
 
     /// The row of a key, projected; `None` when there is none. `key` holds the primary key's values in key order.
-    pub fn get(&self, table: &Arc<Table>, key: &[Value], projection: &[usize]) -> Result<Option<Vec<Value>>> {
+    pub fn get(
+        &self,
+        table: &Arc<Table>,
+        key: &[Value],
+        projection: &[usize],
+    ) -> Result<Option<Vec<Value>>> {
         let encoded = table.encode_wanted_key(key)?;
         match self.find(table, table.partition_of(&encoded), key, &encoded)? {
             Some(Found::Memory(_, row)) => {
                 Ok(Some(projection.iter().map(|c| table.layout().value(&row, *c)).collect()))
             }
-            Some(Found::Segment(state, row)) => Ok(Some(table.segment_row(&state, row, projection)?)),
+            Some(Found::Segment(state, row)) => {
+                Ok(Some(table.segment_row(&state, row, projection)?))
+            }
             None => Ok(None),
         }
     }
 
     /// Where the row of a key is, and the whole row.
-    pub fn locate(&self, table: &Arc<Table>, key: &[Value]) -> Result<Option<(RowLocator, Vec<Value>)>> {
+    pub fn locate(
+        &self,
+        table: &Arc<Table>,
+        key: &[Value],
+    ) -> Result<Option<(RowLocator, Vec<Value>)>> {
         let encoded = table.encode_wanted_key(key)?;
         let partition = table.partition_of(&encoded);
         match self.find(table, partition, key, &encoded)? {
             Some(Found::Memory(node, row)) => {
-                let locator = RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
+                let locator =
+                    RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
                 Ok(Some((locator, table.layout().decode(&row))))
             }
             Some(Found::Segment(state, row)) => {
                 let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-                let locator = RowLocator::Segment { partition: partition.number(), segment: state.segment.id(), row };
+                let locator = RowLocator::Segment {
+                    partition: partition.number(),
+                    segment: state.segment.id(),
+                    row,
+                };
                 Ok(Some((locator, table.segment_row(&state, row, &all)?)))
             }
             None => Ok(None),
         }
     }
 
-    fn find(&self, table: &Arc<Table>, partition: &Partition, key: &[Value], encoded: &[u8]) -> Result<Option<Found>> {
-        let hidden = |segment: u64, row: u32| self.hidden.get(&(table.id(), segment)).is_some_and(|h| h.contains(row));
+    fn find(
+        &self,
+        table: &Arc<Table>,
+        partition: &Partition,
+        key: &[Value],
+        encoded: &[u8],
+    ) -> Result<Option<Found>> {
+        let hidden = |segment: u64, row: u32| {
+            self.hidden.get(&(table.id(), segment)).is_some_and(|h| h.contains(row))
+        };
         point::find(table, partition, key, encoded, self.guard.at(), Some(&self.owner), &hidden)
     }
 
@@ -235,13 +263,20 @@ impl Transaction {
     /// faster: a `conflict`, which a retry resolves. The same goes for unique values that it does not see.
     pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
         match self.insert_row(table, values) {
-            Err(error) if error.sqlstate() == "23505" => Err(self.explain_duplicate(table, values, error)?),
+            Err(error) if error.sqlstate() == "23505" => {
+                Err(self.explain_duplicate(table, values, error)?)
+            }
             done => done,
         }
     }
 
     /// Replaces one row by another with the same key, given in table order.
-    pub fn update_row(&mut self, table: &Arc<Table>, locator: &RowLocator, values: &[Value]) -> Result<()> {
+    pub fn update_row(
+        &mut self,
+        table: &Arc<Table>,
+        locator: &RowLocator,
+        values: &[Value],
+    ) -> Result<()> {
         table.check_newest()?;
         table.schema().check_row(values)?;
         let row = table.encode_row(values)?;
@@ -252,12 +287,21 @@ impl Transaction {
 
     /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may change,
     /// and its partition.
-    pub fn update(&mut self, table: &Arc<Table>, locators: &[RowLocator], new_rows: &Batch) -> Result<u64> {
+    pub fn update(
+        &mut self,
+        table: &Arc<Table>,
+        locators: &[RowLocator],
+        new_rows: &Batch,
+    ) -> Result<u64> {
         debug_assert!(new_rows.selection.is_none() && new_rows.rows == locators.len());
         table.check_newest()?;
         table.check_batch(new_rows)?;
         let nodes = self.lock_rows(table, locators, &[])?;
-        self.update_locked(table, nodes, &mut (0..new_rows.rows).map(|row| rows::values_of(new_rows, row)))
+        self.update_locked(
+            table,
+            nodes,
+            &mut (0..new_rows.rows).map(|row| rows::values_of(new_rows, row)),
+        )
     }
 
     /// The same for rows whose present content the caller has read in this transaction, so that it need not be read
@@ -384,16 +428,29 @@ impl Transaction {
     }
 
     fn conflict(&self, table: &Arc<Table>) -> Error {
-        Error::conflict(format!("a row of table {} was changed by another transaction", table.schema().name))
-            .with_table(table.schema().name.clone())
-            .with_hint("retry the transaction")
+        Error::conflict(format!(
+            "a row of table {} was changed by another transaction",
+            table.schema().name
+        ))
+        .with_table(table.schema().name.clone())
+        .with_hint("retry the transaction")
     }
 
     fn write(&mut self, table: &Arc<Table>, row: LockedRow, change: Change) {
         let LockedRow { partition, node, fresh, hides } = row;
-        let hidden = hides.filter(|(segment, row)| self.hidden.entry((table.id(), *segment)).or_default().insert(*row));
+        let hidden = hides.filter(|(segment, row)| {
+            self.hidden.entry((table.id(), *segment)).or_default().insert(*row)
+        });
         let previous = node.set_pending(Some(change));
-        self.undo.push(Undo { table: table.clone(), partition, node, previous, locked: fresh, hidden, value: None });
+        self.undo.push(Undo {
+            table: table.clone(),
+            partition,
+            node,
+            previous,
+            locked: fresh,
+            hidden,
+            value: None,
+        });
     }
 
     /// Registers a lock without a change, to be given back with the statement or the transaction.
@@ -401,7 +458,15 @@ impl Transaction {
         let LockedRow { partition, node, fresh: locked, .. } = row;
         if locked {
             let table = table.clone();
-            self.undo.push(Undo { table, partition, node, previous: None, locked, hidden: None, value: None });
+            self.undo.push(Undo {
+                table,
+                partition,
+                node,
+                previous: None,
+                locked,
+                hidden: None,
+                value: None,
+            });
         }
     }
 
@@ -425,7 +490,12 @@ impl Transaction {
             }
             let undone = undo.node.set_pending(undo.previous.clone());
             if !undo.table.indexes().is_empty() {
-                undo.table.take_back(undo.partition, &undo.node, undo.previous.as_ref(), undone.as_ref());
+                undo.table.take_back(
+                    undo.partition,
+                    &undo.node,
+                    undo.previous.as_ref(),
+                    undone.as_ref(),
+                );
             }
             if undo.locked {
                 undo.node.unlock();

@@ -82,7 +82,14 @@ impl TableView {
                 deleted = Some(Arc::new(merged));
             }
             let columns = table.segment_mapping(state);
-            SegmentView { partition, segment: state.segment.clone(), deleted, columns, state: state.clone(), place }
+            SegmentView {
+                partition,
+                segment: state.segment.clone(),
+                deleted,
+                columns,
+                state: state.clone(),
+                place,
+            }
         };
         let (mut segments, mut lists) = (Vec::new(), Vec::new());
         for partition in table.partitions() {
@@ -93,7 +100,14 @@ impl TableView {
             lists.push((number, list));
         }
         let partitions = 0..table.partitions().len();
-        TableView { segments, lists, partitions, table: table.clone(), owner: owner.clone(), guard: guard.clone() }
+        TableView {
+            segments,
+            lists,
+            partitions,
+            table: table.clone(),
+            owner: owner.clone(),
+            guard: guard.clone(),
+        }
     }
 
     /// The table.
@@ -126,7 +140,9 @@ impl TableView {
 
     /// For each rowstore that has rows a view of nothing else.
     pub fn memories(&self) -> Vec<TableView> {
-        let filled = |number: &usize| self.table.partitions().get(*number).is_some_and(|p| !p.rowstore.is_empty());
+        let filled = |number: &usize| {
+            self.table.partitions().get(*number).is_some_and(|p| !p.rowstore.is_empty())
+        };
         let view = |number| TableView { partitions: number..number + 1, ..self.empty() };
         self.partitions.clone().filter(filled).map(view).collect()
     }
@@ -181,24 +197,32 @@ impl MemoryScan {
         let mut bytes = 0;
         while found.len() < max_rows
             && bytes < RUN_BYTES
-            && let Some(partition) = self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
+            && let Some(partition) =
+                self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
         {
             let mut failed = None;
-            let last = partition.rowstore.visit_after(self.after.as_deref(), max_rows - found.len(), |node| {
-                if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
-                    match self.table.upgrade(row) {
-                        Ok(row) => {
-                            bytes += row.len();
-                            found.push(row);
+            let last = partition.rowstore.visit_after(
+                self.after.as_deref(),
+                max_rows - found.len(),
+                |node| {
+                    if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
+                        match self.table.upgrade(row) {
+                            Ok(row) => {
+                                bytes += row.len();
+                                found.push(row);
+                            }
+                            Err(error) => failed = Some(error),
                         }
-                        Err(error) => failed = Some(error),
+                        if self.locators {
+                            locators.push(RowLocator::Memory {
+                                partition: partition.number(),
+                                key: node.key().clone(),
+                            });
+                        }
                     }
-                    if self.locators {
-                        locators.push(RowLocator::Memory { partition: partition.number(), key: node.key().clone() });
-                    }
-                }
-                bytes < RUN_BYTES
-            });
+                    bytes < RUN_BYTES
+                },
+            );
             failed.map_or(Ok(()), Err)?;
             if last.is_none() {
                 self.partitions.start += 1;

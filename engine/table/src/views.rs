@@ -8,7 +8,13 @@ use std::sync::{Arc, PoisonError};
 impl Store {
     /// All views, by name.
     pub fn views(&self) -> Vec<Arc<ViewSchema>> {
-        self.catalog.read().unwrap_or_else(PoisonError::into_inner).views.values().cloned().collect()
+        self.catalog
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .views
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// A view by name, without regard to ASCII case.
@@ -24,15 +30,17 @@ impl Store {
         let mut payload = record::begin(0);
         record::create_view(&mut payload, &view);
         self.commit_ddl(payload, |catalog, _| {
-            let kind = match (catalog.by_name.contains_key(&name), catalog.views.contains_key(&name)) {
-                (true, _) => "table",
-                (false, true) if !replace => "view",
-                _ => {
-                    catalog.views.insert(name, Arc::new(view));
-                    return Ok(());
-                }
-            };
-            Err(Error::already_exists(format!("{kind} {} exists already", view.name)).with_sqlstate("42P07"))
+            let kind =
+                match (catalog.by_name.contains_key(&name), catalog.views.contains_key(&name)) {
+                    (true, _) => "table",
+                    (false, true) if !replace => "view",
+                    _ => {
+                        catalog.views.insert(name, Arc::new(view));
+                        return Ok(());
+                    }
+                };
+            Err(Error::already_exists(format!("{kind} {} exists already", view.name))
+                .with_sqlstate("42P07"))
         })
     }
 
@@ -41,9 +49,11 @@ impl Store {
         self.check_open()?;
         let mut payload = record::begin(0);
         record::drop_view(&mut payload, name);
-        self.commit_ddl(payload, |catalog, _| match catalog.views.remove(&name.to_ascii_lowercase()) {
-            Some(_) => Ok(()),
-            None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
+        self.commit_ddl(payload, |catalog, _| {
+            match catalog.views.remove(&name.to_ascii_lowercase()) {
+                Some(_) => Ok(()),
+                None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
+            }
         })
     }
 }

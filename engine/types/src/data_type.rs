@@ -92,7 +92,9 @@ impl DataType {
         use DataType::*;
         match self {
             Null | Boolean => PhysicalType::Bool,
-            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | Date | Time | Timestamp => PhysicalType::I64,
+            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | Date | Time | Timestamp => {
+                PhysicalType::I64
+            }
             UInt64 | Interval => PhysicalType::I128,
             Float32 | Float64 => PhysicalType::F64,
             Decimal { precision, .. } if precision <= DECIMAL64_MAX_PRECISION => PhysicalType::I64,

@@ -255,7 +255,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.0.kind,
-            ErrorKind::Conflict | ErrorKind::LockTimeout | ErrorKind::Deadlock | ErrorKind::Unavailable
+            ErrorKind::Conflict
+                | ErrorKind::LockTimeout
+                | ErrorKind::Deadlock
+                | ErrorKind::Unavailable
         )
     }
 }

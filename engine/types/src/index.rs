@@ -61,7 +61,8 @@ impl TableSchema {
         let primary = self.primary_key.iter().map(|key| key.columns.clone());
         let unique = self.indexes.iter().filter(|index| index.unique);
         let unique = unique.filter_map(|index| self.index_positions(index));
-        let counts = move |set: &Vec<usize>| !with_nulls || !set.iter().any(|at| self.columns[*at].nullable);
+        let counts =
+            move |set: &Vec<usize>| !with_nulls || !set.iter().any(|at| self.columns[*at].nullable);
         primary.chain(unique.filter(counts))
     }
 
@@ -69,7 +70,8 @@ impl TableSchema {
     /// columns can be looked up; takes away those of which that is no longer so. As many as the limits allow.
     pub fn complete_indexes(&mut self) {
         let declared: Vec<IndexSchema> = self.declared_indexes().cloned().collect();
-        let leads = |column: &u32| declared.iter().any(|index| index.columns.first() == Some(column));
+        let leads =
+            |column: &u32| declared.iter().any(|index| index.columns.first() == Some(column));
         let mut needed: Vec<(u32, String)> = Vec::new();
         for index in &declared {
             for column in index.columns.iter().skip(1) {
@@ -79,10 +81,15 @@ impl TableSchema {
                 }
             }
         }
-        let is_needed = |index: &IndexSchema| needed.iter().any(|(column, _)| index.columns == [*column]);
+        let is_needed =
+            |index: &IndexSchema| needed.iter().any(|(column, _)| index.columns == [*column]);
         self.indexes.retain(|index| index.kind != IndexKind::Companion || is_needed(index));
         for (column, name) in needed {
-            if self.indexes.iter().any(|index| index.kind == IndexKind::Companion && index.columns == [column]) {
+            if self
+                .indexes
+                .iter()
+                .any(|index| index.kind == IndexKind::Companion && index.columns == [column])
+            {
                 continue;
             }
             let (before, kind) = (self.next_index_id, IndexKind::Companion);
@@ -114,7 +121,10 @@ impl TableSchema {
     /// Checks that the indexes have different names and ids, and columns that there are.
     pub fn check_indexes(&self) -> Result<()> {
         if self.indexes.len() > limits::MAX_INDEXES {
-            return Err(Error::limit(format!("a table has {} indexes at most", limits::MAX_INDEXES)));
+            return Err(Error::limit(format!(
+                "a table has {} indexes at most",
+                limits::MAX_INDEXES
+            )));
         }
         // Each index takes places in a segment beside the table's columns.
         let places: usize = self.indexes.iter().map(|index| index.columns.len() + 2).sum();
@@ -127,33 +137,40 @@ impl TableSchema {
         for (at, index) in self.indexes.iter().enumerate() {
             let name = &index.name;
             let earlier = &self.indexes[..at];
-            let is_key = self.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(name));
-            let is_taken =
-                |other: &IndexSchema| other.kind != IndexKind::Companion && other.name.eq_ignore_ascii_case(name);
+            let is_key =
+                self.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(name));
+            let is_taken = |other: &IndexSchema| {
+                other.kind != IndexKind::Companion && other.name.eq_ignore_ascii_case(name)
+            };
             // Nobody says the name of a companion.
             if index.kind != IndexKind::Companion && (is_key || earlier.iter().any(is_taken)) {
-                return Err(
-                    Error::already_exists(format!("index {name} of table {}", self.name)).with_sqlstate("42P07")
-                );
+                return Err(Error::already_exists(format!("index {name} of table {}", self.name))
+                    .with_sqlstate("42P07"));
             }
-            if index.id >= limits::MAX_INDEX_ID || earlier.iter().any(|other| other.id == index.id) {
+            if index.id >= limits::MAX_INDEX_ID || earlier.iter().any(|other| other.id == index.id)
+            {
                 return Err(Error::limit(format!("index {name} has no id of its own")));
             }
             if index.columns.is_empty() || index.columns.len() > limits::MAX_INDEX_COLUMNS {
                 let most = limits::MAX_INDEX_COLUMNS;
-                return Err(Error::limit(format!("index {name} is over no column, or more than {most}")));
+                return Err(Error::limit(format!(
+                    "index {name} is over no column, or more than {most}"
+                )));
             }
             let mut seen = Vec::with_capacity(index.columns.len());
             for id in &index.columns {
                 if self.column_position(*id).is_none() {
                     let table = self.name.clone();
-                    return Err(Error::constraint(format!("index {name} needs a column that table {table} has not"))
-                        .with_sqlstate("2BP01")
-                        .with_table(table)
-                        .with_hint("drop the index first"));
+                    return Err(Error::constraint(format!(
+                        "index {name} needs a column that table {table} has not"
+                    ))
+                    .with_sqlstate("2BP01")
+                    .with_table(table)
+                    .with_hint("drop the index first"));
                 }
                 if seen.contains(id) {
-                    return Err(Error::constraint(format!("index {name} has a column twice")).with_sqlstate("42701"));
+                    return Err(Error::constraint(format!("index {name} has a column twice"))
+                        .with_sqlstate("42701"));
                 }
                 seen.push(*id);
             }

@@ -25,8 +25,8 @@ pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
 /// `quantity` units; a fraction is allowed for days and below, where it is exact to the microsecond.
 pub fn of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
     let (unscaled, scale) = decimal::parse(quantity)?;
-    if let Some(whole) =
-        decimal::rescale(unscaled, scale, 0).filter(|w| decimal::rescale(*w, 0, scale) == Some(unscaled))
+    if let Some(whole) = decimal::rescale(unscaled, scale, 0)
+        .filter(|w| decimal::rescale(*w, 0, scale) == Some(unscaled))
     {
         return Some(Interval {
             months: i32::try_from(whole.checked_mul(unit.0 as i128)?).ok()?,

@@ -31,7 +31,9 @@ pub fn append(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<(
     out.push(1);
     match (data_type.physical(), value) {
         (PhysicalType::Bool, Value::Boolean(v)) => out.push(*v as u8),
-        (PhysicalType::I64, v) => put_i64(out, integer(v).ok_or_else(|| mismatch(data_type, v))? as i64),
+        (PhysicalType::I64, v) => {
+            put_i64(out, integer(v).ok_or_else(|| mismatch(data_type, v))? as i64)
+        }
         (PhysicalType::I128, v) => {
             put_i128(out, integer(v).ok_or_else(|| mismatch(data_type, v))?);
         }
@@ -217,8 +219,14 @@ mod tests {
         let ints = [i64::MIN, -5, 0, 7, i64::MAX].map(Value::Int);
         check(DataType::Int64, &[&[Value::Null], &ints[..]].concat());
         check(DataType::UInt64, &[Value::Null, Value::UInt(0), Value::UInt(u64::MAX)]);
-        check(DataType::Float64, &[f64::NEG_INFINITY, -1.5, 0.0, 1e-9, f64::INFINITY].map(Value::Float));
-        check(DataType::TEXT, &["", "\0", "\0a", "a", "a\0", "a\0b", "aa", "b"].map(|s| Value::Text(s.into())));
+        check(
+            DataType::Float64,
+            &[f64::NEG_INFINITY, -1.5, 0.0, 1e-9, f64::INFINITY].map(Value::Float),
+        );
+        check(
+            DataType::TEXT,
+            &["", "\0", "\0a", "a", "a\0", "a\0b", "aa", "b"].map(|s| Value::Text(s.into())),
+        );
         let wide = DataType::Decimal { precision: 38, scale: 2 };
         check(wide, &[-3, 0, 9].map(|v| Value::Decimal { unscaled: v, scale: 2 }));
     }
@@ -226,7 +234,14 @@ mod tests {
     #[test]
     fn parts_are_the_values_encoded_alone() {
         let wide = DataType::Decimal { precision: 38, scale: 0 };
-        let types = [DataType::TEXT, DataType::Int64, DataType::Boolean, wide, DataType::Float64, DataType::TEXT];
+        let types = [
+            DataType::TEXT,
+            DataType::Int64,
+            DataType::Boolean,
+            wide,
+            DataType::Float64,
+            DataType::TEXT,
+        ];
         let values = [
             Value::Text("a\0\0b".into()),
             Value::Null,

@@ -65,8 +65,13 @@ impl RowLayout {
         if row.len() != self.types.len() {
             return Err(Error::type_error("row has a wrong number of values"));
         }
-        let variable = || self.bytes_columns.iter().map(|column| bytes_of(&row[*column as usize]).unwrap_or_default());
-        let mut out = Vec::with_capacity(self.fixed_end + variable().map(<[u8]>::len).sum::<usize>());
+        let variable = || {
+            self.bytes_columns
+                .iter()
+                .map(|column| bytes_of(&row[*column as usize]).unwrap_or_default())
+        };
+        let mut out =
+            Vec::with_capacity(self.fixed_end + variable().map(<[u8]>::len).sum::<usize>());
         out.put_u16(self.version);
         out.resize(self.fixed_start, 0);
         let mut end = 0;
@@ -78,11 +83,19 @@ impl RowLayout {
             match data_type.physical() {
                 PhysicalType::Bool => out.push(matches!(value, Value::Boolean(true)) as u8),
                 PhysicalType::I64 => {
-                    let v = if value.is_null() { 0 } else { key::integer(value).ok_or_else(mismatch)? };
+                    let v = if value.is_null() {
+                        0
+                    } else {
+                        key::integer(value).ok_or_else(mismatch)?
+                    };
                     out.put_u64(v as i64 as u64);
                 }
                 PhysicalType::I128 => {
-                    out.put_i128(if value.is_null() { 0 } else { key::integer(value).ok_or_else(mismatch)? });
+                    out.put_i128(if value.is_null() {
+                        0
+                    } else {
+                        key::integer(value).ok_or_else(mismatch)?
+                    });
                 }
                 PhysicalType::F64 => {
                     let v = if let Value::Float(v) = value { *v } else { 0.0 };
@@ -90,7 +103,8 @@ impl RowLayout {
                 }
                 PhysicalType::Bytes => {
                     end += bytes_of(value).ok_or_else(mismatch)?.len();
-                    let end = u32::try_from(end).map_err(|_| Error::limit("row longer than 4 GiB"))?;
+                    let end =
+                        u32::try_from(end).map_err(|_| Error::limit("row longer than 4 GiB"))?;
                     out.put_u32(end);
                 }
             }
@@ -143,7 +157,9 @@ impl RowLayout {
         let end = u32::from_le_bytes(self.slot(row, column)) as usize;
         let start = match self.bytes_columns.binary_search(&(column as u32)) {
             Ok(0) | Err(_) => 0,
-            Ok(n) => u32::from_le_bytes(self.slot(row, self.bytes_columns[n - 1] as usize)) as usize,
+            Ok(n) => {
+                u32::from_le_bytes(self.slot(row, self.bytes_columns[n - 1] as usize)) as usize
+            }
         };
         row.get(self.fixed_end + start..self.fixed_end + end).unwrap_or(&[])
     }
@@ -184,7 +200,10 @@ impl RowLayout {
                 return bad("offset out of order");
             }
             let text = !matches!(self.types[column as usize], DataType::Binary { .. });
-            if text && std::str::from_utf8(&row[self.fixed_end + previous..self.fixed_end + end]).is_err() {
+            if text
+                && std::str::from_utf8(&row[self.fixed_end + previous..self.fixed_end + end])
+                    .is_err()
+            {
                 return bad("text is not UTF-8");
             }
             previous = end;

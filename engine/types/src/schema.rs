@@ -101,7 +101,10 @@ impl TableSchema {
 
     fn move_keys(&mut self, to: impl Fn(usize) -> usize) {
         let keys = [&mut self.primary_key, &mut self.sort_key];
-        keys.into_iter().flatten().flat_map(|key| &mut key.columns).for_each(|position| *position = to(*position));
+        keys.into_iter()
+            .flatten()
+            .flat_map(|key| &mut key.columns)
+            .for_each(|position| *position = to(*position));
         let shard = self.shard_key.as_mut().map(|key| &mut key.columns);
         shard.into_iter().flatten().for_each(|position| *position = to(*position));
     }
@@ -127,11 +130,15 @@ impl TableSchema {
     pub fn check_shard_key(&self) -> Result<()> {
         let Some(shard) = &self.shard_key else { return Ok(()) };
         if shard.partitions as usize > limits::MAX_PARTITIONS {
-            return Err(Error::limit(format!("a table has {} partitions at most", limits::MAX_PARTITIONS)));
+            return Err(Error::limit(format!(
+                "a table has {} partitions at most",
+                limits::MAX_PARTITIONS
+            )));
         }
         let Some(key) = &self.primary_key else { return Ok(()) };
         if shard.columns.is_empty() {
-            return Err(Error::unsupported("SHARD KEY () of a table with a PRIMARY KEY").with_sqlstate("42P16"));
+            return Err(Error::unsupported("SHARD KEY () of a table with a PRIMARY KEY")
+                .with_sqlstate("42P16"));
         }
         match shard.columns.iter().find(|c| !key.columns.contains(c)).and_then(|c| self.columns.get(*c)) {
             Some(column) => Err(Error::constraint(format!(
@@ -170,10 +177,16 @@ impl Column {
             _ => 0,
         };
         if bytes > limits::MAX_VALUE_BYTES {
-            return Err(Error::limit(format!("value longer than {} bytes", limits::MAX_VALUE_BYTES)));
+            return Err(Error::limit(format!(
+                "value longer than {} bytes",
+                limits::MAX_VALUE_BYTES
+            )));
         }
-        let stored =
-            |v: i64| self.data_type.stored_range().is_some_and(|(low, high)| (low..=high).contains(&(v as i128)));
+        let stored = |v: i64| {
+            self.data_type
+                .stored_range()
+                .is_some_and(|(low, high)| (low..=high).contains(&(v as i128)))
+        };
         let fits = match (value, self.data_type) {
             (Value::Null, _) if self.nullable => true,
             (Value::Null, _) => {
@@ -190,7 +203,8 @@ impl Column {
                 *scale == s && crate::decimal::digits(*unscaled) <= precision
             }
             (Value::Text(v), DataType::Text { max_chars }) => {
-                if max_chars.is_some_and(|n| v.len() > n as usize && v.chars().count() > n as usize) {
+                if max_chars.is_some_and(|n| v.len() > n as usize && v.chars().count() > n as usize)
+                {
                     return Err(Error::type_error(format!(
                         "value too long for column {} {}",
                         self.name, self.data_type
@@ -210,7 +224,9 @@ impl Column {
                 true
             }
             (Value::Date(v), DataType::Date) => stored(*v as i64),
-            (Value::Time(v), DataType::Time) | (Value::Timestamp(v), DataType::Timestamp) => stored(*v),
+            (Value::Time(v), DataType::Time) | (Value::Timestamp(v), DataType::Timestamp) => {
+                stored(*v)
+            }
             (Value::Json(_), DataType::Json) => true,
             _ => false,
         };
@@ -223,7 +239,8 @@ impl Column {
             self.name,
             self.data_type
         ));
-        let is_moment = matches!(self.data_type, DataType::Date | DataType::Time | DataType::Timestamp);
+        let is_moment =
+            matches!(self.data_type, DataType::Date | DataType::Time | DataType::Timestamp);
         Err(if is_moment { error.with_sqlstate("22008") } else { error })
     }
 }

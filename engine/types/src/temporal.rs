@@ -46,8 +46,10 @@ pub fn days_in_month(year: i32, month: u32) -> u32 {
 
 /// A valid date from 0000-01-01 to 9999-12-31, or `None`.
 pub fn date_from_parts(year: i32, month: u32, day: u32) -> Option<i32> {
-    let valid =
-        (0..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
+    let valid = (0..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && day >= 1
+        && day <= days_in_month(year, month);
     valid.then(|| days_from_civil(year, month, day))
 }
 
@@ -171,7 +173,13 @@ mod tests {
         assert_eq!(parse_date("2024-02-29").map(format_date).as_deref(), Some("2024-02-29"));
         assert_eq!(parse_timestamp("1970-01-01T00:00:01.5Z"), Some(1_500_000));
         assert_eq!(parse_time("24:00"), None);
-        assert_eq!(add_months(days_from_civil(2024, 1, 31), 1).map(format_date).as_deref(), Some("2024-02-29"));
-        assert_eq!(format_interval(Interval { months: 14, days: 3, micros: 0 }), "1 year 2 months 3 days");
+        assert_eq!(
+            add_months(days_from_civil(2024, 1, 31), 1).map(format_date).as_deref(),
+            Some("2024-02-29")
+        );
+        assert_eq!(
+            format_interval(Interval { months: 14, days: 3, micros: 0 }),
+            "1 year 2 months 3 days"
+        );
     }
 }

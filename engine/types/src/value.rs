@@ -17,12 +17,18 @@ pub struct Interval {
 impl Interval {
     /// Packs into the 128-bit physical shape of `INTERVAL` vectors: months, days, microseconds, high to low.
     pub fn pack(self) -> i128 {
-        ((self.months as i128) << 96) | (((self.days as u32) as i128) << 64) | ((self.micros as u64) as i128)
+        ((self.months as i128) << 96)
+            | (((self.days as u32) as i128) << 64)
+            | ((self.micros as u64) as i128)
     }
 
     /// The inverse of [`Interval::pack`].
     pub fn unpack(packed: i128) -> Interval {
-        Interval { months: (packed >> 96) as i32, days: (packed >> 64) as i32, micros: packed as i64 }
+        Interval {
+            months: (packed >> 96) as i32,
+            days: (packed >> 64) as i32,
+            micros: packed as i64,
+        }
     }
 }
 
@@ -124,7 +130,11 @@ pub fn format_float(v: f64) -> String {
         return if v > 0.0 { "Infinity".into() } else { "-Infinity".into() };
     }
     let magnitude = v.abs();
-    if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) { format!("{v:e}") } else { format!("{v:?}") }
+    if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) {
+        format!("{v:e}")
+    } else {
+        format!("{v:?}")
+    }
 }
 
 /// The same for a float of 32 bits, which has fewer digits.

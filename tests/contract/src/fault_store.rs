@@ -87,7 +87,10 @@ impl Content {
                 Change::Write(offset, written) => {
                     for (index, sector) in written.chunks(SECTOR).enumerate() {
                         if all.unwrap_or_else(|| random.below(2) == 0) {
-                            Content::apply(&mut bytes, &Change::Write(offset + index * SECTOR, sector.to_vec()));
+                            Content::apply(
+                                &mut bytes,
+                                &Change::Write(offset + index * SECTOR, sector.to_vec()),
+                            );
                         }
                     }
                 }
@@ -145,7 +148,12 @@ impl FaultStore {
         let out = FaultStore::default();
         for name in store.list().unwrap() {
             let bytes = bytes_of(store, &name);
-            let content = Content { current: bytes.clone(), durable: bytes, name_durable: true, ..Content::default() };
+            let content = Content {
+                current: bytes.clone(),
+                durable: bytes,
+                name_durable: true,
+                ..Content::default()
+            };
             out.state().files.insert(name, content);
         }
         out
@@ -244,7 +252,11 @@ impl FaultFile {
     fn with<T>(&self, what: &'static str, run: impl FnOnce(&mut Content) -> T) -> Result<T> {
         let mut state = self.store.state();
         state.step(what)?;
-        state.files.get_mut(&self.name).map(run).ok_or_else(|| Error::io(format!("{} was removed", self.name)))
+        state
+            .files
+            .get_mut(&self.name)
+            .map(run)
+            .ok_or_else(|| Error::io(format!("{} was removed", self.name)))
     }
 }
 
@@ -259,14 +271,18 @@ impl LocalFile for FaultFile {
         let bytes = &state.files.get(&self.name).ok_or_else(|| Error::io("removed"))?.current;
         for range in ranges {
             let start = range.offset as usize;
-            let source = bytes.get(start..start + range.buffer.len()).ok_or_else(|| Error::corrupt("past the end"))?;
+            let source = bytes
+                .get(start..start + range.buffer.len())
+                .ok_or_else(|| Error::corrupt("past the end"))?;
             range.buffer.copy_from_slice(source);
         }
         Ok(())
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let written = self.with("write", |content| content.change(Change::Write(offset as usize, bytes.to_vec())));
+        let written = self.with("write", |content| {
+            content.change(Change::Write(offset as usize, bytes.to_vec()))
+        });
         if written.is_err() {
             // A write that fails may have done half of its work.
             let half = bytes[..bytes.len() / 2].to_vec();

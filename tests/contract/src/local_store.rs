@@ -30,7 +30,10 @@ pub fn check_local_store(make: impl Fn() -> Arc<dyn LocalStore>) {
 
 /// For stores that outlive their handle: `reopen` answers with the same store as seen by a new process after the
 /// old one (which is dropped before) has ended.
-pub fn check_local_store_reopen(first: Arc<dyn LocalStore>, reopen: impl FnOnce() -> Arc<dyn LocalStore>) {
+pub fn check_local_store_reopen(
+    first: Arc<dyn LocalStore>,
+    reopen: impl FnOnce() -> Arc<dyn LocalStore>,
+) {
     let kept = first.create("kept").unwrap();
     kept.write(0, b"before the end").unwrap();
     kept.sync().unwrap();
@@ -93,7 +96,10 @@ fn names(store: &dyn LocalStore) {
     }
     assert_eq!(store.list().unwrap().len(), good.len(), "every name is listed");
     let too_long = "x".repeat(65);
-    for name in ["", ".", "..", ".hidden", "a/b", "../a", "a\\b", "a b", "ä", "a\0", "a:b", LOCK_FILE, &too_long] {
+    for name in [
+        "", ".", "..", ".hidden", "a/b", "../a", "a\\b", "a b", "ä", "a\0", "a:b", LOCK_FILE,
+        &too_long,
+    ] {
         expect_error(store.create(name), ErrorKind::Io, &format!("create of {name:?}"));
         expect_error(store.open(name), ErrorKind::Io, &format!("open of {name:?}"));
         expect_error(store.remove(name), ErrorKind::Io, &format!("remove of {name:?}"));
@@ -107,7 +113,10 @@ fn write_and_read_back(store: &dyn LocalStore) {
     file.write(0, &bytes).unwrap();
     assert_eq!(file.len().unwrap(), 200_000);
     assert!(read(file.as_ref(), 0, 200_000) == bytes, "all bytes come back");
-    assert!(read(file.as_ref(), 4095, 3) == bytes[4095..4098], "a few bytes across a page boundary");
+    assert!(
+        read(file.as_ref(), 4095, 3) == bytes[4095..4098],
+        "a few bytes across a page boundary"
+    );
     file.write(200_000, &bytes[..10]).unwrap();
     assert_eq!(file.len().unwrap(), 200_010, "a write at the end appends");
     file.write(500_000, b"").unwrap();
@@ -118,7 +127,8 @@ fn batched_reads(store: &dyn LocalStore) {
     let file = store.create("f").unwrap();
     let bytes = pattern(10_000, 2);
     file.write(0, &bytes).unwrap();
-    let places = [(9_000usize, 1_000usize), (0, 1), (5_000, 500), (4_900, 300), (10_000, 0), (0, 10_000)];
+    let places =
+        [(9_000usize, 1_000usize), (0, 1), (5_000, 500), (4_900, 300), (10_000, 0), (0, 10_000)];
     let mut buffers: Vec<Vec<u8>> = places.iter().map(|(_, count)| vec![0; *count]).collect();
     let mut ranges: Vec<ReadRange<'_>> = places
         .iter()
@@ -141,13 +151,23 @@ fn read_past_the_end_is_corrupt(store: &dyn LocalStore) {
     for (offset, count) in [(0, 11), (9, 2), (10, 1), (11, 1), (1 << 40, 8), (u64::MAX, 8)] {
         let mut buffer = vec![0; count];
         let result = file.read(&mut [ReadRange { offset, buffer: &mut buffer }]);
-        expect_error(result, ErrorKind::Corrupt, &format!("read of {count} bytes at {offset} of 10"));
+        expect_error(
+            result,
+            ErrorKind::Corrupt,
+            &format!("read of {count} bytes at {offset} of 10"),
+        );
     }
     let (mut inside, mut outside) = ([0; 4], [0; 4]);
-    let result =
-        file.read(&mut [ReadRange { offset: 0, buffer: &mut inside }, ReadRange { offset: 8, buffer: &mut outside }]);
+    let result = file.read(&mut [
+        ReadRange { offset: 0, buffer: &mut inside },
+        ReadRange { offset: 8, buffer: &mut outside },
+    ]);
     expect_error(result, ErrorKind::Corrupt, "a batch of which one range is past the end");
-    assert_eq!(read(file.as_ref(), 0, 10), b"0123456789", "the file is readable after a failed read");
+    assert_eq!(
+        read(file.as_ref(), 0, 10),
+        b"0123456789",
+        "the file is readable after a failed read"
+    );
 }
 
 fn sparse_write_reads_zeroes(store: &dyn LocalStore) {
@@ -166,12 +186,22 @@ fn truncate_shortens_and_extends(store: &dyn LocalStore) {
     file.truncate(5_000).unwrap();
     file.truncate(8_000).unwrap();
     assert_eq!(file.len().unwrap(), 8_000);
-    assert!(read(file.as_ref(), 0, 5_000) == pattern(10_000, 3)[..5_000], "what was kept is unchanged");
-    assert!(read(file.as_ref(), 5_000, 3_000).iter().all(|b| *b == 0), "what was cut does not come back");
+    assert!(
+        read(file.as_ref(), 0, 5_000) == pattern(10_000, 3)[..5_000],
+        "what was kept is unchanged"
+    );
+    assert!(
+        read(file.as_ref(), 5_000, 3_000).iter().all(|b| *b == 0),
+        "what was cut does not come back"
+    );
     file.truncate(0).unwrap();
     assert!(file.is_empty().unwrap());
     file.write(3, b"x").unwrap();
-    assert_eq!(read(file.as_ref(), 0, 4), b"\0\0\0x", "what was cut does not come back by a later write");
+    assert_eq!(
+        read(file.as_ref(), 0, 4),
+        b"\0\0\0x",
+        "what was cut does not come back by a later write"
+    );
 }
 
 fn overwrite_in_place(store: &dyn LocalStore) {
@@ -197,20 +227,29 @@ fn long_batches_of_reads(store: &dyn LocalStore) {
     let file = store.create("f").unwrap();
     let bytes = pattern(300_000, 5);
     file.write(0, &bytes).unwrap();
-    let places: Vec<(usize, usize)> = (0..400).map(|i| ((i * 7919) % 290_000, i * 13 % 3_000)).collect();
+    let places: Vec<(usize, usize)> =
+        (0..400).map(|i| ((i * 7919) % 290_000, i * 13 % 3_000)).collect();
     let mut buffers: Vec<Vec<u8>> = places.iter().map(|(_, count)| vec![0xee; *count]).collect();
     let ranges = |buffers: &mut [Vec<u8>], file: &dyn LocalFile| {
         let places = places.iter().zip(buffers);
-        let mut ranges: Vec<_> =
-            places.map(|((offset, _), buffer)| ReadRange { offset: *offset as u64, buffer }).collect();
+        let mut ranges: Vec<_> = places
+            .map(|((offset, _), buffer)| ReadRange { offset: *offset as u64, buffer })
+            .collect();
         file.read(&mut ranges)
     };
     ranges(&mut buffers, file.as_ref()).unwrap();
     for ((offset, count), buffer) in places.iter().zip(&buffers) {
-        assert!(bytes[*offset..offset + count] == **buffer, "range of {count} bytes at {offset} of a long batch");
+        assert!(
+            bytes[*offset..offset + count] == **buffer,
+            "range of {count} bytes at {offset} of a long batch"
+        );
     }
     file.truncate(200_000).unwrap();
-    expect_error(ranges(&mut buffers, file.as_ref()), ErrorKind::Corrupt, "a long batch that reaches past the end");
+    expect_error(
+        ranges(&mut buffers, file.as_ref()),
+        ErrorKind::Corrupt,
+        "a long batch that reaches past the end",
+    );
 }
 
 fn write_synced_is_write_and_sync(store: &dyn LocalStore) {
@@ -222,7 +261,11 @@ fn write_synced_is_write_and_sync(store: &dyn LocalStore) {
     file.write_synced(0, b"").unwrap();
     file.write_synced(100_010, b"end").unwrap();
     assert!(read(file.as_ref(), 0, 100_000) == bytes, "all bytes come back");
-    assert_eq!(read(file.as_ref(), 100_000, 13), b"\0\0\0\0\0\0\0\0\0\0end", "a hole reads as zeroes");
+    assert_eq!(
+        read(file.as_ref(), 100_000, 13),
+        b"\0\0\0\0\0\0\0\0\0\0end",
+        "a hole reads as zeroes"
+    );
     file.write_synced(5, &bytes[..3]).unwrap();
     assert!(read(file.as_ref(), 5, 3) == bytes[..3], "a write in place");
 }
@@ -231,7 +274,11 @@ fn handles_see_each_other(store: &dyn LocalStore) {
     let first = store.create("f").unwrap();
     let second = store.open("f").unwrap();
     first.write(0, b"one").unwrap();
-    assert_eq!(read(second.as_ref(), 0, 3), b"one", "a write is seen through another handle before any sync");
+    assert_eq!(
+        read(second.as_ref(), 0, 3),
+        b"one",
+        "a write is seen through another handle before any sync"
+    );
     second.write(3, b"two").unwrap();
     assert_eq!(read(first.as_ref(), 0, 6), b"onetwo");
     first.truncate(1).unwrap();
@@ -282,7 +329,10 @@ fn concurrent_files(store: &dyn LocalStore) {
                     let file = store.create(&name).unwrap();
                     file.write(0, name.as_bytes()).unwrap();
                     file.sync().unwrap();
-                    assert_eq!(read(store.open(&name).unwrap().as_ref(), 0, name.len()), name.as_bytes());
+                    assert_eq!(
+                        read(store.open(&name).unwrap().as_ref(), 0, name.len()),
+                        name.as_bytes()
+                    );
                     if i % 2 == 0 {
                         store.remove(&name).unwrap();
                     }
@@ -290,7 +340,11 @@ fn concurrent_files(store: &dyn LocalStore) {
             });
         }
     });
-    assert_eq!(store.list().unwrap().len(), 40, "threads create and remove files without disturbing each other");
+    assert_eq!(
+        store.list().unwrap().len(),
+        40,
+        "threads create and remove files without disturbing each other"
+    );
 }
 
 #[test]

@@ -17,7 +17,11 @@ pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
         assert!(now >= last, "monotonic time went back from {last} to {now}");
         last = now;
     }
-    assert!(clock.wall_us() > 1_577_836_800_000_000, "wall time is before 2020: {}", clock.wall_us());
+    assert!(
+        clock.wall_us() > 1_577_836_800_000_000,
+        "wall time is before 2020: {}",
+        clock.wall_us()
+    );
 
     run(clock.sleep_until(0));
     for milliseconds in [1, 5, 20] {
@@ -27,7 +31,8 @@ pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
     }
     // A later sleep must not hold up an earlier one, and dropping one must not hurt the others.
     let now = clock.monotonic_ns();
-    let (late, early) = (clock.sleep_until(now + 3_600_000_000_000), clock.sleep_until(now + 2_000_000));
+    let (late, early) =
+        (clock.sleep_until(now + 3_600_000_000_000), clock.sleep_until(now + 2_000_000));
     let mut both = (late, early);
     run(Box::pin(std::future::poll_fn(|context| {
         assert!(both.0.as_mut().poll(context).is_pending(), "an hour passed at once");
@@ -58,7 +63,10 @@ pub fn check_parallelism(parallelism: &dyn Parallelism) {
         parallelism.run(count, &|i| {
             runs[i].fetch_add(1, Ordering::Relaxed);
         });
-        assert!(runs.iter().all(|r| r.load(Ordering::Relaxed) == 1), "each of {count} tasks runs exactly once");
+        assert!(
+            runs.iter().all(|r| r.load(Ordering::Relaxed) == 1),
+            "each of {count} tasks runs exactly once"
+        );
     }
 
     let total = AtomicUsize::new(0);
@@ -82,5 +90,9 @@ pub fn check_parallelism(parallelism: &dyn Parallelism) {
             });
         }
     });
-    assert_eq!(total.load(Ordering::Relaxed), 4 * 200 * 3, "threads may run tasks at the same time");
+    assert_eq!(
+        total.load(Ordering::Relaxed),
+        4 * 200 * 3,
+        "threads may run tasks at the same time"
+    );
 }

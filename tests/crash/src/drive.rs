@@ -47,10 +47,14 @@ pub fn drive(settings: &Settings) -> Result<bool, String> {
     while runs < settings.times && sound {
         let folder = settings.folder.join(format!("nacre-crash-{}-{runs}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let mut promises = Promises { ready: false, models: (0..settings.threads as i64).map(Model::new).collect() };
+        let mut promises = Promises {
+            ready: false,
+            models: (0..settings.threads as i64).map(Model::new).collect(),
+        };
         for _ in 0..settings.kills_per_folder.min(settings.times - runs) {
             // Now and then during recovery, otherwise in the midst of work.
-            let after_ms = if random.below(5) == 0 { 1 + random.below(50) } else { 50 + random.below(750) };
+            let after_ms =
+                if random.below(5) == 0 { 1 + random.below(50) } else { 50 + random.below(750) };
             let result = run_once(&folder, settings, after_ms, &mut promises, random.below(2) == 0);
             runs += 1;
             let messages = match result {
@@ -67,7 +71,10 @@ pub fn drive(settings: &Settings) -> Result<bool, String> {
             if !messages.is_empty() {
                 sound = false;
                 eprintln!("the folder is kept: {}", folder.display());
-                eprintln!("again: nacre-crash drive --times {} --seed {}", settings.times, settings.seed);
+                eprintln!(
+                    "again: nacre-crash drive --times {} --seed {}",
+                    settings.times, settings.seed
+                );
                 break;
             }
         }
@@ -112,7 +119,10 @@ fn run_once(
             return Err(format!("the writer spoke of thread {thread}"));
         };
         if model.seq != seq {
-            return Err(format!("thread {thread} committed transaction {seq}; it had to be {}", model.seq));
+            return Err(format!(
+                "thread {thread} committed transaction {seq}; it had to be {}",
+                model.seq
+            ));
         }
         let step = model.next_step();
         model.apply(&step);

@@ -47,13 +47,17 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
                 None => drive::Settings::default().threads,
             };
             let relaxed = arguments.next().as_deref() == Some("relaxed");
-            writer::write(&folder, threads, relaxed).map(|()| true).map_err(|error| format!("writer: {error}"))
+            writer::write(&folder, threads, relaxed)
+                .map(|()| true)
+                .map_err(|error| format!("writer: {error}"))
         }
         Some(command @ ("drive" | "power")) => {
             let mut settings = drive::Settings::default();
             while let Some(name) = arguments.next() {
                 let value = arguments.next().ok_or(USAGE)?;
-                let number = || value.parse::<u64>().map_err(|_| format!("{name} wants a number, not {value}"));
+                let number = || {
+                    value.parse::<u64>().map_err(|_| format!("{name} wants a number, not {value}"))
+                };
                 match name.as_str() {
                     "--times" => settings.times = number()?,
                     "--kills-per-folder" => settings.kills_per_folder = number()?.max(1),

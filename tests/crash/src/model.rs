@@ -122,7 +122,11 @@ impl Model {
             0..=6 => Step::Single,
             7 => Step::Bulk { rows: 20 + random.below(400) as i64 },
             _ => {
-                let abandoned = if random.below(8) == 0 { self.operations(&mut random, false) } else { Vec::new() };
+                let abandoned = if random.below(8) == 0 {
+                    self.operations(&mut random, false)
+                } else {
+                    Vec::new()
+                };
                 Step::Transaction { abandoned, operations: self.operations(&mut random, true) }
             }
         }
@@ -145,16 +149,27 @@ impl Model {
                     Operation::Insert((0..count).map(|i| (ids + i, item(i))).collect())
                 }
                 4 | 5 => {
-                    let item = Item { value: random.below(1_000) as i64, note: text(self.thread, self.seq, -1 - n) };
+                    let item = Item {
+                        value: random.below(1_000) as i64,
+                        note: text(self.thread, self.seq, -1 - n),
+                    };
                     Operation::UpdateOne { id, item }
                 }
-                6 => Operation::UpdateRange { from: id, to: id + random.below(30) as i64, add: 1 + n },
+                6 => Operation::UpdateRange {
+                    from: id,
+                    to: id + random.below(30) as i64,
+                    add: 1 + n,
+                },
                 7 => Operation::DeleteOne { id },
                 8 => Operation::DeleteRange { from: id, to: id + random.below(8) as i64 },
                 _ if transfers && !out.iter().any(|o| matches!(o, Operation::Transfer(_))) => {
                     let source = random.below(ACCOUNTS as u64) as i64;
                     let target = (source + 1 + random.below(ACCOUNTS as u64 - 1) as i64) % ACCOUNTS;
-                    Operation::Transfer(Transfer { source, target, amount: 1 + random.below(50) as i64 })
+                    Operation::Transfer(Transfer {
+                        source,
+                        target,
+                        amount: 1 + random.below(50) as i64,
+                    })
                 }
                 _ => continue,
             };
@@ -173,7 +188,9 @@ impl Model {
     pub fn apply(&mut self, step: &Step) {
         match step {
             Step::Single => {}
-            Step::Transaction { operations, .. } => operations.iter().for_each(|o| self.apply_operation(o)),
+            Step::Transaction { operations, .. } => {
+                operations.iter().for_each(|o| self.apply_operation(o))
+            }
             Step::Bulk { rows } => {
                 self.bulk.insert(self.seq, *rows);
             }

@@ -27,10 +27,14 @@ pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
         story += 1;
         let mut random = Random::new(seed);
         let mut files: Arc<dyn LocalStore> = Arc::new(MemoryStore::new());
-        let mut promises = Promises { ready: false, models: (0..settings.threads as i64).map(Model::new).collect() };
+        let mut promises = Promises {
+            ready: false,
+            models: (0..settings.threads as i64).map(Model::new).collect(),
+        };
         for cut in 0..settings.kills_per_folder {
             runs += 1;
-            let findings = cut_once(&mut files, &mut promises, &mut random, settings.lie.as_deref());
+            let findings =
+                cut_once(&mut files, &mut promises, &mut random, settings.lie.as_deref());
             let messages = match findings {
                 Ok(findings) => {
                     lost += findings.lost;
@@ -44,7 +48,10 @@ pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
             }
             if !messages.is_empty() {
                 sound = false;
-                eprintln!("again: nacre-crash power --times {} --seed {seed}", settings.kills_per_folder);
+                eprintln!(
+                    "again: nacre-crash power --times {} --seed {seed}",
+                    settings.kills_per_folder
+                );
                 break;
             }
         }
@@ -81,7 +88,9 @@ fn cut_once(
     let outcome = work(&faults, promises, random);
     *files = after_cut(&faults, random);
     match outcome {
-        Err(error) if !error.message().contains("injected") => return Err(error.context("before the cut")),
+        Err(error) if !error.message().contains("injected") => {
+            return Err(error.context("before the cut"));
+        }
         _ => {}
     }
 

@@ -58,7 +58,9 @@ impl Findings {
         for (key, row) in expected {
             match found.get(key) {
                 None => self.lost(format!("{table}: row {key:?} is missing")),
-                Some(other) if other != row => self.lost(format!("{table}: row {key:?} is {other:?}, not {row:?}")),
+                Some(other) if other != row => {
+                    self.lost(format!("{table}: row {key:?} is {other:?}, not {row:?}"))
+                }
                 Some(_) => {}
             }
         }
@@ -109,14 +111,21 @@ pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findin
 /// Which transactions of a thread are there: all that were promised, and at most the next one.
 fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
     let thread = model.thread;
-    let journal = found.journal.range((thread, i64::MIN)..=(thread, i64::MAX)).map(|((_, seq), _)| *seq);
-    let bulk = found.bulk.range((thread, i64::MIN, 0)..=(thread, i64::MAX, i64::MAX)).map(|((_, seq, _), _)| *seq);
+    let journal =
+        found.journal.range((thread, i64::MIN)..=(thread, i64::MAX)).map(|((_, seq), _)| *seq);
+    let bulk = found
+        .bulk
+        .range((thread, i64::MIN, 0)..=(thread, i64::MAX, i64::MAX))
+        .map(|((_, seq, _), _)| *seq);
     let present: BTreeSet<i64> = journal.chain(bulk).collect();
     for seq in (0..model.seq).filter(|seq| !present.contains(seq)) {
         findings.lost(format!("thread {thread}: transaction {seq} was committed and is not there"));
     }
     for seq in present.range(model.seq + 1..) {
-        findings.phantom(format!("thread {thread}: transaction {seq} is there, of which only {} can be", model.seq));
+        findings.phantom(format!(
+            "thread {thread}: transaction {seq} is there, of which only {} can be",
+            model.seq
+        ));
     }
     if present.contains(&model.seq) {
         let step = model.next_step();
@@ -131,14 +140,20 @@ fn compare(found: &Found, promises: &Promises, findings: &mut Findings) {
     }
     for model in &promises.models {
         let thread = model.thread;
-        expected.journal.extend(model.journal.iter().map(|(seq, text)| ((thread, *seq), text.clone())));
+        expected
+            .journal
+            .extend(model.journal.iter().map(|(seq, text)| ((thread, *seq), text.clone())));
         expected.items.extend(model.items.iter().map(|(id, item)| ((thread, *id), item.clone())));
-        expected.transfers.extend(model.transfers.iter().map(|(seq, t)| ((thread, *seq), t.clone())));
+        expected
+            .transfers
+            .extend(model.transfers.iter().map(|(seq, t)| ((thread, *seq), t.clone())));
         for (seq, rows) in &model.bulk {
             expected.bulk.extend((0..*rows).map(|n| ((thread, *seq, n), text(thread, *seq, n))));
         }
         for transfer in model.transfers.values() {
-            for (id, add) in [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)] {
+            for (id, add) in
+                [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)]
+            {
                 *expected.accounts.entry(id).or_default() += add;
             }
         }
@@ -172,7 +187,8 @@ fn read(session: &mut Session, findings: &mut Findings) -> Result<Found> {
         twice("items", old.is_some(), &row);
     }
     for row in rows(session, "select thread, seq, source, target, amount from transfers")? {
-        let transfer = Transfer { source: int(&row[2]), target: int(&row[3]), amount: int(&row[4]) };
+        let transfer =
+            Transfer { source: int(&row[2]), target: int(&row[3]), amount: int(&row[4]) };
         let old = found.transfers.insert((int(&row[0]), int(&row[1])), transfer);
         twice("transfers", old.is_some(), &row);
     }
@@ -192,13 +208,18 @@ fn point_reads(session: &mut Session, promises: &Promises, findings: &mut Findin
     for model in &promises.models {
         let last = model.items.keys().next_back().copied().unwrap_or(0);
         for id in (0..=last).step_by(1 + last as usize / 200) {
-            let result = block_on(session.run(&point, &[Value::Int(model.thread), Value::Int(id)]))?.to_rows();
-            let found = result.first().map(|row| Item { value: int(&row[0]), note: string(&row[1]) });
+            let result =
+                block_on(session.run(&point, &[Value::Int(model.thread), Value::Int(id)]))?
+                    .to_rows();
+            let found =
+                result.first().map(|row| Item { value: int(&row[0]), note: string(&row[1]) });
             let key = (model.thread, id);
             match (model.items.get(&id), &found) {
                 (None, None) => {}
                 (Some(item), Some(other)) if item == other && result.len() == 1 => {}
-                (Some(item), _) => findings.lost(format!("items: by key, row {key:?} is {result:?}, not {item:?}")),
+                (Some(item), _) => {
+                    findings.lost(format!("items: by key, row {key:?} is {result:?}, not {item:?}"))
+                }
                 (None, _) => findings.phantom(format!("items: by key, row {key:?} is {result:?}")),
             }
         }

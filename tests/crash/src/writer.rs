@@ -3,8 +3,8 @@
 use crate::model::{ACCOUNTS, BALANCE, Model, Operation, Step, TABLES, text};
 use nacre_native::{block_on, open_folder};
 use nacredb::{
-    Batch, Budget, DataType, Database, Durability, Error, ErrorKind, OnDuplicate, Options, Result, Session, Value,
-    Vector,
+    Batch, Budget, DataType, Database, Durability, Error, ErrorKind, OnDuplicate, Options, Result,
+    Session, Value, Vector,
 };
 use std::io::Write;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub fn options() -> Options {
 
 /// Writes until killed. Returns only with an error.
 pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
-    let durability = if relaxed { Durability::Relaxed { interval_ms: 3_600_000 } } else { Durability::Strict };
+    let durability =
+        if relaxed { Durability::Relaxed { interval_ms: 3_600_000 } } else { Durability::Strict };
     let db = block_on(Database::open(open_folder(folder)?, Options { durability, ..options() }))?;
     prepare(&mut db.session())?;
     say("ready");
@@ -57,7 +58,8 @@ pub fn prepare(session: &mut Session) -> Result<()> {
         block_on(session.execute(table, &[]))?;
     }
     if block_on(session.execute("select id from accounts", &[]))?.rows() == 0 {
-        let rows: Vec<Vec<Value>> = (0..ACCOUNTS).map(|id| vec![Value::Int(id), Value::Int(BALANCE)]).collect();
+        let rows: Vec<Vec<Value>> =
+            (0..ACCOUNTS).map(|id| vec![Value::Int(id), Value::Int(BALANCE)]).collect();
         insert(session, "accounts", &rows)?;
     }
     Ok(())
@@ -82,7 +84,9 @@ fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
                         block_on(session.execute("rollback", &[]))?;
                     }
                 }
-                Err(error) => return Err(error.context(format!("thread {thread}, transaction {}", model.seq))),
+                Err(error) => {
+                    return Err(error.context(format!("thread {thread}, transaction {}", model.seq)));
+                }
             }
         }
         say(&format!("committed {thread} {}", model.seq));
@@ -112,7 +116,8 @@ fn recall(session: &mut Session, thread: i64) -> Result<Model> {
 /// Commits one step. After an error the session may still be in the transaction.
 pub fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
     let (thread, seq) = (model.thread, model.seq);
-    let journal = vec![vec![Value::Int(thread), Value::Int(seq), Value::Text(text(thread, seq, 0))]];
+    let journal =
+        vec![vec![Value::Int(thread), Value::Int(seq), Value::Text(text(thread, seq, 0))]];
     match step {
         Step::Single => insert(session, "journal", &journal),
         Step::Bulk { rows } => {
@@ -133,7 +138,9 @@ pub fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
         Step::Transaction { abandoned, operations } => {
             if !abandoned.is_empty() {
                 block_on(session.execute("begin", &[]))?;
-                abandoned.iter().try_for_each(|operation| operate(session, thread, seq, operation))?;
+                abandoned
+                    .iter()
+                    .try_for_each(|operation| operate(session, thread, seq, operation))?;
                 block_on(session.execute("rollback", &[]))?;
             }
             block_on(session.execute("begin", &[]))?;
@@ -168,16 +175,23 @@ fn operate(session: &mut Session, thread: i64, seq: i64, operation: &Operation) 
             "update items set value = value + ? where thread = ? and id >= ? and id <= ?",
             vec![int(*add), int(thread), int(*from), int(*to)],
         ),
-        Operation::DeleteOne { id } => ("delete from items where thread = ? and id = ?", vec![int(thread), int(*id)]),
-        Operation::DeleteRange { from, to } => {
-            ("delete from items where thread = ? and id >= ? and id <= ?", vec![int(thread), int(*from), int(*to)])
+        Operation::DeleteOne { id } => {
+            ("delete from items where thread = ? and id = ?", vec![int(thread), int(*id)])
         }
+        Operation::DeleteRange { from, to } => (
+            "delete from items where thread = ? and id >= ? and id <= ?",
+            vec![int(thread), int(*from), int(*to)],
+        ),
         Operation::Transfer(transfer) => {
-            for (id, add) in [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)] {
+            for (id, add) in
+                [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)]
+            {
                 let sql = "update accounts set balance = balance + ? where id = ?";
                 let changed = block_on(session.execute(sql, &[int(add), int(id)]))?.rows_affected;
                 if changed != 1 {
-                    return Err(Error::corrupt(format!("an update of account {id} changed {changed} rows")));
+                    return Err(Error::corrupt(format!(
+                        "an update of account {id} changed {changed} rows"
+                    )));
                 }
             }
             let row = [thread, seq, transfer.source, transfer.target, transfer.amount];
@@ -193,7 +207,10 @@ fn insert(session: &mut Session, table: &str, rows: &[Vec<Value>]) -> Result<()>
     let sql = format!("insert into {table} values {}", vec![row; rows.len()].join(", "));
     let inserted = block_on(session.execute(&sql, &rows.concat()))?.rows_affected;
     if inserted != rows.len() as u64 {
-        return Err(Error::corrupt(format!("an insert of {} rows into {table} says {inserted}", rows.len())));
+        return Err(Error::corrupt(format!(
+            "an insert of {} rows into {table} says {inserted}",
+            rows.len()
+        )));
     }
     Ok(())
 }
@@ -202,9 +219,15 @@ fn insert(session: &mut Session, table: &str, rows: &[Vec<Value>]) -> Result<()>
 fn read_forever(mut session: Session) -> Result<()> {
     loop {
         let rows = block_on(session.execute("select balance from accounts", &[]))?.to_rows();
-        let sum: i64 = rows.iter().map(|row| if let [Value::Int(balance)] = row[..] { balance } else { 0 }).sum();
+        let sum: i64 = rows
+            .iter()
+            .map(|row| if let [Value::Int(balance)] = row[..] { balance } else { 0 })
+            .sum();
         if (rows.len() as i64, sum) != (ACCOUNTS, ACCOUNTS * BALANCE) {
-            return Err(Error::corrupt(format!("a reader saw {} accounts with {sum} in total", rows.len())));
+            return Err(Error::corrupt(format!(
+                "a reader saw {} accounts with {sum} in total",
+                rows.len()
+            )));
         }
         std::thread::sleep(Duration::from_millis(3));
     }

@@ -3,8 +3,13 @@
 use std::process::{Command, Output};
 
 fn drive(arguments: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash")).arg("drive").args(arguments).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
+        .arg("drive")
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     (output, text)
 }
 
@@ -19,15 +24,21 @@ fn nothing_acknowledged_is_lost() {
 fn a_loss_is_noticed() {
     let folder = std::env::temp_dir().join(format!("nacre-crash-relaxed-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let (output, text) = drive(&["--times", "8", "--relaxed", "1", "--folder", folder.to_str().unwrap()]);
+    let (output, text) =
+        drive(&["--times", "8", "--relaxed", "1", "--folder", folder.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("was committed and is not there"), "{text}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 fn power(arguments: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash")).arg("power").args(arguments).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
+        .arg("power")
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     (output, text)
 }
 
@@ -41,7 +52,8 @@ fn nothing_acknowledged_is_lost_by_power_cuts() {
 #[test]
 fn a_sync_that_is_not_done_is_noticed_whatever_the_file() {
     for prefix in ["log-", "snap-", "seg-"] {
-        let (output, text) = power(&["--times", "200", "--kills-per-folder", "8", "--seed", "1", "--lie", prefix]);
+        let (output, text) =
+            power(&["--times", "200", "--kills-per-folder", "8", "--seed", "1", "--lie", prefix]);
         assert_eq!(output.status.code(), Some(1), "{prefix}: {text}");
     }
 }

@@ -62,7 +62,10 @@ pub fn run(input: &[u8]) {
             result.to_arrow_ipc().unwrap_or_else(|error| panic!("out again: {error}"));
         }
         Err(error) => {
-            assert!(!whole || error.kind() == ErrorKind::Unsupported, "what was exported is refused: {error}");
+            assert!(
+                !whole || error.kind() == ErrorKind::Unsupported,
+                "what was exported is refused: {error}"
+            );
             crate::csv::allowed(&error);
         }
     }

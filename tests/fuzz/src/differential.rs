@@ -11,9 +11,12 @@ use rusqlite::types::ValueRef;
 /// The statements that fill the tables, without their types.
 pub fn rows(input: &mut Input<'_>) -> Vec<String> {
     let mut statements = Vec::new();
-    let number = |input: &mut Input<'_>| input.pick(&["null", "0", "1", "2", "3", "-1", "7", "100", "-1000000"]);
-    let text =
-        |input: &mut Input<'_>| if input.one_in(5) { "null".to_string() } else { format!("'{}'", input.pick(&TEXTS)) };
+    let number = |input: &mut Input<'_>| {
+        input.pick(&["null", "0", "1", "2", "3", "-1", "7", "100", "-1000000"])
+    };
+    let text = |input: &mut Input<'_>| {
+        if input.one_in(5) { "null".to_string() } else { format!("'{}'", input.pick(&TEXTS)) }
+    };
     for table in ["t", "u"] {
         let count = input.below(14);
         let mut values = Vec::new();
@@ -30,7 +33,8 @@ pub fn rows(input: &mut Input<'_>) -> Vec<String> {
         }
         if !values.is_empty() {
             let columns = if table == "t" { "k, a, b, s, d" } else { "k, a, s" };
-            statements.push(format!("insert into {table} ({columns}) values {}", values.join(", ")));
+            statements
+                .push(format!("insert into {table} ({columns}) values {}", values.join(", ")));
         }
     }
     statements
@@ -48,8 +52,11 @@ pub fn run(input: &[u8]) {
         threads: 1 + input.below(2),
         ..options()
     });
-    let keys = input.pick(&["", ", sort key (a)", ", shard key (k)", ", shard key (k), sort key (s, b)"]);
-    ours.must(&format!("create table t (k bigint primary key, a bigint, b bigint, s text, d double{keys})"));
+    let keys =
+        input.pick(&["", ", sort key (a)", ", shard key (k)", ", shard key (k), sort key (s, b)"]);
+    ours.must(&format!(
+        "create table t (k bigint primary key, a bigint, b bigint, s text, d double{keys})"
+    ));
     ours.must("create table u (k bigint primary key, a bigint, s text)");
     lite.execute_batch("create table t (k integer primary key, a integer, b integer, s text, d real); create table u (k integer primary key, a integer, s text)")
         .expect("SQLite makes tables");
@@ -65,14 +72,24 @@ pub fn run(input: &[u8]) {
             .for_each(|sql| drop(ours.must(sql)));
     }
     // Rows that may be there or not are so on both sides.
-    let unique = ["", "create unique index q on t (a)", "create unique index q on t (s, a)", ""][indexes % 4];
+    let unique = ["", "create unique index q on t (a)", "create unique index q on t (s, a)", ""]
+        [indexes % 4];
     let mut is_unique = false;
     if !unique.is_empty() {
         let made = (ours.run(unique), lite.execute_batch(unique));
         is_unique = made.0.is_ok();
-        assert_eq!(is_unique, made.1.is_ok(), "{unique}: {:?}, SQLite {:?}", made.0.err(), made.1.err());
+        assert_eq!(
+            is_unique,
+            made.1.is_ok(),
+            "{unique}: {:?}, SQLite {:?}",
+            made.0.err(),
+            made.1.err()
+        );
     }
-    ["t", "u"].iter().filter(|_| flushed > 0).for_each(|t| drop(ours.must(&format!("optimize table {t} flush"))));
+    ["t", "u"]
+        .iter()
+        .filter(|_| flushed > 0)
+        .for_each(|t| drop(ours.must(&format!("optimize table {t} flush"))));
     while !input.is_empty() {
         let change = input.one_in(4).then(|| change(&mut input));
         if let Some(sql) = change {
@@ -87,7 +104,8 @@ pub fn run(input: &[u8]) {
         let (mut sql, kinds) = Maker::new(&mut input, true).query();
         let ordered = input.one_in(3);
         if ordered {
-            let order: Vec<String> = (1..=kinds.len()).map(|n| format!("{n}{}", input.pick(&["", " desc"]))).collect();
+            let order: Vec<String> =
+                (1..=kinds.len()).map(|n| format!("{n}{}", input.pick(&["", " desc"]))).collect();
             sql = format!("{sql} order by {}", order.join(", "));
             if input.one_in(2) {
                 sql = format!("{sql} limit {} offset {}", input.below(6), input.below(4));
@@ -105,10 +123,15 @@ fn change(input: &mut Input<'_>) -> String {
     let mut maker = Maker::new(input, true);
     let columns = ["k", "a", "b", "s", "d"];
     let kinds = crate::query::TABLES[0].1;
-    maker.scope = columns.iter().zip(kinds).map(|(name, (_, kind))| (name.to_string(), *kind)).collect();
+    maker.scope =
+        columns.iter().zip(kinds).map(|(name, (_, kind))| (name.to_string(), *kind)).collect();
     match maker.input.below(5) {
         0 => format!("delete from t where {}", maker.boolean(2)),
-        1 => format!("update t set a = {} where {}", maker.expression(crate::query::Kind::Int, 1), maker.boolean(2)),
+        1 => format!(
+            "update t set a = {} where {}",
+            maker.expression(crate::query::Kind::Int, 1),
+            maker.boolean(2)
+        ),
         2 => format!(
             "update t set s = {}, a = b where {}",
             maker.expression(crate::query::Kind::Text, 1),
@@ -118,7 +141,10 @@ fn change(input: &mut Input<'_>) -> String {
             "insert into t (k, a) values ({}, 1) on conflict (k) do update set a = excluded.a + 1, b = t.k",
             maker.input.below(20)
         ),
-        _ => format!("insert into t (k, s) values ({}, 'new') on conflict do nothing", maker.input.below(20)),
+        _ => format!(
+            "insert into t (k, s) values ({}, 'new') on conflict do nothing",
+            maker.input.below(20)
+        ),
     }
 }
 
@@ -126,11 +152,16 @@ fn change(input: &mut Input<'_>) -> String {
 /// update that exchanges some.
 fn same_change(ours: &mut Subject, lite: &Connection, sql: &str, is_unique: bool) -> bool {
     let found = ours.run(sql);
-    if found.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Limit)) {
+    if found
+        .as_ref()
+        .is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Limit))
+    {
         return true;
     }
     match (found, lite.execute(sql, [])) {
-        (Ok(ours), Ok(theirs)) => assert_eq!(ours.rows_affected, theirs as u64, "{sql}: rows changed"),
+        (Ok(ours), Ok(theirs)) => {
+            assert_eq!(ours.rows_affected, theirs as u64, "{sql}: rows changed")
+        }
         (Err(error), Ok(_)) => panic!("{sql}: {error}"),
         (Ok(_), Err(_)) if is_unique && sql.starts_with("update") => return false,
         (Ok(_), Err(error)) => panic!("{sql}: SQLite refuses: {error}"),
@@ -143,17 +174,28 @@ fn same_rows(ours: &mut Subject, lite: &Connection, sql: &str, ordered: bool) {
     let found = match ours.run(sql) {
         Ok(result) => result,
         // A limit of ours, or a feature that is not there and says so.
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Limit | ErrorKind::Cancelled) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Unsupported | ErrorKind::Limit | ErrorKind::Cancelled
+            ) =>
+        {
             return;
         }
         Err(error) => panic!("{sql}\n{}: {error}", error.kind().name()),
     };
-    let mut statement = lite.prepare(sql).unwrap_or_else(|error| panic!("{sql}\nSQLite refuses: {error}"));
+    let mut statement =
+        lite.prepare(sql).unwrap_or_else(|error| panic!("{sql}\nSQLite refuses: {error}"));
     let width = statement.column_count();
     let mut theirs = Vec::new();
     let mut rows = statement.query([]).expect("SQLite runs");
-    while let Some(row) = rows.next().unwrap_or_else(|error| panic!("{sql}\nSQLite fails: {error}")) {
-        theirs.push((0..width).map(|at| lite_text(row.get_ref(at).expect("a column"))).collect::<Vec<String>>());
+    while let Some(row) = rows.next().unwrap_or_else(|error| panic!("{sql}\nSQLite fails: {error}"))
+    {
+        theirs.push(
+            (0..width)
+                .map(|at| lite_text(row.get_ref(at).expect("a column")))
+                .collect::<Vec<String>>(),
+        );
     }
     let mut ours: Vec<Vec<String>> =
         printed(&found).into_iter().map(|row| row.into_iter().map(plain).collect()).collect();
@@ -181,7 +223,9 @@ fn lite_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "NULL".into(),
         ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) if number == number.trunc() && number.abs() < 1e15 => format!("{}", number as i64),
+        ValueRef::Real(number) if number == number.trunc() && number.abs() < 1e15 => {
+            format!("{}", number as i64)
+        }
         ValueRef::Real(number) => format!("{number:?}"),
         ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
     }

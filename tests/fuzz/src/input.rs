@@ -53,8 +53,20 @@ impl<'a> Input<'a> {
 
     /// An integer; the special ones are likely.
     pub fn integer(&mut self) -> i64 {
-        const SPECIAL: [i64; 12] =
-            [0, 1, -1, i64::MAX, i64::MIN, i32::MAX as i64, i32::MIN as i64, 255, -128, 65_535, 1 << 53, 1_000_000_000];
+        const SPECIAL: [i64; 12] = [
+            0,
+            1,
+            -1,
+            i64::MAX,
+            i64::MIN,
+            i32::MAX as i64,
+            i32::MIN as i64,
+            255,
+            -128,
+            65_535,
+            1 << 53,
+            1_000_000_000,
+        ];
         match self.byte() {
             kind @ 0..=31 => SPECIAL[kind as usize % SPECIAL.len()],
             32..=191 => self.byte() as i8 as i64,

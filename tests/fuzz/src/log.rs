@@ -48,20 +48,29 @@ pub fn base(snapshots: bool) -> &'static Base {
     BASES[usize::from(snapshots)].get_or_init(|| {
         let store = Arc::new(MemoryStore::new());
         let settings = Options { segment_rows: 2, partitions: 2, ..options() };
-        let mut subject = Subject::open(store.clone(), settings.clone()).expect("an empty database opens");
+        let mut subject =
+            Subject::open(store.clone(), settings.clone()).expect("an empty database opens");
         for (number, sql) in STATEMENTS.iter().enumerate() {
             if snapshots && number == 10 {
                 let often = Options { snapshot_bytes: 1, ..settings.clone() };
                 drop(subject);
                 subject = Subject::open(store.clone(), often).expect("it opens again");
-                while subject.db.maintain(nacredb::Budget { steps: 1 }).expect("house-keeping works") {}
+                while subject
+                    .db
+                    .maintain(nacredb::Budget { steps: 1 })
+                    .expect("house-keeping works")
+                {}
                 drop(subject);
                 subject = Subject::open(store.clone(), settings.clone()).expect("it opens again");
             }
             subject.must(sql);
             if sql.contains("index") {
                 // Parts of indexes of segments that were there before, each with a record of its own.
-                while subject.db.maintain(nacredb::Budget { steps: 1 }).expect("house-keeping works") {}
+                while subject
+                    .db
+                    .maintain(nacredb::Budget { steps: 1 })
+                    .expect("house-keeping works")
+                {}
             }
             subject.must(&format!("insert into p values ({number})"));
         }
@@ -101,7 +110,8 @@ pub fn run(input: &[u8]) {
 
 /// A file of these bytes beside what there is.
 pub fn raw(base: &Base, name: &str, input: &mut Input<'_>) {
-    let store = if input.one_in(2) { subject::copy(&base.store) } else { Arc::new(MemoryStore::new()) };
+    let store =
+        if input.one_in(2) { subject::copy(&base.store) } else { Arc::new(MemoryStore::new()) };
     subject::put(&store, name, input.rest());
     look(store);
 }
@@ -165,8 +175,12 @@ pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     }
     let store = Arc::new(store);
     let nothing: &mut dyn FnMut(&[u8]) -> nacredb::Result<()> = &mut |_| Ok(());
-    let log =
-        Log::open(store.clone(), LogOptions { database_id: 7, ..LogOptions::default() }, nothing, &mut |_, _| Ok(()));
+    let log = Log::open(
+        store.clone(),
+        LogOptions { database_id: 7, ..LogOptions::default() },
+        nothing,
+        &mut |_, _| Ok(()),
+    );
     let log = log.expect("an empty log opens");
     if let Some(payload) = snapshot {
         // A snapshot stands for some record.
@@ -197,8 +211,11 @@ pub fn look(store: Arc<MemoryStore>) {
         let _ = read(&mut subject, &format!("optimize table \"{name}\" full"));
         let _ = read(&mut subject, &format!("describe \"{name}\""));
     }
-    for sql in ["select * from i where v = 5", "select * from i where s = 'a' and v > 0", "select a from t where b = 3"]
-    {
+    for sql in [
+        "select * from i where v = 5",
+        "select * from i where s = 'a' and v > 0",
+        "select a from t where b = 3",
+    ] {
         let _ = read(&mut subject, sql);
     }
     let _ = read(&mut subject, "replace into i (k, v, s) values (9, 12, 'a'), (1, 5, null)");
@@ -211,11 +228,18 @@ pub fn look(store: Arc<MemoryStore>) {
 fn read(subject: &mut Subject, sql: &str) -> Result<Vec<Vec<String>>, nacredb::Error> {
     let flag = subject.session.cancel_flag();
     let session = &mut subject.session;
-    let result = crate::watch::within(flag, sql, || nacre_native::block_on(session.execute(sql, &[])));
+    let result =
+        crate::watch::within(flag, sql, || nacre_native::block_on(session.execute(sql, &[])));
     result.map(|result| printed(&result))
 }
 
 fn allowed(error: &nacredb::Error) {
-    let kinds = [ErrorKind::Corrupt, ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::NotFound, ErrorKind::Type];
+    let kinds = [
+        ErrorKind::Corrupt,
+        ErrorKind::Unsupported,
+        ErrorKind::Limit,
+        ErrorKind::NotFound,
+        ErrorKind::Type,
+    ];
     assert!(kinds.contains(&error.kind()), "opening: {}: {error}", error.kind().name());
 }

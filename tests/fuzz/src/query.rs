@@ -29,7 +29,16 @@ pub enum Kind {
 
 /// Columns of the two tables.
 pub const TABLES: [(&str, &[(&str, Kind)]); 2] = [
-    ("t", &[("k", Kind::Int), ("a", Kind::Int), ("b", Kind::Int), ("s", Kind::Text), ("d", Kind::Real)]),
+    (
+        "t",
+        &[
+            ("k", Kind::Int),
+            ("a", Kind::Int),
+            ("b", Kind::Int),
+            ("s", Kind::Text),
+            ("d", Kind::Real),
+        ],
+    ),
     ("u", &[("k", Kind::Int), ("a", Kind::Int), ("s", Kind::Text)]),
 ];
 
@@ -68,9 +77,11 @@ impl<'a, 'b> Maker<'a, 'b> {
     fn table(&mut self) -> String {
         let (name, columns) = self.input.pick(&TABLES);
         let alias = self.alias();
-        self.scope.extend(columns.iter().map(|(column, kind)| (format!("{alias}.{column}"), *kind)));
+        self.scope
+            .extend(columns.iter().map(|(column, kind)| (format!("{alias}.{column}"), *kind)));
         if name == "t" && !self.sqlite {
-            self.scope.extend(OURS.iter().map(|(column, kind)| (format!("{alias}.{column}"), *kind)));
+            self.scope
+                .extend(OURS.iter().map(|(column, kind)| (format!("{alias}.{column}"), *kind)));
         }
         format!("{name} as {alias}")
     }
@@ -85,16 +96,29 @@ impl<'a, 'b> Maker<'a, 'b> {
                 self.scope = outer;
                 let alias = self.alias();
                 let names: Vec<String> = (0..kinds.len()).map(|n| format!("c{n}")).collect();
-                self.scope.extend(names.iter().zip(&kinds).map(|(name, kind)| (format!("{alias}.{name}"), *kind)));
+                self.scope.extend(
+                    names.iter().zip(&kinds).map(|(name, kind)| (format!("{alias}.{name}"), *kind)),
+                );
                 let word = self.input.pick(&["join", "left join"]);
                 from = format!("{from} {word} ({query}) as {alias} on {}", self.boolean(2));
                 continue;
             }
-            let word =
-                self.input.pick(&["join", "left join", "join", "left join", "right join", "full join", "cross join"]);
+            let word = self.input.pick(&[
+                "join",
+                "left join",
+                "join",
+                "left join",
+                "right join",
+                "full join",
+                "cross join",
+            ]);
             let own = self.scope.len();
             let table = self.table();
-            let on = if word == "cross join" { String::new() } else { format!(" on {}", self.join_condition(own)) };
+            let on = if word == "cross join" {
+                String::new()
+            } else {
+                format!(" on {}", self.join_condition(own))
+            };
             from = format!("{from} {word} {table}{on}");
         }
         from
@@ -119,12 +143,14 @@ impl<'a, 'b> Maker<'a, 'b> {
     }
 
     fn column(&mut self, kind: Kind) -> Option<String> {
-        let of: Vec<&String> = self.scope.iter().filter(|(_, k)| *k == kind).map(|(name, _)| name).collect();
+        let of: Vec<&String> =
+            self.scope.iter().filter(|(_, k)| *k == kind).map(|(name, _)| name).collect();
         if of.is_empty() { None } else { Some(of[self.input.below(of.len())].clone()) }
     }
 
     fn kind(&mut self) -> Kind {
-        let all = [Kind::Int, Kind::Text, Kind::Int, Kind::Real, Kind::Bool, Kind::Decimal, Kind::Date];
+        let all =
+            [Kind::Int, Kind::Text, Kind::Int, Kind::Real, Kind::Bool, Kind::Decimal, Kind::Date];
         self.input.pick(if self.sqlite { &all[..5] } else { &all })
     }
 
@@ -157,7 +183,9 @@ impl<'a, 'b> Maker<'a, 'b> {
     }
 
     fn integer_literal(&mut self) -> String {
-        self.input.pick(&["0", "1", "2", "3", "-1", "-2", "7", "null", "1000000", "100"]).to_string()
+        self.input
+            .pick(&["0", "1", "2", "3", "-1", "-2", "7", "null", "1000000", "100"])
+            .to_string()
     }
 
     fn integer(&mut self, depth: usize) -> String {
@@ -214,7 +242,9 @@ impl<'a, 'b> Maker<'a, 'b> {
             3 => format!("replace({a}, 'a', {})", self.text(depth - 1)),
             4 => format!("trim({a})"),
             5 => format!("cast({} as text)", self.integer(depth - 1)),
-            6 if !self.sqlite => format!("{}({a})", self.input.pick(&["upper", "lower", "reverse", "hex", "md5"])),
+            6 if !self.sqlite => {
+                format!("{}({a})", self.input.pick(&["upper", "lower", "reverse", "hex", "md5"]))
+            }
             _ => self.shared(Kind::Text, depth),
         }
     }
@@ -224,7 +254,9 @@ impl<'a, 'b> Maker<'a, 'b> {
             let literal = self.input.one_in(3);
             return match self.column(Kind::Real).filter(|_| !literal) {
                 Some(column) => column,
-                None => self.input.pick(&["0.25e0", "1.5e0", "-2e0", "0e0", "100.75e0"]).to_string(),
+                None => {
+                    self.input.pick(&["0.25e0", "1.5e0", "-2e0", "0e0", "100.75e0"]).to_string()
+                }
             };
         }
         let a = self.real(depth - 1);
@@ -243,7 +275,10 @@ impl<'a, 'b> Maker<'a, 'b> {
             let literal = self.input.one_in(3);
             return match self.column(Kind::Decimal).filter(|_| !literal) {
                 Some(column) => column,
-                None => self.input.pick(&["0.01", "1.50", "-2.25", "0.00", "100.0", "99999999.99"]).to_string(),
+                None => self
+                    .input
+                    .pick(&["0.01", "1.50", "-2.25", "0.00", "100.0", "99999999.99"])
+                    .to_string(),
             };
         }
         let a = self.decimal(depth - 1);
@@ -262,7 +297,10 @@ impl<'a, 'b> Maker<'a, 'b> {
             let literal = self.input.one_in(3);
             return match self.column(Kind::Date).filter(|_| !literal) {
                 Some(column) => column,
-                None => self.input.pick(&["date '2024-02-29'", "date '1969-12-31'", "date '2000-01-01'"]).to_string(),
+                None => self
+                    .input
+                    .pick(&["date '2024-02-29'", "date '1969-12-31'", "date '2000-01-01'"])
+                    .to_string(),
             };
         }
         let a = self.date(depth - 1);
@@ -291,7 +329,8 @@ impl<'a, 'b> Maker<'a, 'b> {
             }
             4 => {
                 let not = self.input.pick(&["", "not "]);
-                let literals: Vec<String> = (0..1 + self.input.below(4)).map(|_| self.integer_literal()).collect();
+                let literals: Vec<String> =
+                    (0..1 + self.input.below(4)).map(|_| self.integer_literal()).collect();
                 format!("({} {not}in ({}))", self.integer(depth - 1), literals.join(", "))
             }
             5 => {
@@ -299,8 +338,13 @@ impl<'a, 'b> Maker<'a, 'b> {
                 format!("({a} {}between {low} and {high})", self.input.pick(&["", "not "]))
             }
             6 => {
-                let pattern = self.input.pick(&["a%", "%a", "%a%", "_", "", "%", "a_", "%b_%", "ab"]);
-                format!("({} {}like '{pattern}')", self.text(depth - 1), self.input.pick(&["", "not "]))
+                let pattern =
+                    self.input.pick(&["a%", "%a", "%a%", "_", "", "%", "a_", "%b_%", "ab"]);
+                format!(
+                    "({} {}like '{pattern}')",
+                    self.text(depth - 1),
+                    self.input.pick(&["", "not "])
+                )
             }
             7 if self.depth < 2 => self.membership(),
             8 => {
@@ -356,7 +400,8 @@ impl<'a, 'b> Maker<'a, 'b> {
             let (other, _) = self.simple(Some(&kinds));
             text = format!("{text} {word} {other}");
         }
-        let made = if choice == 6 && self.depth == 1 { self.with(&text, &kinds) } else { (text, kinds) };
+        let made =
+            if choice == 6 && self.depth == 1 { self.with(&text, &kinds) } else { (text, kinds) };
         self.depth -= 1;
         made
     }
@@ -378,7 +423,9 @@ impl<'a, 'b> Maker<'a, 'b> {
         let mut from = Vec::new();
         for _ in 0..uses {
             let alias = self.alias();
-            self.scope.extend(kinds.iter().enumerate().map(|(at, kind)| (format!("{alias}.c{at}"), *kind)));
+            self.scope.extend(
+                kinds.iter().enumerate().map(|(at, kind)| (format!("{alias}.c{at}"), *kind)),
+            );
             from.push(format!("w as {alias}"));
         }
         let from = match from.as_slice() {
@@ -397,7 +444,11 @@ impl<'a, 'b> Maker<'a, 'b> {
     fn simple(&mut self, wanted: Option<&[Kind]>) -> (String, Vec<Kind>) {
         self.scope.clear();
         let from = self.from();
-        let filter = if self.input.one_in(4) { String::new() } else { format!(" where {}", self.boolean(3)) };
+        let filter = if self.input.one_in(4) {
+            String::new()
+        } else {
+            format!(" where {}", self.boolean(3))
+        };
         match (wanted, self.input.below(5)) {
             (None, 0 | 1) => self.grouped(&from, &filter),
             (None, 2) => self.windowed(&from, &filter),
@@ -406,7 +457,8 @@ impl<'a, 'b> Maker<'a, 'b> {
                     Some(kinds) => kinds.to_vec(),
                     None => (0..1 + self.input.below(3)).map(|_| self.kind()).collect(),
                 };
-                let columns: Vec<String> = kinds.iter().map(|kind| self.expression(*kind, 2)).collect();
+                let columns: Vec<String> =
+                    kinds.iter().map(|kind| self.expression(*kind, 2)).collect();
                 let distinct = if self.input.one_in(4) { "distinct " } else { "" };
                 let columns = named(&columns);
                 (format!("select {distinct}{columns} from {from}{filter}"), kinds)
@@ -415,7 +467,11 @@ impl<'a, 'b> Maker<'a, 'b> {
     }
 
     fn aggregate(&mut self) -> (String, Kind) {
-        let filter = if self.input.one_in(6) { format!(" filter (where {})", self.boolean(1)) } else { String::new() };
+        let filter = if self.input.one_in(6) {
+            format!(" filter (where {})", self.boolean(1))
+        } else {
+            String::new()
+        };
         match self.input.below(7) {
             0 => (format!("count(*){filter}"), Kind::Int),
             1 => {
@@ -434,8 +490,10 @@ impl<'a, 'b> Maker<'a, 'b> {
     }
 
     fn grouped(&mut self, from: &str, filter: &str) -> (String, Vec<Kind>) {
-        let keys: Vec<(String, Kind)> = (0..self.input.below(3)).filter_map(|_| self.key()).collect();
-        let aggregates: Vec<(String, Kind)> = (0..1 + self.input.below(3)).map(|_| self.aggregate()).collect();
+        let keys: Vec<(String, Kind)> =
+            (0..self.input.below(3)).filter_map(|_| self.key()).collect();
+        let aggregates: Vec<(String, Kind)> =
+            (0..1 + self.input.below(3)).map(|_| self.aggregate()).collect();
         let all = keys.iter().chain(&aggregates);
         let (columns, kinds): (Vec<String>, Vec<Kind>) = all.cloned().unzip();
         let mut text = format!("select {} from {from}{filter}", named(&columns));
@@ -443,7 +501,11 @@ impl<'a, 'b> Maker<'a, 'b> {
             let keys: Vec<String> = keys.into_iter().map(|(key, _)| key).collect();
             text = format!("{text} group by {}", keys.join(", "));
             if self.input.one_in(4) {
-                text = format!("{text} having count(*) {} {}", self.input.pick(&[">", "<=", "="]), self.input.below(4));
+                text = format!(
+                    "{text} having count(*) {} {}",
+                    self.input.pick(&[">", "<=", "="]),
+                    self.input.below(4)
+                );
             }
         }
         (text, kinds)
@@ -492,6 +554,7 @@ impl<'a, 'b> Maker<'a, 'b> {
 
 /// Columns under the names c0, c1, ….
 fn named(columns: &[String]) -> String {
-    let named: Vec<String> = columns.iter().enumerate().map(|(at, column)| format!("{column} as c{at}")).collect();
+    let named: Vec<String> =
+        columns.iter().enumerate().map(|(at, column)| format!("{column} as c{at}")).collect();
     named.join(", ")
 }

@@ -92,8 +92,13 @@ const INDEX_IDS: u32 = 1 << 20;
 /// The index has every row once, in the order of its values.
 fn in_order(segment: &Segment, first: usize, index: &Indexed, columns: &[Vec<Value>]) {
     let rows = segment.rows();
-    let number = |value: Value| if let Value::Int(number) = value { number as usize } else { usize::MAX };
-    let place = segment.columns().iter().position(|column| column.id == INDEX_IDS).expect("the index is there");
+    let number =
+        |value: Value| if let Value::Int(number) = value { number as usize } else { usize::MAX };
+    let place = segment
+        .columns()
+        .iter()
+        .position(|column| column.id == INDEX_IDS)
+        .expect("the index is there");
     assert!(place >= first, "an index stands behind the table's columns");
     let vector = segment.decode(place, 0, rows).expect("sound bytes are read");
     let numbers: Vec<usize> = (0..rows).map(|at| number(vector.value(at))).collect();
@@ -104,17 +109,24 @@ fn in_order(segment: &Segment, first: usize, index: &Indexed, columns: &[Vec<Val
     for (key, over) in keys.iter().zip(&index.over).filter(|_| !index.alone) {
         let vector = segment.decode(*key, 0, rows).expect("sound bytes are read");
         for (at, row) in numbers.iter().enumerate() {
-            assert!(identical(&vector.value(at), &columns[*over][*row]), "an index has the values of its rows");
+            assert!(
+                identical(&vector.value(at), &columns[*over][*row]),
+                "an index has the values of its rows"
+            );
         }
     }
     for at in (0..rows).step_by(1 + rows / 5) {
-        let values: Vec<Value> = keys.iter().map(|key| segment.get(*key, at).expect("sound bytes are read")).collect();
+        let values: Vec<Value> =
+            keys.iter().map(|key| segment.get(*key, at).expect("sound bytes are read")).collect();
         if values.iter().any(|value| matches!(value, Value::Float(x) if x.is_nan())) {
             continue;
         }
         let low = segment.lower_bound(&keys, &values).expect("sound bytes are read");
         let high = segment.upper_bound(&keys, &values, low).expect("sound bytes are read");
-        assert!((low..high).contains(&at), "a value is found where it stands: {at} in {low}..{high}");
+        assert!(
+            (low..high).contains(&at),
+            "a value is found where it stands: {at} in {low}..{high}"
+        );
     }
 }
 
@@ -156,7 +168,9 @@ fn table(input: &mut Input<'_>) -> (Vec<ColumnSpec>, Vec<Vec<Value>>) {
         let mut state = salt as u64 ^ 0x9e37_79b9_7f4a_7c15;
         let mut column = Vec::with_capacity(rows);
         for row in 0..rows as i64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let chance = (state >> 33) as i64;
             let number = match shape {
                 0 => salt,
@@ -186,9 +200,11 @@ fn value(data_type: DataType, number: i64) -> Value {
     match data_type {
         DataType::TEXT => Value::Text(text(number)),
         DataType::BLOB => Value::Binary(number.to_le_bytes()[..(number & 7) as usize].to_vec()),
-        DataType::Float64 => {
-            Value::Float(if number % 5 == 4 { f64::from_bits(number as u64) } else { number as f64 / 100.0 })
-        }
+        DataType::Float64 => Value::Float(if number % 5 == 4 {
+            f64::from_bits(number as u64)
+        } else {
+            number as f64 / 100.0
+        }),
         DataType::Float32 => Value::Float(f64::from(number as i32 as f32 / 8.0)),
         DataType::Boolean => Value::Boolean(number & 1 == 1),
         DataType::Int8 => Value::Int(i64::from(number as i8)),
@@ -196,7 +212,9 @@ fn value(data_type: DataType, number: i64) -> Value {
         DataType::Decimal { scale: 2, .. } => {
             Value::Decimal { unscaled: i128::from(number % 1_000_000_000_000), scale: 2 }
         }
-        DataType::Decimal { .. } => Value::Decimal { unscaled: i128::from(number) * 1_000_000_007, scale: 0 },
+        DataType::Decimal { .. } => {
+            Value::Decimal { unscaled: i128::from(number) * 1_000_000_007, scale: 0 }
+        }
         DataType::Date => Value::Date((number % 700_000) as i32),
         DataType::Timestamp => Value::Timestamp(number % 60_000_000_000_000_000),
         _ => Value::Int(number),
@@ -214,11 +232,17 @@ fn text(number: i64) -> String {
     }
 }
 
-fn write(store: &MemoryStore, specs: &[ColumnSpec], columns: &[Vec<Value>], index: Option<&Indexed>) {
+fn write(
+    store: &MemoryStore,
+    specs: &[ColumnSpec],
+    columns: &[Vec<Value>],
+    index: Option<&Indexed>,
+) {
     let mut builder = SegmentBuilder::new(specs.to_vec());
     if let Some(Indexed { over, alone }) = index {
         let keys = (1..=over.len() as u32).map(|at| INDEX_IDS + at).collect();
-        let order = IndexOrder { columns: over.clone(), rows: INDEX_IDS, keys, filter: INDEX_IDS + 31 };
+        let order =
+            IndexOrder { columns: over.clone(), rows: INDEX_IDS, keys, filter: INDEX_IDS + 31 };
         builder = builder.with_indexes(vec![order]);
         if *alone {
             builder = builder.indexes_only();
@@ -228,7 +252,9 @@ fn write(store: &MemoryStore, specs: &[ColumnSpec], columns: &[Vec<Value>], inde
     for start in (0..rows).step_by(1_500) {
         let end = rows.min(start + 1_500);
         let part = specs.iter().zip(columns);
-        let part = part.map(|(spec, values)| Arc::new(Vector::from_values(spec.data_type, &values[start..end])));
+        let part = part.map(|(spec, values)| {
+            Arc::new(Vector::from_values(spec.data_type, &values[start..end]))
+        });
         builder.push(&Batch::new(part.collect(), end - start));
     }
     let file = store.create(NAME).expect("memory creates");
@@ -258,7 +284,9 @@ fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> 
 /// Equal, with every NaN equal to itself.
 fn identical(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+        (Value::Float(a), Value::Float(b)) => {
+            a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+        }
         (a, b) => a == b,
     }
 }
@@ -277,17 +305,25 @@ fn read(segment: &Segment, sound: bool) {
         for (place, row) in some.iter().enumerate() {
             let value = segment.get(at, *row as usize);
             if let (true, Ok(vector), Ok(value)) = (sound, &vector, &value) {
-                assert!(identical(&vector.value(*row as usize), value), "one value is as in the whole column");
+                assert!(
+                    identical(&vector.value(*row as usize), value),
+                    "one value is as in the whole column"
+                );
             }
             if let (true, Ok(taken), Ok(value)) = (sound, &taken, &value) {
                 assert!(identical(&taken.value(place), value), "a taken value is as alone");
             }
             let Ok(value) = value else { continue };
             let physical = meta.data_type.physical();
-            let Some(predicate) = Predicate::any_of(physical, std::slice::from_ref(&value)) else { continue };
+            let Some(predicate) = Predicate::any_of(physical, std::slice::from_ref(&value)) else {
+                continue;
+            };
             let found = segment.filter(at, &predicate, 0, rows);
             if let (true, Ok(found), false) = (sound, found, value == Value::Null) {
-                assert!(found.get(*row as usize) || matches!(value, Value::Float(_)), "a value is found in its place");
+                assert!(
+                    found.get(*row as usize) || matches!(value, Value::Float(_)),
+                    "a value is found in its place"
+                );
             }
             let _ = segment.search(&[at], std::slice::from_ref(&value));
         }
@@ -328,7 +364,8 @@ impl LocalFile for Recorder {
 fn places(store: &MemoryStore) -> Vec<(usize, usize)> {
     let file = store.open(NAME).expect("the file is there");
     let recorder = Arc::new(Recorder { file, reads: Mutex::default() });
-    let segment = Segment::open(recorder.clone(), NAME, 1, BlockCache::new(0)).expect("what was written opens");
+    let segment = Segment::open(recorder.clone(), NAME, 1, BlockCache::new(0))
+        .expect("what was written opens");
     recorder.reads.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let _ = segment.verify();
     let reads = recorder.reads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,8 +381,10 @@ fn mend_checksums(original: &[u8], bytes: &mut [u8], places: &[(usize, usize)]) 
     let Some(footer) = word(original.len() - 32, original) else { return };
     if bytes.len() == original.len() {
         for (offset, length) in places {
-            let (old, new) =
-                (checksum(&original[*offset..offset + length]), checksum(&bytes[*offset..offset + length]));
+            let (old, new) = (
+                checksum(&original[*offset..offset + length]),
+                checksum(&bytes[*offset..offset + length]),
+            );
             let known = original[footer..].windows(8).position(|word| word == old.to_le_bytes());
             if let Some(at) = known.filter(|_| old != new) {
                 bytes[footer + at..footer + at + 8].copy_from_slice(&new.to_le_bytes());
@@ -353,8 +392,12 @@ fn mend_checksums(original: &[u8], bytes: &mut [u8], places: &[(usize, usize)]) 
         }
     }
     let Some(trailer) = bytes.len().checked_sub(32) else { return };
-    let (Some(offset), Some(length)) = (word(trailer, bytes), word(trailer + 8, bytes)) else { return };
-    let Some(covered) = offset.checked_add(length).and_then(|end| bytes.get(offset..end)) else { return };
+    let (Some(offset), Some(length)) = (word(trailer, bytes), word(trailer + 8, bytes)) else {
+        return;
+    };
+    let Some(covered) = offset.checked_add(length).and_then(|end| bytes.get(offset..end)) else {
+        return;
+    };
     let sum = checksum(covered);
     bytes[trailer + 16..trailer + 24].copy_from_slice(&sum.to_le_bytes());
 }

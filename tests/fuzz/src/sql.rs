@@ -23,7 +23,11 @@ const SETUP: [&str; 3] = [
 pub fn run(input: &[u8]) {
     let text = match input.first() {
         Some(32..=126) => String::from_utf8_lossy(input).into_owned(),
-        Some(_) => input[1..].iter().map(|byte| WORDS[*byte as usize % WORDS.len()]).collect::<Vec<_>>().join(" "),
+        Some(_) => input[1..]
+            .iter()
+            .map(|byte| WORDS[*byte as usize % WORDS.len()])
+            .collect::<Vec<_>>()
+            .join(" "),
         None => return,
     };
     let mut subject = Subject::new(Options { segment_rows: 2, partitions: 2, ..options() });

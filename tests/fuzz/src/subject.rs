@@ -15,7 +15,13 @@ pub fn host(store: Arc<MemoryStore>) -> Host {
 
 /// Settings that keep a case small: 32 MiB for an operator, one thread.
 pub fn options() -> Options {
-    Options { memory_limit: 32 << 20, threads: 1, lock_timeout_ms: 50, cache_bytes: 1 << 20, ..Options::default() }
+    Options {
+        memory_limit: 32 << 20,
+        threads: 1,
+        lock_timeout_ms: 50,
+        cache_bytes: 1 << 20,
+        ..Options::default()
+    }
 }
 
 /// A database and a session on it.

@@ -13,7 +13,10 @@ const TYPES: &str = "k bigint primary key, a bigint, b bigint, s text, d double,
 /// The same rows in four ways.
 fn databases(input: &mut Input<'_>) -> Vec<(&'static str, Subject)> {
     let mut statements = differential::rows(input);
-    statements.push("update t set m = cast(k as decimal(12,2)) * 0.25, y = from_days(739281 + k), f = a > b".into());
+    statements.push(
+        "update t set m = cast(k as decimal(12,2)) * 0.25, y = from_days(739281 + k), f = a > b"
+            .into(),
+    );
     let small = Options { segment_rows: 4, partitions: 3, morsel_rows: 1, ..options() };
     let kinds = [
         ("memory", "", options()),
@@ -36,7 +39,10 @@ fn databases(input: &mut Input<'_>) -> Vec<(&'static str, Subject)> {
         }
         for (number, sql) in statements.iter().enumerate() {
             subject.must(sql);
-            if name == "segments" || name.starts_with("partitions") || name.starts_with("indexes") && number == 0 {
+            if name == "segments"
+                || name.starts_with("partitions")
+                || name.starts_with("indexes") && number == 0
+            {
                 subject.must("optimize table t flush");
                 subject.must("optimize table u flush");
             }
@@ -79,7 +85,8 @@ pub fn run(input: &[u8]) {
         let test = maker.boolean(3);
         let columns: Vec<String> = maker.scope.iter().map(|(name, _)| name.clone()).collect();
         let (name, subject) = &mut databases[at];
-        partition(subject, &columns.join(", "), &from, &test).unwrap_or_else(|what| panic!("{name}: {what}"));
+        partition(subject, &columns.join(", "), &from, &test)
+            .unwrap_or_else(|what| panic!("{name}: {what}"));
     }
     databases.iter().for_each(|(_, subject)| subject.check());
 }
@@ -93,7 +100,8 @@ fn sorted(subject: &mut Subject, sql: &str) -> Option<Vec<Vec<String>>> {
         }
         // Which row an error is found at first depends on the plan; so does whether it is found at all.
         Err(error) => {
-            let kinds = [ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::Type, ErrorKind::Cancelled];
+            let kinds =
+                [ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::Type, ErrorKind::Cancelled];
             assert!(kinds.contains(&error.kind()), "{sql}\n{}: {error}", error.kind().name());
             None
         }
@@ -106,7 +114,9 @@ fn everywhere(databases: &mut [(&'static str, Subject)], sql: &str) {
         let Some(rows) = sorted(subject, sql) else { continue };
         match &first {
             None => first = Some((name, rows)),
-            Some((other, expected)) => assert_eq!(&rows, expected, "{sql}\nin {name} (left) and in {other} (right)"),
+            Some((other, expected)) => {
+                assert_eq!(&rows, expected, "{sql}\nin {name} (left) and in {other} (right)")
+            }
         }
     }
 }
@@ -136,7 +146,9 @@ fn partition(subject: &mut Subject, columns: &str, from: &str, test: &str) -> Re
     if rows[0] != sums {
         return Err(format!("{counted}\ncounts {:?}, finds {sums:?}", rows[0]));
     }
-    let union = format!("select count(*) from ({whole} where {test} union all {whole} where not {test}) as parts");
+    let union = format!(
+        "select count(*) from ({whole} where {test} union all {whole} where not {test}) as parts"
+    );
     // Columns of the same name are fine in a union, but not below a name.
     match sorted(subject, &union) {
         Some(rows) if rows[0][0] != (counts[0] + counts[1]).to_string() => {

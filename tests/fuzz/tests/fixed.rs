@@ -16,7 +16,8 @@ fn cases() -> std::ops::Range<u64> {
 fn run(name: &str) {
     let target: &Target = target(name).expect("there is such a target");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     files.sort();
     for path in files {
         println!("{}", path.display());

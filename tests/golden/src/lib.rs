@@ -121,7 +121,10 @@ fn snapshot() -> Vec<String> {
     let mut all = vec![
         "create table t (id int primary key, n int, filler text)".to_string(),
         "create table numbered (a int)".into(),
-        format!("insert into t values {}", rows(0..300, |id| format!("({id}, {}, 'row {id}')", id * 3 % 50))),
+        format!(
+            "insert into t values {}",
+            rows(0..300, |id| format!("({id}, {}, 'row {id}')", id * 3 % 50))
+        ),
         "optimize table t flush".into(),
         "delete from t where id between 10 and 20".into(),
         "update t set n = 1000 where id = 200".into(),
@@ -134,7 +137,8 @@ fn snapshot() -> Vec<String> {
 }
 
 /// After the snapshot of the case `snapshot` was written.
-pub const AFTER_SNAPSHOT: &str = "delete from t where id = 30; insert into t values (2000, 1, 'after')";
+pub const AFTER_SNAPSHOT: &str =
+    "delete from t where id = 30; insert into t values (2000, 1, 'after')";
 
 fn rows(ids: std::ops::Range<i64>, row: impl Fn(i64) -> String) -> String {
     ids.map(row).collect::<Vec<_>>().join(", ")
@@ -170,7 +174,11 @@ fn encodings() -> Vec<String> {
         )
     };
     let mut all = vec![format!("create table e ({columns})")];
-    all.extend((0..4).map(|part| format!("insert into e values {}", rows(part * 150..(part + 1) * 150, row))));
+    all.extend(
+        (0..4).map(|part| {
+            format!("insert into e values {}", rows(part * 150..(part + 1) * 150, row))
+        }),
+    );
     all.push("optimize table e full".into());
     all.push("delete from e where id between 100 and 130".into());
     all.push("update e set packed = -5 where id in (7, 300, 599)".into());
@@ -205,8 +213,11 @@ fn sort_key() -> Vec<String> {
         format!(
             "insert into s values {}",
             rows(0..300, |id| {
-                let day =
-                    if id % 50 == 0 { "null".to_string() } else { format!("DATE '2026-01-{:02}'", 1 + id * 7 % 28) };
+                let day = if id % 50 == 0 {
+                    "null".to_string()
+                } else {
+                    format!("DATE '2026-01-{:02}'", 1 + id * 7 % 28)
+                };
                 format!("({id}, {day}, 'name {}')", id % 11)
             })
         ),
@@ -222,8 +233,12 @@ fn sort_key() -> Vec<String> {
 
 fn sharded() -> Vec<String> {
     vec![
-        "create table p (id int, part text, n int, primary key (id, part), shard key (part))".into(),
-        format!("insert into p values {}", rows(0..120, |id| format!("({id}, 'part {}', {})", id % 7, id * 2))),
+        "create table p (id int, part text, n int, primary key (id, part), shard key (part))"
+            .into(),
+        format!(
+            "insert into p values {}",
+            rows(0..120, |id| format!("({id}, 'part {}', {})", id % 7, id * 2))
+        ),
         "optimize table p flush".into(),
         "delete from p where id < 10".into(),
         "update p set n = -1 where id = 50".into(),

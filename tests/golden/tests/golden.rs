@@ -17,7 +17,8 @@ struct Copy(PathBuf);
 
 impl Copy {
     fn of(name: &str, purpose: &str) -> Copy {
-        let path = std::env::temp_dir().join(format!("nacre-golden-{name}-{purpose}-{}", std::process::id()));
+        let path = std::env::temp_dir()
+            .join(format!("nacre-golden-{name}-{purpose}-{}", std::process::id()));
         std::fs::remove_dir_all(&path).ok();
         std::fs::create_dir_all(&path).unwrap();
         for file in files(&committed(name)) {
@@ -50,8 +51,11 @@ fn run(session: &mut Session, sql: &str) {
 }
 
 fn rows(session: &mut Session, sql: &str) -> Vec<String> {
-    let rows = block_on(session.execute(sql, &[])).unwrap_or_else(|e| panic!("{e}\n{sql}")).to_rows();
-    rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect()
+    let rows =
+        block_on(session.execute(sql, &[])).unwrap_or_else(|e| panic!("{e}\n{sql}")).to_rows();
+    rows.iter()
+        .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+        .collect()
 }
 
 /// Runs what makes a case.
@@ -75,7 +79,8 @@ fn every_folder_holds_what_was_put_into_it() {
         let again = block_on(Database::open(memory_host(), options(case))).unwrap();
         make(&again, case);
         for round in 0..2 {
-            let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))).unwrap();
+            let db =
+                block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))).unwrap();
             let (mut stored, mut made) = (db.session(), again.session());
             assert_eq!(db.check().unwrap(), Vec::<String>::new(), "{}", case.name);
             for (table, order) in case.tables {
@@ -114,17 +119,31 @@ fn the_folders_have_what_they_are_there_for() {
     assert!(count("chunks", "log-") >= 2);
     assert_eq!(count("snapshot", "snap-"), 1);
     for case in &CASES {
-        let bytes: u64 = files(&committed(case.name)).iter().map(|f| f.metadata().unwrap().len()).sum();
+        let bytes: u64 =
+            files(&committed(case.name)).iter().map(|f| f.metadata().unwrap().len()).sum();
         assert!(bytes < 250_000, "{} has {bytes} bytes: {}", case.name, case.why);
     }
     let copy = Copy::of("encodings", "inspect");
     let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(&CASES[3]))).unwrap();
     let report = db.inspect().unwrap();
-    let mut found: Vec<String> =
-        report.iter().flat_map(|t| &t.columns).flat_map(|c| c.encodings.iter().map(|(name, _)| name.clone())).collect();
+    let mut found: Vec<String> = report
+        .iter()
+        .flat_map(|t| &t.columns)
+        .flat_map(|c| c.encodings.iter().map(|(name, _)| name.clone()))
+        .collect();
     found.sort();
     found.dedup();
-    for name in ["alp", "bitpacked", "constant", "delta", "dictionary", "fsst", "lz4", "plain", "run_length"] {
+    for name in [
+        "alp",
+        "bitpacked",
+        "constant",
+        "delta",
+        "dictionary",
+        "fsst",
+        "lz4",
+        "plain",
+        "run_length",
+    ] {
         assert!(found.iter().any(|f| f == name), "no column is {name}: {found:?}");
     }
 }
@@ -158,7 +177,8 @@ fn a_newer_version_is_refused_by_name() {
         raise(&mut bytes);
         std::fs::write(&file, &bytes).unwrap();
         let case = CASES.iter().find(|c| c.name == case).unwrap();
-        let Err(error) = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))) else {
+        let Err(error) = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case)))
+        else {
             panic!("{prefix} of a newer version was opened")
         };
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{prefix}: {error}");
@@ -173,7 +193,11 @@ fn a_newer_version_is_refused_by_name() {
 #[ignore = "writes the committed folders"]
 fn write_the_folders() {
     for case in &CASES {
-        let path = std::env::temp_dir().join(format!("nacre-golden-{}-write-{}", case.name, std::process::id()));
+        let path = std::env::temp_dir().join(format!(
+            "nacre-golden-{}-write-{}",
+            case.name,
+            std::process::id()
+        ));
         std::fs::remove_dir_all(&path).ok();
         let db = block_on(Database::open(open_folder(&path).unwrap(), options(case))).unwrap();
         make(&db, case);

@@ -41,7 +41,10 @@ pub fn run_with(session: &mut Session, sql: &str, parameters: &[Value]) -> Resul
 /// Rows as text, columns separated by `|`.
 pub fn rows(session: &mut Session, sql: &str) -> Result<Vec<String>> {
     let rows = run(session, sql)?.to_rows();
-    Ok(rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect())
+    Ok(rows
+        .iter()
+        .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+        .collect())
 }
 
 /// The error kind of a statement that must fail.
@@ -56,7 +59,8 @@ impl Folder {
     /// An empty folder.
     pub fn new(name: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let unique = format!("nacre-{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let unique =
+            format!("nacre-{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(unique);
         std::fs::remove_dir_all(&path).ok();
         Folder(path)
@@ -70,7 +74,9 @@ impl Folder {
     /// Files whose name starts with this.
     pub fn files(&self, prefix: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let named = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
+        let named = |path: &PathBuf| {
+            path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix))
+        };
         let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(named).collect();
         files.sort();
         files

@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 fn opened() -> Database {
     let db = memory().unwrap();
-    run(&mut db.session(), "create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)")
-        .unwrap();
+    run(
+        &mut db.session(),
+        "create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)",
+    )
+    .unwrap();
     db
 }
 
@@ -42,10 +45,13 @@ fn an_old_snapshot_keeps_its_schema_and_its_rows() {
 
 #[test]
 fn who_wrote_before_the_change_conflicts_with_it() {
-    for change in ["alter table t add column c int", "truncate table t", "alter table t rename to u"] {
+    for change in
+        ["alter table t add column c int", "truncate table t", "alter table t rename to u"]
+    {
         let db = opened();
         let (mut writer, mut s) = (db.session(), db.session());
-        run(&mut writer, "begin; update t set n = 11 where id = 1; insert into t values (3, 30)").unwrap();
+        run(&mut writer, "begin; update t set n = 11 where id = 1; insert into t values (3, 30)")
+            .unwrap();
         run(&mut s, change).unwrap();
         assert_eq!(kind(&mut writer, "commit"), Some(ErrorKind::Conflict), "{change}");
         assert_eq!(db.check().unwrap(), Vec::<String>::new());
@@ -61,16 +67,24 @@ fn prepared_statements_bind_again() {
     let (mut a, mut b) = (db.session(), db.session());
     let all = a.prepare("select * from t where id = ?").unwrap();
     let insert = a.prepare("insert into t values (?, 7)").unwrap();
-    assert_eq!(block_on(a.run(&all, &[Value::Int(1)])).unwrap().row(0), [Value::Int(1), Value::Int(10)]);
+    assert_eq!(
+        block_on(a.run(&all, &[Value::Int(1)])).unwrap().row(0),
+        [Value::Int(1), Value::Int(10)]
+    );
     run(&mut b, "alter table t add column c int default 3").unwrap();
-    assert_eq!(block_on(a.run(&all, &[Value::Int(1)])).unwrap().row(0), [Value::Int(1), Value::Int(10), Value::Int(3)]);
+    assert_eq!(
+        block_on(a.run(&all, &[Value::Int(1)])).unwrap().row(0),
+        [Value::Int(1), Value::Int(10), Value::Int(3)]
+    );
     assert_eq!(block_on(a.run(&insert, &[Value::Int(5)])).unwrap_err().kind(), ErrorKind::Syntax);
     run(&mut b, "alter table t drop column n").unwrap();
     block_on(a.run(&insert, &[Value::Int(5)])).unwrap();
     assert_eq!(rows(&mut b, "select * from t order by id").unwrap(), ["1|3", "2|3", "5|7"]);
     assert_eq!(
         rows(&mut b, "show create table t").unwrap(),
-        ["t|CREATE TABLE \"t\" (\n  \"id\" INT NOT NULL,\n  \"c\" INT DEFAULT 3,\n  PRIMARY KEY (\"id\")\n)"]
+        [
+            "t|CREATE TABLE \"t\" (\n  \"id\" INT NOT NULL,\n  \"c\" INT DEFAULT 3,\n  PRIMARY KEY (\"id\")\n)"
+        ]
     );
 }
 
@@ -108,9 +122,11 @@ fn changes_survive_a_restart_and_leave_no_files() {
         let db = folder(home.path()).unwrap();
         let mut s = db.session();
         run(&mut s, "create table t (id int primary key, n int, gone text)").unwrap();
-        run(&mut s, "insert into t values (1, 10, 'x'), (2, 20, 'y'); optimize table t flush").unwrap();
+        run(&mut s, "insert into t values (1, 10, 'x'), (2, 20, 'y'); optimize table t flush")
+            .unwrap();
         run(&mut s, "insert into t values (3, 30, 'z'); alter table t drop column gone").unwrap();
-        run(&mut s, "alter table t add column c int default 4; insert into t values (4, 40, 5)").unwrap();
+        run(&mut s, "alter table t add column c int default 4; insert into t values (4, 40, 5)")
+            .unwrap();
         run(
             &mut s,
             "create table e (a int); insert into e values (1); optimize table e flush; insert into e values (2)",
@@ -123,14 +139,21 @@ fn changes_survive_a_restart_and_leave_no_files() {
     for _ in 0..2 {
         let db = folder(home.path()).unwrap();
         let mut s = db.session();
-        assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|10|4", "2|20|4", "3|30|4", "4|40|5"]);
+        assert_eq!(
+            rows(&mut s, "select * from t order by id").unwrap(),
+            ["1|10|4", "2|20|4", "3|30|4", "4|40|5"]
+        );
         assert_eq!(rows(&mut s, "select * from e").unwrap(), ["3"]);
         assert_eq!(db.check().unwrap(), Vec::<String>::new());
     }
     let db = folder(home.path()).unwrap();
     let mut s = db.session();
     run(&mut s, "alter table t add column gone int").unwrap();
-    assert_eq!(rows(&mut s, "select gone from t where id = 1").unwrap(), ["NULL"], "not the dropped column's text");
+    assert_eq!(
+        rows(&mut s, "select gone from t where id = 1").unwrap(),
+        ["NULL"],
+        "not the dropped column's text"
+    );
 }
 
 #[test]
@@ -143,22 +166,38 @@ fn an_old_snapshot_finds_its_table_though_another_has_its_name() {
                 run(&mut s, "optimize table t flush").unwrap();
             }
             run(&mut old, "begin").unwrap();
-            run(&mut s, &format!("alter table t rename to {to}; create table t (id int primary key, n int)")).unwrap();
+            run(
+                &mut s,
+                &format!(
+                    "alter table t rename to {to}; create table t (id int primary key, n int)"
+                ),
+            )
+            .unwrap();
             run(&mut s, "insert into t values (7, 70); create table v (id int primary key); alter table v rename to w")
                 .unwrap();
-            assert_eq!(rows(&mut old, "select * from t order by id").unwrap(), ["1|10", "2|20"], "{to}");
+            assert_eq!(
+                rows(&mut old, "select * from t order by id").unwrap(),
+                ["1|10", "2|20"],
+                "{to}"
+            );
             assert_eq!(rows(&mut old, "select n from t where id = 2").unwrap(), ["20"], "{to}");
             assert_eq!(kind(&mut old, &format!("select * from {to}")), Some(ErrorKind::NotFound));
             // What was made later is empty, under the name that it has today.
             assert_eq!(rows(&mut old, "select * from w").unwrap(), Vec::<String>::new());
             assert_eq!(kind(&mut old, "select * from v"), Some(ErrorKind::NotFound));
-            assert_eq!(rows(&mut old, "select w.id from w where w.id > 0").unwrap(), Vec::<String>::new());
+            assert_eq!(
+                rows(&mut old, "select w.id from w where w.id > 0").unwrap(),
+                Vec::<String>::new()
+            );
             let sql = "insert into w values (1) on conflict (id) do update set id = w.id + 1 returning w.id";
             assert_eq!(kind(&mut old, sql), Some(ErrorKind::Conflict));
             assert_eq!(kind(&mut old, "update t set n = 0"), Some(ErrorKind::Conflict));
             run(&mut old, "rollback").unwrap();
             assert_eq!(rows(&mut old, "select * from t").unwrap(), ["7|70"]);
-            assert_eq!(rows(&mut old, &format!("select * from {to} order by id")).unwrap(), ["1|10", "2|20"]);
+            assert_eq!(
+                rows(&mut old, &format!("select * from {to} order by id")).unwrap(),
+                ["1|10", "2|20"]
+            );
         }
     }
 }
@@ -173,8 +212,9 @@ fn a_statement_that_waited_looks_its_table_up_again() {
             run(&mut waiter, "begin; select * from t").unwrap();
         }
         let waited = std::thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| run(&mut waiter, "update t set n = n + 1 where id = 1").map(|r| r.rows_affected));
+            let waiting = scope.spawn(|| {
+                run(&mut waiter, "update t set n = n + 1 where id = 1").map(|r| r.rows_affected)
+            });
             std::thread::sleep(std::time::Duration::from_millis(40));
             assert!(!waiting.is_finished());
             run(&mut s, &format!("{taken}; create table t (id int primary key, n int)")).unwrap();
@@ -211,7 +251,9 @@ fn an_upsert_that_waited_knows_the_unique_keys_there_are_now() {
         }
         run(&mut holder, "begin; insert into t values (5, 50)").unwrap();
         let waited = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| run(&mut waiter, "replace into t values (5, 10)").map(|r| r.rows_affected));
+            let waiting = scope.spawn(|| {
+                run(&mut waiter, "replace into t values (5, 10)").map(|r| r.rows_affected)
+            });
             std::thread::sleep(std::time::Duration::from_millis(40));
             assert!(!waiting.is_finished());
             run(&mut s, made).unwrap();
@@ -250,11 +292,16 @@ fn columns_of_segments_that_are_none_of_the_table_are_said_to_be_what_they_are()
     )
     .unwrap();
     run(&mut s, "insert into t values (1, 2, 3), (2, 1, 4); insert into heap values (1)").unwrap();
-    run(&mut s, "optimize table t flush; optimize table heap flush; alter table t drop column gone").unwrap();
+    run(
+        &mut s,
+        "optimize table t flush; optimize table heap flush; alter table t drop column gone",
+    )
+    .unwrap();
     let names = |table: &str| -> Vec<String> {
         let reports = db.inspect().unwrap();
         let segments = reports.into_iter().find(|t| t.name == table).unwrap().segments;
-        let mut names: Vec<String> = segments.into_iter().flat_map(|s| s.columns).map(|c| c.name).collect();
+        let mut names: Vec<String> =
+            segments.into_iter().flat_map(|s| s.columns).map(|c| c.name).collect();
         names.dedup();
         names
     };

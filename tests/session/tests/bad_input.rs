@@ -39,7 +39,10 @@ fn a_key_too_large_is_a_limit_and_changes_nothing() {
     let mut s = db.session();
     run(&mut s, "create table t (id text primary key, n bigint)").unwrap();
     let long = [Value::Text("k".repeat(limits::MAX_KEY_BYTES + 1))];
-    assert_eq!(state(run_with(&mut s, "insert into t values ('a', 1), (?, 2)", &long)).0, ErrorKind::Limit);
+    assert_eq!(
+        state(run_with(&mut s, "insert into t values ('a', 1), (?, 2)", &long)).0,
+        ErrorKind::Limit
+    );
     assert_eq!(rows(&mut s, "select * from t").unwrap(), Vec::<String>::new());
     run(&mut s, "insert into t values ('a', 1)").unwrap();
     assert_eq!(rows(&mut s, "select * from t").unwrap(), ["a|1"]);
@@ -58,7 +61,12 @@ fn a_moment_outside_the_calendar_is_refused_and_changes_nothing() {
         ("z", Value::Timestamp(first), Value::Timestamp(end - 1)),
     ];
     for (column, low, high) in ends {
-        run_with(&mut s, &format!("insert into m (id, {column}) values (1, ?), (2, ?)"), &[low, high]).unwrap();
+        run_with(
+            &mut s,
+            &format!("insert into m (id, {column}) values (1, ?), (2, ?)"),
+            &[low, high],
+        )
+        .unwrap();
         run(&mut s, "delete from m").unwrap();
     }
     run(&mut s, "insert into m values (1, '2026-01-01', '12:00', '2026-01-01')").unwrap();
@@ -151,11 +159,15 @@ fn a_log_cut_anywhere_opens_with_whole_transactions() {
 fn a_table_has_as_many_columns_as_can_be_flushed() {
     let db = memory().unwrap();
     let mut s = db.session();
-    let columns = |count: usize| (0..count).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
+    let columns =
+        |count: usize| (0..count).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
     let most = limits::MAX_COLUMNS;
     let tables = [
         ("plain", format!("create table plain ({})", columns(most))),
-        ("sorted", format!("create table sorted ({}, primary key (c0), sort key (c1))", columns(most - 1))),
+        (
+            "sorted",
+            format!("create table sorted ({}, primary key (c0), sort key (c1))", columns(most - 1)),
+        ),
     ];
     for (name, sql) in tables {
         run(&mut s, &sql).unwrap();
@@ -164,9 +176,18 @@ fn a_table_has_as_many_columns_as_can_be_flushed() {
             run(&mut s, &format!("optimize table {name} flush")).unwrap();
         }
         run(&mut s, &format!("optimize table {name} full")).unwrap();
-        assert_eq!(rows(&mut s, &format!("select sum(c0), count(c4094) from {name}")).unwrap(), ["6|0"]);
-        assert_eq!(state(run(&mut s, &format!("create index by_c on {name} (c2)"))).0, ErrorKind::Limit);
+        assert_eq!(
+            rows(&mut s, &format!("select sum(c0), count(c4094) from {name}")).unwrap(),
+            ["6|0"]
+        );
+        assert_eq!(
+            state(run(&mut s, &format!("create index by_c on {name} (c2)"))).0,
+            ErrorKind::Limit
+        );
     }
-    assert_eq!(state(run(&mut s, &format!("create table t ({})", columns(most + 1)))).0, ErrorKind::Limit);
+    assert_eq!(
+        state(run(&mut s, &format!("create table t ({})", columns(most + 1)))).0,
+        ErrorKind::Limit
+    );
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }

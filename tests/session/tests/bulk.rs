@@ -46,7 +46,11 @@ fn a_large_insert_select_writes_segments_and_a_small_one_the_rowstore() {
 #[test]
 fn a_large_insert_fails_whole_and_keeps_to_its_transaction() {
     let (db, mut s) = many();
-    run(&mut s, "create table copy (id int primary key, n int); insert into copy values (70000, 5)").unwrap();
+    run(
+        &mut s,
+        "create table copy (id int primary key, n int); insert into copy values (70000, 5)",
+    )
+    .unwrap();
     assert_eq!(kind(&mut s, "insert into copy select * from many"), Some(ErrorKind::Constraint));
     assert_eq!(rows(&mut s, "select * from copy").unwrap(), ["70000|5"]);
     run(&mut s, "delete from copy; begin; insert into copy select * from many").unwrap();
@@ -75,7 +79,11 @@ fn an_update_of_many_rows_moves_them_in_few_commits() {
         rows(&mut s, "select count(*), sum(case when n = -1 then 1 else 0 end) from many").unwrap(),
         [format!("{}|{}", ROWS - ROWS / 8, ROWS / 8)]
     );
-    run(&mut s, "begin; update many set n = -2 where id % 8 = 2; rollback; optimize table many full").unwrap();
+    run(
+        &mut s,
+        "begin; update many set n = -2 where id % 8 = 2; rollback; optimize table many full",
+    )
+    .unwrap();
     assert_eq!(rows(&mut s, "select count(*) from many where n = -2").unwrap(), ["0"]);
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
@@ -91,7 +99,11 @@ fn a_load_into_a_table_altered_meanwhile_conflicts() {
     ] {
         let db = memory().unwrap();
         let mut s = db.session();
-        run(&mut s, "create table t (a bigint primary key, b bigint unique); insert into t values (1, 1)").unwrap();
+        run(
+            &mut s,
+            "create table t (a bigint primary key, b bigint unique); insert into t values (1, 1)",
+        )
+        .unwrap();
         let batch = run(&mut s, "select a, b from t").unwrap().batches.remove(0);
         let mut load = nacre_native::block_on(s.appender("t", policy)).unwrap();
         load.append(&batch).unwrap();

@@ -9,7 +9,8 @@ use nacredb::host::LocalStore;
 use nacredb::{Database, ErrorKind, Options, Result, Session};
 use std::sync::Arc;
 
-const STATEMENT: &str = "create table t as select a, concat('row ', a) as b from source where a % 2 = 0";
+const STATEMENT: &str =
+    "create table t as select a, concat('row ', a) as b from source where a % 2 = 0";
 
 fn open(store: Arc<dyn LocalStore>) -> Result<Database> {
     let mut host = memory_host();
@@ -75,7 +76,10 @@ fn what_fails_leaves_nothing() {
     let db = folder(place.path()).unwrap();
     let mut s = db.session();
     fill(&mut s);
-    assert_eq!(kind(&mut s, "create table t as select a, 10 div (a - 99) as b from source"), Some(ErrorKind::Type));
+    assert_eq!(
+        kind(&mut s, "create table t as select a, 10 div (a - 99) as b from source"),
+        Some(ErrorKind::Type)
+    );
     assert_eq!(kind(&mut s, "select * from t"), Some(ErrorKind::NotFound));
     run(&mut s, STATEMENT).unwrap();
     assert_eq!(kind(&mut s, STATEMENT), Some(ErrorKind::AlreadyExists));

@@ -11,8 +11,13 @@ fn data_is_there_after_reopening() {
     {
         let db = folder(place.path()).unwrap();
         let mut s = db.session();
-        run(&mut s, "create table t (id bigint primary key, name text, price decimal(12,2), day date)").unwrap();
-        run(&mut s, "insert into t values (1, 'a', 1.25, '2026-01-31'), (2, null, -3, null)").unwrap();
+        run(
+            &mut s,
+            "create table t (id bigint primary key, name text, price decimal(12,2), day date)",
+        )
+        .unwrap();
+        run(&mut s, "insert into t values (1, 'a', 1.25, '2026-01-31'), (2, null, -3, null)")
+            .unwrap();
         run(
             &mut s,
             "optimize table t flush; insert into t values (3, 'c', 0, '1999-12-31'); delete from t where id = 2",
@@ -21,7 +26,10 @@ fn data_is_there_after_reopening() {
     }
     let db = folder(place.path()).unwrap();
     let mut s = db.session();
-    assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|a|1.25|2026-01-31", "3|c|0.00|1999-12-31"]);
+    assert_eq!(
+        rows(&mut s, "select * from t order by id").unwrap(),
+        ["1|a|1.25|2026-01-31", "3|c|0.00|1999-12-31"]
+    );
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
     nacre_native::block_on(db.close()).unwrap();
     assert_eq!(kind(&mut s, "select 1 from t"), Some(ErrorKind::Closed));
@@ -42,8 +50,10 @@ fn a_folder_open_in_a_script_is_in_use() {
     let lock = place.path().join("LOCK.node");
     std::fs::create_dir_all(&lock).unwrap();
     let own = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let started = own.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or_default();
-    std::fs::write(lock.join("0123456789.owner"), format!("{} {started}", std::process::id())).unwrap();
+    let started =
+        own.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or_default();
+    std::fs::write(lock.join("0123456789.owner"), format!("{} {started}", std::process::id()))
+        .unwrap();
     assert_eq!(folder(place.path()).err().map(|e| e.kind()), Some(ErrorKind::InUse));
     // The owner is gone: no process has this number and this start.
     if !started.is_empty() {
@@ -57,7 +67,8 @@ fn with_segment(place: &Folder) -> Vec<u8> {
     let mut s = db.session();
     run(&mut s, "create table t (id bigint primary key, name text)").unwrap();
     for base in 0..20 {
-        let values: Vec<String> = (0..100).map(|i| format!("({}, 'name {}')", base * 100 + i, i % 7)).collect();
+        let values: Vec<String> =
+            (0..100).map(|i| format!("({}, 'name {}')", base * 100 + i, i % 7)).collect();
         run(&mut s, &format!("insert into t values {}", values.join(", "))).unwrap();
     }
     run(&mut s, "optimize table t flush").unwrap();
@@ -85,7 +96,8 @@ fn every_flipped_byte_of_a_segment_is_found() {
             }
             Ok(db) => {
                 let findings = db.check().unwrap();
-                let padding = findings.is_empty() && rows(&mut db.session(), "select count(*), sum(id) from t").is_ok();
+                let padding = findings.is_empty()
+                    && rows(&mut db.session(), "select count(*), sum(id) from t").is_ok();
                 assert!(!findings.is_empty() || padding, "byte {at}");
                 for finding in &findings {
                     assert!(finding.contains("seg-") && finding.contains("block"), "{finding}");
@@ -106,7 +118,10 @@ fn a_damaged_block_fails_its_reader_only() {
     std::fs::write(place.files("seg-").remove(0), &bad).unwrap();
     let db = folder(place.path()).unwrap();
     let mut s = db.session();
-    assert_eq!(kind(&mut s, "select min(name) from t where id >= 0 and name <> 'x'"), Some(ErrorKind::Corrupt));
+    assert_eq!(
+        kind(&mut s, "select min(name) from t where id >= 0 and name <> 'x'"),
+        Some(ErrorKind::Corrupt)
+    );
     assert_eq!(rows(&mut s, "select count(*) from t where id < 1000").unwrap(), ["1000"]);
     run(&mut s, "insert into t values (9999, 'still works')").unwrap();
     assert_eq!(rows(&mut s, "select name from t where id = 9999").unwrap(), ["still works"]);
@@ -154,13 +169,18 @@ fn a_bulk_load_that_replaces_a_row_conflicts_with_its_writers() {
             }
             run(&mut writer, "begin").unwrap();
             let row = run(&mut s, "select cast(1 as bigint), 'loaded'").unwrap().batches.remove(0);
-            let mut appender = nacre_native::block_on(s.appender("t", OnDuplicate::Replace)).unwrap();
+            let mut appender =
+                nacre_native::block_on(s.appender("t", OnDuplicate::Replace)).unwrap();
             appender.append(&row).unwrap();
             nacre_native::block_on(appender.finish()).unwrap();
             if merge {
                 run(&mut s, "optimize table t full").unwrap();
             }
-            assert_eq!(kind(&mut writer, write), Some(ErrorKind::Conflict), "{write}, {flush}, {merge}");
+            assert_eq!(
+                kind(&mut writer, write),
+                Some(ErrorKind::Conflict),
+                "{write}, {flush}, {merge}"
+            );
             run(&mut writer, "rollback").unwrap();
             assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), ["1|loaded", "2|b"]);
             assert_eq!(db.check().unwrap(), Vec::<String>::new());
@@ -177,7 +197,11 @@ fn bulk_loads_are_all_or_nothing() {
         "create table src (id bigint primary key, name text); create table t (id bigint primary key, name text)",
     )
     .unwrap();
-    run(&mut s, "insert into src values (1, 'a'), (2, 'b'), (3, 'c'); insert into t values (2, 'old')").unwrap();
+    run(
+        &mut s,
+        "insert into src values (1, 'a'), (2, 'b'), (3, 'c'); insert into t values (2, 'old')",
+    )
+    .unwrap();
     let batches = run(&mut s, "select * from src").unwrap().batches;
     let load = |policy| {
         let mut s = db.session();
@@ -200,8 +224,15 @@ fn bulk_loads_are_all_or_nothing() {
 fn files_of_others_are_left_alone() {
     let place = Folder::new("of-others");
     std::fs::create_dir_all(place.path()).unwrap();
-    let others =
-        ["tmp-orders.csv", "idx-users.json", "hsh-", "seg-ments.csv", "seg-00000000000000AB", "log-book", "snap-1"];
+    let others = [
+        "tmp-orders.csv",
+        "idx-users.json",
+        "hsh-",
+        "seg-ments.csv",
+        "seg-00000000000000AB",
+        "log-book",
+        "snap-1",
+    ];
     others.iter().for_each(|name| std::fs::write(place.path().join(name), b"mine").unwrap());
     for _ in 0..2 {
         let db = folder(place.path()).unwrap();

@@ -10,7 +10,11 @@ use nacredb::{ErrorKind, Value};
 fn every_bad_statement_has_its_kind_and_changes_nothing() {
     let db = memory().unwrap();
     let mut s = db.session();
-    run(&mut s, "create table t (id int primary key, name varchar(3) not null, price decimal(5,2), d date)").unwrap();
+    run(
+        &mut s,
+        "create table t (id int primary key, name varchar(3) not null, price decimal(5,2), d date)",
+    )
+    .unwrap();
     run(&mut s, "insert into t values (1, 'a', 1.5, '2026-02-28')").unwrap();
     let cases = [
         ("selec 1", ErrorKind::Syntax),
@@ -28,7 +32,10 @@ fn every_bad_statement_has_its_kind_and_changes_nothing() {
         ("insert into t values (3000000000, 'b', 1, null)", ErrorKind::Type),
         ("insert into t values (2, 'b', 1, '2026-02-30')", ErrorKind::Type),
         ("insert into t (id) values (2, 3)", ErrorKind::Syntax),
-        ("insert into t values (7, 'g', 1, null), (8, 'h', 1, null), (7, 'g', 1, null)", ErrorKind::Constraint),
+        (
+            "insert into t values (7, 'g', 1, null), (8, 'h', 1, null), (7, 'g', 1, null)",
+            ErrorKind::Constraint,
+        ),
         ("update t set id = null", ErrorKind::Constraint),
         ("update t set price = price * 1000", ErrorKind::Type),
         ("select 1 / 0", ErrorKind::Type),
@@ -46,7 +53,11 @@ fn every_bad_statement_has_its_kind_and_changes_nothing() {
                 assert_eq!(e.sqlstate().len(), 5, "{sql}");
             }
         }
-        assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1|a|1.50|2026-02-28"], "after {sql}");
+        assert_eq!(
+            rows(&mut s, "select * from t").unwrap(),
+            ["1|a|1.50|2026-02-28"],
+            "after {sql}"
+        );
     }
 }
 
@@ -96,7 +107,11 @@ fn a_frame_bound_given_as_a_parameter_is_checked() {
             assert_eq!(block_on(s.execute(&sql, &[Value::Int(1)])).unwrap().rows(), 3, "{sql}");
             for wrong in [Value::Int(-1), Value::Null] {
                 let error = block_on(s.execute(&sql, std::slice::from_ref(&wrong))).unwrap_err();
-                assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Type, "22013"), "{sql} {wrong}");
+                assert_eq!(
+                    (error.kind(), error.sqlstate()),
+                    (ErrorKind::Type, "22013"),
+                    "{sql} {wrong}"
+                );
             }
         }
     }

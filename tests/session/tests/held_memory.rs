@@ -59,8 +59,11 @@ fn a_stream_holds_a_few_batches() {
     let mut session = db.session();
     session.set_threads(1);
     run(&mut session, "create table big (id int primary key, a bigint, b text)").unwrap();
-    let numbers = "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 200000)";
-    let sql = format!("insert into big {numbers} select i, i * 31, concat('some text of the row ', i * 7919) from n");
+    let numbers =
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 200000)";
+    let sql = format!(
+        "insert into big {numbers} select i, i * 31, concat('some text of the row ', i * 7919) from n"
+    );
     run(&mut session, &sql).unwrap();
     run(&mut session, "optimize table big flush").unwrap();
     let sql = "select * from big";
@@ -81,14 +84,26 @@ fn a_stream_holds_a_few_batches() {
 /// Rows that come, are read, go to segments and go.
 fn come_and_go(db: &Database, round: usize) {
     let mut s = db.session();
-    let numbers = "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 500)";
+    let numbers =
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < 500)";
     let from = round * 500;
-    run(&mut s, &format!("insert into t {numbers} select {from} + i, i % 50, concat('text ', i) from n")).unwrap();
-    assert_eq!(rows(&mut s, "select count(*), count(distinct a), min(b) from t").unwrap(), ["500|50|text 0"]);
-    assert_eq!(rows(&mut s, "select count(*) from t where b between 'text 10' and 'text 11'").unwrap(), ["12"]);
+    run(
+        &mut s,
+        &format!("insert into t {numbers} select {from} + i, i % 50, concat('text ', i) from n"),
+    )
+    .unwrap();
+    assert_eq!(
+        rows(&mut s, "select count(*), count(distinct a), min(b) from t").unwrap(),
+        ["500|50|text 0"]
+    );
+    assert_eq!(
+        rows(&mut s, "select count(*) from t where b between 'text 10' and 'text 11'").unwrap(),
+        ["12"]
+    );
     assert_eq!(rows(&mut s, "select count(*) from t where a < 5").unwrap(), ["50"]);
     run(&mut s, "update t set b = concat(b, '!') where a = 3; optimize table t flush").unwrap();
-    run(&mut s, "update t set a = a + 1 where a = 4; delete from t; optimize table t full").unwrap();
+    run(&mut s, "update t set a = a + 1 where a = 4; delete from t; optimize table t full")
+        .unwrap();
     assert_eq!(rows(&mut s, "select * from t").unwrap(), Vec::<String>::new());
     while db.maintain(Budget { steps: 100 }).unwrap() {}
 }
@@ -99,17 +114,31 @@ fn tables_come_and_go(db: &Database, round: usize) {
     let prepared = s.prepare("select * from t where id = ?").unwrap();
     run(&mut old, "begin; select count(*) from t").unwrap();
     let name = format!("x{}", round % 3);
-    run(&mut s, &format!("create table {name} (id int primary key, a int, b text, key (a))")).unwrap();
-    run(&mut s, &format!("insert into {name} values (1, 2, 'three'), (4, 5, 'six')")).unwrap();
-    run(&mut s, &format!("optimize table {name} flush; create view v as select * from {name}")).unwrap();
-    run(&mut s, &format!("create unique index u on {name} (b); alter table {name} add column c int default 7"))
+    run(&mut s, &format!("create table {name} (id int primary key, a int, b text, key (a))"))
         .unwrap();
-    assert_eq!(rows(&mut s, "select v.c from v join t on v.id = t.id").unwrap_err().kind(), ErrorKind::NotFound);
+    run(&mut s, &format!("insert into {name} values (1, 2, 'three'), (4, 5, 'six')")).unwrap();
+    run(&mut s, &format!("optimize table {name} flush; create view v as select * from {name}"))
+        .unwrap();
+    run(
+        &mut s,
+        &format!(
+            "create unique index u on {name} (b); alter table {name} add column c int default 7"
+        ),
+    )
+    .unwrap();
+    assert_eq!(
+        rows(&mut s, "select v.c from v join t on v.id = t.id").unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     assert_eq!(rows(&mut s, &format!("select sum(c) from {name} where b > 'a'")).unwrap(), ["14"]);
     run(&mut s, "alter table t rename column a to d, rename to t2; alter table t2 rename column d to a, rename to t")
         .unwrap();
     assert_eq!(block_on(s.run(&prepared, &[Value::Int(1)])).unwrap().rows(), 0);
-    run(&mut s, &format!("truncate table {name}; drop index u on {name}; drop view v; drop table {name}")).unwrap();
+    run(
+        &mut s,
+        &format!("truncate table {name}; drop index u on {name}; drop view v; drop table {name}"),
+    )
+    .unwrap();
     run(&mut old, "commit").unwrap();
     while db.maintain(Budget { steps: 100 }).unwrap() {}
 }
@@ -125,7 +154,11 @@ fn what_rows_took_is_free_again_when_they_are_gone() {
     };
     let opened = || {
         let db = block_on(Database::open(memory_host(), options.clone())).unwrap();
-        run(&mut db.session(), "create table t (id int primary key, a int, b text, key (b), key (a))").unwrap();
+        run(
+            &mut db.session(),
+            "create table t (id int primary key, a int, b text, key (b), key (a))",
+        )
+        .unwrap();
         db
     };
     let db = opened();

@@ -11,22 +11,25 @@ fn database(threads: usize) -> Database {
 
 /// A table with indexes, and one with the same rows without.
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
-    for (table, indexes) in
-        [("t", ", key i_a (a), index i_bc using hash (b, c), unique key i_n (n), key i_d (d, a)"), ("p", "")]
-    {
+    for (table, indexes) in [
+        ("t", ", key i_a (a), index i_bc using hash (b, c), unique key i_n (n), key i_d (d, a)"),
+        ("p", ""),
+    ] {
         run(session, &format!("drop table if exists {table}")).unwrap();
         let columns = "id int, a int, b varchar(20), c int, d date, n int";
         run(session, &format!("create table {table} ({columns}{keys}{indexes})")).unwrap();
     }
     for part in 0..4u64 {
         let row = |id: u64, random: &mut Random| {
-            let a = if random.below(20) == 0 { "null".into() } else { random.below(300).to_string() };
+            let a =
+                if random.below(20) == 0 { "null".into() } else { random.below(300).to_string() };
             let c = if random.below(20) == 0 { "null".into() } else { random.below(9).to_string() };
             let day = format!("date '2024-01-01' + {}", random.below(400));
             let n = if random.below(10) == 0 { "null".into() } else { id.to_string() };
             format!("({id}, {a}, 'name {}', {c}, {day}, {n})", random.below(80))
         };
-        let rows: Vec<String> = (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
+        let rows: Vec<String> =
+            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
         for table in ["t", "p"] {
             run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
             if part < 3 {
@@ -68,7 +71,8 @@ fn condition(random: &mut Random, depth: usize) -> String {
 fn used(session: &mut Session, sql: &str) -> Vec<String> {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let names = texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
+    let names =
+        texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
     names.map_or_else(Vec::new, |names| names.split(',').map(str::to_string).collect())
 }
 
@@ -76,7 +80,9 @@ fn used(session: &mut Session, sql: &str) -> Vec<String> {
 fn indexes_find_what_scans_find() {
     let mut random = Random(11);
     for (round, keys) in
-        ["", ", primary key (id)", ", primary key (id), sort key (d)", ", shard key ()"].into_iter().enumerate()
+        ["", ", primary key (id)", ", primary key (id), sort key (d)", ", shard key ()"]
+            .into_iter()
+            .enumerate()
     {
         let db = database(1 + round % 2);
         let session = &mut db.session();
@@ -85,11 +91,20 @@ fn indexes_find_what_scans_find() {
         for step in 0..120 {
             let condition = condition(&mut random, 2);
             let of = |table: &str| format!("select * from {table} where {condition} order by id");
-            assert_eq!(rows(session, &of("t")).unwrap(), rows(session, &of("p")).unwrap(), "{condition}");
+            assert_eq!(
+                rows(session, &of("t")).unwrap(),
+                rows(session, &of("p")).unwrap(),
+                "{condition}"
+            );
             with_index += usize::from(!used(session, &of("t")).is_empty());
             if step % 10 == 0 {
-                let count = |table: &str| format!("select count(*), sum(a) from {table} where {condition}");
-                assert_eq!(rows(session, &count("t")).unwrap(), rows(session, &count("p")).unwrap(), "{condition}");
+                let count =
+                    |table: &str| format!("select count(*), sum(a) from {table} where {condition}");
+                assert_eq!(
+                    rows(session, &count("t")).unwrap(),
+                    rows(session, &count("p")).unwrap(),
+                    "{condition}"
+                );
                 for change in ["update {} set a = a + 7, d = d + 1 where", "delete from {} where"] {
                     let affected = ["t", "p"].map(|table| {
                         let sql = format!("{} {condition}", change.replace("{}", table));
@@ -141,15 +156,24 @@ fn plans_and_profiles_name_the_index() {
     assert_eq!(used(session, "delete from t where b = 'name 7' and c = 1"), ["i_bc"]);
     // Values of other types, and values that no row can have.
     let exact = rows(session, "select id from t where n = 70").unwrap();
-    for (value, sql) in [(Value::Float(70.0), "n = ?"), (Value::Text("70".into()), "n = cast(? as int)")] {
+    for (value, sql) in
+        [(Value::Float(70.0), "n = ?"), (Value::Text("70".into()), "n = cast(? as int)")]
+    {
         let sql = format!("select id from t where {sql}");
         let found = run_with(session, &sql, &[value]).unwrap().to_rows();
         assert_eq!(found.iter().map(|row| row[0].to_string()).collect::<Vec<_>>(), exact, "{sql}");
     }
     assert!(
-        rows(session, "select id from t where b = 'a name that is far too long for its column'").unwrap().is_empty()
+        rows(session, "select id from t where b = 'a name that is far too long for its column'")
+            .unwrap()
+            .is_empty()
     );
-    assert!(run_with(session, "select id from t where n = ?", &[Value::Null]).unwrap().to_rows().is_empty());
+    assert!(
+        run_with(session, "select id from t where n = ?", &[Value::Null])
+            .unwrap()
+            .to_rows()
+            .is_empty()
+    );
 }
 
 #[test]

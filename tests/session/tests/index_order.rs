@@ -17,7 +17,8 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     }
     for part in 0..4u64 {
         let row = |id: u64, random: &mut Random| {
-            let mut or_null = |text: String| if random.below(30) == 0 { "null".to_string() } else { text };
+            let mut or_null =
+                |text: String| if random.below(30) == 0 { "null".to_string() } else { text };
             let (a, b, d) = (
                 or_null(format!("{}", id * 7919 % 3001)),
                 or_null(format!("'b{}'", id % 90)),
@@ -25,7 +26,8 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
             );
             format!("({id}, {a}, {b}, {}, {d}, {})", random.below(500), id * 77_777 % 100_003)
         };
-        let values: Vec<String> = (part * 1500..part * 1500 + 1500).map(|id| row(id, random)).collect();
+        let values: Vec<String> =
+            (part * 1500..part * 1500 + 1500).map(|id| row(id, random)).collect();
         for table in ["t", "p"] {
             run(session, &format!("insert into {table} values {}", values.join(", "))).unwrap();
             if part < 3 {
@@ -34,8 +36,10 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         }
     }
     for table in ["t", "p"] {
-        run(session, &format!("delete from {table} where id % 19 = 0 or a between 100 and 180")).unwrap();
-        run(session, &format!("update {table} set a = a - 5000, c = c + 1 where id % 29 = 0")).unwrap();
+        run(session, &format!("delete from {table} where id % 19 = 0 or a between 100 and 180"))
+            .unwrap();
+        run(session, &format!("update {table} set a = a - 5000, c = c + 1 where id % 29 = 0"))
+            .unwrap();
     }
 }
 
@@ -44,8 +48,12 @@ fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
     let words = || texts.iter().flat_map(|text| text.split(' '));
-    let names = words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
-    let read = words().filter_map(|word| word.strip_prefix("rows_read=")).map(|n| n.parse::<u64>().unwrap()).sum();
+    let names =
+        words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
+    let read = words()
+        .filter_map(|word| word.strip_prefix("rows_read="))
+        .map(|n| n.parse::<u64>().unwrap())
+        .sum();
     (names.map(str::to_string).collect(), read)
 }
 
@@ -62,14 +70,18 @@ fn query(random: &mut Random) -> String {
         5 => format!("where b = 'b{}' and a < {x}", x % 90),
         _ => String::new(),
     };
-    let offset = if random.below(3) == 0 { format!(" offset {}", random.below(60)) } else { String::new() };
+    let offset =
+        if random.below(3) == 0 { format!(" offset {}", random.below(60)) } else { String::new() };
     match random.below(6) {
         0 => format!("select u, id from {{t}} {filter} order by u{desc} limit {n}{offset}"),
         1 => format!("select u + 1, a, b from {{t}} {filter} order by u{desc} limit {n}"),
         // Ties: only what they share is compared.
         2 => format!("select a from {{t}} {filter} order by a{desc} limit {n}{offset}"),
         3 => format!("select c from {{t}} where b = 'b{}' order by c{desc} limit {n}", x % 90),
-        4 => format!("select b, c from {{t}} where b in ('b3', 'b{}') order by b{desc}, c{desc} limit {n}", x % 90),
+        4 => format!(
+            "select b, c from {{t}} where b in ('b3', 'b{}') order by b{desc}, c{desc} limit {n}",
+            x % 90
+        ),
         _ => format!("select d from {{t}} {filter} order by d{desc} limit {n}"),
     }
 }
@@ -77,7 +89,12 @@ fn query(random: &mut Random) -> String {
 #[test]
 fn the_order_of_an_index_is_that_of_a_sort() {
     let mut random = Random(21);
-    let layouts = ["", ", primary key (id)", ", primary key (id), sort key (c)", ", primary key (id), shard key (id)"];
+    let layouts = [
+        "",
+        ", primary key (id)",
+        ", primary key (id), sort key (c)",
+        ", primary key (id), shard key (id)",
+    ];
     for (round, keys) in layouts.into_iter().enumerate() {
         let db = database(1 + round % 2);
         let session = &mut db.session();
@@ -86,15 +103,24 @@ fn the_order_of_an_index_is_that_of_a_sort() {
         for step in 0..100 {
             let sql = query(&mut random);
             let of = |table: &str| sql.replace("{t}", table);
-            assert_eq!(rows(session, &of("t")).unwrap(), rows(session, &of("p")).unwrap(), "{sql}{keys}");
+            assert_eq!(
+                rows(session, &of("t")).unwrap(),
+                rows(session, &of("p")).unwrap(),
+                "{sql}{keys}"
+            );
             by_index += usize::from(!used(session, &of("t")).0.is_empty());
             match step {
                 // Own changes of a transaction come in their places.
                 30 => ["t", "p"].iter().for_each(|table| {
-                    let values = "(70001, -9000, 'b3', 1, null, -5), (70002, 1500, 'b4', 2, null, 50000)";
+                    let values =
+                        "(70001, -9000, 'b3', 1, null, -5), (70002, 1500, 'b4', 2, null, 50000)";
                     run(session, if *table == "t" { "begin" } else { "select 1" }).unwrap();
                     run(session, &format!("insert into {table} values {values}")).unwrap();
-                    run(session, &format!("update {table} set a = 4000, u = u + 200000 where id % 41 = 0")).unwrap();
+                    run(
+                        session,
+                        &format!("update {table} set a = 4000, u = u + 200000 where id % 41 = 0"),
+                    )
+                    .unwrap();
                     run(session, &format!("delete from {table} where id % 43 = 0")).unwrap();
                 }),
                 60 => drop(run(session, "commit").unwrap()),
@@ -111,7 +137,9 @@ fn few_rows_are_read_or_all_of_them() {
     let db = database(1);
     let session = &mut db.session();
     fill(session, ", primary key (id)", &mut Random(4));
-    let explain = |session: &mut Session, sql: &str| rows(session, &format!("explain {sql}")).unwrap().join("\n");
+    let explain = |session: &mut Session, sql: &str| {
+        rows(session, &format!("explain {sql}")).unwrap().join("\n")
+    };
     for (sql, index) in [
         ("select id from t order by a limit 10", "i_a"),
         ("select id from t order by a desc limit 10", "i_a"),
@@ -125,12 +153,16 @@ fn few_rows_are_read_or_all_of_them() {
         assert!(read <= 64, "{read} rows for {sql}");
     }
     // Too many rows for an index, and an order that none has.
-    for sql in ["select id from t order by a limit 2000", "select id from t order by c, a limit 3"] {
+    for sql in ["select id from t order by a limit 2000", "select id from t order by c, a limit 3"]
+    {
         assert_eq!(used(session, sql).0, Vec::<String>::new(), "{sql}");
     }
     // What was begun by index is sorted when too few rows pass.
     let sql = "select id from t where id % 1000 = 7 order by u limit 5";
     let (_, read) = used(session, sql);
     assert!(read > 5_000, "{read}");
-    assert_eq!(rows(session, sql).unwrap(), rows(session, &sql.replace("from t", "from p")).unwrap());
+    assert_eq!(
+        rows(session, sql).unwrap(),
+        rows(session, &sql.replace("from t", "from p")).unwrap()
+    );
 }

@@ -12,7 +12,8 @@ fn fill(session: &mut Session, random: &mut Random) {
     }
     for part in 0..3u64 {
         let mut row = |id: u64| {
-            let mut or_null = |text: String| if random.below(25) == 0 { "null".to_string() } else { text };
+            let mut or_null =
+                |text: String| if random.below(25) == 0 { "null".to_string() } else { text };
             let (a, b, c) = (
                 or_null(format!("{}", id % 150)),
                 or_null(format!("'b{}'", id % 170)),
@@ -30,15 +31,18 @@ fn fill(session: &mut Session, random: &mut Random) {
     }
     for table in ["t", "p"] {
         run(session, &format!("delete from {table} where id % 31 = 0")).unwrap();
-        run(session, &format!("update {table} set a = 7, b = 'b7', c = 7 where id % 600 = 1")).unwrap();
+        run(session, &format!("update {table} set a = 7, b = 'b7', c = 7 where id % 600 = 1"))
+            .unwrap();
     }
 }
 
 fn used(session: &mut Session, sql: &str) -> Vec<String> {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let names = texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
-    let mut names = names.map_or_else(Vec::new, |names| names.split(',').map(str::to_string).collect());
+    let names =
+        texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
+    let mut names =
+        names.map_or_else(Vec::new, |names| names.split(',').map(str::to_string).collect());
     names.sort();
     names
 }
@@ -46,7 +50,9 @@ fn used(session: &mut Session, sql: &str) -> Vec<String> {
 /// Conditions on the three columns, and the indexes that answer them.
 fn subset(columns: usize, x: u64, is_null: bool) -> (String, Vec<&'static str>) {
     let mut conditions = Vec::new();
-    for (at, column) in ["a", "b", "c"].into_iter().enumerate().filter(|(at, _)| columns & (1 << at) != 0) {
+    for (at, column) in
+        ["a", "b", "c"].into_iter().enumerate().filter(|(at, _)| columns & (1 << at) != 0)
+    {
         conditions.push(match (at, is_null) {
             (_, true) => format!("{column} is null"),
             (1, _) => format!("b in ('b{x}', 'b{}')", x + 1),
@@ -74,8 +80,9 @@ fn every_subset_of_three_columns() {
             for x in [7, 3, random.below(150), 900] {
                 for is_null in [false, true] {
                     let (condition, names) = subset(columns, x, is_null);
-                    let of =
-                        |table: &str, rest: &str| format!("select * from {table} where {condition}{rest} order by id");
+                    let of = |table: &str, rest: &str| {
+                        format!("select * from {table} where {condition}{rest} order by id")
+                    };
                     let found = rows(session, &of("t", "")).unwrap();
                     assert_eq!(found, rows(session, &of("p", "")).unwrap(), "{condition}");
                     if !is_null {
@@ -87,7 +94,8 @@ fn every_subset_of_three_columns() {
                         format!(" or d = {x}"),
                         format!(" and d > 20 and ({other} or d = 30)"),
                     ] {
-                        let (t, p) = (rows(session, &of("t", &rest)), rows(session, &of("p", &rest)));
+                        let (t, p) =
+                            (rows(session, &of("t", &rest)), rows(session, &of("p", &rest)));
                         assert_eq!(t.unwrap(), p.unwrap(), "{condition}{rest}");
                     }
                 }
@@ -96,8 +104,13 @@ fn every_subset_of_three_columns() {
         match round {
             // A transaction's own changes.
             0 => ["t", "p"].iter().for_each(|table| {
-                run(session, &format!("update {table} set b = 'b3', c = 3 where a = 7 and id % 2 = 0")).unwrap();
-                run(session, &format!("insert into {table} values (100000, 3, 'b3', 3, 1)")).unwrap();
+                run(
+                    session,
+                    &format!("update {table} set b = 'b3', c = 3 where a = 7 and id % 2 = 0"),
+                )
+                .unwrap();
+                run(session, &format!("insert into {table} values (100000, 3, 'b3', 3, 1)"))
+                    .unwrap();
             }),
             _ => drop(run(session, "optimize table t full; optimize table p full").unwrap()),
         }
@@ -112,7 +125,9 @@ fn nobody_sees_the_indexes_that_come_with_another() {
     run(session, "insert into t select value % 50, value % 60, value % 70 from (values (1), (2), (3)) v(value)")
         .unwrap();
     assert_eq!(rows(session, "show indexes from t").unwrap().len(), 3);
-    let plan = |session: &mut Session| rows(session, "explain select * from t where c = 3").unwrap().pop().unwrap();
+    let plan = |session: &mut Session| {
+        rows(session, "explain select * from t where c = 3").unwrap().pop().unwrap()
+    };
     assert!(plan(session).ends_with("using abc.c"), "{}", plan(session));
     assert!(run(session, "drop index `abc.c` on t").is_err());
     // An index of its own takes its place, and it comes back.

@@ -18,7 +18,11 @@ const ALL: &str = "select * from test order by id";
 /// Runs a schedule on rows in memory and in a segment. It starts with 1 => 10 and 2 => 20.
 fn both(schedule: impl Fn(&Database)) {
     for in_segment in [false, true] {
-        let db = block_on(Database::open(memory_host(), Options { lock_timeout_ms: 20_000, ..options() })).unwrap();
+        let db = block_on(Database::open(
+            memory_host(),
+            Options { lock_timeout_ms: 20_000, ..options() },
+        ))
+        .unwrap();
         let mut setup = db.session();
         run(&mut setup, "create table test (id int primary key, value int)").unwrap();
         run(&mut setup, "insert into test (id, value) values (1, 10), (2, 20)").unwrap();
@@ -54,7 +58,8 @@ fn conflicts(session: &mut Session, sql: &str) {
 /// Runs a statement that must wait until `unblock` has run; answers the rows it affected or its error's kind.
 fn blocked(session: &mut Session, sql: &str, unblock: impl FnOnce()) -> Result<u64, ErrorKind> {
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| run(session, sql).map(|r| r.rows_affected).map_err(|e| e.kind()));
+        let waiter =
+            scope.spawn(|| run(session, sql).map(|r| r.rows_affected).map_err(|e| e.kind()));
         std::thread::sleep(Duration::from_millis(40));
         assert!(!waiter.is_finished(), "{sql} did not wait");
         unblock();
@@ -141,7 +146,8 @@ fn otv_observed_transactions_do_not_vanish() {
         let [mut t1, mut t2, mut t3] = begun(db);
         ok(&mut t1, "update test set value = 11 where id = 1");
         ok(&mut t1, "update test set value = 19 where id = 2");
-        let waited = blocked(&mut t2, "update test set value = 12 where id = 1", || ok(&mut t1, "commit"));
+        let waited =
+            blocked(&mut t2, "update test set value = 12 where id = 1", || ok(&mut t1, "commit"));
         assert_eq!(waited, Err(ErrorKind::Conflict));
         shows(&mut t3, "select * from test where id = 1", &["1|10"]);
         // The failed transaction's client tries again from the start, as it must.
@@ -174,14 +180,16 @@ fn pmp_write_a_write_predicate_conflicts() {
     both(|db| {
         let [mut t1, mut t2] = begun(db);
         ok(&mut t1, "update test set value = value + 10");
-        let waited = blocked(&mut t2, "delete from test where value = 20", || ok(&mut t1, "commit"));
+        let waited =
+            blocked(&mut t2, "delete from test where value = 20", || ok(&mut t1, "commit"));
         assert_eq!(waited, Err(ErrorKind::Conflict));
         ok(&mut t2, "rollback");
         shows(&mut t2, ALL, &["1|20", "2|30"]);
 
         let [mut t1, mut t2] = begun(db);
         ok(&mut t1, "update test set value = value + 10");
-        let waited = blocked(&mut t2, "delete from test where value = 20", || ok(&mut t1, "rollback"));
+        let waited =
+            blocked(&mut t2, "delete from test where value = 20", || ok(&mut t1, "rollback"));
         assert_eq!(waited, Ok(1));
         ok(&mut t2, "commit");
         shows(&mut t2, ALL, &["2|30"]);
@@ -195,7 +203,8 @@ fn p4_lost_updates_are_prevented() {
         shows(&mut t1, "select * from test where id = 1", &["1|10"]);
         shows(&mut t2, "select * from test where id = 1", &["1|10"]);
         ok(&mut t1, "update test set value = 11 where id = 1");
-        let waited = blocked(&mut t2, "update test set value = 11 where id = 1", || ok(&mut t1, "commit"));
+        let waited =
+            blocked(&mut t2, "update test set value = 11 where id = 1", || ok(&mut t1, "commit"));
         assert_eq!(waited, Err(ErrorKind::Conflict));
         ok(&mut t2, "rollback");
         shows(&mut t2, ALL, &["1|11", "2|20"]);
@@ -254,7 +263,8 @@ fn g_single_write_2_a_write_before_the_other_ends_makes_it_wait() {
         shows(&mut t2, ALL, &["1|10", "2|20"]);
         ok(&mut t2, "update test set value = 12 where id = 1");
         ok(&mut t1, "delete from test where value = 20");
-        let waited = blocked(&mut t2, "update test set value = 18 where id = 2", || ok(&mut t1, "rollback"));
+        let waited =
+            blocked(&mut t2, "update test set value = 18 where id = 2", || ok(&mut t1, "rollback"));
         assert_eq!(waited, Ok(1));
         ok(&mut t2, "commit");
         shows(&mut t1, ALL, &["1|12", "2|18"]);
@@ -282,7 +292,9 @@ fn g2_item_write_skew_is_prevented_by_for_update() {
         let [mut t1, mut t2] = begun(db);
         let read = "select * from test where id in (1, 2) order by id for update";
         shows(&mut t1, read, &["1|10", "2|20"]);
-        let waited = blocked(&mut t2, read, || ok(&mut t1, "update test set value = 11 where id = 1; commit"));
+        let waited = blocked(&mut t2, read, || {
+            ok(&mut t1, "update test set value = 11 where id = 1; commit")
+        });
         assert_eq!(waited, Err(ErrorKind::Conflict));
         ok(&mut t2, "rollback; begin");
         shows(&mut t2, read, &["1|11", "2|20"]);

@@ -18,14 +18,19 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     }
     for part in 0..4u64 {
         let row = |id: u64, random: &mut Random| {
-            let mut or_null = |text: String| if random.below(20) == 0 { "null".to_string() } else { text };
-            let (a, b, n) =
-                (or_null(format!("{}", id * 7 % 900)), or_null(format!("'b{}'", id % 90)), or_null(id.to_string()));
+            let mut or_null =
+                |text: String| if random.below(20) == 0 { "null".to_string() } else { text };
+            let (a, b, n) = (
+                or_null(format!("{}", id * 7 % 900)),
+                or_null(format!("'b{}'", id % 90)),
+                or_null(id.to_string()),
+            );
             let (c, d) = (random.below(9), random.below(500));
             let m = format!("{}.{:02}", id % 300, id % 100);
             format!("({id}, {a}, {b}, {c}, {n}, date '2024-01-01' + {d}, {m})")
         };
-        let rows: Vec<String> = (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
+        let rows: Vec<String> =
+            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
         for table in ["t", "p"] {
             run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
             if part < 3 {
@@ -37,7 +42,8 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         run(session, &format!("delete from {table} where id % 17 = 0")).unwrap();
         run(session, &format!("update {table} set a = a + 1, c = 4 where id % 23 = 0")).unwrap();
     }
-    run(session, "create table s (k int, x bigint, y varchar(9), z int, w date, v decimal(10, 2))").unwrap();
+    run(session, "create table s (k int, x bigint, y varchar(9), z int, w date, v decimal(10, 2))")
+        .unwrap();
 }
 
 /// Few rows, or too many for an index.
@@ -46,7 +52,8 @@ fn refill(session: &mut Session, random: &mut Random) {
     let count = [1, 3, 12, 400][random.below(4) as usize];
     let row = |k: u64| {
         let x = if random.below(6) == 0 { "null".into() } else { random.below(5000).to_string() };
-        let y = if random.below(6) == 0 { "null".into() } else { format!("'b{}'", random.below(99)) };
+        let y =
+            if random.below(6) == 0 { "null".into() } else { format!("'b{}'", random.below(99)) };
         let (z, w, v) = (random.below(9), random.below(510), random.below(310));
         format!("({k}, {x}, {y}, {z}, date '2024-01-01' + {w}, {v}.{:02})", v % 100)
     };
@@ -59,8 +66,12 @@ fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
     let words = || texts.iter().flat_map(|text| text.split(' '));
-    let names = words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
-    let keys = words().filter_map(|word| word.strip_prefix("join_keys=")).map(|n| n.parse::<u64>().unwrap()).sum();
+    let names =
+        words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
+    let keys = words()
+        .filter_map(|word| word.strip_prefix("join_keys="))
+        .map(|n| n.parse::<u64>().unwrap())
+        .sum();
     (names.map(str::to_string).collect(), keys)
 }
 
@@ -87,7 +98,11 @@ fn compare(session: &mut Session, at: &str) -> usize {
     let mut looked_up = 0;
     for sql in JOINS {
         let of = |table: &str| sql.replace("{t}", table);
-        assert_eq!(rows(session, &of("t")).unwrap(), rows(session, &of("p")).unwrap(), "{sql} {at}");
+        assert_eq!(
+            rows(session, &of("t")).unwrap(),
+            rows(session, &of("p")).unwrap(),
+            "{sql} {at}"
+        );
         looked_up += usize::from(used(session, &of("t")).1 > 0);
     }
     looked_up
@@ -96,8 +111,12 @@ fn compare(session: &mut Session, at: &str) -> usize {
 #[test]
 fn joins_by_index_find_what_joins_by_scan_find() {
     let mut random = Random(5);
-    let layouts =
-        ["", ", primary key (id)", ", primary key (id, c), sort key (d)", ", primary key (id), shard key (id)"];
+    let layouts = [
+        "",
+        ", primary key (id)",
+        ", primary key (id, c), sort key (d)",
+        ", primary key (id), shard key (id)",
+    ];
     for (round, keys) in layouts.into_iter().enumerate() {
         let db = database(1 + round % 2);
         let session = &mut db.session();
@@ -111,9 +130,14 @@ fn joins_by_index_find_what_joins_by_scan_find() {
                 run(session, "begin").unwrap();
                 for table in ["t", "p"] {
                     let change = |sql: &str| sql.replace("{}", table);
-                    run(session, &change("update {} set a = a + 2, b = 'b7' where id % 11 = 0")).unwrap();
+                    run(session, &change("update {} set a = a + 2, b = 'b7' where id % 11 = 0"))
+                        .unwrap();
                     run(session, &change("delete from {} where id % 13 = 0")).unwrap();
-                    run(session, &change("insert into {} (id, a, b, c, n) values (9001, 5, 'b5', 5, 9001)")).unwrap();
+                    run(
+                        session,
+                        &change("insert into {} (id, a, b, c, n) values (9001, 5, 'b5', 5, 9001)"),
+                    )
+                    .unwrap();
                 }
                 compare(session, "inside a transaction");
                 compare(&mut db.session(), "outside of it");
@@ -140,8 +164,11 @@ fn many_keys_are_not_looked_up() {
     let rows_read = |session: &mut Session| {
         let texts = run(session, &format!("profile {join}")).unwrap().to_rows();
         let texts: Vec<String> = texts.iter().map(|row| row[3].to_string()).collect();
-        let scan = texts.iter().find(|text| text.contains("join_keys")).cloned().unwrap_or_default();
-        scan.split(' ').find_map(|word| word.strip_prefix("rows_read=")).map_or(0, |n| n.parse::<u64>().unwrap())
+        let scan =
+            texts.iter().find(|text| text.contains("join_keys")).cloned().unwrap_or_default();
+        scan.split(' ')
+            .find_map(|word| word.strip_prefix("rows_read="))
+            .map_or(0, |n| n.parse::<u64>().unwrap())
     };
     assert!((1..60).contains(&rows_read(session)), "{}", rows_read(session));
     let explained = rows(session, &format!("explain {join}")).unwrap().join(" ");

@@ -16,10 +16,12 @@ fn texts_are_those_of_their_own_segment_though_the_first_has_null_keys_only() {
         let key = |id: u64| if part == 1 { id.to_string() } else { "null".to_string() };
         let row = |id: u64| format!("({id}, {}, 'c{}')", key(id), part * 10 + id % 3);
         let values: Vec<String> = (part * 300..part * 300 + 300).map(row).collect();
-        run(&mut s, &format!("insert into l values {}; optimize table l flush", values.join(", "))).unwrap();
+        run(&mut s, &format!("insert into l values {}; optimize table l flush", values.join(", ")))
+            .unwrap();
     }
     let values: Vec<String> = (0..3_000).map(|id| format!("({id}, {id})")).collect();
-    run(&mut s, &format!("insert into r values {}; optimize table r flush", values.join(", "))).unwrap();
+    run(&mut s, &format!("insert into r values {}; optimize table r flush", values.join(", ")))
+        .unwrap();
     let expected: Vec<String> = (300..600).map(|id| format!("{id}|c{}", 10 + id % 3)).collect();
     for sql in [
         "select l.id, l.c from r join l on r.k = l.k order by 1",

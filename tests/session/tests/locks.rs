@@ -13,7 +13,11 @@ const ALL: &str = "select * from a order by id";
 fn accounts(in_segment: bool) -> Database {
     let db = memory().unwrap();
     let mut setup = db.session();
-    run(&mut setup, "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)").unwrap();
+    run(
+        &mut setup,
+        "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)",
+    )
+    .unwrap();
     if in_segment {
         run(&mut setup, "optimize table a flush").unwrap();
     }
@@ -30,11 +34,23 @@ fn savepoints_take_back_what_came_after_them() {
     for in_segment in [false, true] {
         let db = accounts(in_segment);
         let mut a = db.session();
-        run(&mut a, "begin; update a set n = 1 where id = 1; savepoint s; update a set n = 2 where id = 1").unwrap();
-        run(&mut a, "delete from a where id = 2; insert into a values (3, 3); rollback to savepoint s").unwrap();
+        run(
+            &mut a,
+            "begin; update a set n = 1 where id = 1; savepoint s; update a set n = 2 where id = 1",
+        )
+        .unwrap();
+        run(
+            &mut a,
+            "delete from a where id = 2; insert into a values (3, 3); rollback to savepoint s",
+        )
+        .unwrap();
         assert_eq!(rows(&mut a, ALL).unwrap(), ["1|1", "2|100"]);
         run(&mut a, "update a set n = 5 where id = 2; rollback to S").unwrap();
-        assert_eq!(rows(&mut a, ALL).unwrap(), ["1|1", "2|100"], "the savepoint stays, whatever its case");
+        assert_eq!(
+            rows(&mut a, ALL).unwrap(),
+            ["1|1", "2|100"],
+            "the savepoint stays, whatever its case"
+        );
         run(&mut db.session(), "update a set n = 7 where id = 2").unwrap();
         run(&mut a, "insert into a values (4, 4); release savepoint s; commit").unwrap();
         assert_eq!(rows(&mut a, ALL).unwrap(), ["1|1", "2|7", "4|4"]);
@@ -46,7 +62,11 @@ fn savepoints_take_back_what_came_after_them() {
 fn savepoints_nest_and_shadow() {
     let db = accounts(false);
     let mut a = db.session();
-    run(&mut a, "begin; savepoint s; insert into a values (3, 3); savepoint s; insert into a values (4, 4)").unwrap();
+    run(
+        &mut a,
+        "begin; savepoint s; insert into a values (3, 3); savepoint s; insert into a values (4, 4)",
+    )
+    .unwrap();
     run(&mut a, "savepoint t; insert into a values (5, 5); rollback to s").unwrap();
     assert_eq!(rows(&mut a, "select id from a order by id").unwrap(), ["1", "2", "3"]);
     assert_eq!(state(&mut a, "rollback to t"), (ErrorKind::NotFound, "3B001".into()));
@@ -93,8 +113,12 @@ fn for_update_is_released_with_its_transaction_or_savepoint() {
         for end in ["commit", "rollback", "rollback to s", "insert into a values (9, 9); commit"] {
             let db = accounts(in_segment);
             let (mut a, mut b) = (db.session(), db.session());
-            run(&mut a, "begin; savepoint s; select id from a order by n desc limit 1 for update").unwrap();
-            assert_eq!(kind(&mut b, "update a set n = 0 where id = 1"), Some(ErrorKind::LockTimeout));
+            run(&mut a, "begin; savepoint s; select id from a order by n desc limit 1 for update")
+                .unwrap();
+            assert_eq!(
+                kind(&mut b, "update a set n = 0 where id = 1"),
+                Some(ErrorKind::LockTimeout)
+            );
             run(&mut a, end).unwrap();
             run(&mut b, "update a set n = 0 where id = 1").unwrap();
             run(&mut b, "select * from a for update; optimize table a flush").unwrap();
@@ -129,7 +153,10 @@ fn for_update_of_changed_rows_conflicts_and_autocommit_tries_again() {
         let (mut a, mut b) = (db.session(), db.session());
         run(&mut a, "begin").unwrap();
         run(&mut b, "update a set n = 7 where id = 1").unwrap();
-        assert_eq!(kind(&mut a, "select * from a where id = 1 for update"), Some(ErrorKind::Conflict));
+        assert_eq!(
+            kind(&mut a, "select * from a where id = 1 for update"),
+            Some(ErrorKind::Conflict)
+        );
         assert_eq!(rows(&mut a, "select * from a where id = 2 for update").unwrap(), ["2|100"]);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| rows(&mut b, "select * from a order by id for update"));
@@ -145,9 +172,13 @@ fn for_update_of_changed_rows_conflicts_and_autocommit_tries_again() {
 fn for_update_works_without_a_primary_key() {
     let db = memory().unwrap();
     let (mut a, mut b) = (db.session(), db.session());
-    run(&mut a, "create table t (n int); insert into t values (1), (2); optimize table t flush").unwrap();
+    run(&mut a, "create table t (n int); insert into t values (1), (2); optimize table t flush")
+        .unwrap();
     run(&mut a, "insert into t values (3); begin").unwrap();
-    assert_eq!(rows(&mut a, "select n from t as x where x.n >= 2 order by n for update").unwrap(), ["2", "3"]);
+    assert_eq!(
+        rows(&mut a, "select n from t as x where x.n >= 2 order by n for update").unwrap(),
+        ["2", "3"]
+    );
     assert_eq!(kind(&mut b, "update t set n = 0 where n = 2"), Some(ErrorKind::LockTimeout));
     assert_eq!(kind(&mut b, "update t set n = 0 where n = 3"), Some(ErrorKind::LockTimeout));
     run(&mut b, "update t set n = 0 where n = 1").unwrap();
@@ -165,11 +196,15 @@ fn statements_of_their_own_never_deadlock() {
     std::thread::scope(|scope| {
         for order in [up, down] {
             let mut session = db.session();
-            let sql = format!("insert into a values {} on duplicate key update n = n + 1", order.join(", "));
+            let sql = format!(
+                "insert into a values {} on duplicate key update n = n + 1",
+                order.join(", ")
+            );
             scope.spawn(move || (0..TIMES).for_each(|_| drop(run(&mut session, &sql).unwrap())));
         }
     });
-    let sums = rows(&mut db.session(), "select count(*), min(n), max(n) from a where id > 2").unwrap();
+    let sums =
+        rows(&mut db.session(), "select count(*), min(n), max(n) from a where id > 2").unwrap();
     assert_eq!(sums, [format!("38|{0}|{0}", 2 * TIMES - 1)]);
 }
 
@@ -194,7 +229,8 @@ fn a_statement_that_waits_can_be_cancelled() {
     let patient = Options { lock_timeout_ms: 3_600_000, ..Options::default() };
     let db = block_on(Database::open(memory_host(), patient)).unwrap();
     let (mut a, mut b) = (db.session(), db.session());
-    run(&mut a, "create table a (id int primary key, n int); begin; insert into a values (1, 1)").unwrap();
+    run(&mut a, "create table a (id int primary key, n int); begin; insert into a values (1, 1)")
+        .unwrap();
     let cancel = b.cancel_flag();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| kind(&mut b, "insert into a values (1, 2)"));

@@ -10,8 +10,9 @@ use std::path::Path;
 fn fill(session: &mut Session) {
     run(session, "create table t (id int primary key, a int, b text)").unwrap();
     for from in (0..20_000).step_by(5_000) {
-        let rows: Vec<String> =
-            (from..from + 5_000).map(|id| format!("({id}, {}, 'text {}')", id * 7 % 19_997, id % 5_003)).collect();
+        let rows: Vec<String> = (from..from + 5_000)
+            .map(|id| format!("({id}, {}, 'text {}')", id * 7 % 19_997, id % 5_003))
+            .collect();
         run(session, &format!("insert into t values {}", rows.join(", "))).unwrap();
         run(session, "optimize table t flush").unwrap();
     }
@@ -65,8 +66,13 @@ fn first_rows_by_index_are_counted() {
     let mut session = db.session();
     run(&mut session, "create table t (id int primary key, a int, b text, key i_a (a))").unwrap();
     let wide = "wide ".repeat(400);
-    let values: Vec<String> = (0..4_000).map(|id| format!("({id}, {}, '{wide}{id}')", id * 7 % 4_001)).collect();
-    run(&mut session, &format!("insert into t values {}; optimize table t flush", values.join(", "))).unwrap();
+    let values: Vec<String> =
+        (0..4_000).map(|id| format!("({id}, {}, '{wide}{id}')", id * 7 % 4_001)).collect();
+    run(
+        &mut session,
+        &format!("insert into t values {}; optimize table t flush", values.join(", ")),
+    )
+    .unwrap();
     let sql = "select sum(a), max(b) from (select a, b from t order by a limit 120) as s";
     let result = run(&mut session, sql).unwrap();
     assert_eq!(result.statistics.bytes_spilled, 0);
@@ -88,11 +94,18 @@ fn without_files_the_limit_is_an_error() {
         assert_eq!(kind(&mut session, sql), Some(ErrorKind::Limit), "{sql}");
     }
     assert_eq!(kind(&mut session, "update t set a = a + 1"), Some(ErrorKind::Limit));
-    assert_eq!(rows(&mut session, "select count(*), sum(a) from t where id < 3").unwrap(), ["3|21"]);
+    assert_eq!(
+        rows(&mut session, "select count(*), sum(a) from t where id < 3").unwrap(),
+        ["3|21"]
+    );
     run(&mut session, "set memory_limit = '1 GB'").unwrap();
     assert_eq!(kind(&mut session, STATEMENTS[0]), None);
     for wrong in ["0", "-1", "'many'", "'5 XB'", "null"] {
-        assert_eq!(kind(&mut session, &format!("set memory_limit = {wrong}")), Some(ErrorKind::Type), "{wrong}");
+        assert_eq!(
+            kind(&mut session, &format!("set memory_limit = {wrong}")),
+            Some(ErrorKind::Type),
+            "{wrong}"
+        );
     }
 }
 

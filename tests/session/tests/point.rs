@@ -55,8 +55,14 @@ fn reads_see_memory_segments_and_the_open_transaction() {
         if flushed {
             run(&mut session, "optimize table t flush").unwrap();
         }
-        assert_eq!(session.get(&get, &[int(2), text("x")]).unwrap(), Some(vec![int(20), text("x")]));
-        assert_eq!(session.get(&get, &[int(1), text("y")]).unwrap(), Some(vec![Value::Null, text("y")]));
+        assert_eq!(
+            session.get(&get, &[int(2), text("x")]).unwrap(),
+            Some(vec![int(20), text("x")])
+        );
+        assert_eq!(
+            session.get(&get, &[int(1), text("y")]).unwrap(),
+            Some(vec![Value::Null, text("y")])
+        );
         assert_eq!(session.get(&get, &[int(3), text("y")]).unwrap(), None);
         assert_eq!(session.get(&get, &[Value::Null, text("y")]).unwrap(), None);
     }
@@ -113,7 +119,11 @@ fn parameters_are_not_rounded_to_equality() {
         let result = block_on(session.execute(&sql, &values)).unwrap();
         assert_eq!(result.row(0), [int(expected)], "{test} {value}");
         let prepared = session.prepare(&sql).unwrap();
-        assert_eq!(block_on(session.run(&prepared, &values)).unwrap().row(0), [int(expected)], "{test} {value}");
+        assert_eq!(
+            block_on(session.run(&prepared, &values)).unwrap().row(0),
+            [int(expected)],
+            "{test} {value}"
+        );
     }
     let read = session.prepare("select count(*) from p where d = ?").unwrap();
     for (value, expected) in [(Value::Timestamp(day), 1), (ten, 0), (Value::Timestamp(day), 1)] {
@@ -128,20 +138,36 @@ fn writes_by_key() {
     let insert = session.prepare("insert into t (b, a, n) values (?, ?, ?)").unwrap();
     let update = session.prepare("update t set n = ? where b = ? and a = ?").unwrap();
     let delete = session.prepare("delete from t where b = ? and a = ?").unwrap();
-    let mut go = |prepared, values: &[Value]| block_on(session.run(prepared, values)).map(|r| r.rows_affected);
+    let mut go = |prepared, values: &[Value]| {
+        block_on(session.run(prepared, values)).map(|r| r.rows_affected)
+    };
     assert_eq!(go(&insert, &[text("z"), int(5), int(50)]).unwrap(), 1);
-    assert_eq!(go(&insert, &[text("z"), int(5), int(51)]).unwrap_err().kind(), ErrorKind::Constraint);
-    assert_eq!(go(&insert, &[Value::Null, int(5), int(51)]).unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(
+        go(&insert, &[text("z"), int(5), int(51)]).unwrap_err().kind(),
+        ErrorKind::Constraint
+    );
+    assert_eq!(
+        go(&insert, &[Value::Null, int(5), int(51)]).unwrap_err().kind(),
+        ErrorKind::Constraint
+    );
     assert_eq!(go(&update, &[int(1), text("z"), int(5)]).unwrap(), 1);
     assert_eq!(go(&update, &[int(1), text("nobody"), int(5)]).unwrap(), 0);
     assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 1);
     assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 0);
-    assert_eq!(rows(&mut session, "select b, a, n from t order by b, a").unwrap(), ["x|2|20", "y|1|NULL", "z|5|1"]);
+    assert_eq!(
+        rows(&mut session, "select b, a, n from t order by b, a").unwrap(),
+        ["x|2|20", "y|1|NULL", "z|5|1"]
+    );
     run(&mut session, "optimize table t flush").unwrap();
-    let mut go = |prepared, values: &[Value]| block_on(session.run(prepared, values)).map(|r| r.rows_affected);
+    let mut go = |prepared, values: &[Value]| {
+        block_on(session.run(prepared, values)).map(|r| r.rows_affected)
+    };
     assert_eq!(go(&update, &[int(2), text("z"), int(5)]).unwrap(), 1);
     assert_eq!(go(&delete, &[text("y"), int(1)]).unwrap(), 1);
-    assert_eq!(rows(&mut session, "select b, a, n from t order by b, a").unwrap(), ["x|2|20", "z|5|2"]);
+    assert_eq!(
+        rows(&mut session, "select b, a, n from t order by b, a").unwrap(),
+        ["x|2|20", "z|5|2"]
+    );
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
@@ -150,7 +176,8 @@ fn writes_by_key() {
 fn assignments_compute_from_the_row() {
     let db = memory().unwrap();
     let mut session = db.session();
-    run(&mut session, "create table t (id int primary key, x int, y decimal(10,2), s varchar(8))").unwrap();
+    run(&mut session, "create table t (id int primary key, x int, y decimal(10,2), s varchar(8))")
+        .unwrap();
     run(&mut session, "insert into t values (1, 1, 0.50, 'a'), (2, null, 1.00, 'b')").unwrap();
     for flushed in [false, true] {
         if flushed {
@@ -163,12 +190,16 @@ fn assignments_compute_from_the_row() {
             assert_eq!(done.rows_affected, u64::from(id < 3));
         }
     }
-    assert_eq!(rows(&mut session, "select * from t order by id").unwrap(), ["1|2|2.50|a!!", "2|NULL|NULL|b!!"]);
+    assert_eq!(
+        rows(&mut session, "select * from t order by id").unwrap(),
+        ["1|2|2.50|a!!", "2|NULL|NULL|b!!"]
+    );
     let failing = session.prepare("update t set x = x + 2147483647 where id = ?").unwrap();
     assert_eq!(block_on(session.run(&failing, &[int(1)])).unwrap_err().sqlstate(), "22003");
     let longer = session.prepare("update t set s = s || 'too long' where id = ?").unwrap();
     let short = block_on(session.run(&longer, &[int(1)])).unwrap_err();
-    let general = run(&mut session, "update t set s = s || 'too long' where id = 1 and x = 2").unwrap_err();
+    let general =
+        run(&mut session, "update t set s = s || 'too long' where id = 1 and x = 2").unwrap_err();
     assert_eq!((short.kind(), short.sqlstate()), (general.kind(), general.sqlstate()));
     assert_eq!(rows(&mut session, "select x, s from t where id = 1").unwrap(), ["2|a!!"]);
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
@@ -223,7 +254,8 @@ fn a_key_that_its_column_cannot_hold_is_no_row() {
             (int(2), in_transaction.then(|| vec![int(20)])),
             (int(1), Some(vec![int(10)])),
         ] {
-            let general = block_on(session.run(&read, std::slice::from_ref(&key))).unwrap().to_rows();
+            let general =
+                block_on(session.run(&read, std::slice::from_ref(&key))).unwrap().to_rows();
             assert_eq!(general.first(), row.as_ref(), "{key}");
             assert_eq!(session.get(&read, std::slice::from_ref(&key)).unwrap(), row, "{key}");
         }

@@ -28,7 +28,8 @@ const CONDITIONS: [(&str, &str); 16] = [
 ];
 
 fn database() -> Database {
-    block_on(Database::open(memory_host(), Options { partitions: 3, ..Options::default() })).unwrap()
+    block_on(Database::open(memory_host(), Options { partitions: 3, ..Options::default() }))
+        .unwrap()
 }
 
 fn value(kind: char, random: &mut Random) -> Value {
@@ -59,8 +60,10 @@ fn literal(value: &Value) -> String {
 
 /// Two tables with the same rows: one has keys, of the other only scans find anything.
 fn fill(session: &mut Session, key: &str, random: &mut Random) {
-    let columns = "id int, a int, b varchar(20), c int, n int, u int, v varchar(9), d double, x int";
-    let keys = "key i_a (a), key i_bc (b, c), unique key i_n (n), unique key i_uv (u, v), key i_d (d)";
+    let columns =
+        "id int, a int, b varchar(20), c int, n int, u int, v varchar(9), d double, x int";
+    let keys =
+        "key i_a (a), key i_bc (b, c), unique key i_n (n), unique key i_uv (u, v), key i_d (d)";
     run(session, &format!("create table t ({columns}, {keys}{key})")).unwrap();
     run(session, &format!("create table p ({columns})")).unwrap();
     for part in 0..4u64 {
@@ -71,10 +74,19 @@ fn fill(session: &mut Session, key: &str, random: &mut Random) {
             };
             let (a, b, c, d, x) = (value('a'), value('b'), value('c'), value('d'), value('x'));
             let n = if id % 10 == 3 { Value::Null } else { Value::Int(id as i64) };
-            let all = [a, b, if id.is_multiple_of(7) { Value::Null } else { c }, n].map(|v| literal(&v)).join(", ");
-            format!("({id}, {all}, {}, '{:03}', {}, {})", id / 100, id % 100, literal(&d), literal(&x))
+            let all = [a, b, if id.is_multiple_of(7) { Value::Null } else { c }, n]
+                .map(|v| literal(&v))
+                .join(", ");
+            format!(
+                "({id}, {all}, {}, '{:03}', {}, {})",
+                id / 100,
+                id % 100,
+                literal(&d),
+                literal(&x)
+            )
         };
-        let rows: Vec<String> = (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
+        let rows: Vec<String> =
+            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
         for table in ["t", "p"] {
             run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
             if part < 3 {
@@ -98,13 +110,16 @@ fn prepared(session: &mut Session, sql: &str) -> Pair {
 }
 
 fn go(session: &mut Session, (pair, sql): &Pair, values: &[Value]) -> [QueryResult; 2] {
-    let mut run = |at: usize| block_on(session.run(&pair[at], values)).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let mut run = |at: usize| {
+        block_on(session.run(&pair[at], values)).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    };
     [run(0), run(1)]
 }
 
 #[test]
 fn what_indexes_find_is_what_a_scan_finds() {
-    for (seed, key) in [(1, ", primary key (id)"), (2, ""), (3, ", primary key (id), sort key (a)")] {
+    for (seed, key) in [(1, ", primary key (id)"), (2, ""), (3, ", primary key (id), sort key (a)")]
+    {
         let db = database();
         let mut session = db.session();
         let mut random = Random(seed);
@@ -115,26 +130,41 @@ fn what_indexes_find_is_what_a_scan_finds() {
             .collect();
         let update: Vec<Pair> = CONDITIONS
             .iter()
-            .map(|(c, _)| prepared(&mut session, &format!("update @ set a = a + 1, b = ?, x = x + 1 where {c}")))
+            .map(|(c, _)| {
+                prepared(
+                    &mut session,
+                    &format!("update @ set a = a + 1, b = ?, x = x + 1 where {c}"),
+                )
+            })
             .collect();
-        let delete: Vec<Pair> =
-            CONDITIONS.iter().map(|(c, _)| prepared(&mut session, &format!("delete from @ where {c}"))).collect();
+        let delete: Vec<Pair> = CONDITIONS
+            .iter()
+            .map(|(c, _)| prepared(&mut session, &format!("delete from @ where {c}")))
+            .collect();
         let (mut found, mut short) = (0, 0);
         for step in 0..700u64 {
             match random.below(60) {
-                0 => ["t", "p"].iter().for_each(|t| drop(run(&mut session, &format!("optimize table {t} flush")))),
-                1 if !session.in_transaction() => drop(run(&mut session, "optimize table t full").unwrap()),
+                0 => ["t", "p"]
+                    .iter()
+                    .for_each(|t| drop(run(&mut session, &format!("optimize table {t} flush")))),
+                1 if !session.in_transaction() => {
+                    drop(run(&mut session, "optimize table t full").unwrap())
+                }
                 2 | 3 if session.in_transaction() => drop(run(&mut session, "commit").unwrap()),
                 4 if session.in_transaction() => drop(run(&mut session, "rollback").unwrap()),
                 5..=7 if !session.in_transaction() => drop(run(&mut session, "begin").unwrap()),
                 _ => {}
             }
             let which = random.below(CONDITIONS.len() as u64) as usize;
-            let values: Vec<Value> = CONDITIONS[which].1.chars().map(|kind| value(kind, &mut random)).collect();
+            let values: Vec<Value> =
+                CONDITIONS[which].1.chars().map(|kind| value(kind, &mut random)).collect();
             if values.contains(&Value::Int(i64::from(i32::MAX) + 1)) {
                 // Out of the parameter's range: an error, the same one.
                 let mut fails = |at: usize| {
-                    block_on(session.run(&select[which].0[at], &values)).unwrap_err().sqlstate().to_string()
+                    block_on(session.run(&select[which].0[at], &values))
+                        .unwrap_err()
+                        .sqlstate()
+                        .to_string()
                 };
                 assert_eq!(fails(0), fails(1));
                 continue;
@@ -192,7 +222,10 @@ fn a_whole_unique_key_is_a_point_read_and_a_part_of_it_is_not() {
         assert_eq!(Session::is_point_read(&select), point, "{condition}");
     }
     let by_n = session.prepare("select id, v from t where n = ?").unwrap();
-    assert_eq!(session.get(&by_n, &[Value::Int(42)]).unwrap(), Some(vec![Value::Int(42), Value::Text("042".into())]));
+    assert_eq!(
+        session.get(&by_n, &[Value::Int(42)]).unwrap(),
+        Some(vec![Value::Int(42), Value::Text("042".into())])
+    );
     assert_eq!(session.get(&by_n, &[Value::Int(43)]).unwrap(), None);
     assert_eq!(session.get(&by_n, &[Value::Null]).unwrap(), None);
 }
@@ -205,7 +238,8 @@ fn lists_of_keys() {
     run(&mut session, "create table t (id int primary key, n int)").unwrap();
     let all: Vec<String> = (0..50).map(|id| format!("({id}, {})", id * 2)).collect();
     run(&mut session, &format!("insert into t values {}", all.join(", "))).unwrap();
-    let select = session.prepare("select id, n from t where id in (?, ?, 7, ?) and n <> 8").unwrap();
+    let select =
+        session.prepare("select id, n from t where id in (?, ?, 7, ?) and n <> 8").unwrap();
     let update = session.prepare("update t set n = n + 1 where id in (?, ?)").unwrap();
     let delete = session.prepare("delete from t where id in (?, ?)").unwrap();
     for flushed in [false, true] {

@@ -9,7 +9,8 @@ use nacredb::{ErrorKind, Options, QueryResult, Session, Value};
 fn fill(session: &mut Session) {
     run(session, "create table t (id int primary key, a int, b text)").unwrap();
     let rows = |from: i64, to: i64| {
-        let rows: Vec<String> = (from..to).map(|id| format!("({id}, {}, 'b{}')", id % 100, id % 7)).collect();
+        let rows: Vec<String> =
+            (from..to).map(|id| format!("({id}, {}, 'b{}')", id % 100, id % 7)).collect();
         format!("insert into t values {}", rows.join(", "))
     };
     for (from, to) in [(0, 5_000), (5_000, 10_000)] {
@@ -29,7 +30,8 @@ fn lines(result: &QueryResult) -> Vec<String> {
         assert!(row[2].is_null() || matches!(row[2], Value::Int(us) if us >= 0), "{row:?}");
         let access = row[3].to_string();
         // How many bytes a column takes is the encodings' affair.
-        let access: Vec<&str> = access.split(' ').filter(|word| !word.starts_with("bytes_read=")).collect();
+        let access: Vec<&str> =
+            access.split(' ').filter(|word| !word.starts_with("bytes_read=")).collect();
         lines.push(format!("{} | {} | {}", row[0], row[1], access.join(" ")));
     }
     lines
@@ -45,7 +47,10 @@ fn scans_say_what_they_read() {
     let session = &mut db.session();
     fill(session);
     assert_eq!(
-        profile(session, "profile select a, count(*) from t where id < 300 group by a having count(*) > 2"),
+        profile(
+            session,
+            "profile select a, count(*) from t where id < 300 group by a having count(*) > 2"
+        ),
         [
             "Filter count(*) > 2 | 100 | NULL",
             "  Aggregate by [a] compute [count(*)] | 100 | NULL",
@@ -71,7 +76,10 @@ fn several_threads_count_together() {
         "profile select u.c, sum(t.id) from t join u on t.a = u.a where t.id < 1000 group by u.c",
     ] {
         let together = profile(session, sql);
-        assert!(together.iter().any(|line| line.contains("InnerJoin") && line.contains("| 30 |")), "{together:?}");
+        assert!(
+            together.iter().any(|line| line.contains("InnerJoin") && line.contains("| 30 |")),
+            "{together:?}"
+        );
         run(session, "set threads = 1").unwrap();
         assert_eq!(profile(session, sql), together);
         run(session, "set threads = default").unwrap();
@@ -119,7 +127,10 @@ fn what_is_written_is_written() {
     profile(session, "profile delete from t where id = -1");
     assert_eq!(rows(session, "select count(*) from t where id = -1").unwrap(), ["0"]);
     let lines = profile(session, "profile update t set a = -2 where id < 3 returning id");
-    assert!(lines.iter().any(|line| line.contains("Scan t") && line.contains(" | 3 | ")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("Scan t") && line.contains(" | 3 | ")),
+        "{lines:?}"
+    );
     assert_eq!(rows(session, "select count(*) from t where a = -2").unwrap(), ["3"]);
     // In a transaction it is part of it.
     run(session, "begin").unwrap();

@@ -82,7 +82,9 @@ fn condition(random: &mut Random, prefix: &str, depth: u32) -> String {
             0..3 => format!("({x} and {y})"),
             3..6 => format!("({x} or {y})"),
             6 => format!("not ({x})"),
-            _ => format!("case when {x} then {y} else {} end", condition(random, prefix, depth - 1)),
+            _ => {
+                format!("case when {x} then {y} else {} end", condition(random, prefix, depth - 1))
+            }
         };
     }
     let (p, id) = (prefix, random.below(IDS));
@@ -120,9 +122,14 @@ fn condition(random: &mut Random, prefix: &str, depth: u32) -> String {
 fn query(random: &mut Random) -> (String, bool) {
     let name = COLUMNS[random.below(6) as usize].0;
     let sql = match random.below(8) {
-        0..4 => format!("select * from {} where {}", one_of(random, &["p", "q"]), condition(random, "", 2)),
+        0..4 => format!(
+            "select * from {} where {}",
+            one_of(random, &["p", "q"]),
+            condition(random, "", 2)
+        ),
         4 => {
-            let keys: Vec<&str> = (0..1 + random.below(3)).map(|_| COLUMNS[column(random)].0).collect();
+            let keys: Vec<&str> =
+                (0..1 + random.below(3)).map(|_| COLUMNS[column(random)].0).collect();
             let desc = one_of(random, &["", " desc"]);
             let by: Vec<String> = keys.iter().map(|key| format!("{key}{desc}")).collect();
             let table = one_of(random, &["p", "q"]);
@@ -130,24 +137,36 @@ fn query(random: &mut Random) -> (String, bool) {
             let filter = if random.below(3) == 0 { "" } else { &filter };
             let limit = one_of(random, &["", " limit 1", " limit 10", " limit 60"]);
             // Of ties only what they share is compared.
-            let sql = format!("select {} from {table} {filter} order by {}{limit}", keys.join(", "), by.join(", "));
+            let sql = format!(
+                "select {} from {table} {filter} order by {}{limit}",
+                keys.join(", "),
+                by.join(", ")
+            );
             return (sql, true);
         }
         5 => {
             let kind = one_of(random, &["join", "left join", "right join", "full join"]);
             let side = one_of(random, &["l.", "r."]);
             let on = format!("l.{name} = r.{name} and {}", condition(random, side, 1));
-            let filter = format!("{} and {}", condition(random, "l.", 1), condition(random, "r.", 1));
-            format!("select l.id, r.id, l.{name}, l.c, r.c from p l {kind} q r on {on} where {filter}")
+            let filter =
+                format!("{} and {}", condition(random, "l.", 1), condition(random, "r.", 1));
+            format!(
+                "select l.id, r.id, l.{name}, l.c, r.c from p l {kind} q r on {on} where {filter}"
+            )
         }
         6 => {
             let not = one_of(random, &["", "not "]);
             let inner = format!("select {name} from q where {}", condition(random, "", 1));
-            format!("select * from p where {name} {not}in ({inner}) and {}", condition(random, "", 1))
+            format!(
+                "select * from p where {name} {not}in ({inner}) and {}",
+                condition(random, "", 1)
+            )
         }
         _ => {
             let filter = condition(random, "", 1);
-            format!("select {name}, count(*), min(a), max(b), min(f), sum(d) from p where {filter} group by {name}")
+            format!(
+                "select {name}, count(*), min(a), max(b), min(f), sum(d) from p where {filter} group by {name}"
+            )
         }
     };
     (sql, false)
@@ -158,8 +177,9 @@ fn ask(session: &mut Session, sql: &str, way: u64) -> Result<Vec<String>, ErrorK
     let text = |result: QueryResult| -> Vec<String> {
         let rows = result.to_rows();
         // Zeros are equal, and either may stand for a group.
-        let line =
-            |row: &Vec<_>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|").replace("-0.0", "0.0");
+        let line = |row: &Vec<_>| {
+            row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|").replace("-0.0", "0.0")
+        };
         rows.iter().map(line).collect()
     };
     let result = match way {
@@ -172,7 +192,8 @@ fn ask(session: &mut Session, sql: &str, way: u64) -> Result<Vec<String>, ErrorK
 
 /// Tables `x` and `y`, like `p` and `q`, with keys and indexes.
 fn indexed_table(random: &mut Random, table: &str, columns: &str) -> String {
-    let mut parts = vec![columns.to_string(), one_of(random, &["primary key (id)", "unique (id)"]).to_string()];
+    let mut parts =
+        vec![columns.to_string(), one_of(random, &["primary key (id)", "unique (id)"]).to_string()];
     for n in 0..random.below(5) {
         let mut names: Vec<&str> = Vec::new();
         for _ in 0..1 + random.below(3) {
@@ -201,9 +222,19 @@ fn change(random: &mut Random) -> String {
     let filter = condition(random, "", 1);
     match random.below(3) {
         0 => format!("delete from {{t}} where {filter} and id % 3 = 1"),
-        1 => format!("update {{t}} set {} = {}, b = b + 1 where {filter}", COLUMNS[x].0, stored(random, x)),
+        1 => format!(
+            "update {{t}} set {} = {}, b = b + 1 where {filter}",
+            COLUMNS[x].0,
+            stored(random, x)
+        ),
         _ => {
-            let set = format!("{} = {}, {} = {}", COLUMNS[x].0, stored(random, x), COLUMNS[y].0, stored(random, y));
+            let set = format!(
+                "{} = {}, {} = {}",
+                COLUMNS[x].0,
+                stored(random, x),
+                COLUMNS[y].0,
+                stored(random, y)
+            );
             format!("update {{t}} set {set} where id = {}", random.below(IDS))
         }
     }
@@ -214,7 +245,8 @@ fn round(seed: u64) {
     let random = &mut random;
     let db = threaded(Options { threads: 1 + random.below(3) as usize, ..options() }).unwrap();
     let session = &mut db.session();
-    let columns: Vec<String> = COLUMNS.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+    let columns: Vec<String> =
+        COLUMNS.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
     let columns = format!("id int not null, {}", columns.join(", "));
     let pairs = [("p", "x"), ("q", "y")];
     for (plain, indexed) in pairs {
@@ -255,13 +287,17 @@ fn round(seed: u64) {
         }
         for _ in 0..25 {
             let (sql, in_order) = query(random);
-            let other = sql.replace("from p", "from x").replace("from q", "from y").replace("join q", "join y");
+            let other = sql
+                .replace("from p", "from x")
+                .replace("from q", "from y")
+                .replace("join q", "join y");
             let (mut one, mut two) = (ask(session, &sql, 0), ask(session, &other, random.below(3)));
             if !in_order {
                 one.iter_mut().chain(&mut two).for_each(|rows| rows.sort());
             }
             if one != two {
-                let plan = rows(session, &format!("profile {other}")).unwrap_or_default().join("\n");
+                let plan =
+                    rows(session, &format!("profile {other}")).unwrap_or_default().join("\n");
                 panic!("seed {seed}:\n{sql}\n{one:?}\n{other}\n{two:?}\n{plan}");
             }
         }

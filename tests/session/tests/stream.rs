@@ -20,9 +20,16 @@ fn open(path: &Path) -> Database {
 /// `ROWS` rows in ten segments.
 fn fill(session: &mut Session) {
     run(session, "create table big (id int primary key, a int, b text)").unwrap();
-    let numbers = format!("with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < {ROWS})");
-    run(session, &format!("insert into big {numbers} select i, i * 7 % 1009, concat('text number ', i) from n"))
-        .unwrap();
+    let numbers = format!(
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < {ROWS})"
+    );
+    run(
+        session,
+        &format!(
+            "insert into big {numbers} select i, i * 7 % 1009, concat('text number ', i) from n"
+        ),
+    )
+    .unwrap();
     run(session, "optimize table big flush").unwrap();
 }
 
@@ -35,7 +42,8 @@ fn next(rows: &mut Rows) -> nacredb::Result<Option<Batch>> {
 }
 
 fn texts(batch: &Batch) -> Vec<String> {
-    let row = |at| batch.columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
+    let row =
+        |at| batch.columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
     (0..batch.rows).map(row).collect()
 }
 
@@ -87,7 +95,11 @@ fn a_result_far_over_the_memory_limit_is_streamed() {
         assert_eq!(run(&mut session, sql).unwrap_err().kind(), ErrorKind::Limit);
         let all = rest(&mut stream(&mut session, sql)).unwrap();
         assert_eq!(all.len(), ROWS);
-        assert!(all.iter().enumerate().all(|(at, row)| row == &format!("{at}|{}|text number {at}", at * 7 % 1009)));
+        assert!(
+            all.iter()
+                .enumerate()
+                .all(|(at, row)| row == &format!("{at}|{}|text number {at}", at * 7 % 1009))
+        );
         // A sort holds its rows, as far as it may, and spills the others; what it answers is not held again.
         let mut sorted = stream(&mut session, "select a, id, b from big order by a desc, id");
         let all = rest(&mut sorted).unwrap();
@@ -124,7 +136,8 @@ fn a_dropped_stream_gives_its_segments_back() {
     session.set_threads(1);
     fill(&mut session);
     let old = place.files("seg-");
-    let kept = |place: &Folder| old.iter().filter(|file| place.files("seg-").contains(file)).count();
+    let kept =
+        |place: &Folder| old.iter().filter(|file| place.files("seg-").contains(file)).count();
     assert_eq!(old.len(), ROWS / SEGMENT_ROWS);
 
     // Dropped in the middle, cancelled, failed, and read to the end.
@@ -155,7 +168,10 @@ fn a_dropped_stream_gives_its_segments_back() {
     assert_eq!(kept(&place), 0);
     // Those that have ended are still there, and keep nothing.
     drop((cancelled, failed, ended));
-    assert_eq!(rows(&mut session, "select count(*), sum(a) > 0 from big").unwrap(), ["100000|true"]);
+    assert_eq!(
+        rows(&mut session, "select count(*), sum(a) > 0 from big").unwrap(),
+        ["100000|true"]
+    );
 }
 
 #[test]
@@ -166,7 +182,10 @@ fn errors_come_when_their_row_does() {
     fill(&mut session);
     for threads in [1, 3] {
         session.set_threads(threads);
-        let mut rows = stream(&mut session, "select id, cast(id - 95000 as tinyint) from big where id >= 94900");
+        let mut rows = stream(
+            &mut session,
+            "select id, cast(id - 95000 as tinyint) from big where id >= 94900",
+        );
         let mut seen = 0;
         let error = loop {
             match next(&mut rows) {
@@ -179,7 +198,8 @@ fn errors_come_when_their_row_does() {
         assert!(next(&mut rows).unwrap().is_none());
     }
     // What is wrong with the statement itself shows when it is opened.
-    let kind = |session: &mut Session, sql: &str| block_on(session.stream(sql, &[])).err().unwrap().kind();
+    let kind =
+        |session: &mut Session, sql: &str| block_on(session.stream(sql, &[])).err().unwrap().kind();
     assert_eq!(kind(&mut session, "select nothing from big"), ErrorKind::NotFound);
     assert_eq!(kind(&mut session, "select from from"), ErrorKind::Syntax);
     assert_eq!(kind(&mut session, "insert into big values (1, 1, 'twice')"), ErrorKind::Constraint);
@@ -221,11 +241,17 @@ fn the_session_goes_on_beside_its_streams() {
         for row in 0..batch.rows {
             seen += 1;
             let id = batch.columns[0].value(row);
-            block_on(session.execute("update t set id = id + 100000, a = a + 1 where id = ?", &[id])).unwrap();
+            block_on(
+                session.execute("update t set id = id + 100000, a = a + 1 where id = ?", &[id]),
+            )
+            .unwrap();
         }
     }
     assert_eq!(seen, 5_000);
-    assert_eq!(rows(&mut session, "select count(*), min(id), max(a) from t").unwrap(), ["5000|100000|1"]);
+    assert_eq!(
+        rows(&mut session, "select count(*), min(id), max(a) from t").unwrap(),
+        ["5000|100000|1"]
+    );
 }
 
 #[test]
@@ -245,7 +271,10 @@ fn a_table_may_go_while_it_is_streamed() {
     let mut dropped = stream(&mut session, "select * from big");
     run(&mut session, "drop table big").unwrap();
     maintain(&db);
-    assert_eq!(rest(&mut altered).unwrap()[ROWS - 1], format!("99999|{}|text number 99999", 99_999 * 7 % 1009));
+    assert_eq!(
+        rest(&mut altered).unwrap()[ROWS - 1],
+        format!("99999|{}|text number 99999", 99_999 * 7 % 1009)
+    );
     assert_eq!(rest(&mut truncated).unwrap()[ROWS - 1], format!("99999|{}|5", 99_999 * 7 % 1009));
     assert_eq!(rest(&mut dropped).unwrap(), [""; 0]);
     maintain(&db);
@@ -286,7 +315,8 @@ fn many_rows_of_a_changed_transaction_wait_in_a_file() {
     let db = open(place.path());
     let mut session = db.session();
     fill(&mut session);
-    run(&mut session, "set memory_limit = '300KB'; begin; update big set b = 'new' where id = 5").unwrap();
+    run(&mut session, "set memory_limit = '300KB'; begin; update big set b = 'new' where id = 5")
+        .unwrap();
     let mut dirty = stream(&mut session, "select id, b from big");
     assert_eq!(place.files("tmp-").len(), 1);
     run(&mut session, "update big set b = 'newer' where id < 10; rollback").unwrap();
@@ -299,7 +329,8 @@ fn many_rows_of_a_changed_transaction_wait_in_a_file() {
     let db = memory().unwrap();
     let mut session = db.session();
     fill(&mut session);
-    run(&mut session, "set memory_limit = '300KB'; begin; update big set b = 'new' where id = 5").unwrap();
+    run(&mut session, "set memory_limit = '300KB'; begin; update big set b = 'new' where id = 5")
+        .unwrap();
     let refused = block_on(session.stream("select id, b from big", &[])).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Limit);
     assert_eq!(rows(&mut session, "select b from big where id = 5").unwrap(), ["new"]);
@@ -336,7 +367,11 @@ fn every_query_answers_the_same_either_way() {
         for sql in QUERIES {
             let mut rows_of = stream(&mut session, sql);
             let whole = run(&mut session, sql).unwrap();
-            assert_eq!((rows_of.kind(), rows_of.columns()), (ResultKind::Query, &whole.columns[..]), "{sql}");
+            assert_eq!(
+                (rows_of.kind(), rows_of.columns()),
+                (ResultKind::Query, &whole.columns[..]),
+                "{sql}"
+            );
             let expected = rows(&mut session, sql).unwrap();
             assert_eq!(rest(&mut rows_of).unwrap(), expected, "{sql}");
         }
@@ -347,14 +382,22 @@ fn every_query_answers_the_same_either_way() {
 fn parameters_and_statements_that_write() {
     let db = memory().unwrap();
     let mut session = db.session();
-    let done =
-        stream(&mut session, "create table t (id int primary key, a text); insert into t values (1, 'a'), (2, 'b')");
-    assert_eq!((done.kind(), done.rows_affected(), done.columns().len()), (ResultKind::Write, 2, 0));
+    let done = stream(
+        &mut session,
+        "create table t (id int primary key, a text); insert into t values (1, 'a'), (2, 'b')",
+    );
+    assert_eq!(
+        (done.kind(), done.rows_affected(), done.columns().len()),
+        (ResultKind::Write, 2, 0)
+    );
     let one = |rows: nacredb::Result<Rows>| rest(&mut rows.unwrap()).unwrap();
     let sql = "select a from t where id >= ? order by id";
     assert_eq!(one(block_on(session.stream(sql, &[Value::Int(2)]))), ["b"]);
     let named = [("from".to_string(), Value::Int(1))];
-    assert_eq!(one(block_on(session.stream_named("select a from t where id >= :from", &named))), ["a", "b"]);
+    assert_eq!(
+        one(block_on(session.stream_named("select a from t where id >= :from", &named))),
+        ["a", "b"]
+    );
     let prepared = session.prepare(sql).unwrap();
     assert_eq!(one(block_on(session.stream_prepared(&prepared, &[Value::Int(1)]))), ["a", "b"]);
     let point = session.prepare("select a from t where id = ?").unwrap();
@@ -365,7 +408,10 @@ fn parameters_and_statements_that_write() {
 
     // Written whether or not anybody takes the rows.
     drop(stream(&mut session, "insert into t values (3, 'c') returning id, a"));
-    assert_eq!(one(block_on(session.stream("delete from t where id < 3 returning a", &[]))), ["a", "b"]);
+    assert_eq!(
+        one(block_on(session.stream("delete from t where id < 3 returning a", &[]))),
+        ["a", "b"]
+    );
     assert_eq!(rows(&mut session, "select * from t").unwrap(), ["3|c"]);
     assert_eq!(one(block_on(session.stream("begin; select a from t for update", &[]))), ["c"]);
     run(&mut session, "rollback").unwrap();
@@ -406,10 +452,12 @@ fn rows_are_gathered_and_become_arrow() {
     assert_eq!(left.statistics.rows_read, ROWS as u64);
 
     let mut few = stream(&mut session, "select id from big where id < 3");
-    let whole = run(&mut session, "select id from big where id < 3").unwrap().to_arrow_ipc().unwrap();
+    let whole =
+        run(&mut session, "select id from big where id < 3").unwrap().to_arrow_ipc().unwrap();
     assert_eq!(block_on(few.next_arrow_ipc(3_000)).unwrap(), whole);
     assert!(few.has_ended());
-    let none = run(&mut session, "select id from big where id < 0").unwrap().to_arrow_ipc().unwrap();
+    let none =
+        run(&mut session, "select id from big where id < 0").unwrap().to_arrow_ipc().unwrap();
     assert_eq!(block_on(few.next_arrow_ipc(3_000)).unwrap(), none);
 }
 
@@ -445,17 +493,31 @@ fn what_is_built_late_finds_its_tables_though_they_are_gone() {
     for ((sql, change), threads) in cases.flat_map(|case| [(case, 1), (case, 3)]) {
         let db = threaded(Options { threads, ..options() }).unwrap();
         let mut session = db.session();
-        run(&mut session, "create table t (id int primary key, a int, b int, key i_a (a))").unwrap();
+        run(&mut session, "create table t (id int primary key, a int, b int, key i_a (a))")
+            .unwrap();
         run(&mut session, "create table u (id int primary key, n int)").unwrap();
-        let values: Vec<String> = (0..3_000).map(|id| format!("({id}, {}, {})", id * 7 % 3_001, id % 1_000)).collect();
-        run(&mut session, &format!("insert into t values {}; optimize table t flush", values.join(", "))).unwrap();
-        run(&mut session, "insert into u select id, a from t where b < 500; optimize table u flush").unwrap();
+        let values: Vec<String> =
+            (0..3_000).map(|id| format!("({id}, {}, {})", id * 7 % 3_001, id % 1_000)).collect();
+        run(
+            &mut session,
+            &format!("insert into t values {}; optimize table t flush", values.join(", ")),
+        )
+        .unwrap();
+        run(
+            &mut session,
+            "insert into u select id, a from t where b < 500; optimize table u flush",
+        )
+        .unwrap();
         let mut expected = rows(&mut session, sql).unwrap();
         let mut stream = block_on(session.stream(sql, &[])).unwrap();
         run(&mut session, change).unwrap();
         let mut found = Vec::new();
-        while let Some(batch) = block_on(stream.next()).unwrap_or_else(|e| panic!("{sql}; {change}: {e}")) {
-            let text = |row| batch.columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|");
+        while let Some(batch) =
+            block_on(stream.next()).unwrap_or_else(|e| panic!("{sql}; {change}: {e}"))
+        {
+            let text = |row| {
+                batch.columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|")
+            };
             found.extend((0..batch.rows).map(text));
         }
         found.sort();

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 fn accounts() -> Database {
     let db = memory().unwrap();
-    run(&mut db.session(), "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)")
-        .unwrap();
+    run(
+        &mut db.session(),
+        "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)",
+    )
+    .unwrap();
     db
 }
 
@@ -24,7 +27,11 @@ fn a_transaction_sees_its_own_writes_and_nobody_elses() {
     run(&mut b, "begin").unwrap();
     assert_eq!(rows(&mut b, "select count(*) from a").unwrap(), ["2"]);
     run(&mut a, "commit").unwrap();
-    assert_eq!(rows(&mut b, "select * from a order by id").unwrap(), ["1|100", "2|100"], "a snapshot stays");
+    assert_eq!(
+        rows(&mut b, "select * from a order by id").unwrap(),
+        ["1|100", "2|100"],
+        "a snapshot stays"
+    );
     run(&mut b, "rollback").unwrap();
     assert_eq!(rows(&mut b, "select * from a order by id").unwrap(), ["1|50", "3|7"]);
 }
@@ -61,8 +68,9 @@ fn a_waiter_gets_the_lock_when_the_holder_ends() {
     let mut a = db.session();
     run(&mut a, "begin; update a set n = n + 1 where id = 1").unwrap();
     std::thread::scope(|scope| {
-        let waiter =
-            scope.spawn(|| run(&mut db.session(), "update a set n = n + 10 where id = 1").map(|r| r.rows_affected));
+        let waiter = scope.spawn(|| {
+            run(&mut db.session(), "update a set n = n + 10 where id = 1").map(|r| r.rows_affected)
+        });
         std::thread::sleep(Duration::from_millis(30));
         run(&mut a, "commit").unwrap();
         assert_eq!(waiter.join().unwrap().unwrap(), 1);
@@ -75,7 +83,10 @@ fn a_lock_that_stays_held_times_out() {
     let db = accounts();
     let mut a = db.session();
     run(&mut a, "begin; delete from a where id = 1").unwrap();
-    assert_eq!(kind(&mut db.session(), "update a set n = 0 where id = 1"), Some(ErrorKind::LockTimeout));
+    assert_eq!(
+        kind(&mut db.session(), "update a set n = 0 where id = 1"),
+        Some(ErrorKind::LockTimeout)
+    );
     run(&mut a, "rollback").unwrap();
     run(&mut db.session(), "update a set n = 0 where id = 1").unwrap();
 }
@@ -88,7 +99,10 @@ fn lost_updates_are_conflicts() {
     assert_eq!(rows(&mut a, "select n from a where id = 1").unwrap(), ["100"]);
     run(&mut b, "update a set n = 7 where id = 1").unwrap();
     let error = run(&mut a, "update a set n = 8 where id = 1").unwrap_err();
-    assert_eq!((error.kind(), error.sqlstate(), error.is_retryable()), (ErrorKind::Conflict, "40001", true));
+    assert_eq!(
+        (error.kind(), error.sqlstate(), error.is_retryable()),
+        (ErrorKind::Conflict, "40001", true)
+    );
     run(&mut a, "rollback").unwrap();
     assert_eq!(rows(&mut a, "select n from a where id = 1").unwrap(), ["7"]);
 }
@@ -111,7 +125,10 @@ fn deadlocks_are_found_at_once() {
         run(&mut a, "rollback").unwrap();
         [mine, other.join().unwrap()]
     });
-    assert!(outcomes.iter().any(|o| o.as_ref().is_err_and(|e| e.kind() == ErrorKind::Deadlock)), "{outcomes:?}");
+    assert!(
+        outcomes.iter().any(|o| o.as_ref().is_err_and(|e| e.kind() == ErrorKind::Deadlock)),
+        "{outcomes:?}"
+    );
 }
 
 #[test]
@@ -124,7 +141,10 @@ fn keys_can_be_shifted_in_one_statement() {
             run(&mut a, "optimize table a flush").unwrap();
         }
         assert_eq!(run(&mut a, "update a set id = id + 1").unwrap().rows_affected, 3);
-        assert_eq!(rows(&mut a, "select id, n from a order by id").unwrap(), ["2|100", "3|100", "4|300"]);
+        assert_eq!(
+            rows(&mut a, "select id, n from a order by id").unwrap(),
+            ["2|100", "3|100", "4|300"]
+        );
         assert_eq!(kind(&mut a, "update a set id = 4 where id = 2"), Some(ErrorKind::Constraint));
         assert_eq!(rows(&mut a, "select count(*) from a where id = 2").unwrap(), ["1"]);
         assert_eq!(db.check().unwrap(), Vec::<String>::new());
@@ -167,7 +187,8 @@ fn prepared_statements_follow_the_catalog_and_their_parameters() {
     let db = accounts();
     let mut a = db.session();
     let get = a.prepare("select n, ? from a where id = ?").unwrap();
-    let one = nacre_native::block_on(a.run(&get, &[Value::Text("x".into()), Value::Int(1)])).unwrap();
+    let one =
+        nacre_native::block_on(a.run(&get, &[Value::Text("x".into()), Value::Int(1)])).unwrap();
     assert_eq!(one.row(0), [Value::Int(100), Value::Text("x".into())]);
     let two = nacre_native::block_on(a.run(&get, &[Value::Int(5), Value::Int(2)])).unwrap();
     assert_eq!(two.row(0), [Value::Int(100), Value::Int(5)]);

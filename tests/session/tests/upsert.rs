@@ -32,9 +32,15 @@ fn threads_count_together() {
         }
     });
     let mut session = db.session();
-    assert_eq!(rows(&mut session, "select sum(n), count(*) from t").unwrap(), [format!("{}|{KEYS}", THREADS * ROUNDS)]);
+    assert_eq!(
+        rows(&mut session, "select sum(n), count(*) from t").unwrap(),
+        [format!("{}|{KEYS}", THREADS * ROUNDS)]
+    );
     run(&mut session, "optimize table t full").unwrap();
-    assert_eq!(rows(&mut session, "select sum(n), count(*) from t").unwrap(), [format!("{}|{KEYS}", THREADS * ROUNDS)]);
+    assert_eq!(
+        rows(&mut session, "select sum(n), count(*) from t").unwrap(),
+        [format!("{}|{KEYS}", THREADS * ROUNDS)]
+    );
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
@@ -43,15 +49,26 @@ fn inside_a_transaction_a_faster_one_is_a_conflict() {
     for place in ["select 1", "optimize table t flush"] {
         let db = memory().unwrap();
         let (mut a, mut b) = (db.session(), db.session());
-        run(&mut a, "create table t (k int primary key, n int); insert into t values (1, 1)").unwrap();
+        run(&mut a, "create table t (k int primary key, n int); insert into t values (1, 1)")
+            .unwrap();
         run(&mut a, place).unwrap();
         run(&mut a, "begin; select * from t").unwrap();
         run(&mut b, "insert into t values (2, 2)").unwrap();
         run(&mut b, "update t set n = 5 where k = 1").unwrap();
         run(&mut b, place).unwrap();
-        let upsert = |k: i32| format!("insert into t values ({k}, 9) on conflict (k) do update set n = t.n + 1");
-        assert_eq!(kind(&mut a, &upsert(2)), Some(ErrorKind::Conflict), "{place}: a key this snapshot does not see");
-        assert_eq!(kind(&mut a, &upsert(1)), Some(ErrorKind::Conflict), "{place}: a row changed since");
+        let upsert = |k: i32| {
+            format!("insert into t values ({k}, 9) on conflict (k) do update set n = t.n + 1")
+        };
+        assert_eq!(
+            kind(&mut a, &upsert(2)),
+            Some(ErrorKind::Conflict),
+            "{place}: a key this snapshot does not see"
+        );
+        assert_eq!(
+            kind(&mut a, &upsert(1)),
+            Some(ErrorKind::Conflict),
+            "{place}: a row changed since"
+        );
         run(&mut a, "rollback").unwrap();
         run(&mut a, &upsert(1)).unwrap();
         run(&mut a, &upsert(2)).unwrap();

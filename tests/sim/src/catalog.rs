@@ -51,7 +51,9 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
     let name = match op {
         Op::Create { table, keyed, indexes, if_missing, .. } => {
             return match latest.tables.contains_key(table) {
-                _ if latest.views.contains_key(table) => Verdict::fails(&[ErrorKind::AlreadyExists]),
+                _ if latest.views.contains_key(table) => {
+                    Verdict::fails(&[ErrorKind::AlreadyExists])
+                }
                 true if !*if_missing => Verdict::fails(&[ErrorKind::AlreadyExists]),
                 true => Verdict::done(),
                 false => becomes(table, Some(Table::made(Shape::new(*keyed, indexes)))),
@@ -94,7 +96,11 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
                 return Verdict::fails(&[ErrorKind::AlreadyExists]);
             }
             let changed = table.altered(|shape| {
-                shape.columns.iter_mut().filter(|column| *column == from).for_each(|column| *column = *to);
+                shape
+                    .columns
+                    .iter_mut()
+                    .filter(|column| *column == from)
+                    .for_each(|column| *column = *to);
                 shape.indexes.iter_mut().for_each(|index| *index = index.renamed(*from, *to));
                 std::mem::swap(&mut shape.default_w, &mut shape.default_z);
             });
@@ -135,7 +141,11 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
                     let at = match place {
                         Place::Last => shape.columns.len(),
                         Place::First => 0,
-                        Place::AfterKey => shape.columns.iter().position(|c| *c == Column::K).map_or(0, |at| at + 1),
+                        Place::AfterKey => shape
+                            .columns
+                            .iter()
+                            .position(|c| *c == Column::K)
+                            .map_or(0, |at| at + 1),
                     };
                     shape.columns.insert(at, Column::W);
                 });
@@ -151,10 +161,17 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
             true => {
                 let changed = table.altered(|shape| {
                     shape.columns.retain(|other| other != column);
-                    *(if *column == Column::W { &mut shape.default_w } else { &mut shape.default_z }) = None;
+                    *(if *column == Column::W {
+                        &mut shape.default_w
+                    } else {
+                        &mut shape.default_z
+                    }) = None;
                 });
                 let is_w = *column == Column::W;
-                let (w, z) = (|row: &Row| if is_w { None } else { row.w }, |row: &Row| if is_w { row.z } else { None });
+                let (w, z) = (
+                    |row: &Row| if is_w { None } else { row.w },
+                    |row: &Row| if is_w { row.z } else { None },
+                );
                 with(changed, |row| Row { w: w(row), z: z(row), ..row.clone() })
             }
         },
@@ -174,13 +191,20 @@ fn with(table: Table, change: impl Fn(&Row) -> Row) -> Table {
 }
 
 fn judge_create_view(op: &Op, latest: &State) -> Verdict {
-    let Op::CreateView { view: name, from, rows, star, replace, if_missing } = op else { return Verdict::done() };
+    let Op::CreateView { view: name, from, rows, star, replace, if_missing } = op else {
+        return Verdict::done();
+    };
     let exists = latest.views.contains_key(name);
     if latest.tables.contains_key(name) || exists && !*replace && !*if_missing {
         return Verdict::fails(&[ErrorKind::AlreadyExists]);
     }
     // A view must not lead to itself.
-    let source = view::read_within(&mut vec![*name], from, &|name| latest.tables.get(name).cloned(), &latest.views);
+    let source = view::read_within(
+        &mut vec![*name],
+        from,
+        &|name| latest.tables.get(name).cloned(),
+        &latest.views,
+    );
     let source = match source {
         Ok(source) if source.shape.knows(rows) => source,
         Ok(_) => return Verdict::fails(&[ErrorKind::NotFound]),
@@ -189,7 +213,8 @@ fn judge_create_view(op: &Op, latest: &State) -> Verdict {
     if exists && !*replace {
         return Verdict::done();
     }
-    let columns = if *star { source.shape.columns.clone() } else { vec![Column::K, Column::V, Column::S] };
+    let columns =
+        if *star { source.shape.columns.clone() } else { vec![Column::K, Column::V, Column::S] };
     let made = View { from, rows: rows.clone(), columns, text: op.sql() };
     Verdict { catalog: Some(Effect::View(name, Some(made))), ..Verdict::done() }
 }

@@ -122,7 +122,8 @@ impl Inode {
                 Change::Write(offset, written) => {
                     let mut at = 0;
                     while at < written.len() {
-                        let end = written.len().min((offset + at) / sector * sector + sector - offset);
+                        let end =
+                            written.len().min((offset + at) / sector * sector + sector - offset);
                         if all.unwrap_or_else(|| random.percent(50)) {
                             apply(&mut self.durable, offset + at, &written[at..end]);
                         }
@@ -153,7 +154,8 @@ impl Inode {
     /// A sync fails: some of the changes are durable, and of the bytes that are not, nobody knows any more. Changes of
     /// the length are not bytes: they are remembered.
     fn forget(&mut self, random: &mut Random, sector: usize) {
-        let lengths = self.changes.iter().filter(|c| matches!(c, Change::Length(_))).cloned().collect();
+        let lengths =
+            self.changes.iter().filter(|c| matches!(c, Change::Length(_))).cloned().collect();
         self.settle(random, sector);
         self.changes = lengths;
     }
@@ -242,7 +244,11 @@ impl Disk {
     /// Names and lengths of all files.
     pub fn listing(&self) -> Vec<(String, usize)> {
         let state = self.state();
-        state.names.iter().map(|(name, inode)| (name.clone(), state.inodes[*inode].current.len())).collect()
+        state
+            .names
+            .iter()
+            .map(|(name, inode)| (name.clone(), state.inodes[*inode].current.len()))
+            .collect()
     }
 
     /// Starts the machine, or just the process, again.
@@ -282,7 +288,12 @@ impl Disk {
             let mut inode = state.inodes[inode].clone();
             inode.settle(&mut state.random, sector);
             let bytes = inode.durable;
-            inodes.push(Inode { current: bytes.clone(), durable: bytes, named: true, ..Inode::default() });
+            inodes.push(Inode {
+                current: bytes.clone(),
+                durable: bytes,
+                named: true,
+                ..Inode::default()
+            });
             state.names.insert(name, inodes.len() - 1);
         }
         state.inodes = inodes;
@@ -318,7 +329,12 @@ impl State {
         self.trace = (self.trace ^ what).wrapping_mul(0x100_0000_01b3).rotate_left(17);
     }
 
-    fn step(&mut self, call: Call, class: Class, clock: &SimClock) -> std::result::Result<(), Failure> {
+    fn step(
+        &mut self,
+        call: Call,
+        class: Class,
+        clock: &SimClock,
+    ) -> std::result::Result<(), Failure> {
         if self.ended.is_some() {
             return Err(Failure::Dead);
         }
@@ -329,7 +345,9 @@ impl State {
             _ => 2 + self.random.below(10),
         };
         let mut failed = false;
-        for key in [(None, None), (Some(call), None), (None, Some(class)), (Some(call), Some(class))] {
+        for key in
+            [(None, None), (Some(call), None), (None, Some(class)), (Some(call), Some(class))]
+        {
             let count = self.seen.entry(key).or_insert(0);
             let nth = *count;
             *count += 1;
@@ -345,7 +363,11 @@ impl State {
                     FaultKind::Slow { ms } => taken_us += ms * 1_000,
                     FaultKind::Jump { ms } => {
                         taken_us += ms * 1_000;
-                        clock.jump_wall(if ms % 2 == 1 { -2_000 * ms as i64 } else { 1_000 * ms as i64 });
+                        clock.jump_wall(if ms % 2 == 1 {
+                            -2_000 * ms as i64
+                        } else {
+                            1_000 * ms as i64
+                        });
                     }
                     FaultKind::PowerCut => self.ended = Some(Ended::PowerCut),
                     FaultKind::Kill => self.ended = Some(Ended::Kill),
@@ -356,7 +378,11 @@ impl State {
         if self.ended.is_some() || failed {
             self.counts.faults += 1;
             self.counts.log_failures += u64::from(class == Class::Log && call != Call::Read);
-            let error = if self.ended.is_some() { gone() } else { Error::io(format!("simulated: {call:?} failed")) };
+            let error = if self.ended.is_some() {
+                gone()
+            } else {
+                Error::io(format!("simulated: {call:?} failed"))
+            };
             return Err(Failure::Partly(error));
         }
         Ok(())
@@ -383,7 +409,8 @@ impl State {
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
-        let inode = self.names.remove(name).ok_or_else(|| Error::not_found(format!("file {name}")))?;
+        let inode =
+            self.names.remove(name).ok_or_else(|| Error::not_found(format!("file {name}")))?;
         self.inodes[inode].removed = true;
         if self.inodes[inode].named {
             self.ghosts.insert(name.to_string(), inode);
@@ -417,7 +444,9 @@ impl LocalStore for Disk {
         check_file_name(name)?;
         whole(self.step(Call::Open, name))?;
         match self.state().names.get(name) {
-            Some(inode) => Ok(Arc::new(DiskFile { disk: self.clone(), name: name.to_string(), inode: *inode })),
+            Some(inode) => {
+                Ok(Arc::new(DiskFile { disk: self.clone(), name: name.to_string(), inode: *inode }))
+            }
             None => Err(Error::not_found(format!("file {name}"))),
         }
     }
@@ -434,7 +463,10 @@ impl LocalStore for Disk {
             }
             // A create that was under way may have happened.
             Err(Failure::Partly(error)) => {
-                if state.ended.is_none() || state.random.percent(50) || state.names.contains_key(name) {
+                if state.ended.is_none()
+                    || state.random.percent(50)
+                    || state.names.contains_key(name)
+                {
                     return Err(error);
                 }
                 state.inodes.push(Inode::default());
@@ -491,7 +523,11 @@ struct DiskFile {
 impl LocalFile for DiskFile {
     fn len(&self) -> Result<u64> {
         let state = self.disk.state();
-        if state.ended.is_some() { Err(gone()) } else { Ok(state.inodes[self.inode].current.len() as u64) }
+        if state.ended.is_some() {
+            Err(gone())
+        } else {
+            Ok(state.inodes[self.inode].current.len() as u64)
+        }
     }
 
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
@@ -513,7 +549,10 @@ impl LocalFile for DiskFile {
         for range in ranges {
             let start = range.offset as usize;
             let Some(source) = inode.current.get(start..start + range.buffer.len()) else {
-                return Err(Error::corrupt(format!("{}: read past the end at byte {start}", self.name)));
+                return Err(Error::corrupt(format!(
+                    "{}: read past the end at byte {start}",
+                    self.name
+                )));
             };
             if let Some(error) = partly {
                 let part = state.random.below(source.len() as u64 + 1) as usize;
@@ -542,7 +581,9 @@ impl LocalFile for DiskFile {
                 Err(full) => (len.saturating_sub(offset), Err(full)),
             },
             Ok(()) => (bytes.len(), Ok(())),
-            Err(Failure::Partly(error)) => (state.random.below(bytes.len() as u64 + 1) as usize, Err(error)),
+            Err(Failure::Partly(error)) => {
+                (state.random.below(bytes.len() as u64 + 1) as usize, Err(error))
+            }
             Err(Failure::Dead) => return Err(gone()),
         };
         if part > 0 {

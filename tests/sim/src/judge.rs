@@ -87,19 +87,27 @@ impl Sight<'_> {
 /// Judges a statement that reads or writes rows of one table.
 pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     let (name, rows) = match op {
-        Op::Select { table, rows } | Op::Audit { table, rows } | Op::ForUpdate { table, rows } => (*table, rows),
+        Op::Select { table, rows } | Op::Audit { table, rows } | Op::ForUpdate { table, rows } => {
+            (*table, rows)
+        }
         Op::Open { table, rows } => (*table, rows),
         Op::First { table, rows, .. } | Op::Join { table, rows, .. } => (*table, rows),
         Op::Add { table, rows, .. } | Op::Text { table, rows, .. } => (*table, rows),
         Op::Number { table, rows, .. } | Op::Wide { table, rows, .. } => (*table, rows),
         Op::Rekey { table, rows, .. } | Op::Delete { table, rows } => (*table, rows),
-        Op::Insert { table, .. } | Op::Upsert { table, .. } | Op::Copy { table, .. } => (*table, &Where::All),
+        Op::Insert { table, .. } | Op::Upsert { table, .. } | Op::Copy { table, .. } => {
+            (*table, &Where::All)
+        }
         _ => return Verdict::done(),
     };
-    let reads =
-        matches!(op, Op::Select { .. } | Op::Open { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. });
-    let missing = if sight.views.contains_key(name) { ErrorKind::Unsupported } else { ErrorKind::NotFound };
-    let table = if reads { sight.read(name) } else { sight.model.seen(sight.view, name).ok_or(missing) };
+    let reads = matches!(
+        op,
+        Op::Select { .. } | Op::Open { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. }
+    );
+    let missing =
+        if sight.views.contains_key(name) { ErrorKind::Unsupported } else { ErrorKind::NotFound };
+    let table =
+        if reads { sight.read(name) } else { sight.model.seen(sight.view, name).ok_or(missing) };
     let table = match table {
         Ok(table) => table,
         Err(kind) => return Verdict::fails(&[kind]),
@@ -107,14 +115,19 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     if !table.shape.knows(rows) || matches!(op, Op::Wide { .. }) && !table.shape.has(Column::W) {
         return Verdict::fails(&[ErrorKind::NotFound]);
     }
-    let found: BTreeMap<i64, Row> =
-        table.rows.iter().filter(|(_, row)| rows.holds(row)).map(|(id, row)| (*id, row.clone())).collect();
+    let found: BTreeMap<i64, Row> = table
+        .rows
+        .iter()
+        .filter(|(_, row)| rows.holds(row))
+        .map(|(id, row)| (*id, row.clone()))
+        .collect();
     let mut verdict = judge_rows(op, &table, &found, sight);
     if op.changes_rows() {
         unique::check(&table, sight, &mut verdict);
     }
     // Who sees an older version of the table may not write.
-    let is_old = sight.model.latest.by_id(table.id).is_some_and(|newest| newest.since != table.since);
+    let is_old =
+        sight.model.latest.by_id(table.id).is_some_and(|newest| newest.since != table.since);
     if op.locks_rows() && is_old {
         if verdict.locks.is_empty() {
             verdict.errors.push(ErrorKind::Conflict);
@@ -125,7 +138,12 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     verdict
 }
 
-fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Sight<'_>) -> Verdict {
+fn judge_rows(
+    op: &Op,
+    table: &Table,
+    found: &BTreeMap<i64, Row>,
+    sight: &mut Sight<'_>,
+) -> Verdict {
     match op {
         Op::Select { .. } | Op::Open { .. } => Verdict::answer(printed(table, found)),
         Op::Audit { .. } => {
@@ -151,10 +169,16 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
             Err(kind) => Verdict::fails(&[kind]),
         },
         Op::ForUpdate { .. } => lock(table, found, sight, printed(table, found)),
-        Op::Add { add, .. } => change(table, found, sight, |row| Some(Row { v: row.v + add, ..row.clone() })),
-        Op::Number { v, .. } => change(table, found, sight, |row| Some(Row { v: *v, ..row.clone() })),
+        Op::Add { add, .. } => {
+            change(table, found, sight, |row| Some(Row { v: row.v + add, ..row.clone() }))
+        }
+        Op::Number { v, .. } => {
+            change(table, found, sight, |row| Some(Row { v: *v, ..row.clone() }))
+        }
         Op::Wide { w, .. } => change(table, found, sight, |row| Some(Row { w: *w, ..row.clone() })),
-        Op::Text { text, .. } => change(table, found, sight, |row| Some(Row { s: text.clone(), ..row.clone() })),
+        Op::Text { text, .. } => {
+            change(table, found, sight, |row| Some(Row { s: text.clone(), ..row.clone() }))
+        }
         Op::Delete { .. } => change(table, found, sight, |_| None),
         Op::Rekey { by, .. } if !table.shape.keyed => {
             change(table, found, sight, |row| Some(Row { k: row.k + by, ..row.clone() }))
@@ -162,7 +186,8 @@ fn judge_rows(op: &Op, table: &Table, found: &BTreeMap<i64, Row>, sight: &mut Si
         Op::Rekey { by, .. } => {
             let mut verdict = change(table, found, sight, |_| None);
             if verdict.answer.is_some() {
-                let moved: Vec<Row> = found.values().map(|row| Row { k: row.k + by, ..row.clone() }).collect();
+                let moved: Vec<Row> =
+                    found.values().map(|row| Row { k: row.k + by, ..row.clone() }).collect();
                 insert(table, &moved, sight, &mut verdict);
                 if verdict.answer.is_none() {
                     // Which of several rows fails first depends on the order of the scan.
@@ -232,7 +257,12 @@ fn lock(table: &Table, found: &BTreeMap<i64, Row>, sight: &Sight<'_>, answer: An
     verdict
 }
 
-fn change(table: &Table, found: &BTreeMap<i64, Row>, sight: &Sight<'_>, new: impl Fn(&Row) -> Option<Row>) -> Verdict {
+fn change(
+    table: &Table,
+    found: &BTreeMap<i64, Row>,
+    sight: &Sight<'_>,
+    new: impl Fn(&Row) -> Option<Row>,
+) -> Verdict {
     let mut verdict = lock(table, found, sight, Answer::Affected(found.len() as u64));
     if verdict.answer.is_some() {
         verdict.writes = found.iter().map(|(id, row)| ((table.id, *id), new(row))).collect();
@@ -264,14 +294,20 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
         let newest = sight.model.latest.tables.values().find(|t| t.id == table.id);
         let stands = seen && !changed || newest.is_some_and(|t| t.rows.contains_key(&row.k));
         let errors = [(stands, ErrorKind::Constraint), (changed, ErrorKind::Conflict)];
-        let errors: Vec<ErrorKind> = errors.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect();
+        let errors: Vec<ErrorKind> =
+            errors.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect();
         *verdict = Verdict::fails(&errors);
         return;
     }
 }
 
 /// Judges a bulk load that publishes now into the version of a table that it was started on.
-pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicate, rows: &[&Row]) -> Verdict {
+pub fn judge_bulk(
+    model: &mut Model,
+    (id, since): (u64, u64),
+    policy: OnDuplicate,
+    rows: &[&Row],
+) -> Verdict {
     // What it finds before it ends is found in the version it knows.
     let Some(table) = model.latest.by_id(id).cloned() else {
         // It may have been altered before it was dropped.
@@ -312,7 +348,11 @@ pub fn judge_bulk(model: &mut Model, (id, since): (u64, u64), policy: OnDuplicat
         let (own, view) = (Writes::new(), model.latest.clone());
         let snapshot = model.index;
         let views = BTreeMap::new();
-        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own, views: &views }, &mut verdict);
+        unique::check(
+            &table,
+            &Sight { model, view: &view, snapshot, own: &own, views: &views },
+            &mut verdict,
+        );
     }
     verdict
 }

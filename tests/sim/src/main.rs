@@ -47,8 +47,15 @@ fn main() -> ExitCode {
 
 fn settings() -> Result<Settings, String> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut out =
-        Settings { seeds: 1_000, from: 1, jobs, plant: None, replay: None, keep_going: false, isolation: false };
+    let mut out = Settings {
+        seeds: 1_000,
+        from: 1,
+        jobs,
+        plant: None,
+        replay: None,
+        keep_going: false,
+        isolation: false,
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -101,7 +108,10 @@ fn replay(seed: u64, plant: Option<&str>) -> ExitCode {
     let outcome = run(&whole, true);
     let Some(failure) = &outcome.failure else {
         outcome.story.iter().for_each(|line| println!("{line}"));
-        println!("sim: seed={seed} failures=0 steps={} trace={:016x}", outcome.steps, outcome.trace);
+        println!(
+            "sim: seed={seed} failures=0 steps={} trace={:016x}",
+            outcome.steps, outcome.trace
+        );
         return ExitCode::SUCCESS;
     };
     println!("seed {seed} fails: {failure}\nmaking it smaller …");
@@ -121,7 +131,8 @@ fn command(seed: u64, plant: Option<&str>) -> String {
 
 fn all(settings: &Settings) -> ExitCode {
     let next = AtomicU64::new(0);
-    let (steps, crashes, failures, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (steps, crashes, failures, done) =
+        (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let first: Mutex<Option<(u64, String)>> = Mutex::new(None);
     let started = Instant::now();
     let running: Vec<AtomicU64> = (0..settings.jobs).map(|_| AtomicU64::new(0)).collect();
@@ -146,7 +157,8 @@ fn all(settings: &Settings) -> ExitCode {
                     if let Some(failure) = outcome.failure {
                         failures.fetch_add(1, Ordering::Relaxed);
                         println!("seed {seed}: {failure}");
-                        let mut first = first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        let mut first =
+                            first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                         if first.as_ref().is_none_or(|(known, _)| seed < *known) {
                             *first = Some((seed, failure));
                         }

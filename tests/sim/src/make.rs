@@ -120,10 +120,17 @@ impl Maker {
             0 | 1 => {
                 let (keyed, if_missing) = (self.random.percent(70), self.random.percent(50));
                 let few = if self.indexed { self.random.below(3) } else { 0 };
-                let mut indexes: Vec<Index> = (0..few).map(|_| *self.random.pick(&INDEXES[..3])).collect();
+                let mut indexes: Vec<Index> =
+                    (0..few).map(|_| *self.random.pick(&INDEXES[..3])).collect();
                 indexes.sort();
                 indexes.dedup();
-                Op::Create { table, keyed, keys: keys(&mut self.random, keyed), indexes, if_missing }
+                Op::Create {
+                    table,
+                    keyed,
+                    keys: keys(&mut self.random, keyed),
+                    indexes,
+                    if_missing,
+                }
             }
             2 => Op::Drop { table },
             3 => Op::Insert { table, rows: self.new_rows() },
@@ -159,7 +166,11 @@ impl Maker {
             let row = |maker: &mut Maker, k| Row { v, ..maker.row(k) };
             ops.push(match self.random.below(12) {
                 0 | 1 => Op::Insert { table, rows: vec![row(self, k)] },
-                2 | 3 => Op::Upsert { table: UNIQUE, rows: vec![row(self, k), row(self, k + 1)], how: self.how() },
+                2 | 3 => Op::Upsert {
+                    table: UNIQUE,
+                    rows: vec![row(self, k), row(self, k + 1)],
+                    how: self.how(),
+                },
                 4 | 5 => Op::Number { table, rows, v },
                 6 => Op::Add { table, rows, add: 1 },
                 7 => Op::Delete { table, rows },
@@ -224,7 +235,12 @@ impl Maker {
             let table = if self.random.percent(70) { self.table() } else { UNIQUE };
             let rows = self.values();
             ops.push(match self.random.below(12) {
-                0 => Op::First { table, rows, limit: 1 + self.random.below(4) as usize, down: self.random.percent(50) },
+                0 => Op::First {
+                    table,
+                    rows,
+                    limit: 1 + self.random.below(4) as usize,
+                    down: self.random.percent(50),
+                },
                 1 => Op::Join { table, with: self.table(), rows },
                 2 => Op::Audit { table, rows },
                 3 => Op::Add { table, rows, add: self.random.between(-2, 2) },
@@ -243,7 +259,8 @@ impl Maker {
     pub(crate) fn fill(&mut self) -> Vec<Op> {
         let (table, keyed) = (BIG, self.random.percent(60));
         let keys = *self.random.pick(&["", ", sort key (v)"]);
-        let indexes: Vec<Index> = INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
+        let indexes: Vec<Index> =
+            INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
         let mut ops = vec![
             Op::Create { table, keyed, keys, indexes, if_missing: true },
             Op::Fill { table, rows: 65_536 + self.random.between(0, 2_000) },
@@ -268,7 +285,8 @@ impl Maker {
 
     fn load(&mut self, ops: &mut Vec<Op>) {
         let table = if self.indexed && self.random.percent(25) { UNIQUE } else { self.table() };
-        let policy = *self.random.pick(&[OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]);
+        let policy =
+            *self.random.pick(&[OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]);
         let batches = (0..1 + self.random.below(4))
             .map(|_| {
                 let count = 1 + self.random.below(25);
@@ -330,8 +348,15 @@ impl Maker {
         let table = if self.random.percent(5) { *self.random.pick(&PASSING) } else { self.table() };
         let rows = self.rows();
         match self.random.below(24) {
-            20 | 21 => Op::Upsert { table: self.upserted(), rows: self.new_rows(), how: self.how() },
-            22 => Op::Copy { table, from: self.table(), rows, by: *self.random.pick(&[1_000, 5_000, -3_000, 1]) },
+            20 | 21 => {
+                Op::Upsert { table: self.upserted(), rows: self.new_rows(), how: self.how() }
+            }
+            22 => Op::Copy {
+                table,
+                from: self.table(),
+                rows,
+                by: *self.random.pick(&[1_000, 5_000, -3_000, 1]),
+            },
             0..=5 => Op::Insert { table, rows: self.new_rows() },
             6..=8 => Op::Add { table, rows, add: self.random.between(-9, 9) },
             9 => Op::Text { table, rows, text: self.text() },
@@ -400,7 +425,11 @@ impl Maker {
         let count = *self.random.pick(&[1, 1, 2, 5, 20]);
         let from = self.key();
         // Mostly neighbours; sometimes beyond all other keys, so that they are new for sure.
-        let from = if self.random.percent(40) { from + self.keys + self.random.between(0, 1_000) } else { from };
+        let from = if self.random.percent(40) {
+            from + self.keys + self.random.between(0, 1_000)
+        } else {
+            from
+        };
         (0..count).map(|at| self.row(from + at)).collect()
     }
 

@@ -45,7 +45,8 @@ impl Table {
 
     /// What a scan of it prints, sorted.
     pub fn printed(&self) -> Vec<Vec<String>> {
-        let mut rows: Vec<Vec<String>> = self.rows.values().map(|row| self.shape.printed(row)).collect();
+        let mut rows: Vec<Vec<String>> =
+            self.rows.values().map(|row| self.shape.printed(row)).collect();
         rows.sort();
         rows
     }
@@ -215,7 +216,8 @@ impl Model {
             // It had another name then, unless it was made later.
             return view.joined.get(&known.id).map(|_| own.clone());
         }
-        let (shape, since) = self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
+        let (shape, since) =
+            self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
         Some(Table { shape, since, ..known.emptied() })
     }
 

@@ -33,7 +33,11 @@ impl Maker {
 
     /// A table or a view.
     fn readable(&mut self) -> &'static str {
-        if self.random.percent(60) { self.random.pick::<&'static str>(&VIEWS) } else { self.renamed() }
+        if self.random.percent(60) {
+            self.random.pick::<&'static str>(&VIEWS)
+        } else {
+            self.renamed()
+        }
     }
 
     fn wide(&mut self) -> Where {
@@ -71,7 +75,13 @@ impl Maker {
             // Another takes the name, for a while or for good.
             4 | 5 => {
                 ops.push(Op::Rename { table, to });
-                ops.push(Op::Create { table, keyed: true, keys: "", indexes: Vec::new(), if_missing: false });
+                ops.push(Op::Create {
+                    table,
+                    keyed: true,
+                    keys: "",
+                    indexes: Vec::new(),
+                    if_missing: false,
+                });
                 ops.push(Op::Insert { table, rows: self.new_rows() });
                 if self.random.percent(50) {
                     ops.push(Op::Drop { table });
@@ -89,7 +99,8 @@ impl Maker {
                 ops.push(Op::Begin);
                 for at in 0..2 + self.random.below(5) {
                     let name = if at % 2 == 0 { table } else { self.renamed() };
-                    let op = if self.random.percent(70) { self.select(name) } else { self.touch(name) };
+                    let op =
+                        if self.random.percent(70) { self.select(name) } else { self.touch(name) };
                     ops.extend(op.fits_transaction().then_some(op));
                 }
                 ops.push(Op::Commit);
@@ -146,14 +157,25 @@ impl Maker {
             3 => ops.push(Op::DropView { view, if_there: self.random.percent(50) }),
             // Names that tables have, and the other way round.
             4 => ops.push(match self.random.below(4) {
-                0 => Op::Create { table: view, keyed: true, keys: "", indexes: Vec::new(), if_missing: true },
+                0 => Op::Create {
+                    table: view,
+                    keyed: true,
+                    keys: "",
+                    indexes: Vec::new(),
+                    if_missing: true,
+                },
                 1 => Op::Drop { table: view },
                 2 => Op::Rename { table: PASSING[0], to: view },
                 _ => Op::DropView { view: "a", if_there: false },
             }),
             5 => {
                 let (table, rows) = (*self.random.pick(&PASSING), self.rows());
-                ops.push(Op::CreateAs { table, from: view, rows, if_missing: self.random.percent(40) });
+                ops.push(Op::CreateAs {
+                    table,
+                    from: view,
+                    rows,
+                    if_missing: self.random.percent(40),
+                });
             }
             6 | 7 => {
                 ops.push(Op::Begin);
@@ -165,7 +187,8 @@ impl Maker {
                 ops.push(Op::Commit);
             }
             8 => {
-                let (table, rows, by) = (self.renamed(), self.rows(), 2_000 + self.random.between(0, 500));
+                let (table, rows, by) =
+                    (self.renamed(), self.rows(), 2_000 + self.random.between(0, 500));
                 ops.push(Op::Copy { table, from: view, rows, by });
             }
             _ => {

@@ -172,7 +172,13 @@ pub enum Op {
     /// So many rows by one `INSERT … SELECT`, which writes segments.
     Fill { table: &'static str, rows: i64 },
     /// `CREATE TABLE`, with a primary key or without, with indexes, and other keys, which change no answer.
-    Create { table: &'static str, keyed: bool, keys: &'static str, indexes: Vec<Index>, if_missing: bool },
+    Create {
+        table: &'static str,
+        keyed: bool,
+        keys: &'static str,
+        indexes: Vec<Index>,
+        if_missing: bool,
+    },
     /// `CREATE TABLE … AS SELECT`.
     CreateAs { table: &'static str, from: &'static str, rows: Where, if_missing: bool },
     /// `CREATE INDEX`, or `ALTER TABLE … ADD`.
@@ -188,7 +194,14 @@ pub enum Op {
     /// `ALTER TABLE … RENAME TO`.
     Rename { table: &'static str, to: &'static str },
     /// `CREATE VIEW`, over all columns that a table or view has, or the three that each has.
-    CreateView { view: &'static str, from: &'static str, rows: Where, star: bool, replace: bool, if_missing: bool },
+    CreateView {
+        view: &'static str,
+        from: &'static str,
+        rows: Where,
+        star: bool,
+        replace: bool,
+        if_missing: bool,
+    },
     /// `DROP VIEW`.
     DropView { view: &'static str, if_there: bool },
     /// All columns of some rows, as a stream that is read by [`Op::Take`].
@@ -229,7 +242,13 @@ pub enum Weight {
 
 /// The rows that [`Op::Fill`] makes.
 pub fn filled(rows: i64) -> impl Iterator<Item = Row> {
-    (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row { k, v: k % 1000, s: Some("fill".into()), w: None, z: None })
+    (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row {
+        k,
+        v: k % 1000,
+        s: Some("fill".into()),
+        w: None,
+        z: None,
+    })
 }
 
 fn text_sql(text: &Option<String>) -> String {
@@ -237,7 +256,8 @@ fn text_sql(text: &Option<String>) -> String {
 }
 
 fn rows_sql(rows: &[Row]) -> String {
-    let rows: Vec<String> = rows.iter().map(|r| format!("({}, {}, {})", r.k, r.v, text_sql(&r.s))).collect();
+    let rows: Vec<String> =
+        rows.iter().map(|r| format!("({}, {}, {})", r.k, r.v, text_sql(&r.s))).collect();
     rows.join(", ")
 }
 
@@ -252,11 +272,20 @@ impl Op {
 
     /// Whether it changes the catalog.
     pub fn is_ddl(&self) -> bool {
-        use Op::{AddColumn, Create, CreateAs, CreateIndex, CreateView, Drop, DropColumn, DropIndex, DropView};
+        use Op::{
+            AddColumn, Create, CreateAs, CreateIndex, CreateView, Drop, DropColumn, DropIndex,
+            DropView,
+        };
         use Op::{Rename, RenameColumn, Truncate};
-        let tables = matches!(self, Create { .. } | CreateAs { .. } | Drop { .. } | Truncate { .. } | Rename { .. });
+        let tables = matches!(
+            self,
+            Create { .. } | CreateAs { .. } | Drop { .. } | Truncate { .. } | Rename { .. }
+        );
         let columns = matches!(self, AddColumn { .. } | DropColumn { .. } | RenameColumn { .. });
-        let others = matches!(self, CreateIndex { .. } | DropIndex { .. } | CreateView { .. } | DropView { .. });
+        let others = matches!(
+            self,
+            CreateIndex { .. } | DropIndex { .. } | CreateView { .. } | DropView { .. }
+        );
         tables || columns || others
     }
 
@@ -283,8 +312,12 @@ impl Op {
     /// See [`Weight`].
     pub fn weight(&self, in_transaction: bool) -> Weight {
         match self {
-            Op::Begin | Op::Rollback | Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_) => Weight::Reads,
-            Op::Select { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. } => Weight::Reads,
+            Op::Begin | Op::Rollback | Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_) => {
+                Weight::Reads
+            }
+            Op::Select { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. } => {
+                Weight::Reads
+            }
             Op::Check | Op::Sleep { .. } | Op::Open { .. } | Op::Take { .. } => Weight::Reads,
             _ if self.locks_rows() && in_transaction => Weight::Writes,
             Op::Optimize { .. } | Op::Maintain { .. } => Weight::Maintains,
@@ -301,8 +334,12 @@ impl Op {
             Op::Savepoint(name) => format!("savepoint {name}"),
             Op::RollbackTo(name) => format!("rollback to {name}"),
             Op::Release(name) => format!("release savepoint {name}"),
-            Op::Select { table, rows } | Op::Open { table, rows } => format!("select * from {table}{}", rows.sql()),
-            Op::Audit { table, rows } => format!("select count(*), sum(v) from {table}{}", rows.sql()),
+            Op::Select { table, rows } | Op::Open { table, rows } => {
+                format!("select * from {table}{}", rows.sql())
+            }
+            Op::Audit { table, rows } => {
+                format!("select count(*), sum(v) from {table}{}", rows.sql())
+            }
             Op::First { table, rows, limit, down } => {
                 let order = if *down { "desc" } else { "asc" };
                 format!("select v from {table}{} order by v {order} limit {limit}", rows.sql())
@@ -311,29 +348,47 @@ impl Op {
                 "select count(*), sum(l.k), sum(r.k) from (select k, v from {table}{}) l join {with} r on l.v = r.v",
                 rows.sql()
             ),
-            Op::ForUpdate { table, rows } => format!("select * from {table}{} for update", rows.sql()),
-            Op::Insert { table, rows } => format!("insert into {table} (k, v, s) values {}", rows_sql(rows)),
+            Op::ForUpdate { table, rows } => {
+                format!("select * from {table}{} for update", rows.sql())
+            }
+            Op::Insert { table, rows } => {
+                format!("insert into {table} (k, v, s) values {}", rows_sql(rows))
+            }
             Op::Upsert { table, rows, how } => {
                 let (word, rest) = match how {
                     Upsert::Replace => ("replace", String::new()),
                     Upsert::Ignore => ("insert ignore", String::new()),
                     Upsert::Nothing => ("insert", " on conflict do nothing".into()),
-                    Upsert::Update => ("insert", format!(" on conflict (k) do update set v = {table}.v + excluded.v")),
-                    Upsert::Duplicate => ("insert", " on duplicate key update v = v + values(v)".into()),
+                    Upsert::Update => (
+                        "insert",
+                        format!(" on conflict (k) do update set v = {table}.v + excluded.v"),
+                    ),
+                    Upsert::Duplicate => {
+                        ("insert", " on duplicate key update v = v + values(v)".into())
+                    }
                 };
                 format!("{word} into {table} (k, v, s) values {}{rest}", rows_sql(rows))
             }
             Op::Copy { table, from, rows, by } => {
-                format!("insert into {table} (k, v, s) select k + {by}, v, s from {from}{}", rows.sql())
+                format!(
+                    "insert into {table} (k, v, s) select k + {by}, v, s from {from}{}",
+                    rows.sql()
+                )
             }
-            Op::Add { table, rows, add } => format!("update {table} set v = v + {add}{}", rows.sql()),
+            Op::Add { table, rows, add } => {
+                format!("update {table} set v = v + {add}{}", rows.sql())
+            }
             Op::Number { table, rows, v } => format!("update {table} set v = {v}{}", rows.sql()),
             Op::Wide { table, rows, w } => {
                 let w = w.map_or("null".into(), |w| w.to_string());
                 format!("update {table} set w = {w}{}", rows.sql())
             }
-            Op::Text { table, rows, text } => format!("update {table} set s = {}{}", text_sql(text), rows.sql()),
-            Op::Rekey { table, rows, by } => format!("update {table} set k = k + {by}{}", rows.sql()),
+            Op::Text { table, rows, text } => {
+                format!("update {table} set s = {}{}", text_sql(text), rows.sql())
+            }
+            Op::Rekey { table, rows, by } => {
+                format!("update {table} set k = k + {by}{}", rows.sql())
+            }
             Op::Delete { table, rows } => format!("delete from {table}{}", rows.sql()),
             Op::Fill { table, rows } => {
                 let digits: Vec<String> = (0..FILL_SIDE).map(|n| format!("({n})")).collect();
@@ -346,7 +401,8 @@ impl Op {
             Op::Create { table, keyed, keys, indexes, if_missing } => {
                 let missing = if *if_missing { "if not exists " } else { "" };
                 let key = if *keyed { " primary key" } else { "" };
-                let indexes: Vec<String> = indexes.iter().map(|index| format!(", {index}")).collect();
+                let indexes: Vec<String> =
+                    indexes.iter().map(|index| format!(", {index}")).collect();
                 format!(
                     "create table {missing}{table} (k bigint not null{key}, v bigint, s text{}{keys})",
                     indexes.concat()
@@ -356,13 +412,21 @@ impl Op {
                 let missing = if *if_missing { "if not exists " } else { "" };
                 format!("create table {missing}{table} as select k, v, s from {from}{}", rows.sql())
             }
-            Op::CreateIndex { table, index, alter: true, .. } => format!("alter table {table} add {index}"),
+            Op::CreateIndex { table, index, alter: true, .. } => {
+                format!("alter table {table} add {index}")
+            }
             Op::CreateIndex { table, index, if_missing, .. } => {
                 let unique = if index.unique { "unique " } else { "" };
                 let missing = if *if_missing { "if not exists " } else { "" };
-                format!("create {unique}index {missing}{} on {table} ({})", index.name, index.list())
+                format!(
+                    "create {unique}index {missing}{} on {table} ({})",
+                    index.name,
+                    index.list()
+                )
             }
-            Op::DropIndex { table, name, alter: true, .. } => format!("alter table {table} drop index {name}"),
+            Op::DropIndex { table, name, alter: true, .. } => {
+                format!("alter table {table} drop index {name}")
+            }
             Op::DropIndex { table, name, if_there, .. } => {
                 let there = if *if_there { "if exists " } else { "" };
                 format!("drop index {there}{name} on {table}")
@@ -389,12 +453,19 @@ impl Op {
                 let replace = if *replace { "or replace " } else { "" };
                 let missing = if *if_missing { "if not exists " } else { "" };
                 let columns = if *star { "*" } else { "k, v, s" };
-                format!("create {replace}view {missing}{view} as select {columns} from {from}{}", rows.sql())
+                format!(
+                    "create {replace}view {missing}{view} as select {columns} from {from}{}",
+                    rows.sql()
+                )
             }
-            Op::DropView { view, if_there } => format!("drop view {}{view}", if *if_there { "if exists " } else { "" }),
+            Op::DropView { view, if_there } => {
+                format!("drop view {}{view}", if *if_there { "if exists " } else { "" })
+            }
             Op::Truncate { table } => format!("truncate table {table}"),
             Op::Drop { table } => format!("drop table {table}"),
-            Op::Optimize { table, full } => format!("optimize table {table} {}", if *full { "full" } else { "flush" }),
+            Op::Optimize { table, full } => {
+                format!("optimize table {table} {}", if *full { "full" } else { "flush" })
+            }
             Op::Bulk { .. } | Op::Maintain { .. } | Op::SyncLog | Op::Check => String::new(),
             Op::Sleep { .. } | Op::Take { .. } => String::new(),
         }
@@ -405,7 +476,8 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Op::Bulk { table, policy, batches } => {
-                let keys: Vec<Vec<i64>> = batches.iter().map(|b| b.iter().map(|r| r.k).collect()).collect();
+                let keys: Vec<Vec<i64>> =
+                    batches.iter().map(|b| b.iter().map(|r| r.k).collect()).collect();
                 format!("bulk load into {table}, {policy:?}, of keys {keys:?}")
             }
             Op::Maintain { steps } => format!("maintain {steps}"),

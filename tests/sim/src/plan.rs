@@ -98,9 +98,17 @@ pub(crate) const VIEWS: [&str; 2] = ["shown", "veiled"];
 
 /// Keys of a table beside its primary key: they change where rows are, and no answer.
 pub(crate) fn keys(random: &mut Random, keyed: bool) -> &'static str {
-    const KEYED: [&str; 7] =
-        ["", "", "", ", shard key (k)", ", sort key (v)", ", sort key (s, k)", ", shard key (k), sort key (v)"];
-    const HEAP: [&str; 5] = ["", "", ", sort key (v)", ", shard key ()", ", shard key (s), sort key (k)"];
+    const KEYED: [&str; 7] = [
+        "",
+        "",
+        "",
+        ", shard key (k)",
+        ", sort key (v)",
+        ", sort key (s, k)",
+        ", shard key (k), sort key (v)",
+    ];
+    const HEAP: [&str; 5] =
+        ["", "", ", sort key (v)", ", shard key ()", ", shard key (s), sort key (k)"];
     if keyed { random.pick::<&'static str>(&KEYED) } else { random.pick::<&'static str>(&HEAP) }
 }
 
@@ -112,7 +120,9 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
         let mut indexes = Vec::new();
         if indexed && name != "bank" {
             let unique = if name == UNIQUE { 100 } else { 15 };
-            for index in INDEXES.iter().filter(|index| !index.columns.contains(&crate::shape::Column::W)) {
+            for index in
+                INDEXES.iter().filter(|index| !index.columns.contains(&crate::shape::Column::W))
+            {
                 if random.percent(if index.unique { unique / 2 } else { 30 }) {
                     indexes.push(*index);
                 }
@@ -145,7 +155,11 @@ pub fn plan(seed: u64) -> Plan {
     let hash_from = *Random::new(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
     let segment_bytes = *Random::new(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
     let mut options = Options {
-        durability: if strict { Durability::Strict } else { Durability::Relaxed { interval_ms: 20 } },
+        durability: if strict {
+            Durability::Strict
+        } else {
+            Durability::Relaxed { interval_ms: 20 }
+        },
         memory_limit: 64 << 20,
         cache_bytes: *random.pick(&[0, 4 << 10, 1 << 20]),
         segment_rows: *random.pick(&[3, 8, 30, 200, 2_000]),
@@ -178,7 +192,8 @@ pub fn plan(seed: u64) -> Plan {
     }
     // Of their own too.
     let extra = Random::new(seed, "names and streams");
-    let mut extra = Maker { random: extra, indexed, keys: maker.keys, long: maker.long, faulty: maker.faulty };
+    let mut extra =
+        Maker { random: extra, indexed, keys: maker.keys, long: maker.long, faulty: maker.faulty };
     if extra.random.percent(40) {
         for phase in &mut phases {
             let scripts = 1 + extra.random.below(2);
@@ -193,7 +208,14 @@ pub fn plan(seed: u64) -> Plan {
             .for_each(|script| script.prepares = prepared.percent(60));
     }
     let tables = setups(seed, indexed);
-    Plan { seed, options, nested_percent: *random.pick(&[0, 15, 40]), bank_whole: true, tables, phases }
+    Plan {
+        seed,
+        options,
+        nested_percent: *random.pick(&[0, 15, 40]),
+        bank_whole: true,
+        tables,
+        phases,
+    }
 }
 
 impl Maker {
@@ -235,7 +257,11 @@ impl Maker {
             0 => (None, None, random.below(within * 2)),
             1 => (None, Some(*random.pick(&classes)), random.below(within)),
             2 => (Some(*random.pick(&calls)), None, random.below(within)),
-            _ => (Some(*random.pick(&calls)), Some(*random.pick(&classes)), random.below(within / 2 + 1)),
+            _ => (
+                Some(*random.pick(&calls)),
+                Some(*random.pick(&classes)),
+                random.below(within / 2 + 1),
+            ),
         }
     }
 

@@ -11,7 +11,11 @@ use std::collections::BTreeMap;
 pub type Statements = BTreeMap<String, Prepared>;
 
 /// Runs an operation as a prepared statement, if it is one.
-pub async fn run(session: &mut Session, statements: &mut Statements, op: &Op) -> Option<Result<Answer>> {
+pub async fn run(
+    session: &mut Session,
+    statements: &mut Statements,
+    op: &Op,
+) -> Option<Result<Answer>> {
     let (sql, values) = statement(op)?;
     let prepared = match statements.get(&sql) {
         Some(prepared) => prepared.clone(),
@@ -43,12 +47,16 @@ fn statement(op: &Op) -> Option<(String, Vec<Value>)> {
     let number = |n: &i64| vec![Value::Int(*n)];
     Some(match op {
         Op::Select { table, rows } => with(format!("select * from {table}"), Vec::new(), rows),
-        Op::Audit { table, rows } => with(format!("select count(*), sum(v) from {table}"), Vec::new(), rows),
+        Op::Audit { table, rows } => {
+            with(format!("select count(*), sum(v) from {table}"), Vec::new(), rows)
+        }
         Op::ForUpdate { table, rows } => {
             let (text, values) = with(format!("select * from {table}"), Vec::new(), rows);
             (text + " for update", values)
         }
-        Op::Add { table, rows, add } => with(format!("update {table} set v = v + ?"), number(add), rows),
+        Op::Add { table, rows, add } => {
+            with(format!("update {table} set v = v + ?"), number(add), rows)
+        }
         Op::Number { table, rows, v } => with(format!("update {table} set v = ?"), number(v), rows),
         Op::Text { table, rows, text } => {
             let text = text.as_ref().map_or(Value::Null, |text| Value::Text(text.clone()));
@@ -60,17 +68,23 @@ fn statement(op: &Op) -> Option<(String, Vec<Value>)> {
                 Op::Upsert { how: Upsert::Replace, .. } => ("replace", ""),
                 Op::Upsert { how: Upsert::Ignore, .. } => ("insert ignore", ""),
                 Op::Upsert { how: Upsert::Nothing, .. } => ("insert", " on conflict do nothing"),
-                Op::Upsert { how: Upsert::Duplicate, .. } => ("insert", " on duplicate key update v = v + values(v)"),
+                Op::Upsert { how: Upsert::Duplicate, .. } => {
+                    ("insert", " on duplicate key update v = v + values(v)")
+                }
                 Op::Upsert { .. } => return None,
                 _ => ("insert", ""),
             };
-            let values = rows.iter().flat_map(|row| [Column::K, Column::V, Column::S].map(|column| column.of(row)));
+            let values = rows
+                .iter()
+                .flat_map(|row| [Column::K, Column::V, Column::S].map(|column| column.of(row)));
             let places = vec!["(?, ?, ?)"; rows.len()].join(", ");
             (format!("{word} into {table} (k, v, s) values {places}{rest}"), values.collect())
         }
-        Op::First { .. } | Op::Join { .. } | Op::Copy { .. } | Op::Rekey { .. } | Op::Wide { .. } => {
-            (op.sql(), Vec::new())
-        }
+        Op::First { .. }
+        | Op::Join { .. }
+        | Op::Copy { .. }
+        | Op::Rekey { .. }
+        | Op::Wide { .. } => (op.sql(), Vec::new()),
         _ => return None,
     })
 }

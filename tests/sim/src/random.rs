@@ -7,7 +7,8 @@ pub struct Random(u64);
 impl Random {
     /// Starts at a seed; generators with different `purpose` are independent.
     pub fn new(seed: u64, purpose: &str) -> Random {
-        let mixed = purpose.bytes().fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, b| mix(h ^ u64::from(b)));
+        let mixed =
+            purpose.bytes().fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, b| mix(h ^ u64::from(b)));
         Random(mixed)
     }
 

@@ -70,7 +70,10 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     drop(run);
     // After a panic the world may be in the hands of a future that nobody drops.
     let Ok(mut world) = world.try_borrow_mut() else {
-        return Outcome { failure: Some(format!("panic: {}", crate::panics::last())), ..Outcome::default() };
+        return Outcome {
+            failure: Some(format!("panic: {}", crate::panics::last())),
+            ..Outcome::default()
+        };
     };
     if ended.is_err() {
         world.fail(format!("panic: {}", crate::panics::last()));
@@ -126,7 +129,9 @@ impl Run<'_> {
     }
 
     fn phase(&mut self, number: usize, phase: &Phase) {
-        self.tell(|| format!("— phase {number}, {} sessions, until {:?}", phase.scripts.len(), phase.end));
+        self.tell(|| {
+            format!("— phase {number}, {} sessions, until {:?}", phase.scripts.len(), phase.end)
+        });
         let Some(db) = self.open(&phase.recovery_faults) else { return };
         {
             let mut world = self.world.borrow_mut();
@@ -154,7 +159,8 @@ impl Run<'_> {
                         None
                     }
                     Err(error) => {
-                        let failed = self.disk.counts().log_failures > self.world.borrow().log_failures_before;
+                        let failed = self.disk.counts().log_failures
+                            > self.world.borrow().log_failures_before;
                         if !failed {
                             self.world.borrow_mut().fail(format!("close: {error}"));
                         }
@@ -177,13 +183,21 @@ impl Run<'_> {
             let missing = self.plan.tables.iter().filter(|setup| !there.contains_key(setup.name));
             let mut ops: Vec<Op> = missing.map(Setup::create).collect();
             if there.get("bank").is_none_or(|bank| bank.rows.is_empty()) {
-                let rows = (0..ACCOUNTS).map(|k| Row { k, v: BALANCE, s: None, w: None, z: None }).collect();
+                let rows = (0..ACCOUNTS)
+                    .map(|k| Row { k, v: BALANCE, s: None, w: None, z: None })
+                    .collect();
                 ops.push(Op::Insert { table: "bank", rows });
             }
             ops
         };
         if !missing.is_empty() {
-            self.stage(number, db, vec![Script { role: "setup", ops: missing, prepares: false }], "setup", 0);
+            self.stage(
+                number,
+                db,
+                vec![Script { role: "setup", ops: missing, prepares: false }],
+                "setup",
+                0,
+            );
         }
         let scripts = phase.scripts.clone();
         self.stage(number, db, scripts, "stage", self.plan.nested_percent);
@@ -196,12 +210,20 @@ impl Run<'_> {
         }
     }
 
-    fn stage(&mut self, number: usize, db: &Database, scripts: Vec<Script>, purpose: &str, nested: u64) {
+    fn stage(
+        &mut self,
+        number: usize,
+        db: &Database,
+        scripts: Vec<Script>,
+        purpose: &str,
+        nested: u64,
+    ) {
         if self.world.borrow().failure.is_some() || self.disk.ended().is_some() {
             return;
         }
         let random = Random::new(self.plan.seed ^ (number as u64) << 48, purpose);
-        let scheduler = Rc::new(Scheduler::new(self.world.clone(), self.clock.clone(), random.clone(), nested));
+        let scheduler =
+            Rc::new(Scheduler::new(self.world.clone(), self.clock.clone(), random.clone(), nested));
         {
             let mut world = self.world.borrow_mut();
             world.sessions.clear();
@@ -210,7 +232,14 @@ impl Run<'_> {
         }
         for (at, script) in scripts.into_iter().enumerate() {
             let own = Random::new(random.clone().bits() ^ at as u64, "session");
-            scheduler.add(drive(self.world.clone(), db.clone(), self.clock.clone(), at, script, own));
+            scheduler.add(drive(
+                self.world.clone(),
+                db.clone(),
+                self.clock.clone(),
+                at,
+                script,
+                own,
+            ));
         }
         hook::set(Some(scheduler.clone()));
         scheduler.run();
@@ -235,8 +264,8 @@ impl Run<'_> {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let disturbed =
-                        self.disk.counts().faults > before && matches!(error.kind(), ErrorKind::Io | ErrorKind::Limit);
+                    let disturbed = self.disk.counts().faults > before
+                        && matches!(error.kind(), ErrorKind::Io | ErrorKind::Limit);
                     self.tell(|| format!("— opening: {error}"));
                     if !disturbed && self.disk.ended().is_none() {
                         self.world.borrow_mut().fail(format!("opening: {error}"));
@@ -265,7 +294,9 @@ impl Run<'_> {
     /// Finds out in which of the possible states the database is.
     fn compare(&self, db: &Database) -> Result<(), Error> {
         let mut session = db.session();
-        let run = |session: &mut nacredb::Session, sql: &str| now(session.execute(sql, &[])).map(|r| answer(&r));
+        let run = |session: &mut nacredb::Session, sql: &str| {
+            now(session.execute(sql, &[])).map(|r| answer(&r))
+        };
         let names = match run(&mut session, "show tables")? {
             Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
             _ => Vec::new(),
@@ -297,19 +328,28 @@ impl Run<'_> {
         }
         let candidates = self.world.borrow().model.candidates();
         let mut printed = Printed::default();
-        let fitting = candidates.iter().find(|state| printed.fits(state, &found) && fits(state, &views));
+        let fitting =
+            candidates.iter().find(|state| printed.fits(state, &found) && fits(state, &views));
         let Some(state) = fitting else {
             let mut why = difference(&candidates[0], &found);
             if !fits(&candidates[0], &views) {
                 why += &format!("; views {:?}, not {:?}", views, candidates[0].views);
             }
             let mut world = self.world.borrow_mut();
-            world.fail(format!("after opening, none of {} possible states: {why}", candidates.len()));
+            world.fail(format!(
+                "after opening, none of {} possible states: {why}",
+                candidates.len()
+            ));
             return Ok(());
         };
         {
             let mut world = self.world.borrow_mut();
-            world.tell(|| format!("— opened: {:?}", found.iter().map(|t| (&t.name, t.rows.len())).collect::<Vec<_>>()));
+            world.tell(|| {
+                format!(
+                    "— opened: {:?}",
+                    found.iter().map(|t| (&t.name, t.rows.len())).collect::<Vec<_>>()
+                )
+            });
             // Faults from here on have their own story.
             world.model.recovered(state.clone());
         }
@@ -322,7 +362,8 @@ impl Run<'_> {
             for index in &table.shape.indexes {
                 let ends = [table.rows.values().next(), table.rows.values().next_back()];
                 for row in ends.into_iter().flatten().take(table.rows.len()) {
-                    let alike = |other: &&Row| index.columns.iter().all(|c| c.of(other) == c.of(row));
+                    let alike =
+                        |other: &&Row| index.columns.iter().all(|c| c.of(other) == c.of(row));
                     let condition = index.columns.iter().map(|column| match column.of(row) {
                         Value::Null => format!("{} is null", column.name()),
                         Value::Text(text) => format!("{} = '{text}'", column.name()),
@@ -331,11 +372,17 @@ impl Run<'_> {
                     let condition: Vec<String> = condition.collect();
                     let sql = format!("select * from {name} where {}", condition.join(" and "));
                     let found = answer(&now(session.execute(&sql, &[]))?);
-                    let mut expected: Vec<_> =
-                        table.rows.values().filter(alike).map(|row| table.shape.printed(row)).collect();
+                    let mut expected: Vec<_> = table
+                        .rows
+                        .values()
+                        .filter(alike)
+                        .map(|row| table.shape.printed(row))
+                        .collect();
                     expected.sort();
                     if found != Answer::Rows(expected) {
-                        self.world.borrow_mut().fail(format!("after opening: {}: {found:?}", short(&sql)));
+                        self.world
+                            .borrow_mut()
+                            .fail(format!("after opening: {}: {found:?}", short(&sql)));
                     }
                 }
             }
@@ -407,12 +454,17 @@ fn difference(expected: &State, found: &[Found]) -> String {
             continue;
         };
         if !there.has_shape(table) {
-            out.push(format!("{name}: has columns {:?}, indexes {:?}", there.columns, there.indexes));
+            out.push(format!(
+                "{name}: has columns {:?}, indexes {:?}",
+                there.columns, there.indexes
+            ));
         }
         let (rows, there) = (table.printed(), &there.rows);
         let line = |row: &Vec<String>| short(&row.join(" "));
-        let lost: Vec<String> = rows.iter().filter(|r| !there.contains(r)).map(line).take(5).collect();
-        let extra: Vec<String> = there.iter().filter(|r| !rows.contains(r)).map(line).take(5).collect();
+        let lost: Vec<String> =
+            rows.iter().filter(|r| !there.contains(r)).map(line).take(5).collect();
+        let extra: Vec<String> =
+            there.iter().filter(|r| !rows.contains(r)).map(line).take(5).collect();
         if !lost.is_empty() || !extra.is_empty() || rows.len() != there.len() {
             out.push(format!("{name}: missing {lost:?}, unexpected {extra:?}"));
         }

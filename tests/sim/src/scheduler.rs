@@ -49,8 +49,19 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler without sessions.
-    pub fn new(world: Rc<RefCell<World>>, clock: Arc<SimClock>, random: Random, nested_percent: u64) -> Scheduler {
-        Scheduler { slots: RefCell::default(), world, clock, random: RefCell::new(random), nested_percent }
+    pub fn new(
+        world: Rc<RefCell<World>>,
+        clock: Arc<SimClock>,
+        random: Random,
+        nested_percent: u64,
+    ) -> Scheduler {
+        Scheduler {
+            slots: RefCell::default(),
+            world,
+            clock,
+            random: RefCell::new(random),
+            nested_percent,
+        }
     }
 
     /// Adds a session; its number is the next one.
@@ -81,14 +92,18 @@ impl Scheduler {
                     polls = if done == steps { polls + 1 } else { 0 };
                     steps = done;
                     if polls > 100_000 {
-                        self.world.borrow_mut().fail("sessions wake each other and nothing gets done".into());
+                        self.world
+                            .borrow_mut()
+                            .fail("sessions wake each other and nothing gets done".into());
                     }
                 }
                 None if spurious => {}
                 None => {
                     idle += 1;
                     if !self.clock.advance_to_sleeper() || idle > 10_000 {
-                        self.world.borrow_mut().fail("sessions wait and nothing will wake them".into());
+                        self.world
+                            .borrow_mut()
+                            .fail("sessions wait and nothing will wake them".into());
                     }
                 }
             }
@@ -140,7 +155,8 @@ impl Hook for Scheduler {
         };
         let Some(room) = room else { return };
         // Reading ahead of a lock is rare, and so is always interrupted where anything is.
-        let often = if call == Call::Read { 100 * self.nested_percent.min(1) } else { self.nested_percent };
+        let often =
+            if call == Call::Read { 100 * self.nested_percent.min(1) } else { self.nested_percent };
         if depth == 0 || depth > MAX_DEPTH || !self.random.borrow_mut().percent(often) {
             return;
         }
@@ -152,7 +168,9 @@ impl Hook for Scheduler {
             let Some(at) = self.choose(room, false) else { return };
             let who = self.world.borrow().frames.last().map_or(0, |f| f.session);
             let room = "    ".repeat(depth);
-            self.world.borrow_mut().tell(|| format!("{room}while s{who} is at {call:?} of {class:?}, s{at} runs:"));
+            self.world
+                .borrow_mut()
+                .tell(|| format!("{room}while s{who} is at {call:?} of {class:?}, s{at} runs:"));
             self.poll(at);
         }
     }

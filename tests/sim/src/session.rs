@@ -11,7 +11,9 @@ use crate::scheduler::yield_now;
 use crate::shape::Column;
 use crate::world::{Next, World};
 use nacredb::host::Clock;
-use nacredb::{Batch, Budget, Database, QueryResult, Result, ResultKind, Rows, Session, TableSchema, Vector};
+use nacredb::{
+    Batch, Budget, Database, QueryResult, Result, ResultKind, Rows, Session, TableSchema, Vector,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +27,11 @@ pub async fn drive(
     script: Script,
     mut random: Random,
 ) {
-    let mut own = Own { session: db.session(), stream: None, prepared: script.prepares.then(Statements::new) };
+    let mut own = Own {
+        session: db.session(),
+        stream: None,
+        prepared: script.prepares.then(Statements::new),
+    };
     let mut skipping = false;
     for op in script.ops {
         if skipping {
@@ -118,7 +124,8 @@ async fn take(stream: &mut Option<Stream>, batches: usize) -> Result<Answer> {
         let Some(Stream { rows, taken }) = stream else { break };
         match rows.next().await {
             Ok(Some(batch)) => {
-                let row = |at| batch.columns.iter().map(|column| column.value(at).to_string()).collect();
+                let row =
+                    |at| batch.columns.iter().map(|column| column.value(at).to_string()).collect();
                 taken.extend((0..batch.rows).map(row));
             }
             Ok(None) => {
@@ -158,7 +165,10 @@ async fn load(
 /// Rows as the table has them.
 fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
     let columns = [Column::K, Column::V, Column::S, Column::W, Column::Z];
-    let columns = schema.columns.iter().filter_map(|at| columns.into_iter().find(|column| column.name() == at.name));
+    let columns = schema
+        .columns
+        .iter()
+        .filter_map(|at| columns.into_iter().find(|column| column.name() == at.name));
     let vector = |column: Column| {
         let values: Vec<_> = rows.iter().map(|row| column.of(row)).collect();
         Arc::new(Vector::from_values(column.data_type(), &values))

@@ -19,7 +19,9 @@ pub fn effect(verdict: &Verdict) -> Effect {
 /// What a `COMMIT` must answer.
 pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     // The version that was written to must still be the newest.
-    let alive = |table: u64| latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since));
+    let alive = |table: u64| {
+        latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since))
+    };
     let mut verdict = Verdict::done();
     verdict.writes = txn.writes.clone();
     if txn.writes.is_empty() {
@@ -38,7 +40,9 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
 /// The table or view that an operation is about.
 pub fn table_of(op: &Op) -> Option<&'static str> {
     match op {
-        Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => Some(table),
+        Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => {
+            Some(table)
+        }
         Op::First { table, .. } | Op::Join { table, .. } | Op::Fill { table, .. } => Some(table),
         Op::Insert { table, .. } | Op::Add { table, .. } | Op::Text { table, .. } => Some(table),
         Op::Number { table, .. } | Op::Wide { table, .. } => Some(table),
@@ -46,9 +50,13 @@ pub fn table_of(op: &Op) -> Option<&'static str> {
         Op::Upsert { table, .. } | Op::Copy { table, .. } => Some(table),
         Op::CreateAs { table, .. } => Some(table),
         Op::Create { table, .. } | Op::Drop { table } | Op::Optimize { table, .. } => Some(table),
-        Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => Some(table),
+        Op::CreateIndex { table, .. } | Op::DropIndex { table, .. } | Op::Truncate { table } => {
+            Some(table)
+        }
         Op::AddColumn { table, .. } | Op::DropColumn { table, .. } => Some(table),
-        Op::Rename { table, .. } | Op::RenameColumn { table, .. } | Op::Open { table, .. } => Some(table),
+        Op::Rename { table, .. } | Op::RenameColumn { table, .. } | Op::Open { table, .. } => {
+            Some(table)
+        }
         Op::CreateView { view, .. } | Op::DropView { view, .. } => Some(view),
         _ => None,
     }
@@ -69,7 +77,8 @@ pub fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
 pub fn show(answer: &Answer) -> String {
     match answer {
         Answer::Rows(rows) => {
-            let lines: Vec<String> = rows.iter().take(40).map(|row| short(&row.join(" "))).collect();
+            let lines: Vec<String> =
+                rows.iter().take(40).map(|row| short(&row.join(" "))).collect();
             format!("{} rows {lines:?}", rows.len())
         }
         other => format!("{other:?}"),
@@ -78,5 +87,9 @@ pub fn show(answer: &Answer) -> String {
 
 /// Long texts are cut: their beginning says which they are.
 pub fn short(text: &str) -> String {
-    if text.len() > 40 { format!("{}…", text.chars().take(40).collect::<String>()) } else { text.to_string() }
+    if text.len() > 40 {
+        format!("{}…", text.chars().take(40).collect::<String>())
+    } else {
+        text.to_string()
+    }
 }

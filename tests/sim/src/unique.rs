@@ -33,7 +33,11 @@ fn holders<'a>(table: &Table, rows: impl Iterator<Item = (i64, &'a Row)>) -> Hol
 }
 
 /// Rows with changes on top.
-fn overlaid<'a>(table: &Table, rows: &'a BTreeMap<i64, Row>, layers: &[&'a Writes]) -> BTreeMap<i64, &'a Row> {
+fn overlaid<'a>(
+    table: &Table,
+    rows: &'a BTreeMap<i64, Row>,
+    layers: &[&'a Writes],
+) -> BTreeMap<i64, &'a Row> {
     let mut out: BTreeMap<i64, &Row> = rows.iter().map(|(id, row)| (*id, row)).collect();
     for layer in layers {
         for ((_, id), row) in layer.range((table.id, i64::MIN)..=(table.id, i64::MAX)) {
@@ -53,7 +57,11 @@ pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
     }
     if verdict.answer.is_none() {
         // Which of several reasons comes first depends on the order of rows.
-        if verdict.errors.iter().any(|kind| matches!(kind, ErrorKind::Constraint | ErrorKind::Conflict)) {
+        if verdict
+            .errors
+            .iter()
+            .any(|kind| matches!(kind, ErrorKind::Constraint | ErrorKind::Conflict))
+        {
             verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
         }
         return;
@@ -79,7 +87,9 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
             }
             let is_conflict = |other: &i64| {
                 let row: RowId = (table.id, *other);
-                other != id && !writes.contains_key(&row) && sight.model.changed_since(row, sight.snapshot)
+                other != id
+                    && !writes.contains_key(&row)
+                    && sight.model.changed_since(row, sight.snapshot)
             };
             if seen.get(&key).is_some_and(|ids| ids.iter().any(is_conflict)) {
                 errors.push(ErrorKind::Conflict);
@@ -137,7 +147,12 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
         match (how, met.first()) {
             (Upsert::Update | Upsert::Duplicate, Some(id)) => {
                 let id = (table.id, *id);
-                let old = verdict.writes.get(&id).cloned().flatten().or_else(|| table.rows.get(&id.1).cloned());
+                let old = verdict
+                    .writes
+                    .get(&id)
+                    .cloned()
+                    .flatten()
+                    .or_else(|| table.rows.get(&id.1).cloned());
                 let old = old.unwrap_or_else(|| new.clone());
                 verdict.writes.insert(id, Some(Row { v: old.v + row.v, ..old }));
                 verdict.locks.insert(id);
@@ -151,7 +166,9 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
                 verdict.locks.insert((table.id, own));
             }
         }
-        if table.shape.unique().next().is_some() && !clashes(table, sight, &verdict.writes).is_empty() {
+        if table.shape.unique().next().is_some()
+            && !clashes(table, sight, &verdict.writes).is_empty()
+        {
             return refused;
         }
         affected += 1;
@@ -161,7 +178,12 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
 }
 
 /// Rows of a load that skips or replaces, one after the other, on what is newest. Answers how many were loaded.
-pub fn load(table: &Table, policy: OnDuplicate, rows: &[&Row], new_row: impl FnMut() -> i64) -> (Writes, u64) {
+pub fn load(
+    table: &Table,
+    policy: OnDuplicate,
+    rows: &[&Row],
+    new_row: impl FnMut() -> i64,
+) -> (Writes, u64) {
     let (mut writes, mut loaded, mut new_row) = (Writes::new(), 0, new_row);
     for row in rows {
         let met = met(table, &writes, row, true);

@@ -24,7 +24,11 @@ pub struct View {
 pub type Views = BTreeMap<&'static str, View>;
 
 /// What is read under a name: a table where there is one, else a view.
-pub fn read(name: &'static str, tables: &dyn Fn(&str) -> Option<Table>, views: &Views) -> Result<Table, ErrorKind> {
+pub fn read(
+    name: &'static str,
+    tables: &dyn Fn(&str) -> Option<Table>,
+    views: &Views,
+) -> Result<Table, ErrorKind> {
     read_within(&mut Vec::new(), name, tables, views)
 }
 
@@ -52,7 +56,8 @@ pub fn read_within(
     }
     let rows = source.rows.iter().filter(|(_, row)| view.rows.holds(row));
     let rows = rows.map(|(id, row)| (*id, row.clone())).collect();
-    let shape = Shape { columns: view.columns.clone(), indexes: Vec::new(), ..(*source.shape).clone() };
+    let shape =
+        Shape { columns: view.columns.clone(), indexes: Vec::new(), ..(*source.shape).clone() };
     Ok(Table { rows: Rc::new(rows), shape: Rc::new(shape), ..source })
 }
 

@@ -159,7 +159,8 @@ impl World {
         let state = &self.sessions[frame.session];
         let ddl = state.op.as_ref().is_some_and(Op::is_ddl);
         // A relaxed commit may be visible before or after the log is written.
-        let open = !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
+        let open =
+            !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
         match class {
             Class::Log | Class::Folder if ddl || open => None,
             // Whoever syncs the log keeps others from syncing it.
@@ -176,7 +177,8 @@ impl World {
     /// may hold one; only a strict commit tells when that begins.
     pub fn looks_ahead(&mut self) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
-        let first = !std::mem::replace(&mut frame.has_read, true) && self.strict && frame.synced.is_none();
+        let first =
+            !std::mem::replace(&mut frame.has_read, true) && self.strict && frame.synced.is_none();
         let op = self.sessions[frame.session].op.as_ref();
         first && matches!(op, Some(Op::CreateIndex { index, alter: false, .. }) if index.unique)
     }
@@ -244,16 +246,20 @@ impl World {
         let Some(frame) = self.frames.last() else { return Verdict::done() };
         let (base, base_index) = (frame.base.clone(), frame.base_index);
         let state = &self.sessions[session];
-        if state.txn.is_some() && !op.fits_transaction() || state.txn.is_none() && op.needs_transaction() {
+        if state.txn.is_some() && !op.fits_transaction()
+            || state.txn.is_none() && op.needs_transaction()
+        {
             // Which of its errors is told first is open.
             let others = judge_ddl(op, &self.model.latest).errors;
             return Verdict::fails(&[&others[..], &[ErrorKind::Unsupported]].concat());
         }
         match op {
-            Op::RollbackTo(name) | Op::Release(name) => match state.txn.as_ref().is_some_and(|t| t.knows(name)) {
-                true => Verdict::done(),
-                false => Verdict::fails(&[ErrorKind::NotFound]),
-            },
+            Op::RollbackTo(name) | Op::Release(name) => {
+                match state.txn.as_ref().is_some_and(|t| t.knows(name)) {
+                    true => Verdict::done(),
+                    false => Verdict::fails(&[ErrorKind::NotFound]),
+                }
+            }
             Op::Commit => match &state.txn {
                 Some(txn) => judge_commit(txn, &self.model.latest),
                 None => Verdict::done(),
@@ -285,13 +291,19 @@ impl World {
                 let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
                     (Some(then), Some(now)) if then == now => Verdict::done(),
-                    (None, None) if base.views.contains_key(table) => Verdict::fails(&[ErrorKind::Unsupported]),
+                    (None, None) if base.views.contains_key(table) => {
+                        Verdict::fails(&[ErrorKind::Unsupported])
+                    }
                     (None, None) => Verdict::fails(&[ErrorKind::NotFound]),
                     // It came or went meanwhile, and a view may have its name now.
                     _ => {
-                        let view = self.model.latest.views.contains_key(table) || base.views.contains_key(table);
+                        let view = self.model.latest.views.contains_key(table)
+                            || base.views.contains_key(table);
                         let view = view.then_some(ErrorKind::Unsupported);
-                        Verdict { errors: view.into_iter().chain([ErrorKind::NotFound]).collect(), ..Verdict::done() }
+                        Verdict {
+                            errors: view.into_iter().chain([ErrorKind::NotFound]).collect(),
+                            ..Verdict::done()
+                        }
                     }
                 }
             }
@@ -302,7 +314,16 @@ impl World {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
                     None => (base, base_index, Writes::new()),
                 };
-                judge(op, &mut Sight { model: &mut self.model, view: &view, snapshot, own: &own, views: &views })
+                judge(
+                    op,
+                    &mut Sight {
+                        model: &mut self.model,
+                        view: &view,
+                        snapshot,
+                        own: &own,
+                        views: &views,
+                    },
+                )
             }
         }
     }
@@ -329,7 +350,9 @@ impl World {
 
     /// The same on what was committed when the innermost frame began.
     fn judge_as_begun(&mut self, session: usize, op: &Op) -> Verdict {
-        let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else { return Verdict::done() };
+        let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else {
+            return Verdict::done();
+        };
         let latest = std::mem::replace(&mut self.model.latest, base);
         let verdict = self.judge(session, op);
         self.model.latest = latest;
@@ -339,13 +362,19 @@ impl World {
     /// An operation has ended with this result.
     pub fn end(&mut self, session: usize, op: &Op, result: Result<Answer>) -> Next {
         self.steps += 1;
-        self.note(&(session, result.as_ref().map_err(|e| e.message().to_string()).map(|a| format!("{a:?}"))));
+        self.note(&(
+            session,
+            result.as_ref().map_err(|e| e.message().to_string()).map(|a| format!("{a:?}")),
+        ));
         if self.story.is_some() {
             let depth = self.frames.len();
             let shown = match &result {
                 Ok(Answer::Rows(rows)) if rows.len() > 6 => format!("{} rows", rows.len()),
                 Ok(Answer::Rows(rows)) => {
-                    format!("{:?}", rows.iter().map(|r| r.join(" ")).map(|r| short(&r)).collect::<Vec<_>>())
+                    format!(
+                        "{:?}",
+                        rows.iter().map(|r| r.join(" ")).map(|r| short(&r)).collect::<Vec<_>>()
+                    )
                 }
                 Ok(answer) => format!("{answer:?}"),
                 Err(error) => format!("{}: {}", error.kind().name(), error.message()),
@@ -364,11 +393,16 @@ impl World {
             }
             None => self.judge(session, op),
         };
-        if result.is_ok() && verdict.errors.contains(&ErrorKind::Constraint) && op.changes_rows() && self.committing() {
+        if result.is_ok()
+            && verdict.errors.contains(&ErrorKind::Constraint)
+            && op.changes_rows()
+            && self.committing()
+        {
             verdict = self.judge_ahead(session, op);
         }
         // A load that loads nothing writes nothing that would show when it looked: it may have been as it began.
-        let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0)))) && committed.is_none();
+        let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0))))
+            && committed.is_none();
         if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
             verdict = self.judge_as_begun(session, op);
         }
@@ -380,7 +414,9 @@ impl World {
             self.sessions[session].stream = rows.filter(|_| !blurred);
         }
         let outcome = match result {
-            Ok(answer) => self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred),
+            Ok(answer) => {
+                self.succeeded(session, op, &verdict, answer, committed.is_some(), blurred)
+            }
             Err(error) => self.failed(session, op, &verdict, &error, committed.is_some(), blurred),
         };
         if matches!(op, Op::Commit | Op::Rollback) {
@@ -393,7 +429,9 @@ impl World {
 
     /// Whether a `CREATE TABLE IF NOT EXISTS … AS` made nothing, and a table of the name came and went meanwhile.
     fn found_for_a_moment(&self, op: &Op, result: &Result<Answer>) -> bool {
-        let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else { return false };
+        let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
+            return false;
+        };
         self.frames.last().is_some_and(|frame| self.model.freed_since(table, frame.base_index))
     }
 
@@ -415,12 +453,19 @@ impl World {
         }
         match &verdict.answer {
             None => {
-                self.fail(format!("s{session}: {op}: succeeded, but must fail with {:?}", verdict.errors));
+                self.fail(format!(
+                    "s{session}: {op}: succeeded, but must fail with {:?}",
+                    verdict.errors
+                ));
                 return Next::Go;
             }
             Some(_) if *op == Op::Check && self.disturbed() => {}
             Some(expected) if *expected != Answer::Done && *expected != answer => {
-                self.fail(format!("s{session}: {op}: expected {}, found {}", show(expected), show(&answer)));
+                self.fail(format!(
+                    "s{session}: {op}: expected {}, found {}",
+                    show(expected),
+                    show(&answer)
+                ));
                 return Next::Go;
             }
             _ => {}
@@ -470,14 +515,24 @@ impl World {
         Next::Go
     }
 
-    fn failed(&mut self, session: usize, op: &Op, verdict: &Verdict, error: &Error, done: bool, blurred: bool) -> Next {
+    fn failed(
+        &mut self,
+        session: usize,
+        op: &Op,
+        verdict: &Verdict,
+        error: &Error,
+        done: bool,
+        blurred: bool,
+    ) -> Next {
         if done {
             self.fail(format!("s{session}: {op}: has happened, but answered {error}"));
             return Next::Failed;
         }
         let counts = self.disk.counts();
-        let (faults, log_failures) =
-            self.frames.last().map_or((0, 0), |f| (counts.faults - f.faults, counts.log_failures - f.log_failures));
+        let (faults, log_failures) = self
+            .frames
+            .last()
+            .map_or((0, 0), |f| (counts.faults - f.faults, counts.log_failures - f.log_failures));
         let ended = self.disk.ended().is_some();
         let kind = error.kind();
         // The outcome of a commit that met trouble with the log is open.
@@ -487,7 +542,8 @@ impl World {
         let commits = is_commit(op) && !(mine && op.changes_rows());
         // A log that finds no room for zeroes ahead of its records goes on; then something else has failed, and nothing
         // has happened.
-        let of_log = kind == ErrorKind::Io && (ended || log_failures > 0 && error.message().contains("log"));
+        let of_log =
+            kind == ErrorKind::Io && (ended || log_failures > 0 && error.message().contains("log"));
         if commits && !nothing && of_log && verdict.answer.is_some() {
             self.blur(effect.names());
             self.model.doubt(&effect);
@@ -500,7 +556,8 @@ impl World {
         }
         self.model.poisoned |= of_log && !ended;
         let known = verdict.errors.contains(&kind);
-        let disturbed = kind == ErrorKind::Io && (faults > 0 || ended) || kind == ErrorKind::Limit && faults > 0;
+        let disturbed = kind == ErrorKind::Io && (faults > 0 || ended)
+            || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
         let others = open || self.committing();
         // The row that has a value is losing it by a commit that is not durable yet.
@@ -521,14 +578,22 @@ impl World {
         let writes = op.locks_rows() || keeps || is_commit(op);
         if !(known || disturbed || waited || blurred || ended || writes && self.log_failed()) {
             let may = if verdict.answer.is_some() { "succeed" } else { "fail otherwise" };
-            self.fail(format!("s{session}: {op}: must {may}, but answered {}: {}", kind.name(), error.message()));
+            self.fail(format!(
+                "s{session}: {op}: must {may}, but answered {}: {}",
+                kind.name(),
+                error.message()
+            ));
         }
         Next::Failed
     }
 
     /// Nobody knows what these tables and views are, under whatever names transactions know them.
     fn blur(&mut self, names: Vec<&'static str>) {
-        let ids: Vec<u64> = names.iter().filter_map(|name| self.model.latest.tables.get(name)).map(|t| t.id).collect();
+        let ids: Vec<u64> = names
+            .iter()
+            .filter_map(|name| self.model.latest.tables.get(name))
+            .map(|t| t.id)
+            .collect();
         for txn in self.sessions.iter().filter_map(|session| session.txn.as_ref()) {
             let known = txn.view.tables.iter().filter(|(_, table)| ids.contains(&table.id));
             self.model.blurred.extend(known.map(|(name, _)| *name));
@@ -539,7 +604,9 @@ impl World {
     /// Whether a bulk load is about to become durable around the innermost frame.
     fn loading(&self) -> bool {
         let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
-        outer.into_iter().any(|s| matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none())
+        outer.into_iter().any(|s| {
+            matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none()
+        })
     }
 
     /// Whether a commit is about to become durable around the innermost frame.
@@ -553,7 +620,9 @@ impl World {
     fn loaded(&self, session: usize, op: &Op) -> bool {
         let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
         let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
-        known.zip(snapshot).is_some_and(|(table, at)| self.model.loaded.get(&table.id).is_some_and(|load| *load > at))
+        known.zip(snapshot).is_some_and(|(table, at)| {
+            self.model.loaded.get(&table.id).is_some_and(|load| *load > at)
+        })
     }
 
     /// Whether a fault came during the innermost frame.

@@ -73,7 +73,10 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
         lock_timeout_ms: 10,
         ..Options::default()
     };
-    let phases = vec![phase(working, vec![], workload(), End::PowerCut), phase(vec![], opening, after, End::PowerCut)];
+    let phases = vec![
+        phase(working, vec![], workload(), End::PowerCut),
+        phase(vec![], opening, after, End::PowerCut),
+    ];
     Plan { seed, options, nested_percent: 0, bank_whole: true, tables: setups(seed, false), phases }
 }
 

@@ -35,7 +35,12 @@ fn every_planted_bug_is_found() {
         missed.extend(found.is_none().then_some(bug));
     }
     for (bug, kind, level, names) in [
-        ("lost-update", Kind::Plain, Level::Snapshot, &["lost update", "G-SIa", "G-SIb", "G1c", "G0"][..]),
+        (
+            "lost-update",
+            Kind::Plain,
+            Level::Snapshot,
+            &["lost update", "G-SIa", "G-SIb", "G1c", "G0"][..],
+        ),
         ("write-skew-allowed", Kind::Locked, Level::Serialisable, &["G2"]),
     ] {
         plant(bug).unwrap();

@@ -24,7 +24,10 @@ fn the_same_seed_gives_the_same_trace() {
         let first = run(&plan(seed), false);
         // Telling the story must change nothing either.
         let second = run(&plan(seed), true);
-        assert_eq!((first.trace, first.steps, first.crashes), (second.trace, second.steps, second.crashes));
+        assert_eq!(
+            (first.trace, first.steps, first.crashes),
+            (second.trace, second.steps, second.crashes)
+        );
         traces.insert(first.trace);
     }
     assert_eq!(traces.len(), 20, "different seeds, different traces");

@@ -68,7 +68,9 @@ impl TestDatabase {
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| database.session());
         match self.mode {
             // Both ways to the rows must answer the same.
-            Mode::Flush | Mode::Threads => block_on(async { session.stream(sql, &[]).await?.collect().await }),
+            Mode::Flush | Mode::Threads => {
+                block_on(async { session.stream(sql, &[]).await?.collect().await })
+            }
             Mode::Plain | Mode::Reopen => block_on(session.execute(sql, &[])),
         }
     }

@@ -13,7 +13,9 @@ pub fn rows(result: &QueryResult, letters: &[char], sqlite: bool) -> Vec<Vec<Str
             let values = batch.columns.iter().enumerate();
             rows.push(
                 values
-                    .map(|(at, column)| value(&column.value(row), letters.get(at).copied().unwrap_or('T'), sqlite))
+                    .map(|(at, column)| {
+                        value(&column.value(row), letters.get(at).copied().unwrap_or('T'), sqlite)
+                    })
                     .collect(),
             );
         }
@@ -30,9 +32,10 @@ pub fn value(value: &Value, letter: char, sqlite: bool) -> String {
         (_, Value::Boolean(v)) if sqlite => u8::from(*v).to_string(),
         (_, value) => match value.to_string() {
             text if text.is_empty() => "(empty)".into(),
-            text if sqlite => {
-                text.bytes().map(|b| if matches!(b, b' '..=b'~') { char::from(b) } else { '@' }).collect()
-            }
+            text if sqlite => text
+                .bytes()
+                .map(|b| if matches!(b, b' '..=b'~') { char::from(b) } else { '@' })
+                .collect(),
             text => text.chars().map(|c| if c.is_control() { '@' } else { c }).collect(),
         },
     }

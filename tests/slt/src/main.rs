@@ -30,7 +30,10 @@ struct Cli {
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
-    Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| "plain, flush, reopen or threads".into())
+    Mode::ALL
+        .into_iter()
+        .find(|mode| mode.name() == text)
+        .ok_or_else(|| "plain, flush, reopen or threads".into())
 }
 
 fn main() -> std::io::Result<ExitCode> {
@@ -52,14 +55,27 @@ fn main() -> std::io::Result<ExitCode> {
             let report = run_script(&name, &text, &settings);
             scripts += 1;
             passed += report.passed;
-            report.skipped.iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
+            report
+                .skipped
+                .iter()
+                .for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             failed += report.failures.len();
             others += report.others;
             if cli.times {
-                writeln!(out, "{:8.2} s {name}: {} records", begun.elapsed().as_secs_f64(), report.passed)?;
+                writeln!(
+                    out,
+                    "{:8.2} s {name}: {} records",
+                    begun.elapsed().as_secs_f64(),
+                    report.passed
+                )?;
             }
             if !report.failures.is_empty() {
-                writeln!(out, "{name}: {} of {} failed", report.failures.len(), report.failures.len() + report.passed)?;
+                writeln!(
+                    out,
+                    "{name}: {} of {} failed",
+                    report.failures.len(),
+                    report.failures.len() + report.passed
+                )?;
                 for failure in report.failures.iter().take(cli.show) {
                     writeln!(out, "  {}", failure.to_string().replace('\n', "\n  "))?;
                 }
@@ -76,6 +92,10 @@ fn main() -> std::io::Result<ExitCode> {
     if scripts == 0 {
         writeln!(out, "no scripts (.slt, .test) there")?;
     }
-    writeln!(out, "slt: passed={passed} failed={failed} skipped={}", skipped.values().sum::<usize>())?;
+    writeln!(
+        out,
+        "slt: passed={passed} failed={failed} skipped={}",
+        skipped.values().sum::<usize>()
+    )?;
     Ok(if failed == 0 && scripts > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

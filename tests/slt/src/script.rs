@@ -5,8 +5,8 @@ use crate::format;
 use crate::skip;
 use nacredb::{Error, QueryResult};
 use sqllogictest::{
-    Condition, Connection, Control, DefaultColumnType, ExpectedError, QueryExpect, Record, ResultMode, SortMode,
-    StatementExpect,
+    Condition, Connection, Control, DefaultColumnType, ExpectedError, QueryExpect, Record,
+    ResultMode, SortMode, StatementExpect,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -71,7 +71,10 @@ pub struct Report {
 pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     let mut report = Report::default();
     let broken = |what: String| Failure { line: 0, sql: String::new(), what };
-    let records = match sqllogictest::parse_with_name::<DefaultColumnType>(&prepared(text, &settings.names), name) {
+    let records = match sqllogictest::parse_with_name::<DefaultColumnType>(
+        &prepared(text, &settings.names),
+        name,
+    ) {
         Ok(records) => records,
         Err(error) => {
             report.failures.push(broken(error.to_string()));
@@ -115,7 +118,8 @@ fn prepared(text: &str, names: &[String]) -> String {
     let mut waiting: Vec<&str> = Vec::new();
     for line in text.lines() {
         let is_condition = line.starts_with("skipif ") || line.starts_with("onlyif ");
-        let line = if is_condition { line.split('#').next().unwrap_or(line) } else { line }.trim_end();
+        let line =
+            if is_condition { line.split('#').next().unwrap_or(line) } else { line }.trim_end();
         if is_condition {
             waiting.push(line);
             continue;
@@ -135,8 +139,13 @@ fn prepared(text: &str, names: &[String]) -> String {
 }
 
 /// Whether a record with these conditions is for one of the names.
-fn meant_for<'c>(conditions: impl Iterator<Item = (&'c str, &'c str)> + Clone, names: &[String]) -> bool {
-    names.iter().any(|name| conditions.clone().all(|(word, label)| (word == "onlyif") == (label.trim() == name)))
+fn meant_for<'c>(
+    conditions: impl Iterator<Item = (&'c str, &'c str)> + Clone,
+    names: &[String],
+) -> bool {
+    names.iter().any(|name| {
+        conditions.clone().all(|(word, label)| (word == "onlyif") == (label.trim() == name))
+    })
 }
 
 enum Step {
@@ -201,11 +210,19 @@ impl Runner<'_> {
                     QueryExpect::Error(error) => expect_error(outcome, error),
                     QueryExpect::Results { types, sort_mode, label, results, .. } => {
                         let sort = sort_mode.unwrap_or(self.sort);
-                        let expected = Expected { types, sort, label: label.clone(), lines: results };
-                        let checked =
-                            outcome.map_err(|e| e.to_string()).and_then(|result| self.query(&result, &expected));
+                        let expected =
+                            Expected { types, sort, label: label.clone(), lines: results };
+                        let checked = outcome
+                            .map_err(|e| e.to_string())
+                            .and_then(|result| self.query(&result, &expected));
                         if checked.is_err() {
-                            reason = self.rows_differ(&conditions, twin, session(&connection), &sql, &expected);
+                            reason = self.rows_differ(
+                                &conditions,
+                                twin,
+                                session(&connection),
+                                &sql,
+                                &expected,
+                            );
                         } else if is_for_mysql(&conditions) {
                             self.twin = label.clone();
                         }
@@ -229,7 +246,11 @@ impl Runner<'_> {
             // The short form is recognised by its looks.
             Record::HashThreshold { .. } => Step::Nothing,
             Record::Include { loc, .. } | Record::System { loc, .. } | Record::Let { loc, .. } => {
-                step(loc.line(), String::new(), Err("this kind of record is not known to the runner".into()))
+                step(
+                    loc.line(),
+                    String::new(),
+                    Err("this kind of record is not known to the runner".into()),
+                )
             }
             _ => Step::Nothing,
         }
@@ -266,9 +287,14 @@ impl Runner<'_> {
 
     fn query(&mut self, result: &QueryResult, expected: &Expected<'_>) -> Result<(), String> {
         if !expected.types.is_empty() && expected.types.len() != result.columns.len() {
-            return Err(format!("{} columns, expected {}", result.columns.len(), expected.types.len()));
+            return Err(format!(
+                "{} columns, expected {}",
+                result.columns.len(),
+                expected.types.len()
+            ));
         }
-        let letters: Vec<char> = expected.types.iter().map(sqllogictest::ColumnType::to_char).collect();
+        let letters: Vec<char> =
+            expected.types.iter().map(sqllogictest::ColumnType::to_char).collect();
         let mut rows = format::rows(result, &letters, self.value_wise);
         match expected.sort {
             SortMode::NoSort => {}
@@ -294,7 +320,12 @@ impl Runner<'_> {
 }
 
 /// Compares rows with what the record has below its bar, values or their hash.
-fn expected_lines(rows: Vec<Vec<String>>, hash: &str, lines: &[String], value_wise: bool) -> Result<(), String> {
+fn expected_lines(
+    rows: Vec<Vec<String>>,
+    hash: &str,
+    lines: &[String],
+    value_wise: bool,
+) -> Result<(), String> {
     if format::is_hash(lines) {
         return match lines[0] == hash {
             true => Ok(()),
@@ -325,7 +356,10 @@ fn step(line: u32, sql: String, outcome: Result<(), String>) -> Step {
     }
 }
 
-fn statement(outcome: Result<QueryResult, Error>, expected: &StatementExpect) -> Result<(), String> {
+fn statement(
+    outcome: Result<QueryResult, Error>,
+    expected: &StatementExpect,
+) -> Result<(), String> {
     match expected {
         StatementExpect::Ok => outcome.map(|_| ()).map_err(|e| e.to_string()),
         StatementExpect::Count(count) => match outcome {
@@ -337,7 +371,10 @@ fn statement(outcome: Result<QueryResult, Error>, expected: &StatementExpect) ->
     }
 }
 
-fn expect_error(outcome: Result<QueryResult, Error>, expected: &ExpectedError) -> Result<(), String> {
+fn expect_error(
+    outcome: Result<QueryResult, Error>,
+    expected: &ExpectedError,
+) -> Result<(), String> {
     match outcome {
         Ok(_) => Err("succeeded, an error was expected".into()),
         Err(error) => match expected.is_match(&error.to_string(), Some(error.sqlstate())) {
@@ -374,7 +411,10 @@ mod tests {
     #[test]
     fn remarks_and_conditional_halts_go() {
         let names = CORPUS_NAMES.map(str::to_owned);
-        assert_eq!(prepared("skipif mysql # why\nselect '#'\n", &names), "skipif mysql\nselect '#'\n");
+        assert_eq!(
+            prepared("skipif mysql # why\nselect '#'\n", &names),
+            "skipif mysql\nselect '#'\n"
+        );
         assert_eq!(prepared("onlyif mssql\nhalt\nx\n", &names), "\n\nx\n");
         assert_eq!(prepared("a\nskipif sqlite\nhalt\nx\n", &names), "a\n");
     }
@@ -385,7 +425,9 @@ mod tests {
         let meant = |list: &[(&'static str, &'static str)]| meant_for(list.iter().copied(), &names);
         assert!(meant(&[]) && meant(&[("onlyif", "mysql")]) && meant(&[("skipif", "mysql")]));
         assert!(meant(&[("skipif", "mysql"), ("skipif", "oracle")]));
-        assert!(!meant(&[("onlyif", "sqlite")]) && !meant(&[("onlyif", "mysql"), ("onlyif", "mssql")]));
+        assert!(
+            !meant(&[("onlyif", "sqlite")]) && !meant(&[("onlyif", "mysql"), ("onlyif", "mssql")])
+        );
     }
 
     #[test]

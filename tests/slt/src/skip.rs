@@ -6,24 +6,29 @@
 use nacredb::{Error, QueryResult};
 
 /// First words of a statement, and the feature it needs.
-const FEATURES: &[(&[&str], &str)] =
-    &[(&["reindex"], "REINDEX is SQLite's own"), (&["create trigger", "drop trigger"], "triggers are not supported")];
+const FEATURES: &[(&[&str], &str)] = &[
+    (&["reindex"], "REINDEX is SQLite's own"),
+    (&["create trigger", "drop trigger"], "triggers are not supported"),
+];
 
 /// SQLite stores text of any length in a `VARCHAR(n)`; we do not.
 const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQLite";
 
 /// SQLite compares values of any types; for us a text or a binary value beside a number is a mistake in the statement.
-const TYPES: &str = "text that is no number, or binary, compared with a number is an error, unlike in SQLite";
+const TYPES: &str =
+    "text that is no number, or binary, compared with a number is an error, unlike in SQLite";
 
 /// SQLite answers null, as MySQL does; we follow the standard.
 const ZERO: &str = "division by zero is an error, unlike in SQLite";
 
 /// `COALESCE(30, avg(x)) / 35` divides integers in SQLite, which types each value as it comes; for us the first operand
 /// can have a fraction. MySQL sees it as we do, so the corpus has the query twice, for MySQL with `DIV`.
-pub const TWIN: &str = "an integer by value, not by type, is divided; the query's form for MySQL (DIV) is compared";
+pub const TWIN: &str =
+    "an integer by value, not by type, is divided; the query's form for MySQL (DIV) is compared";
 
 /// SQLite cuts a fraction off where we round. The query was compared with `TRUNC` inside its casts.
-pub const CUT: &str = "a fraction cast to an integer is rounded, unlike in SQLite; right with TRUNC";
+pub const CUT: &str =
+    "a fraction cast to an integer is rounded, unlike in SQLite; right with TRUNC";
 
 /// What the corpus has for MySQL only, where the same table is made for everybody else.
 const PREFIX: &str = "a key over the first characters of a column is MySQL's own";
@@ -37,13 +42,18 @@ pub struct Missing {
 
 impl Missing {
     /// Like [`reason`], and remembers rows that were too long.
-    pub fn reason(&mut self, sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
+    pub fn reason(
+        &mut self,
+        sql: &str,
+        outcome: &Result<QueryResult, Error>,
+    ) -> Option<&'static str> {
         let after = std::mem::take(&mut self.row);
         if let Some(known) = reason(sql, outcome) {
             return Some(known);
         }
         if outcome.is_ok() {
-            self.row = after && sql.trim_start().get(..6).is_some_and(|w| w.eq_ignore_ascii_case("select"));
+            self.row = after
+                && sql.trim_start().get(..6).is_some_and(|w| w.eq_ignore_ascii_case("select"));
             return None;
         }
         let error = outcome.as_ref().err()?;
@@ -62,7 +72,8 @@ impl Missing {
         if mixes && sql.to_ascii_lowercase().contains(" in ") {
             return Some(TYPES);
         }
-        let prefix = error.sqlstate() == "42P07" && sql.to_ascii_lowercase().contains("unique (a(1))");
+        let prefix =
+            error.sqlstate() == "42P07" && sql.to_ascii_lowercase().contains("unique (a(1))");
         prefix.then_some(PREFIX)
     }
 
@@ -88,8 +99,9 @@ pub fn with_trunc(sql: &str) -> Option<String> {
             ')' => {
                 if let Some(from) = open.pop().flatten() {
                     let inner = out.split_off(from);
-                    let is_integer =
-                        |end: &str| end.eq_ignore_ascii_case("integer") || end.eq_ignore_ascii_case("signed");
+                    let is_integer = |end: &str| {
+                        end.eq_ignore_ascii_case("integer") || end.eq_ignore_ascii_case("signed")
+                    };
                     match inner.to_ascii_lowercase().rfind(" as ") {
                         Some(end) if is_integer(inner[end + 4..].trim()) => {
                             out.push_str(&format!("trunc({}){}", &inner[..end], &inner[end..]));
@@ -122,8 +134,11 @@ mod tests {
     #[test]
     fn casts_are_cut() {
         assert_eq!(
-            with_trunc("SELECT CAST ( - CAST( a AS SIGNED ) + ( 1 ) AS INTEGER ), CAST(b AS REAL)").as_deref(),
-            Some("SELECT CAST (trunc( - CAST(trunc( a) AS SIGNED ) + ( 1 )) AS INTEGER ), CAST(b AS REAL)")
+            with_trunc("SELECT CAST ( - CAST( a AS SIGNED ) + ( 1 ) AS INTEGER ), CAST(b AS REAL)")
+                .as_deref(),
+            Some(
+                "SELECT CAST (trunc( - CAST(trunc( a) AS SIGNED ) + ( 1 )) AS INTEGER ), CAST(b AS REAL)"
+            )
         );
         assert_eq!(with_trunc("SELECT CAST(b AS REAL), (1)"), None);
     }

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 /// The code spans of a table's line, one a cell; `\|` is how Markdown writes a bar inside a table.
 fn cells(line: &str) -> Vec<String> {
     let line = line.replace("\\|", "\u{1}");
-    let cells = line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`').replace('\u{1}', "|"));
+    let cells = line
+        .trim_matches('|')
+        .split(" | ")
+        .map(|cell| cell.trim().trim_matches('`').replace('\u{1}', "|"));
     cells.collect()
 }
 
@@ -17,8 +20,12 @@ fn names(cell: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut depth = 0;
     for part in cell.split_inclusive(['(', ')', ',', '[', ']']) {
-        let name: String = part.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        if depth == 0 && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !part.trim().contains(' ') {
+        let name: String =
+            part.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if depth == 0
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !part.trim().contains(' ')
+        {
             out.push(name);
         }
         match part.chars().last() {
@@ -33,7 +40,8 @@ fn names(cell: &str) -> Vec<String> {
 #[test]
 fn the_page_is_right_about_functions() {
     let page = include_str!("../../../docs/SQL.md");
-    let section = page.split("\n## Functions").nth(1).and_then(|s| s.split("\n## ").next()).unwrap();
+    let section =
+        page.split("\n## Functions").nth(1).and_then(|s| s.split("\n## ").next()).unwrap();
     let host = nacre_native::memory_host();
     let database = block_on(Database::open(host, Options::default())).unwrap();
     let mut session = database.session();
@@ -57,6 +65,9 @@ fn the_page_is_right_about_functions() {
     let known: BTreeSet<String> = known.to_rows().iter().map(|row| row[0].to_string()).collect();
     let missing: Vec<_> = known.difference(&documented).collect();
     let unknown: Vec<_> = documented.difference(&known).filter(|name| *name != "extract").collect();
-    assert!(missing.is_empty() && unknown.is_empty(), "not on the page: {missing:?}; not there: {unknown:?}");
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "not on the page: {missing:?}; not there: {unknown:?}"
+    );
     assert!(examples > 150, "{examples}");
 }

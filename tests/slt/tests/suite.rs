@@ -15,7 +15,8 @@ fn main() {
             let script = script.clone();
             trials.push(Trial::test(name, move || {
                 let text = std::fs::read_to_string(&script)?;
-                let report = run_script(&script.display().to_string(), &text, &Settings::of(&script, mode));
+                let report =
+                    run_script(&script.display().to_string(), &text, &Settings::of(&script, mode));
                 if report.failures.is_empty() && report.passed > 0 {
                     return Ok(());
                 }

@@ -25,7 +25,8 @@ fn output(program: &str, arguments: &[&str]) -> String {
 /// Files under version control or about to be, relative to the top folder, with `/`.
 pub fn files() -> Vec<String> {
     let listed = output("git", &["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let mut files: Vec<String> = listed.lines().filter(|f| root().join(f).is_file()).map(ToString::to_string).collect();
+    let mut files: Vec<String> =
+        listed.lines().filter(|f| root().join(f).is_file()).map(ToString::to_string).collect();
     files.sort();
     files.dedup();
     files
@@ -43,7 +44,8 @@ pub fn read(file: &str) -> String {
 
 /// `cargo metadata` of the workspace, without dependencies' own.
 pub fn metadata() -> serde_json::Value {
-    let text = output(env!("CARGO"), &["metadata", "--no-deps", "--format-version", "1", "--offline"]);
+    let text =
+        output(env!("CARGO"), &["metadata", "--no-deps", "--format-version", "1", "--offline"]);
     serde_json::from_str(&text).unwrap_or_default()
 }
 

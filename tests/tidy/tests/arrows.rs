@@ -65,7 +65,9 @@ fn planted_bugs_are_in_no_build_by_default() {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object().cloned().unwrap_or_default();
         plantable += usize::from(features.contains_key("plant"));
-        if features.contains_key("plant") && !["nacre-types", "nacredb", "nacre-sim"].contains(&name) {
+        if features.contains_key("plant")
+            && !["nacre-types", "nacredb", "nacre-sim"].contains(&name)
+        {
             findings.push(format!("{name} has a feature `plant`"));
         }
         for (feature, enables) in &features {
@@ -99,12 +101,20 @@ const LAYERS: [(&str, &[&str]); 4] = [
 fn typescript_imports_downwards_only() {
     let mut findings = Vec::new();
     for file in files_ending(&[".ts", ".tsx"]) {
-        let Some((layer, may)) = LAYERS.iter().find(|(folder, _)| file.starts_with(folder)) else { continue };
+        let Some((layer, may)) = LAYERS.iter().find(|(folder, _)| file.starts_with(folder)) else {
+            continue;
+        };
         for line in read(&file).lines().filter(|l| l.contains("from '") || l.contains("import('")) {
-            let Some(target) = line.split('\'').nth(1).filter(|t| t.starts_with('.')) else { continue };
+            let Some(target) = line.split('\'').nth(1).filter(|t| t.starts_with('.')) else {
+                continue;
+            };
             let resolved = resolve(&file, target);
-            let known =
-                LAYERS.iter().map(|(folder, _)| *folder).chain(["bindings/wasm/", "engine/", "tests/", "bench/"]);
+            let known = LAYERS.iter().map(|(folder, _)| *folder).chain([
+                "bindings/wasm/",
+                "engine/",
+                "tests/",
+                "bench/",
+            ]);
             for folder in known {
                 if resolved.starts_with(folder) && folder != *layer && !may.contains(&folder) {
                     findings.push(format!("{file} imports {resolved}"));

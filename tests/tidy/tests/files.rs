@@ -13,7 +13,8 @@ fn files_stay_readable_in_one_sitting() {
     let mut findings = Vec::new();
     for file in files_ending(&[".rs", ".ts", ".tsx", ".mjs", ".css"]) {
         let lines = read(&file).lines().count();
-        let limit = RATCHET.iter().find(|(name, _)| *name == file).map_or(MAX_LINES, |(_, limit)| *limit);
+        let limit =
+            RATCHET.iter().find(|(name, _)| *name == file).map_or(MAX_LINES, |(_, limit)| *limit);
         if lines > limit {
             findings.push(format!("{file}: {lines} lines, at most {limit}"));
         }
@@ -21,7 +22,8 @@ fn files_stay_readable_in_one_sitting() {
     for (file, limit) in RATCHET {
         let lines = read(file).lines().count();
         if lines < limit {
-            findings.push(format!("{file}: has {lines} lines now, tighten the ratchet from {limit}"));
+            findings
+                .push(format!("{file}: has {lines} lines now, tighten the ratchet from {limit}"));
         }
     }
     assert!(findings.is_empty(), "{findings:#?}");
@@ -63,7 +65,9 @@ const BANNED: [(&str, &str); 9] = [
 #[test]
 fn the_engine_reaches_the_world_through_the_host_only() {
     let mut findings = Vec::new();
-    for file in files_ending(&[".rs"]).into_iter().filter(|f| f.starts_with("engine/") && !is_test_file(f)) {
+    for file in
+        files_ending(&[".rs"]).into_iter().filter(|f| f.starts_with("engine/") && !is_test_file(f))
+    {
         for (number, line) in without_tests(&read(&file)) {
             let code = line.trim_start();
             for (word, instead) in BANNED {
@@ -117,10 +121,13 @@ fn no_rust_file_lies_unused() {
 #[test]
 fn no_script_lies_unused() {
     let all = files();
-    let sources: Vec<String> = files_ending(&[".ts", ".tsx", ".mjs", ".json", ".html", ".md", ".yml", "/run"]);
+    let sources: Vec<String> =
+        files_ending(&[".ts", ".tsx", ".mjs", ".json", ".html", ".md", ".yml", "/run"]);
     let texts: Vec<(String, String)> = sources.iter().map(|f| (f.clone(), read(f))).collect();
     let mut findings = Vec::new();
-    for file in all.iter().filter(|f| f.ends_with(".ts") || f.ends_with(".mjs") || f.ends_with(".css")) {
+    for file in
+        all.iter().filter(|f| f.ends_with(".ts") || f.ends_with(".mjs") || f.ends_with(".css"))
+    {
         let name = file.rsplit('/').next().unwrap_or(file);
         if name.contains(".test.") || name.ends_with(".d.ts") || name.contains(".config.") {
             continue;
@@ -128,7 +135,9 @@ fn no_script_lies_unused() {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         // Imports name the built file (`./x.js` for `x.ts`), the file itself, or leave the ending out.
         let forms = [format!("/{stem}.js"), format!("/{name}"), format!("/{stem}'")];
-        let used = texts.iter().any(|(other, text)| other != file && forms.iter().any(|form| text.contains(form)));
+        let used = texts
+            .iter()
+            .any(|(other, text)| other != file && forms.iter().any(|form| text.contains(form)));
         if !used {
             findings.push(format!("{file}: nothing names it"));
         }
@@ -139,7 +148,8 @@ fn no_script_lies_unused() {
 #[test]
 fn nothing_names_one_machine() {
     // Put together here, so that this file does not find itself.
-    let folders: Vec<String> = ["work", "root", "farm", "home"].iter().map(|f| format!("/{f}/")).collect();
+    let folders: Vec<String> =
+        ["work", "root", "farm", "home"].iter().map(|f| format!("/{f}/")).collect();
     let mut findings = Vec::new();
     for file in files().into_iter().filter(|f| !f.ends_with(".lock") && !f.contains("corpora/")) {
         for (number, line) in read(&file).lines().enumerate() {

@@ -43,7 +43,9 @@ pub fn generate_small(session: &mut Session) -> Result<()> {
 /// The numbers of the queries and their texts.
 pub fn queries() -> Result<Vec<(u32, String)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
-    (1..=QUERIES).map(|query| Ok((query, read(&folder.join(format!("q{query:02}.sql")))?))).collect()
+    (1..=QUERIES)
+        .map(|query| Ok((query, read(&folder.join(format!("q{query:02}.sql")))?)))
+        .collect()
 }
 
 /// A text file.

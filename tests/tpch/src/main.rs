@@ -64,7 +64,11 @@ fn main() -> ExitCode {
 fn run(args: &Arguments) -> Result<bool> {
     let answers = args.verify.join("answers").join(format!("sf{}", args.scale));
     if !answers.is_dir() {
-        return Err(Error::not_found(format!("no answers for scale {} in {}", args.scale, args.verify.display())));
+        return Err(Error::not_found(format!(
+            "no answers for scale {} in {}",
+            args.scale,
+            args.verify.display()
+        )));
     }
     let mut host = nacre_native::open_url(&args.database)?;
     if let Some(threads) = args.threads {
@@ -100,7 +104,11 @@ fn run(args: &Arguments) -> Result<bool> {
                     }
                     Err(difference) => format!("WRONG: {difference}"),
                 };
-                println!("q{query:02} {:>10.1} ms {:>7} rows  {verdict}", millis(elapsed), rows.rows.len());
+                println!(
+                    "q{query:02} {:>10.1} ms {:>7} rows  {verdict}",
+                    millis(elapsed),
+                    rows.rows.len()
+                );
             }
             Err(error) => println!("q{query:02} FAILED: {error}"),
         }
@@ -154,7 +162,8 @@ fn text(result: &QueryResult) -> Rows {
     let mut rows = Vec::new();
     for batch in &result.batches {
         for row in 0..batch.rows {
-            let field = |value: Value| if value.is_null() { "NULL".to_string() } else { value.to_string() };
+            let field =
+                |value: Value| if value.is_null() { "NULL".to_string() } else { value.to_string() };
             rows.push(batch.columns.iter().map(|c| field(c.value(row))).collect());
         }
     }
@@ -162,37 +171,40 @@ fn text(result: &QueryResult) -> Rows {
 }
 
 fn compare(query: u32, found: &Rows, answer: &str) -> Result<(), String> {
-    let expected: Vec<Vec<&str>> = answer.lines().skip(1).map(|line| line.split('|').collect()).collect();
+    let expected: Vec<Vec<&str>> =
+        answer.lines().skip(1).map(|line| line.split('|').collect()).collect();
     if found.rows.len() != expected.len() {
         return Err(format!("{} rows instead of {}", found.rows.len(), expected.len()));
     }
-    let same = |at: usize, other: usize| same_row(&found.rows[at], &expected[other], &found.numeric);
+    let same =
+        |at: usize, other: usize| same_row(&found.rows[at], &expected[other], &found.numeric);
     let Some(first) = (0..expected.len()).find(|at| !same(*at, *at)) else { return Ok(()) };
     if WITH_TIES.contains(&query) {
         let mut left: Vec<usize> = (first..expected.len()).collect();
-        let all = (first..expected.len()).all(|at| match left.iter().position(|other| same(at, *other)) {
-            Some(found) => {
-                left.remove(found);
-                true
+        let all = (first..expected.len()).all(|at| {
+            match left.iter().position(|other| same(at, *other)) {
+                Some(found) => {
+                    left.remove(found);
+                    true
+                }
+                None => false,
             }
-            None => false,
         });
         if all {
             return Ok(());
         }
     }
     let mut message = format!("row {}: ", first + 1);
-    let _ = write!(message, "{} instead of {}", found.rows[first].join("|"), expected[first].join("|"));
+    let _ =
+        write!(message, "{} instead of {}", found.rows[first].join("|"), expected[first].join("|"));
     Err(message)
 }
 
 fn same_row(found: &[String], expected: &[&str], numeric: &[bool]) -> bool {
     found.len() == expected.len()
-        && found
-            .iter()
-            .zip(expected)
-            .zip(numeric)
-            .all(|((found, expected), numeric)| found == expected || (*numeric && same_number(found, expected)))
+        && found.iter().zip(expected).zip(numeric).all(|((found, expected), numeric)| {
+            found == expected || (*numeric && same_number(found, expected))
+        })
 }
 
 fn same_number(found: &str, expected: &str) -> bool {

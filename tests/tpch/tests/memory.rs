@@ -27,7 +27,9 @@ impl Drop for Folder {
 /// Rows as text, and how many bytes were spilled for them.
 fn answer(session: &mut Session, sql: &str) -> Result<(Vec<String>, u64)> {
     let result = block_on(session.execute(sql, &[]))?;
-    let line = |row: &Vec<nacredb::Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
+    let line = |row: &Vec<nacredb::Value>| {
+        row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")
+    };
     Ok((result.to_rows().iter().map(line).collect(), result.statistics.bytes_spilled))
 }
 
@@ -38,9 +40,11 @@ fn temporary(path: &Path) -> usize {
 
 #[test]
 fn every_query_is_right_or_ends_with_limit() {
-    let folder = Folder(std::env::temp_dir().join(format!("nacre-tpch-memory-{}", std::process::id())));
+    let folder =
+        Folder(std::env::temp_dir().join(format!("nacre-tpch-memory-{}", std::process::id())));
     std::fs::remove_dir_all(&folder.0).ok();
-    let database = block_on(Database::open(open_folder(&folder.0).unwrap(), Options::default())).unwrap();
+    let database =
+        block_on(Database::open(open_folder(&folder.0).unwrap(), Options::default())).unwrap();
     let mut session = database.session();
     nacre_tpch::generate_small(&mut session).unwrap();
     let mut wrong = Vec::new();
@@ -55,9 +59,14 @@ fn every_query_is_right_or_ends_with_limit() {
             for threads in [1, 3] {
                 session.set_threads(threads);
                 match answer(&mut session, &sql) {
-                    Ok((rows, spilled)) if rows == expected => *spilling += usize::from(threads == 1 && spilled > 0),
-                    Err(error) if error.kind() == ErrorKind::Limit && may_fail.contains(&query) => {}
-                    other => wrong.push(format!("q{query:02} with {limit} bytes, {threads} threads: {other:?}")),
+                    Ok((rows, spilled)) if rows == expected => {
+                        *spilling += usize::from(threads == 1 && spilled > 0)
+                    }
+                    Err(error) if error.kind() == ErrorKind::Limit && may_fail.contains(&query) => {
+                    }
+                    other => wrong.push(format!(
+                        "q{query:02} with {limit} bytes, {threads} threads: {other:?}"
+                    )),
                 }
                 assert_eq!(temporary(&folder.0), 0);
             }

@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
-    RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
+    PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 use tpchgen::text::TextPool;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -54,14 +54,32 @@ impl Rows {
     pub fn of(table: &str, scale: f64) -> Option<Rows> {
         let words = Distributions::static_default();
         let (source, total) = match table {
-            "region" => (source(RegionGenerator::new_with_distributions_and_text_pool(words, pool()).iter()), 5),
-            "nation" => (source(NationGenerator::new_with_distributions_and_text_pool(words, pool()).iter()), 25),
+            "region" => (
+                source(RegionGenerator::new_with_distributions_and_text_pool(words, pool()).iter()),
+                5,
+            ),
+            "nation" => (
+                source(NationGenerator::new_with_distributions_and_text_pool(words, pool()).iter()),
+                25,
+            ),
             "part" => (
-                source(PartGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter()),
+                source(
+                    PartGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool())
+                        .iter(),
+                ),
                 PartGenerator::calculate_row_count(scale, 1, 1),
             ),
             "supplier" => (
-                source(SupplierGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter()),
+                source(
+                    SupplierGenerator::new_with_distributions_and_text_pool(
+                        scale,
+                        1,
+                        1,
+                        words,
+                        pool(),
+                    )
+                    .iter(),
+                ),
                 SupplierGenerator::calculate_row_count(scale, 1, 1),
             ),
             "partsupp" => (
@@ -69,19 +87,47 @@ impl Rows {
                 4 * PartSuppGenerator::calculate_row_count(scale, 1, 1),
             ),
             "customer" => (
-                source(CustomerGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter()),
+                source(
+                    CustomerGenerator::new_with_distributions_and_text_pool(
+                        scale,
+                        1,
+                        1,
+                        words,
+                        pool(),
+                    )
+                    .iter(),
+                ),
                 CustomerGenerator::calculate_row_count(scale, 1, 1),
             ),
             "orders" => (
-                source(OrderGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter()),
+                source(
+                    OrderGenerator::new_with_distributions_and_text_pool(
+                        scale,
+                        1,
+                        1,
+                        words,
+                        pool(),
+                    )
+                    .iter(),
+                ),
                 OrderGenerator::calculate_row_count(scale, 1, 1),
             ),
             // An order has one to seven lines, so their number is only known by making them; without the text that
             // takes a fraction of the time.
             "lineitem" => (
-                source(LineItemGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter()),
-                LineItemGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool()).iter().count()
-                    as i64,
+                source(
+                    LineItemGenerator::new_with_distributions_and_text_pool(
+                        scale,
+                        1,
+                        1,
+                        words,
+                        pool(),
+                    )
+                    .iter(),
+                ),
+                LineItemGenerator::new_with_distributions_and_text_pool(scale, 1, 1, words, pool())
+                    .iter()
+                    .count() as i64,
             ),
             _ => return None,
         };

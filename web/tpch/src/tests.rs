@@ -33,7 +33,10 @@ fn every_table_announces_and_makes_its_rows() {
 #[test]
 fn columns_other_than_comments_are_the_official_ones() {
     let line = Rows::of("lineitem", 0.01).map(|mut rows| rows.take(1)).unwrap_or_default();
-    assert!(line.starts_with("1|1552|93|1|17|24710.35|0.04|0.02|N|O|1996-03-13|1996-02-12|1996-03-22|"), "{line}");
+    assert!(
+        line.starts_with("1|1552|93|1|17|24710.35|0.04|0.02|N|O|1996-03-13|1996-02-12|1996-03-22|"),
+        "{line}"
+    );
 }
 
 #[test]

@@ -28,8 +28,9 @@ unsafe impl Sync for DuckDb {}
 fn api() -> Outcome<&'static Api> {
     static API: OnceLock<Result<Api, String>> = OnceLock::new();
     let loaded = API.get_or_init(|| {
-        let path = std::env::var_os("NACRE_DUCKDB")
-            .ok_or("NACRE_DUCKDB does not name DuckDB's library; run this through `npm run bench`")?;
+        let path = std::env::var_os("NACRE_DUCKDB").ok_or(
+            "NACRE_DUCKDB does not name DuckDB's library; run this through `npm run bench`",
+        )?;
         Api::load(Path::new(&path)).map_err(|error| error.to_string())
     });
     loaded.as_ref().map_err(|error| error.clone().into())
@@ -158,13 +159,21 @@ impl Connection {
     pub fn appender<'c>(&'c self, table: &str, types: &[DataType]) -> Outcome<Appender<'c>> {
         let api = self.db.api;
         let name = CString::new(table)?;
-        let mut appender = Appender { api, handle: null_mut(), chunk: null_mut(), _connection: self };
+        let mut appender =
+            Appender { api, handle: null_mut(), chunk: null_mut(), _connection: self };
         // SAFETY: the connection is open; types are copied by the chunk and freed here.
         unsafe {
-            if (api.appender_create)(self.handle, std::ptr::null(), name.as_ptr(), &mut appender.handle) != 0 {
+            if (api.appender_create)(
+                self.handle,
+                std::ptr::null(),
+                name.as_ptr(),
+                &mut appender.handle,
+            ) != 0
+            {
                 return Err(appender.error());
             }
-            let mut logical: Vec<Handle> = types.iter().map(|t| logical_type(api, *t)).collect::<Outcome<_>>()?;
+            let mut logical: Vec<Handle> =
+                types.iter().map(|t| logical_type(api, *t)).collect::<Outcome<_>>()?;
             appender.chunk = (api.create_data_chunk)(logical.as_mut_ptr(), logical.len() as u64);
             logical.iter_mut().for_each(|t| (api.destroy_logical_type)(t));
         }
@@ -189,7 +198,9 @@ fn logical_type(api: &Api, data_type: DataType) -> Outcome<Handle> {
         DataType::Date => 13,
         DataType::Text { .. } => 17,
         // SAFETY: plain numbers.
-        DataType::Decimal { precision, scale } => return Ok(unsafe { (api.create_decimal_type)(precision, scale) }),
+        DataType::Decimal { precision, scale } => {
+            return Ok(unsafe { (api.create_decimal_type)(precision, scale) });
+        }
         other => return Err(format!("no DuckDB type is known here for {other}").into()),
     };
     // SAFETY: a number of a type without parameters.
@@ -207,7 +218,8 @@ pub struct Appender<'c> {
 impl Appender<'_> {
     fn error(&self) -> Box<dyn std::error::Error + Send + Sync> {
         // SAFETY: the appender exists, even when it could not be made.
-        format!("DuckDB's appender: {}", text(unsafe { (self.api.appender_error)(self.handle) })).into()
+        format!("DuckDB's appender: {}", text(unsafe { (self.api.appender_error)(self.handle) }))
+            .into()
     }
 
     /// Adds rows without nulls: one vector a column, of the types given at the start.
@@ -248,17 +260,32 @@ impl Appender<'_> {
             let data = (self.api.vector_get_data)(vector);
             match (data_type, values) {
                 (DataType::Int32 | DataType::Date, Values::I64(values)) => {
-                    values[rows].iter().enumerate().for_each(|(i, v)| *data.cast::<i32>().add(i) = *v as i32);
+                    values[rows]
+                        .iter()
+                        .enumerate()
+                        .for_each(|(i, v)| *data.cast::<i32>().add(i) = *v as i32);
                 }
                 (DataType::Int64, Values::I64(values)) => {
-                    std::ptr::copy_nonoverlapping(values[rows.clone()].as_ptr(), data.cast(), rows.len());
+                    std::ptr::copy_nonoverlapping(
+                        values[rows.clone()].as_ptr(),
+                        data.cast(),
+                        rows.len(),
+                    );
                 }
                 // DuckDB holds 10 to 18 digits in 64 bits, fewer in less.
                 (DataType::Decimal { precision: 10..=18, .. }, Values::I64(values)) => {
-                    std::ptr::copy_nonoverlapping(values[rows.clone()].as_ptr(), data.cast(), rows.len());
+                    std::ptr::copy_nonoverlapping(
+                        values[rows.clone()].as_ptr(),
+                        data.cast(),
+                        rows.len(),
+                    );
                 }
                 (DataType::Float64, Values::F64(values)) => {
-                    std::ptr::copy_nonoverlapping(values[rows.clone()].as_ptr(), data.cast(), rows.len());
+                    std::ptr::copy_nonoverlapping(
+                        values[rows.clone()].as_ptr(),
+                        data.cast(),
+                        rows.len(),
+                    );
                 }
                 (DataType::Text { .. }, Values::Bytes(values)) => {
                     for (i, row) in rows.enumerate() {

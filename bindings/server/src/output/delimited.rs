@@ -16,7 +16,13 @@ pub struct Delimited {
 impl Delimited {
     /// Comma-separated, with a header.
     pub fn csv() -> Delimited {
-        Delimited { delimiter: ',', header: true, quotes: true, terminator: "\n", cell: String::new() }
+        Delimited {
+            delimiter: ',',
+            header: true,
+            quotes: true,
+            terminator: "\n",
+            cell: String::new(),
+        }
     }
 
     /// Tab-separated, with a header.
@@ -26,11 +32,18 @@ impl Delimited {
 
     /// Pipe-separated with a pipe at the end, no header, no quotes.
     pub fn tbl() -> Delimited {
-        Delimited { delimiter: '|', header: false, quotes: false, terminator: "|\n", cell: String::new() }
+        Delimited {
+            delimiter: '|',
+            header: false,
+            quotes: false,
+            terminator: "|\n",
+            cell: String::new(),
+        }
     }
 
     fn field(&self, out: &mut String, text: &str, is_text: bool) -> Result<()> {
-        let special = |c: char| c == self.delimiter || c == '\n' || c == '\r' || (c == '"' && self.quotes);
+        let special =
+            |c: char| c == self.delimiter || c == '\n' || c == '\r' || (c == '"' && self.quotes);
         if !text.contains(special) && (!is_text || !text.is_empty()) {
             out.push_str(text);
             return Ok(());
@@ -71,7 +84,13 @@ impl RowFormat for Delimited {
         Ok(())
     }
 
-    fn row(&mut self, out: &mut String, _columns: &[Field], batch: &Batch, row: usize) -> Result<()> {
+    fn row(
+        &mut self,
+        out: &mut String,
+        _columns: &[Field],
+        batch: &Batch,
+        row: usize,
+    ) -> Result<()> {
         for (at, vector) in batch.columns.iter().enumerate() {
             if at > 0 {
                 out.push(self.delimiter);
@@ -136,7 +155,9 @@ mod tests {
     fn tbl_refuses_what_it_cannot_write() {
         let (columns, batches) = sample();
         let (mut out, mut batches) = (Vec::new(), batches.into_iter());
-        let refused = write_rows(&mut out, &mut Delimited::tbl(), &columns, &mut || Ok(batches.next())).unwrap_err();
+        let refused =
+            write_rows(&mut out, &mut Delimited::tbl(), &columns, &mut || Ok(batches.next()))
+                .unwrap_err();
         let Failure::Error { error, .. } = refused else { panic!("{refused:?}") };
         assert_eq!(error.kind(), nacredb::ErrorKind::Unsupported);
     }

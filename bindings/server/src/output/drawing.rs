@@ -48,7 +48,11 @@ impl Drawing {
     pub fn add(&mut self, batch: &Batch, at_most: usize, out: &mut dyn Write) -> io::Result<()> {
         self.bytes += self.table.push_batch(batch, at_most);
         let waits = self.shape == Shape::Table && !self.headed;
-        if waits && self.table.len() < HEAD_ROWS && self.bytes < HEAD_BYTES { Ok(()) } else { self.draw(out) }
+        if waits && self.table.len() < HEAD_ROWS && self.bytes < HEAD_BYTES {
+            Ok(())
+        } else {
+            self.draw(out)
+        }
     }
 
     /// Draws what is left; the headings too when there were no rows.
@@ -62,7 +66,11 @@ impl Drawing {
             Shape::Table => {
                 self.widths = self.table.widths(std::mem::take(&mut self.widths));
                 let widths = fitted(self.widths.clone(), self.layout.width);
-                let head = if self.headed { String::new() } else { self.table.draw_headings(&widths, self.layout) };
+                let head = if self.headed {
+                    String::new()
+                } else {
+                    self.table.draw_headings(&widths, self.layout)
+                };
                 self.headed = true;
                 head + &self.table.draw_rows(&widths, self.layout)
             }
@@ -99,7 +107,10 @@ mod tests {
         assert!(out.is_empty());
         drawing.add(&batch(999..1001), usize::MAX, &mut out).unwrap();
         let text = String::from_utf8(std::mem::take(&mut out)).unwrap();
-        assert!(text.starts_with("    n\n─────\n    0\n") && text.ends_with("\n  999\n 1000\n"), "{text}");
+        assert!(
+            text.starts_with("    n\n─────\n    0\n") && text.ends_with("\n  999\n 1000\n"),
+            "{text}"
+        );
         // Wider rows make the column wider, and nothing is cut.
         drawing.add(&batch(123_456..123_457), usize::MAX, &mut out).unwrap();
         drawing.add(&batch(7..9), 1, &mut out).unwrap();
@@ -124,6 +135,9 @@ mod tests {
         assert!(!out.is_empty());
         drawing.add(&batch(6..7), usize::MAX, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("─ row 1 ") && text.ends_with("─ row 2 ────────────\n n │ 6\n"), "{text}");
+        assert!(
+            text.contains("─ row 1 ") && text.ends_with("─ row 2 ────────────\n n │ 6\n"),
+            "{text}"
+        );
     }
 }

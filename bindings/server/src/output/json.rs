@@ -59,11 +59,21 @@ fn cell(out: &mut String, cell: &Cell<'_>) {
         Cell::Null => out.push_str("null"),
         Cell::Text(text) => string(out, text),
         // Line breaks between tokens would end the object's line.
-        Cell::Json(text) => out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c })),
-        Cell::Other(Value::Float(v)) if !v.is_finite() => string(out, &Value::Float(*v).to_string()),
+        Cell::Json(text) => {
+            out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }))
+        }
+        Cell::Other(Value::Float(v)) if !v.is_finite() => {
+            string(out, &Value::Float(*v).to_string())
+        }
         Cell::Float32(v) if !v.is_finite() => string(out, &Value::Float(f64::from(*v)).to_string()),
         Cell::Float32(_) => cell_text(out, cell),
-        Cell::Other(Value::Boolean(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Decimal { .. }) => {
+        Cell::Other(
+            Value::Boolean(_)
+            | Value::Int(_)
+            | Value::UInt(_)
+            | Value::Float(_)
+            | Value::Decimal { .. },
+        ) => {
             cell_text(out, cell);
         }
         Cell::Other(_) | Cell::Binary(_) => {
@@ -94,7 +104,13 @@ impl RowFormat for Json {
         Ok(())
     }
 
-    fn row(&mut self, out: &mut String, _columns: &[Field], batch: &Batch, row: usize) -> Result<()> {
+    fn row(
+        &mut self,
+        out: &mut String,
+        _columns: &[Field],
+        batch: &Batch,
+        row: usize,
+    ) -> Result<()> {
         if self.shape == JsonShape::Array {
             out.push_str(if self.rows > 0 { ",\n " } else { "" });
         }

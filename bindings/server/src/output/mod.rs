@@ -73,7 +73,8 @@ pub trait RowFormat {
     /// Before the first row.
     fn begin(&mut self, out: &mut String, columns: &[Field]) -> Result<()>;
     /// One row.
-    fn row(&mut self, out: &mut String, columns: &[Field], batch: &Batch, row: usize) -> Result<()>;
+    fn row(&mut self, out: &mut String, columns: &[Field], batch: &Batch, row: usize)
+    -> Result<()>;
     /// After the last row.
     fn end(&mut self, out: &mut String) -> Result<()>;
 }
@@ -118,8 +119,15 @@ pub mod tests {
 
     #[test]
     fn floats_are_written_as_casts_to_text_print_them() {
-        let cells = [(0.1, "0.1"), (1.0, "1.0"), (16_777_216.0, "1.6777216e7"), (-1e-7, "-1e-7"), (f64::NAN, "NaN")];
-        let values: Vec<Value> = cells.iter().map(|(v, _)| Value::Float(f64::from(*v as f32))).collect();
+        let cells = [
+            (0.1, "0.1"),
+            (1.0, "1.0"),
+            (16_777_216.0, "1.6777216e7"),
+            (-1e-7, "-1e-7"),
+            (f64::NAN, "NaN"),
+        ];
+        let values: Vec<Value> =
+            cells.iter().map(|(v, _)| Value::Float(f64::from(*v as f32))).collect();
         let vector = Vector::from_values(DataType::Float32, &values);
         for (row, (_, text)) in cells.iter().enumerate() {
             let mut out = String::new();
@@ -129,8 +137,10 @@ pub mod tests {
         let fields = [Field { name: "f".into(), data_type: DataType::Float32, nullable: false }];
         let mut batches = Some(Batch::new(vec![Arc::new(vector)], values.len())).into_iter();
         let mut out = Vec::new();
-        write_rows(&mut out, &mut Json::new(JsonShape::Lines), &fields, &mut || Ok(batches.next())).unwrap();
-        let lines = "{\"f\":0.1}\n{\"f\":1.0}\n{\"f\":1.6777216e7}\n{\"f\":-1e-7}\n{\"f\":\"NaN\"}\n";
+        write_rows(&mut out, &mut Json::new(JsonShape::Lines), &fields, &mut || Ok(batches.next()))
+            .unwrap();
+        let lines =
+            "{\"f\":0.1}\n{\"f\":1.0}\n{\"f\":1.6777216e7}\n{\"f\":-1e-7}\n{\"f\":\"NaN\"}\n";
         assert_eq!(String::from_utf8(out).unwrap(), lines);
     }
 
@@ -138,7 +148,11 @@ pub mod tests {
     pub fn sample() -> (Vec<Field>, Vec<Batch>) {
         let columns: Vec<(&str, DataType, Value)> = vec![
             ("id", DataType::Int64, Value::Int(i64::MAX)),
-            ("price", DataType::Decimal { precision: 15, scale: 2 }, Value::Decimal { unscaled: -1230, scale: 2 }),
+            (
+                "price",
+                DataType::Decimal { precision: 15, scale: 2 },
+                Value::Decimal { unscaled: -1230, scale: 2 },
+            ),
             ("name", DataType::TEXT, Value::Text("a \"b\", c\nd".into())),
             ("raw", DataType::BLOB, Value::Binary(vec![0, 255])),
             ("ok", DataType::Boolean, Value::Boolean(true)),
@@ -146,9 +160,14 @@ pub mod tests {
             ("day", DataType::Date, Value::Date(0)),
             ("doc", DataType::Json, Value::Json("{\"a\": [1]}".into())),
         ];
-        let fields =
-            columns.iter().map(|(n, t, _)| Field { name: (*n).into(), data_type: *t, nullable: true }).collect();
-        let vectors = columns.iter().map(|(_, t, v)| Arc::new(Vector::from_values(*t, [v, &Value::Null]))).collect();
+        let fields = columns
+            .iter()
+            .map(|(n, t, _)| Field { name: (*n).into(), data_type: *t, nullable: true })
+            .collect();
+        let vectors = columns
+            .iter()
+            .map(|(_, t, v)| Arc::new(Vector::from_values(*t, [v, &Value::Null])))
+            .collect();
         (fields, vec![Batch::new(vectors, 2)])
     }
 

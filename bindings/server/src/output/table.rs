@@ -61,7 +61,8 @@ impl Table {
 
     /// An empty one for a result.
     pub fn of_columns(columns: &[Field]) -> Table {
-        let headings: Vec<(&str, bool)> = columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
+        let headings: Vec<(&str, bool)> =
+            columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
         Table::new(&headings)
     }
 
@@ -248,7 +249,10 @@ mod tests {
         let mut table = Table::new(&[("name", false), ("n", true)]);
         table.push(["日本".into(), "7".into()]);
         table.push(["a".into(), "1,000".into()]);
-        assert_eq!(table.draw(PLAIN), " name │     n\n──────┼──────\n 日本 │     7\n a    │ 1,000\n");
+        assert_eq!(
+            table.draw(PLAIN),
+            " name │     n\n──────┼──────\n 日本 │     7\n a    │ 1,000\n"
+        );
     }
 
     #[test]

@@ -134,25 +134,33 @@ impl ShellHelper {
 fn complete(line: &str, at: usize, names: &[String]) -> (usize, Vec<String>) {
     let before = line.get(..at).unwrap_or(line);
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut start =
-        before.rfind(|c: char| !in_word(c)).map_or(0, |p| p + before[p..].chars().next().map_or(1, char::len_utf8));
+    let mut start = before
+        .rfind(|c: char| !in_word(c))
+        .map_or(0, |p| p + before[p..].chars().next().map_or(1, char::len_utf8));
     if before.trim_start().starts_with('\\') && !before.trim_start().contains(' ') {
         start = before.find('\\').unwrap_or(0);
         let word = &before[start..];
-        return (start, COMMANDS.iter().filter(|c| c.starts_with(word)).map(|c| (*c).into()).collect());
+        return (
+            start,
+            COMMANDS.iter().filter(|c| c.starts_with(word)).map(|c| (*c).into()).collect(),
+        );
     }
     let word = &before[start..];
     if word.is_empty() {
         return (at, Vec::new());
     }
     let begins = |candidate: &str| {
-        candidate.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word)) && candidate.len() > word.len()
+        candidate.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+            && candidate.len() > word.len()
     };
     // Keywords are completed in the case they were begun in.
     let upper = word.chars().all(|c| !c.is_lowercase());
     let mut found: Vec<String> = names.iter().filter(|name| begins(name)).cloned().collect();
     found.extend(
-        KEYWORDS.iter().filter(|k| begins(k)).map(|k| if upper { k.to_ascii_uppercase() } else { (*k).to_owned() }),
+        KEYWORDS
+            .iter()
+            .filter(|k| begins(k))
+            .map(|k| if upper { k.to_ascii_uppercase() } else { (*k).to_owned() }),
     );
     found.sort();
     found.dedup();
@@ -162,7 +170,12 @@ fn complete(line: &str, at: usize, names: &[String]) -> (usize, Vec<String>) {
 impl Completer for ShellHelper {
     type Candidate = String;
 
-    fn complete(&self, line: &str, at: usize, _context: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
         Ok(complete(line, at, &self.words))
     }
 }

@@ -81,9 +81,11 @@ fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
 
 impl Shell<'_> {
     fn read_lines(&mut self) -> Outcome {
-        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+        let config =
+            Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
         let failed = |e: ReadlineError| nacredb::Error::io(format!("terminal: {e}"));
-        let mut editor: Editor<ShellHelper, FileHistory> = Editor::with_config(config).map_err(failed)?;
+        let mut editor: Editor<ShellHelper, FileHistory> =
+            Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(ShellHelper::default()));
         let history = history_file();
         if let Some(path) = &history {
@@ -177,7 +179,10 @@ impl Shell<'_> {
     /// Runs a statement and shows its result or its error; false when it failed.
     fn statement(&mut self, sql: &str) -> Outcome<bool> {
         if self.unread {
-            return Err(Error::io("standard output was closed; the statements that were left have not run").into());
+            return Err(Error::io(
+                "standard output was closed; the statements that were left have not run",
+            )
+            .into());
         }
         let opening = Interruptible::by(self.session.cancel_flag());
         let opened = Stream::open(&mut self.session, sql, &[]);
@@ -210,7 +215,12 @@ impl Shell<'_> {
     /// Draws rows as they come, as many as may be shown; the others are not computed.
     fn show(&mut self, stream: &mut Stream) -> Outcome {
         if stream.rows().columns().is_empty() {
-            return Ok(writeln!(self.out, "{}{}", sql::outcome_of(stream.rows()), self.time(stream))?);
+            return Ok(writeln!(
+                self.out,
+                "{}{}",
+                sql::outcome_of(stream.rows()),
+                self.time(stream)
+            )?);
         }
         let shape = if self.settings.expanded { Shape::Blocks } else { Shape::Table };
         let mut drawing = Drawing::new(stream.rows().columns(), shape, Layout::of_stdout());
@@ -237,7 +247,10 @@ impl Shell<'_> {
         let rows = terminal::rows(drawing.rows());
         let time = self.time(stream);
         match more {
-            true => Ok(writeln!(self.out, "(the first {rows}, there are more: \\rows N shows N{time})")?),
+            true => Ok(writeln!(
+                self.out,
+                "(the first {rows}, there are more: \\rows N shows N{time})"
+            )?),
             false => Ok(writeln!(self.out, "({rows}{time})")?),
         }
     }
@@ -254,8 +267,10 @@ impl Shell<'_> {
 
 /// In the user's state folder, as the XDG specification places it.
 fn history_file() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    let absolute =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
     let folder = state.join("nacre");
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))

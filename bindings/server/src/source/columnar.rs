@@ -12,7 +12,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, Field, SchemaRef};
 use arrow_select::take::take;
-use nacredb::{Batch, Column, DataType, Error, Result, TableSchema, Value, Vector, VectorBuilder, arrow};
+use nacredb::{
+    Batch, Column, DataType, Error, Result, TableSchema, Value, Vector, VectorBuilder, arrow,
+};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -40,32 +42,53 @@ impl ColumnarSource {
     /// A Parquet file.
     pub fn parquet(input: &Input) -> Result<ColumnarSource> {
         let (path, file) = (input.path(), input.file()?);
-        let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not a Parquet file: {e}")));
+        let broken = |e: &dyn std::fmt::Display| {
+            at_row(path, 1, Error::corrupt(format!("not a Parquet file: {e}")))
+        };
         let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
             .map_err(|e| broken(&e))?
             .map_err(|e| broken(&e))?;
         let total = builder.metadata().file_metadata().num_rows().max(0) as u64;
         let schema = builder.schema().clone();
-        let reader =
-            guarded(|| builder.with_batch_size(BATCH_ROWS).build()).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
-        Ok(ColumnarSource { path: path.to_owned(), schema, batches: Box::new(reader), total, done: 0, target: None })
+        let reader = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
+            .map_err(|e| broken(&e))?
+            .map_err(|e| broken(&e))?;
+        Ok(ColumnarSource {
+            path: path.to_owned(),
+            schema,
+            batches: Box::new(reader),
+            total,
+            done: 0,
+            target: None,
+        })
     }
 
     /// An Arrow IPC file, or a stream when it lacks the file's magic.
     pub fn arrow(input: &Input, is_file: bool) -> Result<ColumnarSource> {
         let path = input.path();
         let reader = BufReader::with_capacity(256 << 10, input.reader());
-        let broken = |e: &dyn std::fmt::Display| at_row(path, 1, Error::corrupt(format!("not Arrow IPC data: {e}")));
+        let broken = |e: &dyn std::fmt::Display| {
+            at_row(path, 1, Error::corrupt(format!("not Arrow IPC data: {e}")))
+        };
         let (schema, batches): (_, Box<dyn Iterator<Item = _>>) = if is_file {
-            let reader =
-                guarded(|| FileReader::try_new(reader, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
+            let reader = guarded(|| FileReader::try_new(reader, None))
+                .map_err(|e| broken(&e))?
+                .map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         } else {
-            let reader =
-                guarded(|| StreamReader::try_new(reader, None)).map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
+            let reader = guarded(|| StreamReader::try_new(reader, None))
+                .map_err(|e| broken(&e))?
+                .map_err(|e| broken(&e))?;
             (reader.schema(), Box::new(reader))
         };
-        Ok(ColumnarSource { path: path.to_owned(), schema, batches, total: 0, done: 0, target: None })
+        Ok(ColumnarSource {
+            path: path.to_owned(),
+            schema,
+            batches,
+            total: 0,
+            done: 0,
+            target: None,
+        })
     }
 }
 
@@ -76,12 +99,15 @@ fn at_row(path: &Path, row: u64, error: Error) -> Error {
 /// An Arrow column as a vector of the table's type. What is not of that type, or a narrower one, goes
 /// through its text, so that every value is checked.
 /// An error comes with its row in the batch.
-fn convert_column(field: &Field, array: &ArrayRef, column: &Column) -> Result<Vector, (u64, Error)> {
+fn convert_column(
+    field: &Field,
+    array: &ArrayRef,
+    column: &Column,
+) -> Result<Vector, (u64, Error)> {
     let whole = |error| (0, error);
     let array = match array.as_any_dictionary_opt() {
-        Some(dictionary) => {
-            &take(dictionary.values(), dictionary.keys(), None).map_err(|e| whole(Error::corrupt(e.to_string())))?
-        }
+        Some(dictionary) => &take(dictionary.values(), dictionary.keys(), None)
+            .map_err(|e| whole(Error::corrupt(e.to_string())))?,
         None => array,
     };
     let own = arrow::type_from_arrow(field).map_err(whole)?;
@@ -123,7 +149,8 @@ fn check_nulls(vector: &Vector, column: &Column) -> Result<(), (u64, Error)> {
 impl Source for ColumnarSource {
     fn describe(&mut self, _tick: Tick<'_>) -> Result<Vec<FileColumn>> {
         let columns = self.schema.fields().iter().map(|field| {
-            let data_type = arrow::type_from_arrow(field).map_err(|e| e.context(self.path.display()))?;
+            let data_type =
+                arrow::type_from_arrow(field).map_err(|e| e.context(self.path.display()))?;
             Ok(FileColumn { name: field.name().clone(), data_type })
         });
         columns.collect()
@@ -154,11 +181,17 @@ impl Source for ColumnarSource {
         let mut columns = Vec::with_capacity(target.places.len());
         for (column, place) in target.schema.columns.iter().zip(&target.places) {
             let vector = match place {
-                Some(place) => convert_column(self.schema.field(*place), batch.column(*place), column),
+                Some(place) => {
+                    convert_column(self.schema.field(*place), batch.column(*place), column)
+                }
                 None => Ok(Vector::constant(column.data_type, &column.default, rows)),
             };
             let vector = vector.map_err(|(row, e)| {
-                at_row(&self.path, self.done + row + 1, e.context(format!("column {}", column.name)))
+                at_row(
+                    &self.path,
+                    self.done + row + 1,
+                    e.context(format!("column {}", column.name)),
+                )
             })?;
             columns.push(Arc::new(vector));
         }

@@ -24,7 +24,10 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T> {
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     result.map_err(|payload| {
-        let said = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+        let said = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(payload.downcast_ref::<&str>().copied());
         Error::corrupt(format!("its structure is damaged: {}", said.unwrap_or("it cannot be read")))
     })
 }
@@ -41,13 +44,17 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_and_the_next_call_is_its_own() {
         let error = guarded(|| panic!("offset {}", 7)).unwrap_err();
-        assert_eq!((error.kind(), error.message().contains("offset 7")), (ErrorKind::Corrupt, true));
+        assert_eq!(
+            (error.kind(), error.message().contains("offset 7")),
+            (ErrorKind::Corrupt, true)
+        );
         assert_eq!(guarded(|| 5).unwrap(), 5);
     }
 
     #[test]
     fn arrow_data_with_any_byte_damaged_is_read_or_refused() {
-        let sql = "select * from (values (1, 'a', 1.5), (2, null, null), (3, 'ccc', 2.5)) as t(n, s, d)";
+        let sql =
+            "select * from (values (1, 'a', 1.5), (2, null, null), (3, 'ccc', 2.5)) as t(n, s, d)";
         let db = block_on(Database::open(memory_host(), Options::default())).unwrap();
         let bytes = block_on(db.session().execute(sql, &[])).unwrap().to_arrow_ipc().unwrap();
         let table = schema(&[
@@ -61,7 +68,8 @@ mod tests {
             bytes[at] ^= 0xff;
             let file = temp(".arrow", &bytes);
             let read = || {
-                let mut source = open(&Input::open(&file.0)?, FileFormat::Arrow, &TextOptions::default())?;
+                let mut source =
+                    open(&Input::open(&file.0)?, FileFormat::Arrow, &TextOptions::default())?;
                 source.bind(&table)?;
                 while source.next()?.is_some() {}
                 Ok::<_, Error>(())

@@ -40,11 +40,20 @@ impl Input {
         if !is_whole {
             let folder = std::env::temp_dir();
             file = spool(file, &folder).map_err(|error| {
-                Error::io(format!("{}: copying it into {}: {error}", path.display(), folder.display()))
+                Error::io(format!(
+                    "{}: copying it into {}: {error}",
+                    path.display(),
+                    folder.display()
+                ))
             })?;
         }
         let size = file.metadata().map_err(failed)?.len();
-        Ok(Input { path: path.to_owned(), file: Arc::new(file), size, reopens: is_whole && !is_stdin })
+        Ok(Input {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            size,
+            reopens: is_whole && !is_stdin,
+        })
     }
 
     /// The name the user gave.

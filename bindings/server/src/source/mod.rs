@@ -56,7 +56,8 @@ pub struct TextOptions {
 
 /// The format that a file's name says.
 pub fn format_of(path: &Path) -> Result<FileFormat> {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let extension =
+        path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     Ok(match extension.as_str() {
         "csv" => FileFormat::Csv,
         "tsv" | "tab" => FileFormat::Tsv,
@@ -65,8 +66,11 @@ pub fn format_of(path: &Path) -> Result<FileFormat> {
         "ndjson" | "jsonl" | "json" => FileFormat::Ndjson,
         "arrow" | "arrows" | "ipc" | "feather" => FileFormat::Arrow,
         _ => {
-            return Err(Error::unsupported(format!("{}: no known format by that name", path.display()))
-                .with_hint("say --format csv, tsv, tbl, parquet, ndjson or arrow"));
+            return Err(Error::unsupported(format!(
+                "{}: no known format by that name",
+                path.display()
+            ))
+            .with_hint("say --format csv, tsv, tbl, parquet, ndjson or arrow"));
         }
     })
 }
@@ -75,7 +79,11 @@ pub fn format_of(path: &Path) -> Result<FileFormat> {
 /// else is refused before anything is made of it.
 pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<Box<dyn Source>> {
     let mut head = Vec::new();
-    input.reader().take(8 << 10).read_to_end(&mut head).map_err(|e| file_error(input.path(), &e))?;
+    input
+        .reader()
+        .take(8 << 10)
+        .read_to_end(&mut head)
+        .map_err(|e| file_error(input.path(), &e))?;
     let looks = looks_like(&head);
     let fits = match format {
         FileFormat::Parquet => looks == Some("Parquet"),
@@ -85,8 +93,10 @@ pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<
     };
     if !fits {
         let found = looks.map_or_else(|| "something else".into(), |l| format!("{l} data"));
-        let message = format!("{}: row 1: not a {} file but {found}", input.path().display(), name(format));
-        return Err(Error::corrupt(message).with_hint("--format names the format when the file's name does not"));
+        let message =
+            format!("{}: row 1: not a {} file but {found}", input.path().display(), name(format));
+        return Err(Error::corrupt(message)
+            .with_hint("--format names the format when the file's name does not"));
     }
     Ok(match format {
         FileFormat::Csv => Box::new(delimited::DelimitedSource::csv(input, b',', options)?),
@@ -94,7 +104,9 @@ pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<
         FileFormat::Tbl => Box::new(delimited::DelimitedSource::tbl(input, options)?),
         FileFormat::Ndjson => Box::new(ndjson::NdjsonSource::new(input)),
         FileFormat::Parquet => Box::new(columnar::ColumnarSource::parquet(input)?),
-        FileFormat::Arrow => Box::new(columnar::ColumnarSource::arrow(input, head.starts_with(b"ARROW1"))?),
+        FileFormat::Arrow => {
+            Box::new(columnar::ColumnarSource::arrow(input, head.starts_with(b"ARROW1"))?)
+        }
     })
 }
 
@@ -142,7 +154,8 @@ pub mod tests {
     pub fn temp(suffix: &str, bytes: &[u8]) -> TempFile {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nacre-{}-{number}{suffix}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("nacre-{}-{number}{suffix}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
         TempFile(path)
     }
@@ -156,7 +169,12 @@ pub mod tests {
             nullable: !name.ends_with('!'),
             default: Value::Null,
         });
-        Arc::new(TableSchema { id: 1, name: "t".into(), columns: columns.collect(), ..TableSchema::default() })
+        Arc::new(TableSchema {
+            id: 1,
+            name: "t".into(),
+            columns: columns.collect(),
+            ..TableSchema::default()
+        })
     }
 
     /// All rows of a file.

@@ -78,7 +78,8 @@ fn member(raw: &RawValue) -> Result<Member<'_>> {
     Ok(match text.as_bytes().first() {
         Some(b'n') => Member::Null,
         Some(b'"') => {
-            let Name(text) = serde_json::from_str(text).map_err(|e| Error::corrupt(e.to_string()))?;
+            let Name(text) =
+                serde_json::from_str(text).map_err(|e| Error::corrupt(e.to_string()))?;
             Member::String(text)
         }
         Some(b'{' | b'[') => Member::Json(text),
@@ -104,7 +105,10 @@ impl Lines {
     fn next(&mut self) -> Result<Option<Members<'_>>> {
         loop {
             self.text.clear();
-            let read = self.reader.read_until(b'\n', &mut self.text).map_err(|e| file_error(self.input.path(), &e))?;
+            let read = self
+                .reader
+                .read_until(b'\n', &mut self.text)
+                .map_err(|e| file_error(self.input.path(), &e))?;
             if read == 0 {
                 return Ok(None);
             }
@@ -143,7 +147,11 @@ impl NdjsonSource {
     }
 }
 
-fn fill_row(members: &Members<'_>, builder: &mut RowBuilder, columns: &HashMap<String, usize>) -> Result<()> {
+fn fill_row(
+    members: &Members<'_>,
+    builder: &mut RowBuilder,
+    columns: &HashMap<String, usize>,
+) -> Result<()> {
     let mut found = vec![None; builder.schema().columns.len()];
     for (name, raw) in &members.0 {
         let at = columns.get(&**name).or_else(|| columns.get(&name.to_ascii_lowercase()));
@@ -153,7 +161,10 @@ fn fill_row(members: &Members<'_>, builder: &mut RowBuilder, columns: &HashMap<S
             }
             Some(_) => {}
             None => {
-                return Err(Error::not_found(format!("table {} has no column {name:?}", builder.schema().name)));
+                return Err(Error::not_found(format!(
+                    "table {} has no column {name:?}",
+                    builder.schema().name
+                )));
             }
         }
     }
@@ -165,7 +176,9 @@ fn fill_row(members: &Members<'_>, builder: &mut RowBuilder, columns: &HashMap<S
         match member(raw)? {
             Member::Null => builder.null(column)?,
             Member::Word(text) | Member::Json(text) => builder.text(column, text)?,
-            Member::String(_) if builder.schema().columns[column].data_type == nacredb::DataType::Json => {
+            Member::String(_)
+                if builder.schema().columns[column].data_type == nacredb::DataType::Json =>
+            {
                 builder.text(column, raw.get())?;
             }
             Member::String(text) => builder.text(column, &text)?,
@@ -224,8 +237,17 @@ impl Source for NdjsonSource {
     }
 
     fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()> {
-        self.columns = schema.columns.iter().enumerate().map(|(at, c)| (c.name.to_ascii_lowercase(), at)).collect();
-        self.builder = Some(RowBuilder::new(schema, vec![true; schema.columns.len()], self.lines.input.path())?);
+        self.columns = schema
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, c)| (c.name.to_ascii_lowercase(), at))
+            .collect();
+        self.builder = Some(RowBuilder::new(
+            schema,
+            vec![true; schema.columns.len()],
+            self.lines.input.path(),
+        )?);
         Ok(())
     }
 
@@ -264,18 +286,29 @@ mod tests {
 
     #[test]
     fn objects_become_rows() {
-        let text =
-            "{\"id\": 9223372036854775807, \"name\": \"a\\\"b\", \"doc\": {\"x\": 1}}\n\n{\"ID\":1,\"on\":true}\n";
+        let text = "{\"id\": 9223372036854775807, \"name\": \"a\\\"b\", \"doc\": {\"x\": 1}}\n\n{\"ID\":1,\"on\":true}\n";
         let file = temp(".ndjson", text.as_bytes());
-        let mut source = open(&Input::open(&file.0).unwrap(), FileFormat::Ndjson, &TextOptions::default()).unwrap();
+        let mut source =
+            open(&Input::open(&file.0).unwrap(), FileFormat::Ndjson, &TextOptions::default())
+                .unwrap();
         let columns = source.describe(&|_, _| ()).unwrap();
-        let described: Vec<(&str, DataType)> = columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
-        let expected =
-            [("id", DataType::Int64), ("name", DataType::TEXT), ("doc", DataType::Json), ("on", DataType::Boolean)];
+        let described: Vec<(&str, DataType)> =
+            columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
+        let expected = [
+            ("id", DataType::Int64),
+            ("name", DataType::TEXT),
+            ("doc", DataType::Json),
+            ("on", DataType::Boolean),
+        ];
         assert_eq!(described, expected);
         source.bind(&schema(&described)).unwrap();
         let expected = [
-            [Value::Int(i64::MAX), Value::Text("a\"b".into()), Value::Json("{\"x\": 1}".into()), Value::Null],
+            [
+                Value::Int(i64::MAX),
+                Value::Text("a\"b".into()),
+                Value::Json("{\"x\": 1}".into()),
+                Value::Null,
+            ],
             [Value::Int(1), Value::Null, Value::Null, Value::Boolean(true)],
         ];
         assert_eq!(rows(&mut *source).unwrap(), expected);

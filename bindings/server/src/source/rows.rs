@@ -51,7 +51,9 @@ impl RowBuilder {
     pub fn null(&mut self, column: usize) -> Result<()> {
         let definition = &self.schema.columns[column];
         if !definition.nullable {
-            return definition.check(&Value::Null).map_err(|e| e.with_table(self.schema.name.clone()));
+            return definition
+                .check(&Value::Null)
+                .map_err(|e| e.with_table(self.schema.name.clone()));
         }
         self.builders[column].push_null();
         Ok(())
@@ -70,7 +72,12 @@ impl RowBuilder {
     /// Ends the current row; every present column has got a value.
     pub fn end_row(&mut self) {
         self.rows += 1;
-        debug_assert!(self.builders.iter().zip(&self.present).all(|(b, p)| b.len() == if *p { self.rows } else { 0 }));
+        debug_assert!(
+            self.builders
+                .iter()
+                .zip(&self.present)
+                .all(|(b, p)| b.len() == if *p { self.rows } else { 0 })
+        );
     }
 
     /// The rows so far as a batch; `None` when there are none.
@@ -97,7 +104,11 @@ pub fn check_absent(schema: &TableSchema, column: &Column, path: &Path) -> Resul
     if column.nullable || !column.default.is_null() {
         return Ok(());
     }
-    let message = format!("{}: the file has no column {}, which must not be null", path.display(), column.name);
+    let message = format!(
+        "{}: the file has no column {}, which must not be null",
+        path.display(),
+        column.name
+    );
     Err(Error::constraint(message).with_table(schema.name.clone()).with_key(column.name.clone()))
 }
 
@@ -107,11 +118,16 @@ pub fn match_names(schema: &TableSchema, names: &[String], path: &Path) -> Resul
     for name in names {
         let Some(at) = schema.column_index(name) else {
             let columns: Vec<&str> = schema.columns.iter().map(|c| c.name.as_str()).collect();
-            let message = format!("{}: table {} has no column {name:?}", path.display(), schema.name);
-            return Err(Error::not_found(message).with_hint(format!("its columns are {}", columns.join(", "))));
+            let message =
+                format!("{}: table {} has no column {name:?}", path.display(), schema.name);
+            return Err(Error::not_found(message)
+                .with_hint(format!("its columns are {}", columns.join(", "))));
         };
         if matched.contains(&at) {
-            return Err(Error::already_exists(format!("{}: column {name:?} is there twice", path.display())));
+            return Err(Error::already_exists(format!(
+                "{}: column {name:?} is there twice",
+                path.display()
+            )));
         }
         matched.push(at);
     }

@@ -50,11 +50,21 @@ fn make(session: &mut Session, tables: Vec<tables::Table>, out: &mut dyn Write) 
         let elapsed = one.elapsed();
         let rate = terminal::rate(loaded, elapsed.as_secs_f64());
         // Whether anybody reads this decides nothing about the tables.
-        let _ =
-            writeln!(out, "{name:10} {:>14} {:>10} {rate:>20}", terminal::rows(loaded), terminal::duration(elapsed))
-                .and_then(|()| out.flush());
+        let _ = writeln!(
+            out,
+            "{name:10} {:>14} {:>10} {rate:>20}",
+            terminal::rows(loaded),
+            terminal::duration(elapsed)
+        )
+        .and_then(|()| out.flush());
     }
-    let _ = writeln!(out, "{:10} {:>14} {:>10}", "total", terminal::rows(total), terminal::duration(started.elapsed()));
+    let _ = writeln!(
+        out,
+        "{:10} {:>14} {:>10}",
+        "total",
+        terminal::rows(total),
+        terminal::duration(started.elapsed())
+    );
     Ok(())
 }
 
@@ -77,9 +87,9 @@ fn load(session: &mut Session, table: tables::Table) -> Outcome<u64> {
     progress.phase("writing");
     block_on(appender.finish()).map_err(|error| match error.kind() {
         // The generator's formula for the suppliers of a part meets itself when there are few suppliers.
-        ErrorKind::Constraint => {
-            error.with_hint("TPC-H repeats keys at some scale factors below 0.024; 0.01 is good").into()
-        }
+        ErrorKind::Constraint => error
+            .with_hint("TPC-H repeats keys at some scale factors below 0.024; 0.01 is good")
+            .into(),
         _ => error.into(),
     })
 }

@@ -6,8 +6,8 @@ use nacredb::{Batch, DataType, VectorBuilder};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
-    RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
+    PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
 /// Rows of a batch.
@@ -74,7 +74,8 @@ struct Generator<I, F> {
 
 impl<T, I: Iterator<Item = T>, F: Fn(&T, &mut Row<'_>)> Batches for Generator<I, F> {
     fn next_batch(&mut self, types: &[DataType]) -> Option<Produced> {
-        let mut builders: Vec<VectorBuilder> = types.iter().map(|t| VectorBuilder::new(*t)).collect();
+        let mut builders: Vec<VectorBuilder> =
+            types.iter().map(|t| VectorBuilder::new(*t)).collect();
         let mut text = String::new();
         let mut rows = 0;
         for item in self.rows.by_ref().take(BATCH_ROWS) {
@@ -125,7 +126,11 @@ pub fn all(scale: f64) -> Vec<Table> {
         }),
         table("part", PART, scaled(200e3), {
             batches(PartGenerator::new(scale, 1, 1).iter(), |r, row| {
-                row.int(r.p_partkey).display(&r.p_name).display(r.p_mfgr).display(r.p_brand).text(r.p_type);
+                row.int(r.p_partkey)
+                    .display(&r.p_name)
+                    .display(r.p_mfgr)
+                    .display(r.p_brand)
+                    .text(r.p_type);
                 row.int(r.p_size).text(r.p_container).int(r.p_retailprice.0).text(r.p_comment);
             })
         }),
@@ -137,7 +142,10 @@ pub fn all(scale: f64) -> Vec<Table> {
         }),
         table("orders", ORDERS, scaled(1.5e6), {
             batches(OrderGenerator::new(scale, 1, 1).iter(), |r, row| {
-                row.int(r.o_orderkey).int(r.o_custkey).display(r.o_orderstatus).int(r.o_totalprice.0);
+                row.int(r.o_orderkey)
+                    .int(r.o_custkey)
+                    .display(r.o_orderstatus)
+                    .int(r.o_totalprice.0);
                 row.int(r.o_orderdate.to_unix_epoch()).text(r.o_orderpriority).display(r.o_clerk);
                 row.int(r.o_shippriority).text(r.o_comment);
             })
@@ -146,7 +154,10 @@ pub fn all(scale: f64) -> Vec<Table> {
             batches(LineItemGenerator::new(scale, 1, 1).iter(), |r, row| {
                 row.int(r.l_orderkey).int(r.l_partkey).int(r.l_suppkey).int(r.l_linenumber);
                 // A quantity is a whole number in a column of hundredths.
-                row.int(r.l_quantity * 100).int(r.l_extendedprice.0).int(r.l_discount.0).int(r.l_tax.0);
+                row.int(r.l_quantity * 100)
+                    .int(r.l_extendedprice.0)
+                    .int(r.l_discount.0)
+                    .int(r.l_tax.0);
                 row.text(r.l_returnflag).text(r.l_linestatus).int(r.l_shipdate.to_unix_epoch());
                 row.int(r.l_commitdate.to_unix_epoch()).int(r.l_receiptdate.to_unix_epoch());
                 row.text(r.l_shipinstruct).text(r.l_shipmode).text(r.l_comment);
@@ -303,7 +314,11 @@ mod tests {
                 for (column, data_type) in produced.batch.columns.iter().zip(&types) {
                     let DataType::Text { max_chars: Some(limit) } = data_type else { continue };
                     for row in 0..produced.batch.rows {
-                        assert!(column.value(row).to_string().len() <= *limit as usize, "{}", table.name);
+                        assert!(
+                            column.value(row).to_string().len() <= *limit as usize,
+                            "{}",
+                            table.name
+                        );
                     }
                 }
             }

@@ -26,7 +26,14 @@ fn open(block: &[u8]) -> Result<(Head, &[u8])> {
 
 /// The values behind packed differences, each at least the one before plus `step`, from `first` on.
 #[inline]
-pub(super) fn decode(words: &[u8], width: u32, first: u32, step: u32, out: &mut [u32; ROWS], count: usize) {
+pub(super) fn decode(
+    words: &[u8],
+    width: u32,
+    first: u32,
+    step: u32,
+    out: &mut [u32; ROWS],
+    count: usize,
+) {
     let groups = count.min(ROWS).div_ceil(LANES);
     let mut value = first.wrapping_sub(step);
     let mut at = 0;

@@ -12,8 +12,11 @@ fn sequences() -> Vec<(String, Vec<u32>)> {
         ("seed".into(), (1..=8).collect()),
     ];
     for count in [2u64, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256] {
-        for (name, below) in [("dense", count), ("near", count * 20), ("far", 1 << 32), ("repeated", 3)] {
-            let mut values: Vec<u32> = (0..count).map(|i| (hash_u64(i * 7 + count) % below) as u32).collect();
+        for (name, below) in
+            [("dense", count), ("near", count * 20), ("far", 1 << 32), ("repeated", 3)]
+        {
+            let mut values: Vec<u32> =
+                (0..count).map(|i| (hash_u64(i * 7 + count) % below) as u32).collect();
             values.sort_unstable();
             out.push((format!("{count} {name}"), values));
         }
@@ -54,7 +57,11 @@ fn assert_block(codec: &dyn Codec, block: &[u8], values: &[u32], what: &str) {
     let around = values.iter().flat_map(|v| [v.saturating_sub(1), *v, v.saturating_add(1)]);
     for value in around.chain([0, 1, 500, u32::MAX]) {
         let expected = values.partition_point(|v| *v < value);
-        assert_eq!(codec.lower_bound(block, value).unwrap(), expected, "{what} lower bound of {value}");
+        assert_eq!(
+            codec.lower_bound(block, value).unwrap(),
+            expected,
+            "{what} lower bound of {value}"
+        );
     }
 }
 
@@ -68,7 +75,11 @@ fn appending_is_compressing_one_more() {
     for_all(|codec, values, what| {
         let mut block = codec.compress(&[]);
         for (at, value) in values.iter().enumerate() {
-            assert_eq!(codec.append(&mut block, *value, usize::MAX).unwrap(), Change::Done, "{what}");
+            assert_eq!(
+                codec.append(&mut block, *value, usize::MAX).unwrap(),
+                Change::Done,
+                "{what}"
+            );
             if at % 16 == 0 || at + 1 == values.len() {
                 assert_block(codec, &block, &values[..=at], &format!("{what} appended {at}"));
             }
@@ -85,7 +96,11 @@ fn inserting_and_deleting_in_any_order() {
         let mut block = codec.compress(&[]);
         let mut model: Vec<u32> = Vec::new();
         for (step, at) in order.iter().enumerate() {
-            assert_eq!(codec.insert(&mut block, values[*at], usize::MAX).unwrap(), Change::Done, "{what}");
+            assert_eq!(
+                codec.insert(&mut block, values[*at], usize::MAX).unwrap(),
+                Change::Done,
+                "{what}"
+            );
             model.insert(model.partition_point(|v| *v < values[*at]), values[*at]);
             if step % 20 == 0 {
                 assert_block(codec, &block, &model, &format!("{what} inserted"));
@@ -95,11 +110,19 @@ fn inserting_and_deleting_in_any_order() {
         order.sort_by_key(|at| hash_u64(*at as u64 + 6));
         for (step, at) in order.iter().enumerate() {
             let value = values[*at];
-            assert_eq!(codec.delete(&mut block, value, usize::MAX).unwrap(), Change::Done, "{what}");
+            assert_eq!(
+                codec.delete(&mut block, value, usize::MAX).unwrap(),
+                Change::Done,
+                "{what}"
+            );
             model.remove(model.partition_point(|v| *v < value));
             if !model.contains(&value) {
                 let before = block.clone();
-                assert_eq!(codec.delete(&mut block, value, usize::MAX).unwrap(), Change::Absent, "{what}");
+                assert_eq!(
+                    codec.delete(&mut block, value, usize::MAX).unwrap(),
+                    Change::Absent,
+                    "{what}"
+                );
                 assert_eq!(block, before);
             }
             if step % 20 == 0 {
@@ -114,7 +137,9 @@ fn inserting_and_deleting_in_any_order() {
 fn a_change_without_room_changes_nothing() {
     for_all(|codec, values, what| {
         let block = codec.compress(values);
-        for room in [0, block.len().saturating_sub(1), block.len(), block.len() + 1, block.len() + 600] {
+        for room in
+            [0, block.len().saturating_sub(1), block.len(), block.len() + 1, block.len() + 600]
+        {
             let last = values.last().copied().unwrap_or(0);
             for value in [0, last / 2, last.saturating_add(1), u32::MAX] {
                 for change in ["append", "insert", "delete"] {
@@ -126,7 +151,9 @@ fn a_change_without_room_changes_nothing() {
                         _ => codec.delete(&mut changed, value, room),
                     };
                     match answer.unwrap() {
-                        Change::Done => assert!(changed.len() <= room, "{what} {change} {value} in {room}"),
+                        Change::Done => {
+                            assert!(changed.len() <= room, "{what} {change} {value} in {room}")
+                        }
                         _ => assert_eq!(changed, block, "{what} {change} {value} in {room}"),
                     }
                 }
@@ -134,7 +161,11 @@ fn a_change_without_room_changes_nothing() {
         }
         if values.len() == codec.capacity() {
             let mut full = block.clone();
-            assert_eq!(codec.append(&mut full, u32::MAX, usize::MAX).unwrap(), Change::NoRoom, "{what}");
+            assert_eq!(
+                codec.append(&mut full, u32::MAX, usize::MAX).unwrap(),
+                Change::NoRoom,
+                "{what}"
+            );
             assert_eq!(codec.insert(&mut full, 0, usize::MAX).unwrap(), Change::NoRoom, "{what}");
             assert_eq!(full, block);
         }
@@ -158,7 +189,12 @@ fn deleting_may_grow_a_block_of_packed_differences() {
     for codec in CODECS.iter().filter(|codec| codec.name() != Bp128.name()) {
         let block = codec.compress(&values);
         let mut changed = block.clone();
-        assert_eq!(codec.delete(&mut changed, 4, block.len()).unwrap(), Change::Done, "{}", codec.name());
+        assert_eq!(
+            codec.delete(&mut changed, 4, block.len()).unwrap(),
+            Change::Done,
+            "{}",
+            codec.name()
+        );
     }
 }
 
@@ -196,7 +232,10 @@ fn damaged_blocks_never_panic() {
             if !values.is_empty() && cut < HEAD_BYTES {
                 assert!(codec.len(&whole[..cut]).is_err(), "{what} cut to {cut}");
             }
-            assert!(codec.uncompress(&whole[..cut], &mut Vec::new()).is_err(), "{what} cut to {cut}");
+            assert!(
+                codec.uncompress(&whole[..cut], &mut Vec::new()).is_err(),
+                "{what} cut to {cut}"
+            );
         }
         for round in 0..300u64 {
             let mut bytes = whole.clone();

@@ -92,7 +92,11 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         let (mut low, mut high) = (0, head.count);
         while low < high {
             let middle = low.midpoint(high);
-            if pick::<u32, LANES>(words, head.width, middle) < bound { low = middle + 1 } else { high = middle }
+            if pick::<u32, LANES>(words, head.width, middle) < bound {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         Ok(low)
     }

@@ -152,17 +152,24 @@ impl Head {
     /// Of ascending values.
     fn of(values: &[u32], width: u32) -> Head {
         debug_assert!(values.is_sorted());
-        let (low, high) = (values.first().copied().unwrap_or(0), values.last().copied().unwrap_or(0));
+        let (low, high) =
+            (values.first().copied().unwrap_or(0), values.last().copied().unwrap_or(0));
         Head { count: values.len(), width, low, high }
     }
 
     fn read(block: &[u8]) -> Result<(Head, &[u8])> {
-        let Some((&[c0, c1, width, 0, l0, l1, l2, l3, h0, h1, h2, h3], rest)) = block.split_first_chunk::<HEAD_BYTES>()
+        let Some((&[c0, c1, width, 0, l0, l1, l2, l3, h0, h1, h2, h3], rest)) =
+            block.split_first_chunk::<HEAD_BYTES>()
         else {
-            return Err(corrupt(if block.len() < HEAD_BYTES { ENDS_EARLY } else { "block of integers has no head" }));
+            return Err(corrupt(if block.len() < HEAD_BYTES {
+                ENDS_EARLY
+            } else {
+                "block of integers has no head"
+            }));
         };
         let count = u16::from_le_bytes([c0, c1]) as usize;
-        let (low, high) = (u32::from_le_bytes([l0, l1, l2, l3]), u32::from_le_bytes([h0, h1, h2, h3]));
+        let (low, high) =
+            (u32::from_le_bytes([l0, l1, l2, l3]), u32::from_le_bytes([h0, h1, h2, h3]));
         if width > 32 || low > high {
             return Err(corrupt("block of integers with impossible bounds"));
         }
@@ -193,7 +200,11 @@ impl Head {
 
     /// Fails where a block claims more values than its codec puts in one.
     fn at_most(self, capacity: usize) -> Result<Head> {
-        if self.count > capacity { Err(corrupt("block of integers has too many values")) } else { Ok(self) }
+        if self.count > capacity {
+            Err(corrupt("block of integers has too many values"))
+        } else {
+            Ok(self)
+        }
     }
 }
 

@@ -72,8 +72,16 @@ impl<'a> Postings<'a> {
     pub fn open(bytes: &'a [u8]) -> Result<Postings<'a>> {
         let mut reader = Reader::new(bytes, "postings");
         let count = reader.count(u32::MAX as usize)?;
-        let mut list =
-            Postings { entries: &[], words: &[], count, rows: [0; ROWS], have: 0, at: 0, next_block: 0, last: None };
+        let mut list = Postings {
+            entries: &[],
+            words: &[],
+            count,
+            rows: [0; ROWS],
+            have: 0,
+            at: 0,
+            next_block: 0,
+            last: None,
+        };
         if count <= FEW {
             let mut previous: Option<u32> = None;
             for row in list.rows.iter_mut().take(count) {
@@ -116,11 +124,13 @@ impl<'a> Postings<'a> {
         let (offset, width) = (place & ((1 << OFFSET_BITS) - 1), place >> OFFSET_BITS);
         let have = ROWS.min(self.count - block * ROWS);
         let length = packed_bytes::<u32, LANES>(have, width);
-        let words = self.words.get(offset as usize * UNIT_BYTES..).and_then(|words| words.get(..length));
+        let words =
+            self.words.get(offset as usize * UNIT_BYTES..).and_then(|words| words.get(..length));
         let Some(words) = words.filter(|_| width <= 32) else { return Err(ends_early()) };
         decode(words, width, first, 1, &mut self.rows, have);
         // Sums wrap where bytes are damaged; in order they cannot have.
-        let ascends = self.rows[..have].is_sorted_by(|a, b| a < b) && self.last.is_none_or(|last| last < self.rows[0]);
+        let ascends = self.rows[..have].is_sorted_by(|a, b| a < b)
+            && self.last.is_none_or(|last| last < self.rows[0]);
         if !ascends || self.rows[0] != first {
             return Err(corrupt(DISORDER));
         }
@@ -136,7 +146,10 @@ impl<'a> Postings<'a> {
     }
 
     /// The next row; `None` behind the last.
-    #[expect(clippy::should_implement_trait, reason = "an iterator could not say that bytes are damaged")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator could not say that bytes are damaged"
+    )]
     pub fn next(&mut self) -> Result<Option<u32>> {
         if self.at >= self.have {
             if self.next_block >= self.entries.len() {
@@ -151,7 +164,9 @@ impl<'a> Postings<'a> {
     /// before it are not decoded.
     pub fn advance_to(&mut self, row: u32) -> Result<Option<u32>> {
         // The last block that starts at or before the row, if it is ahead: gallop, then halve.
-        if self.next_block < self.entries.len() && self.first_of(self.next_block).is_some_and(|first| first <= row) {
+        if self.next_block < self.entries.len()
+            && self.first_of(self.next_block).is_some_and(|first| first <= row)
+        {
             let (mut low, mut step) = (self.next_block, 1);
             while self.first_of(low + step).is_some_and(|first| first <= row) {
                 low += step;
@@ -160,7 +175,11 @@ impl<'a> Postings<'a> {
             let mut high = (low + step).min(self.entries.len());
             while high - low > 1 {
                 let middle = low.midpoint(high);
-                if self.first_of(middle).is_some_and(|first| first <= row) { low = middle } else { high = middle }
+                if self.first_of(middle).is_some_and(|first| first <= row) {
+                    low = middle
+                } else {
+                    high = middle
+                }
             }
             self.load(low)?;
         }
@@ -197,11 +216,13 @@ mod tests {
     use nacre_types::hash::hash_u64;
 
     fn lists() -> Vec<Vec<u32>> {
-        let mut out: Vec<Vec<u32>> = vec![vec![], vec![0], vec![u32::MAX], vec![0, u32::MAX], (5..900).collect()];
+        let mut out: Vec<Vec<u32>> =
+            vec![vec![], vec![0], vec![u32::MAX], vec![0, u32::MAX], (5..900).collect()];
         for count in [2usize, 16, 17, 127, 128, 129, 256, 300, 5000] {
             for spread in [1u64, 2, 30, 5_000, 800_000] {
-                let mut rows: Vec<u32> =
-                    (0..count as u64).map(|i| (hash_u64(i * 31 + spread) % (count as u64 * spread)) as u32).collect();
+                let mut rows: Vec<u32> = (0..count as u64)
+                    .map(|i| (hash_u64(i * 31 + spread) % (count as u64 * spread)) as u32)
+                    .collect();
                 rows.sort_unstable();
                 rows.dedup();
                 out.push(rows);
@@ -256,17 +277,23 @@ mod tests {
                     } else {
                         // Targets go forward, back, and exactly to rows.
                         target = match (random >> 8) % 3 {
-                            0 => rows.get(random as usize % rows.len().max(1)).copied().unwrap_or(9),
+                            0 => {
+                                rows.get(random as usize % rows.len().max(1)).copied().unwrap_or(9)
+                            }
                             1 => target.saturating_add((random >> 20) as u32 % 5_000),
                             _ => (random >> 20) as u32,
                         };
-                        let skipped = rows[from.min(rows.len())..].partition_point(|row| *row < target);
+                        let skipped =
+                            rows[from.min(rows.len())..].partition_point(|row| *row < target);
                         from += skipped;
                         expected = rows.get(from).copied();
                         found = list.advance_to(target).unwrap();
                     }
                     from += 1;
-                    assert_eq!(found, expected, "list {seed}, round {round}, step {step}, target {target}");
+                    assert_eq!(
+                        found, expected,
+                        "list {seed}, round {round}, step {step}, target {target}"
+                    );
                     if expected.is_none() {
                         break;
                     }
@@ -280,7 +307,8 @@ mod tests {
         let rows: Vec<u32> = (0..100_000).map(|i| i * 7).collect();
         let mut bytes = encoded(&rows);
         // Every block but the fifth is damaged in its width.
-        let entries = bytes.len() - rows.chunks(ROWS).map(|b| packed_bytes::<u32, LANES>(b.len(), 3)).sum::<usize>();
+        let entries = bytes.len()
+            - rows.chunks(ROWS).map(|b| packed_bytes::<u32, LANES>(b.len(), 3)).sum::<usize>();
         let start = entries - rows.len().div_ceil(ROWS) * ENTRY_BYTES;
         for block in (0..rows.len().div_ceil(ROWS)).filter(|block| *block != 5) {
             bytes[start + block * ENTRY_BYTES + 7] = 0xff;
@@ -292,7 +320,9 @@ mod tests {
 
     #[test]
     fn runs_take_next_to_nothing_and_single_rows_few_bytes() {
-        assert!(encoded(&(0..1 << 20).collect::<Vec<_>>()).len() <= (1 << 20) / 128 * ENTRY_BYTES + 8);
+        assert!(
+            encoded(&(0..1 << 20).collect::<Vec<_>>()).len() <= (1 << 20) / 128 * ENTRY_BYTES + 8
+        );
         assert_eq!(encoded(&[77]).len(), 2);
         assert!(encoded(&[1_000_000]).len() <= 4);
     }

@@ -27,7 +27,13 @@ impl<'a> Walk<'a> {
     fn new(block: &'a [u8]) -> Result<Walk<'a>> {
         let (head, rest) = Head::read(block)?;
         let head = head.at_most(VariableByte.capacity())?;
-        Ok(Walk { reader: Reader::new(rest, "block of integers"), head, at: 0, value: head.low, start: HEAD_BYTES })
+        Ok(Walk {
+            reader: Reader::new(rest, "block of integers"),
+            head,
+            at: 0,
+            value: head.low,
+            start: HEAD_BYTES,
+        })
     }
 
     #[inline]

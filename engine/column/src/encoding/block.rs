@@ -36,7 +36,9 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
     if nulls > 0 {
         for at in (0..input.len).step_by(64) {
             let rows = at..input.len.min(at + 64);
-            out.put_u64(rows.fold(0, |word, row| word | (input.is_valid(row) as u64) << (row - at)));
+            out.put_u64(
+                rows.fold(0, |word, row| word | (input.is_valid(row) as u64) << (row - at)),
+            );
         }
     }
     let done = match encoding {
@@ -46,7 +48,9 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
         }
         Encoding::Constant => constant::encode(input, &mut out),
         Encoding::BitPacked => bitpacked::encode(input, &mut out),
-        Encoding::Dictionary => codes.is_some_and(|codes| bitpacked::encode_integers(codes, input, &mut out)),
+        Encoding::Dictionary => {
+            codes.is_some_and(|codes| bitpacked::encode_integers(codes, input, &mut out))
+        }
         Encoding::Lz4 => lz4::encode(input, &mut out),
         Encoding::RunLength => run_length::encode(input, &mut out),
         Encoding::Delta => delta::encode(input, &mut out),
@@ -80,7 +84,11 @@ pub fn decode_values(bytes: &[u8], data_type: DataType, count: usize) -> Result<
 }
 
 /// Reads the head of what [`encode_values`] made.
-pub(super) fn open_values(bytes: &[u8], physical: PhysicalType, entries: usize) -> Result<Plain<'_>> {
+pub(super) fn open_values(
+    bytes: &[u8],
+    physical: PhysicalType,
+    entries: usize,
+) -> Result<Plain<'_>> {
     match open_header(bytes, Encoding::Plain, entries)? {
         0 => Plain::open(&bytes[HEADER_BYTES..], physical, entries),
         _ => Err(corrupt("values outside a block cannot be null")),
@@ -88,7 +96,9 @@ pub(super) fn open_values(bytes: &[u8], physical: PhysicalType, entries: usize) 
 }
 
 fn open_header(bytes: &[u8], encoding: Encoding, rows: usize) -> Result<u8> {
-    let [kind, flags, 0, 0, r0, r1, r2, r3] = array_at::<HEADER_BYTES>(bytes, 0, "block header ends early")? else {
+    let [kind, flags, 0, 0, r0, r1, r2, r3] =
+        array_at::<HEADER_BYTES>(bytes, 0, "block header ends early")?
+    else {
         return Err(corrupt("block header has bits that mean nothing"));
     };
     if kind != encoding as u8 || u32::from_le_bytes([r0, r1, r2, r3]) as usize != rows {
@@ -152,7 +162,9 @@ impl<'a> Block<'a> {
         let mut at = HEADER_BYTES;
         let mut validity = None;
         let body = match (flags, encoding) {
-            (ALL_NULL, Encoding::Constant) => return Ok(Block { data_type, rows, validity, body: AnyBody::Nulls }),
+            (ALL_NULL, Encoding::Constant) => {
+                return Ok(Block { data_type, rows, validity, body: AnyBody::Nulls });
+            }
             (0, _) => &bytes[at..],
             (HAS_VALIDITY, _) => {
                 let words = slice(bytes, at, rows.div_ceil(64) * 8, "validity ends early")?;
@@ -167,7 +179,8 @@ impl<'a> Block<'a> {
             Encoding::Constant => AnyBody::Constant(Constant::open(body, physical)?),
             Encoding::BitPacked => AnyBody::BitPacked(BitPacked::open(body, physical, rows)?),
             Encoding::Dictionary => {
-                let dictionary = dictionary.ok_or_else(|| corrupt("block needs a dictionary and there is none"))?;
+                let dictionary = dictionary
+                    .ok_or_else(|| corrupt("block needs a dictionary and there is none"))?;
                 AnyBody::Coded(Coded::open(body, rows, dictionary)?)
             }
             Encoding::Lz4 => AnyBody::Lz4(Lz4::open(body, physical, rows)?),
@@ -234,7 +247,9 @@ impl<'a> Block<'a> {
     #[inline]
     pub fn compare(&self, row: usize, other: &Value) -> Result<Option<Ordering>> {
         let (bytes, body) = match (other, self.body.as_body()) {
-            (Value::Text(text), Some(body)) if row < self.rows && self.is_valid(row) => (text.as_bytes(), body),
+            (Value::Text(text), Some(body)) if row < self.rows && self.is_valid(row) => {
+                (text.as_bytes(), body)
+            }
             _ => return Ok(self.get(row)?.compare(other)),
         };
         if self.data_type.physical() != PhysicalType::Bytes {

@@ -42,7 +42,8 @@ impl ColumnPlan {
     fn of(blocks: &[(Values, Option<Bitmap>)], compressions: &[Encoding]) -> ColumnPlan {
         let step = blocks.len().div_ceil(SAMPLE_BLOCKS).max(1);
         // The middle of each third: the ends of a sorted column are not typical.
-        let sample: Vec<&(Values, Option<Bitmap>)> = blocks.iter().skip(step / 2).step_by(step).collect();
+        let sample: Vec<&(Values, Option<Bitmap>)> =
+            blocks.iter().skip(step / 2).step_by(step).collect();
         let dictionary = worth_a_dictionary(&sample, blocks.len())
             .then(|| dictionary::build(blocks, MAX_DICTIONARY_VALUES))
             .flatten()
@@ -77,7 +78,9 @@ fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
         Values::Bool(v) => v.len() / 8,
         Values::I64(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 8),
         Values::I128(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 16),
-        Values::F64(v) => encode(Encoding::Alp, input(block), None).map_or(usize::MAX, |b| b.len()).min(v.len() * 8),
+        Values::F64(v) => encode(Encoding::Alp, input(block), None)
+            .map_or(usize::MAX, |b| b.len())
+            .min(v.len() * 8),
         Values::Bytes(v) => v.data.len() + v.len() * 2,
     };
     let smaller = |block: &&(Values, Option<Bitmap>)| match &block.0 {
@@ -143,14 +146,21 @@ fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Op
     // space is worth it; where they are short, half the space must be saved. In any case a quarter of plain.
     let short = values.data.len() < values.len().saturating_mul(SHORT_TEXT);
     let (parts, of) = if short { (2, 1) } else { (5, 4) };
-    if lz4.saturating_mul(parts) < fsst.saturating_mul(of) && lz4.saturating_mul(4) < plain.saturating_mul(3) {
+    if lz4.saturating_mul(parts) < fsst.saturating_mul(of)
+        && lz4.saturating_mul(4) < plain.saturating_mul(3)
+    {
         return Some(Encoding::Lz4);
     }
     (fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst)
 }
 
 /// Encodes block number `index` of the column the plan was made for.
-pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: Option<&Bitmap>) -> EncodedBlock {
+pub fn encode_block(
+    plan: &ColumnPlan,
+    index: usize,
+    values: &Values,
+    validity: Option<&Bitmap>,
+) -> EncodedBlock {
     let input = Input { values, validity, start: 0, len: values.len() };
     if let Some(bytes) = encode(Encoding::Constant, input, None) {
         return EncodedBlock { encoding: Encoding::Constant, bytes };
@@ -180,7 +190,9 @@ pub fn encode_block(plan: &ColumnPlan, index: usize, values: &Values, validity: 
         block = EncodedBlock { encoding: Encoding::Delta, bytes };
     }
     match runs.unwrap_or_else(find_runs) {
-        Some(bytes) if is_smaller(&bytes, block.bytes.len()) => EncodedBlock { encoding: Encoding::RunLength, bytes },
+        Some(bytes) if is_smaller(&bytes, block.bytes.len()) => {
+            EncodedBlock { encoding: Encoding::RunLength, bytes }
+        }
         _ => block,
     }
 }

@@ -114,7 +114,11 @@ impl Input<'_> {
 
     /// Number of null rows.
     pub fn null_count(&self) -> usize {
-        if self.validity.is_none() { 0 } else { (0..self.len).filter(|row| !self.is_valid(*row)).count() }
+        if self.validity.is_none() {
+            0
+        } else {
+            (0..self.len).filter(|row| !self.is_valid(*row)).count()
+        }
     }
 }
 
@@ -139,7 +143,13 @@ trait Body<'a> {
     /// Some rows, ascending; a row may repeat.
     fn take(&self, rows: &[u32]) -> Result<Form>;
     /// Appends a bit for every row of a range: whether it passes. What a null row gets does not matter.
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         filter_form(&self.decode(start, len)?, len, predicate, out);
         Ok(())
     }

@@ -79,7 +79,8 @@ impl<'a> Scalar<'a> {
             return Value::Binary(bytes);
         }
         // Damage is seen when a vector is made of it; one value shows it.
-        let text = String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         if data_type == DataType::Json { Value::Json(text) } else { Value::Text(text) }
     }
 

@@ -15,10 +15,18 @@ pub(crate) fn filter_values(values: &Values, predicate: &Predicate, out: &mut Bi
             let pass = [predicate.accepts_number(0), predicate.accepts_number(1)];
             Spans::<u32>::new(&[(1, 1)], (0, 1), 0).filter(v, |v| pass[v as usize] as u32, out);
         }
-        Values::I64(v) => Spans::<u64>::new(ranges, domain(PhysicalType::I64), 0).filter(v, |v| v as u64, out),
-        Values::I128(v) => Spans::<u128>::new(ranges, domain(PhysicalType::I128), 0).filter(v, |v| v as u128, out),
-        Values::F64(v) => Spans::<u64>::new(ranges, domain(PhysicalType::F64), 0).filter(v, key::order_f64, out),
-        Values::Bytes(v) => (0..v.len()).for_each(|row| out.push(predicate.accepts_bytes(v.get(row)))),
+        Values::I64(v) => {
+            Spans::<u64>::new(ranges, domain(PhysicalType::I64), 0).filter(v, |v| v as u64, out)
+        }
+        Values::I128(v) => {
+            Spans::<u128>::new(ranges, domain(PhysicalType::I128), 0).filter(v, |v| v as u128, out)
+        }
+        Values::F64(v) => {
+            Spans::<u64>::new(ranges, domain(PhysicalType::F64), 0).filter(v, key::order_f64, out)
+        }
+        Values::Bytes(v) => {
+            (0..v.len()).for_each(|row| out.push(predicate.accepts_bytes(v.get(row))))
+        }
     }
 }
 

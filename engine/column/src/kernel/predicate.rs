@@ -113,7 +113,10 @@ impl Predicate {
     }
 
     /// What `column IN (constants)` lets pass; nulls among them match nothing.
-    pub fn any_of<'a>(physical: PhysicalType, constants: impl IntoIterator<Item = &'a Value>) -> Option<Predicate> {
+    pub fn any_of<'a>(
+        physical: PhysicalType,
+        constants: impl IntoIterator<Item = &'a Value>,
+    ) -> Option<Predicate> {
         let mut set = Predicate::nothing(physical).set;
         for constant in constants {
             match (Predicate::compare(physical, Comparison::Equal, constant)?.set, &mut set) {
@@ -144,12 +147,19 @@ impl Predicate {
 
     /// Lets nothing pass.
     pub fn nothing(physical: PhysicalType) -> Predicate {
-        let set = if physical == PhysicalType::Bytes { Set::Bytes(Vec::new()) } else { Set::Numbers(Vec::new()) };
+        let set = if physical == PhysicalType::Bytes {
+            Set::Bytes(Vec::new())
+        } else {
+            Set::Numbers(Vec::new())
+        };
         Predicate { physical, set }
     }
 
     /// Lets pass what this one does not. Nulls pass neither.
-    #[expect(clippy::should_implement_trait, reason = "a set's complement, not an operator on predicates")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a set's complement, not an operator on predicates"
+    )]
     pub fn not(self) -> Predicate {
         let set = match self.set {
             Set::Numbers(ranges) => {
@@ -188,9 +198,13 @@ impl Predicate {
     pub fn and(self, other: &Predicate) -> Predicate {
         debug_assert_eq!(self.physical, other.physical);
         let set = match (&self.set, &other.set) {
-            (Set::Numbers(a), Set::Numbers(b)) => {
-                Set::Numbers(overlaps(a, b, |a, b| (a.0.max(b.0), a.1.min(b.1)), |r| r.0 <= r.1, |a, b| a.1 <= b.1))
-            }
+            (Set::Numbers(a), Set::Numbers(b)) => Set::Numbers(overlaps(
+                a,
+                b,
+                |a, b| (a.0.max(b.0), a.1.min(b.1)),
+                |r| r.0 <= r.1,
+                |a, b| a.1 <= b.1,
+            )),
             (Set::Bytes(a), Set::Bytes(b)) => Set::Bytes(overlaps(
                 a,
                 b,
@@ -255,11 +269,13 @@ impl Predicate {
         };
         match &self.set {
             Set::Numbers(ranges) => ranges.iter().for_each(|(low, high)| {
-                let end = high.checked_add(1).map_or(count, |past| first(&|at| number_below(at, past)));
+                let end =
+                    high.checked_add(1).map_or(count, |past| first(&|at| number_below(at, past)));
                 put(first(&|at| number_below(at, *low)), end);
             }),
             Set::Bytes(intervals) => intervals.iter().for_each(|interval| {
-                let end = interval.high.as_ref().map_or(count, |high| first(&|at| bytes_below(at, high)));
+                let end =
+                    interval.high.as_ref().map_or(count, |high| first(&|at| bytes_below(at, high)));
                 put(first(&|at| bytes_below(at, &interval.low)), end);
             }),
         }

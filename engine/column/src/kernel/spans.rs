@@ -43,16 +43,21 @@ pub(crate) struct Spans<U> {
 impl<U: Number> Spans<U> {
     /// Of ranges among numbers that lie in `min..=max`, counted from `origin`.
     pub(crate) fn new(ranges: &[Range], (min, max): Range, origin: i128) -> Spans<U> {
-        let clipped = |&(low, high): &Range| Some((low.max(min), high.min(max))).filter(|(low, high)| low <= high);
+        let clipped = |&(low, high): &Range| {
+            Some((low.max(min), high.min(max))).filter(|(low, high)| low <= high)
+        };
         let mut inside: Vec<Range> = ranges.iter().filter_map(clipped).collect();
         // Where both ends pass, what does not pass is fewer ranges.
         let invert = matches!((inside.first(), inside.last()), (Some(a), Some(b)) if a.0 == min && b.1 == max);
         if invert {
             // Neighbours that touch have no gap.
-            let gap = |pair: &[Range]| Some((pair[0].1 + 1, pair[1].0 - 1)).filter(|(low, high)| low <= high);
+            let gap = |pair: &[Range]| {
+                Some((pair[0].1 + 1, pair[1].0 - 1)).filter(|(low, high)| low <= high)
+            };
             inside = inside.windows(2).filter_map(gap).collect();
         }
-        let span = |(low, high): Range| (U::cut(low.wrapping_sub(origin)), U::cut(high.wrapping_sub(low)));
+        let span =
+            |(low, high): Range| (U::cut(low.wrapping_sub(origin)), U::cut(high.wrapping_sub(low)));
         let mut spans: Vec<(U, U)> = inside.into_iter().map(span).collect();
         if spans.len() > FEW {
             spans.sort_unstable();
@@ -71,9 +76,9 @@ impl<U: Number> Spans<U> {
         let bits = match &self.spans[..] {
             [] => 0,
             &[(low, span)] => test_bits(values, |v: U| v.minus(low) <= span),
-            few if few.len() <= FEW => {
-                few.iter().fold(0, |bits, &(low, span)| bits | test_bits(values, |v: U| v.minus(low) <= span))
-            }
+            few if few.len() <= FEW => few.iter().fold(0, |bits, &(low, span)| {
+                bits | test_bits(values, |v: U| v.minus(low) <= span)
+            }),
             many => test_bits(values, |v: U| {
                 // Before the first may be inside the last, which may reach round.
                 let at = many.partition_point(|span| span.0 <= v);

@@ -26,7 +26,11 @@ fn check(vector: &Vector, constants: &[Value]) {
             let expected = !value.is_null() && passes(&value);
             assert_eq!(bits.get(row), expected, "{what} {constants:?}: {value:?} by {predicate:?}");
             let flat = Vector::from_values(vector.data_type(), [&value]);
-            let scalar = if value.is_null() { Scalar::Null } else { Scalar::at(&flat.flat(), 0).into_owned() };
+            let scalar = if value.is_null() {
+                Scalar::Null
+            } else {
+                Scalar::at(&flat.flat(), 0).into_owned()
+            };
             assert_eq!(predicate.accepts(&scalar), expected, "{what}: {value:?}");
         }
     };
@@ -41,7 +45,8 @@ fn check(vector: &Vector, constants: &[Value]) {
             }
             for other in constants.iter().filter(|c| !c.is_null() && !constant.is_null()) {
                 for more in Comparison::ALL {
-                    let both = predicate.clone().and(&Predicate::compare(physical, more, other).unwrap());
+                    let both =
+                        predicate.clone().and(&Predicate::compare(physical, more, other).unwrap());
                     assert(&both, &|v| passes(v) && more.accepts(order(v, other)), "and");
                 }
             }
@@ -56,8 +61,10 @@ fn check(vector: &Vector, constants: &[Value]) {
 }
 
 fn check_all(data_type: DataType, values: &[Value], more_constants: &[Value]) {
-    let with_null: Vec<Value> = values.iter().cloned().chain([Value::Null]).chain(values.iter().cloned()).collect();
-    let constants: Vec<Value> = values.iter().chain(more_constants).cloned().chain([Value::Null]).collect();
+    let with_null: Vec<Value> =
+        values.iter().cloned().chain([Value::Null]).chain(values.iter().cloned()).collect();
+    let constants: Vec<Value> =
+        values.iter().chain(more_constants).cloned().chain([Value::Null]).collect();
     check(&Vector::from_values(data_type, values), &constants);
     check(&Vector::from_values(data_type, &with_null), &constants);
     // Long enough for whole groups of 64.
@@ -77,7 +84,11 @@ fn check_all(data_type: DataType, values: &[Value], more_constants: &[Value]) {
 fn predicates_agree_with_values() {
     let ints = [i64::MIN, -7, -1, 0, 5, 6, 9, i64::MAX].map(Value::Int);
     check_all(DataType::Int64, &ints, &[Value::UInt(u64::MAX), Value::Int(3)]);
-    check_all(DataType::UInt64, &[0, 7, u64::MAX].map(Value::UInt), &[Value::Int(-1), Value::Int(8)]);
+    check_all(
+        DataType::UInt64,
+        &[0, 7, u64::MAX].map(Value::UInt),
+        &[Value::Int(-1), Value::Int(8)],
+    );
     let wide = DataType::Decimal { precision: 38, scale: 0 };
     let decimal = |unscaled| Value::Decimal { unscaled, scale: 0 };
     check_all(wide, &[i128::MIN, -3, 4, 9, 17, 30, i128::MAX].map(decimal), &[decimal(0)]);
@@ -93,5 +104,8 @@ fn constants_of_another_type_have_no_predicate() {
     let physical = DataType::Int64.physical();
     assert_eq!(Predicate::compare(physical, Comparison::Less, &Value::Text("1".into())), None);
     assert_eq!(Predicate::any_of(physical, &[Value::Int(1), Value::Float(1.0)]), None);
-    assert_eq!(Predicate::compare(DataType::TEXT.physical(), Comparison::Less, &Value::Int(1)), None);
+    assert_eq!(
+        Predicate::compare(DataType::TEXT.physical(), Comparison::Less, &Value::Int(1)),
+        None
+    );
 }

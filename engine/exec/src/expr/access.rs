@@ -77,7 +77,9 @@ pub(crate) fn mask(vector: Vector, validity: &Bitmap) -> Vector {
     };
     let data_type = vector.data_type();
     match vector.form() {
-        Form::Dictionary { codes, values } => Vector::dictionary(data_type, codes.clone(), values.clone(), Some(both)),
+        Form::Dictionary { codes, values } => {
+            Vector::dictionary(data_type, codes.clone(), values.clone(), Some(both))
+        }
         Form::Constant(one @ Values::Bytes(_)) if !both.is_empty() && vector.null_count() == 0 => {
             Vector::dictionary(data_type, vec![0; vector.len()], Arc::new(one.clone()), Some(both))
         }
@@ -120,7 +122,9 @@ macro_rules! operand {
                     Values::$variant(v) if !v.is_empty() => {
                         Operand::Rows(Cow::Owned(codes.iter().map(|c| v[*c as usize]).collect()))
                     }
-                    Values::$variant(_) => Operand::Rows(Cow::Owned(vec![Default::default(); codes.len()])),
+                    Values::$variant(_) => {
+                        Operand::Rows(Cow::Owned(vec![Default::default(); codes.len()]))
+                    }
                     _ => return None,
                 },
                 _ => return None,

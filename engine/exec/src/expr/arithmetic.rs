@@ -51,7 +51,13 @@ pub(super) fn not_a_number(data_type: DataType) -> Error {
     Error::type_error(format!("{data_type} is not a number"))
 }
 
-fn integers(op: BinaryOp, left: &Vector, right: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+fn integers(
+    op: BinaryOp,
+    left: &Vector,
+    right: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     let exact = Exact::new(op, left.data_type(), right.data_type(), data_type);
     let validity = access::validity(&[left, right]);
     let natural_scale = match op {
@@ -77,7 +83,9 @@ fn integers(op: BinaryOp, left: &Vector, right: &Vector, data_type: DataType, ro
         return Ok(Vector::new(data_type, values, validity));
     }
     let (Some(a), Some(b)) = (access::wide(left), access::wide(right)) else {
-        return Err(not_a_number(if access::wide(left).is_none() { left } else { right }.data_type()));
+        return Err(not_a_number(
+            if access::wide(left).is_none() { left } else { right }.data_type(),
+        ));
     };
     each(data_type, validity, rows, &mut |i| exact.one(a.get(i), b.get(i)))
 }
@@ -103,7 +111,11 @@ pub(super) fn each(
             if is_wide { wide[i] = v } else { narrow[i] = v as i64 }
         }
     }
-    Ok(Vector::new(data_type, if is_wide { Values::I128(wide) } else { Values::I64(narrow) }, validity))
+    Ok(Vector::new(
+        data_type,
+        if is_wide { Values::I128(wide) } else { Values::I64(narrow) },
+        validity,
+    ))
 }
 
 fn zip<T: Copy>(
@@ -118,7 +130,9 @@ fn zip<T: Copy>(
         v
     };
     let out = match (a, b) {
-        (Operand::Rows(a), Operand::Rows(b)) => a.iter().zip(b.iter()).map(|(a, b)| step(f(*a, *b))).collect(),
+        (Operand::Rows(a), Operand::Rows(b)) => {
+            a.iter().zip(b.iter()).map(|(a, b)| step(f(*a, *b))).collect()
+        }
         (Operand::Rows(a), Operand::Constant(b)) => a.iter().map(|a| step(f(*a, *b))).collect(),
         (Operand::Constant(a), Operand::Rows(b)) => b.iter().map(|b| step(f(*a, *b))).collect(),
         (Operand::Constant(a), Operand::Constant(b)) => vec![step(f(*a, *b)); len],
@@ -126,7 +140,13 @@ fn zip<T: Copy>(
     (out, bad)
 }
 
-fn narrow(op: BinaryOp, a: &Operand<'_, i64>, b: &Operand<'_, i64>, len: usize, range: (i128, i128)) -> (Values, bool) {
+fn narrow(
+    op: BinaryOp,
+    a: &Operand<'_, i64>,
+    b: &Operand<'_, i64>,
+    len: usize,
+    range: (i128, i128),
+) -> (Values, bool) {
     let (low, high) = (range.0 as i64, range.1 as i64);
     let outside = |v: i64| (v < low) | (v > high);
     let (values, bad) = match op {
@@ -156,8 +176,12 @@ fn widening(
     let (low, high) = range;
     let outside = |v: i128| (v < low) | (v > high);
     let (values, bad) = match op {
-        BinaryOp::Add => zip(a, b, len, |a, b| (a as i128 + b as i128, outside(a as i128 + b as i128))),
-        BinaryOp::Subtract => zip(a, b, len, |a, b| (a as i128 - b as i128, outside(a as i128 - b as i128))),
+        BinaryOp::Add => {
+            zip(a, b, len, |a, b| (a as i128 + b as i128, outside(a as i128 + b as i128)))
+        }
+        BinaryOp::Subtract => {
+            zip(a, b, len, |a, b| (a as i128 - b as i128, outside(a as i128 - b as i128)))
+        }
         _ => zip(a, b, len, |a, b| (a as i128 * b as i128, outside(a as i128 * b as i128))),
     };
     (Values::I128(values), bad)
@@ -220,7 +244,8 @@ pub(super) fn negate(arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Resul
     let Some(v) = access::wide(arg) else { return Err(not_a_number(arg.data_type())) };
     let (from, to) = (arg.data_type().scale(), data_type.scale());
     each(data_type, validity, rows, &mut |i| {
-        let negated = v.get(i).checked_neg().and_then(|v| nacre_types::decimal::rescale(v, from, to));
+        let negated =
+            v.get(i).checked_neg().and_then(|v| nacre_types::decimal::rescale(v, from, to));
         decimals::fit(negated, data_type)
     })
 }

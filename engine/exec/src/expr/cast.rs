@@ -8,7 +8,9 @@ use super::decimals::{bounds, fit, overflow};
 use super::{arithmetic, parse};
 use nacre_column::{Values, Vector};
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key};
+use nacre_types::{
+    DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key,
+};
 
 /// Converts a value to a type. Null stays null. Fails when the value does not fit (`22003`), the text is
 /// not of the type (`22P02`) or there is no such conversion (`42846`).
@@ -34,7 +36,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
         }
         (_, T::Text { max_chars }) => {
             let text = value.to_string();
-            if max_chars.is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize) {
+            if max_chars
+                .is_some_and(|n| text.len() > n as usize && text.chars().count() > n as usize)
+            {
                 return Err(too_long(to));
             }
             Value::Text(text)
@@ -51,7 +55,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
             Value::Boolean(key::integer(value) != Some(0))
         }
         (Value::Float(v), T::Boolean) => Value::Boolean(*v != 0.0),
-        (Value::Float(v), T::Float32 | T::Float64) => Value::Float(arithmetic::finite(*v, v.is_finite(), to)?),
+        (Value::Float(v), T::Float32 | T::Float64) => {
+            Value::Float(arithmetic::finite(*v, v.is_finite(), to)?)
+        }
         (Value::Float(v), t) if t.is_numeric() => key::from_integer(to, float_to_integer(*v, to)?),
         (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
             let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
@@ -65,7 +71,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
         (Value::Date(v), T::Timestamp) => Value::Timestamp(*v as i64 * MICROS_PER_DAY),
         (Value::Timestamp(v), T::Date) => Value::Date(v.div_euclid(MICROS_PER_DAY) as i32),
         (Value::Timestamp(v), T::Time) => Value::Time(v.rem_euclid(MICROS_PER_DAY)),
-        (Value::Time(v), T::Interval) => Value::Interval(nacre_types::Interval { months: 0, days: 0, micros: *v }),
+        (Value::Time(v), T::Interval) => {
+            Value::Interval(nacre_types::Interval { months: 0, days: 0, micros: *v })
+        }
         (Value::Boolean(_) | Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, T::Json) => {
             Value::Json(value.to_string())
         }
@@ -110,7 +118,11 @@ pub(super) fn is_of_type(value: &Value, data_type: DataType) -> bool {
 
 fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
     let scale = to.scale();
-    let unscaled = if scale == 0 && v.abs() < 1e18 { Some(v.round() as i128) } else { decimal::from_f64(v, scale) };
+    let unscaled = if scale == 0 && v.abs() < 1e18 {
+        Some(v.round() as i128)
+    } else {
+        decimal::from_f64(v, scale)
+    };
     fit(unscaled, to)
 }
 
@@ -123,8 +135,12 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
     if from == DataType::Null {
         return Ok(Vector::constant(to, &Value::Null, rows.len));
     }
-    let unlimited = matches!(to, DataType::Text { max_chars: None } | DataType::Binary { max_bytes: None });
-    if unlimited && from.physical() == PhysicalType::Bytes && !matches!(from, DataType::Binary { .. }) {
+    let unlimited =
+        matches!(to, DataType::Text { max_chars: None } | DataType::Binary { max_bytes: None });
+    if unlimited
+        && from.physical() == PhysicalType::Bytes
+        && !matches!(from, DataType::Binary { .. })
+    {
         return Ok(arg.clone().with_type(to));
     }
     let from_number = from.is_integer() || from.is_decimal();
@@ -148,7 +164,9 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
             (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
                 cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
-            (Value::Text(text), DataType::Json) => json::check(text).map(|()| Value::Json(text.clone())),
+            (Value::Text(text), DataType::Json) => {
+                json::check(text).map(|()| Value::Json(text.clone()))
+            }
             _ => cast_value(&value, to),
         }
     })
@@ -164,7 +182,9 @@ fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
         let fits = |v: i64| (low..=high).contains(&(v as i128));
         // Widening never fails; otherwise look only where it matters.
         let (from_low, from_high) = bounds(arg.data_type());
-        if (from_low < low || from_high > high) && rows.iter().any(|i| valid(&validity, i) && !fits(v.get(i))) {
+        if (from_low < low || from_high > high)
+            && rows.iter().any(|i| valid(&validity, i) && !fits(v.get(i)))
+        {
             return Err(overflow(to));
         }
         if to.physical() == PhysicalType::I64 {
@@ -175,7 +195,9 @@ fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
     }
     let Some(v) = access::wide(arg) else { return Err(no_cast(arg.data_type(), to)) };
     arithmetic::each(to, validity, rows, &mut |i| {
-        decimal::rescale(v.get(i), from_scale, scale).filter(|v| (low..=high).contains(v)).ok_or_else(|| overflow(to))
+        decimal::rescale(v.get(i), from_scale, scale)
+            .filter(|v| (low..=high).contains(v))
+            .ok_or_else(|| overflow(to))
     })
 }
 

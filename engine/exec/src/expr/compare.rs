@@ -42,7 +42,12 @@ pub(super) fn holds(op: BinaryOp, ordering: Ordering) -> bool {
 }
 
 /// Any comparison operator over vectors of one physical type.
-pub(super) fn compare(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn compare(
+    op: BinaryOp,
+    left: &Vector,
+    right: &Vector,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     let mut out = vec![false; rows.len];
     compare_values(op, left, right, rows, &mut out)?;
     if !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct) {
@@ -60,14 +65,23 @@ pub(super) fn compare(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_
     Ok(Vector::new(DataType::Boolean, Values::Bool(out), None))
 }
 
-fn compare_values(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_>, out: &mut [bool]) -> Result<()> {
+fn compare_values(
+    op: BinaryOp,
+    left: &Vector,
+    right: &Vector,
+    rows: Rows<'_>,
+    out: &mut [bool],
+) -> Result<()> {
     if left.data_type() == DataType::Null || right.data_type() == DataType::Null {
         return Ok(());
     }
     if left.data_type() == DataType::Interval {
         for i in rows.iter() {
             if !left.is_null(i) && !right.is_null(i) {
-                out[i] = holds(op, interval::order(&left.value(i)).cmp(&interval::order(&right.value(i))));
+                out[i] = holds(
+                    op,
+                    interval::order(&left.value(i)).cmp(&interval::order(&right.value(i))),
+                );
             }
         }
         return Ok(());
@@ -80,20 +94,28 @@ fn compare_values(op: BinaryOp, left: &Vector, right: &Vector, rows: Rows<'_>, o
         compare_fast(test, &ordered(a), &ordered(b), rows, out);
     } else if let (Some(a), Some(b)) = (access::wide(a), access::wide(b)) {
         for i in rows.iter() {
-            out[i] = (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+            out[i] =
+                (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
         }
     } else if let (Some(a), Some(b)) = (access::bools(a), access::bools(b)) {
         for i in rows.iter() {
-            out[i] = (if test.less { !a.get(i) & b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+            out[i] = (if test.less { !a.get(i) & b.get(i) } else { a.get(i) == b.get(i) })
+                != test.negate;
         }
-    } else if left.data_type().physical() == PhysicalType::Bytes && right.data_type().physical() == PhysicalType::Bytes
+    } else if left.data_type().physical() == PhysicalType::Bytes
+        && right.data_type().physical() == PhysicalType::Bytes
     {
         let (a, b) = (Texts::new(a), Texts::new(b));
         for i in rows.iter() {
-            out[i] = (if test.less { a.bytes(i) < b.bytes(i) } else { a.bytes(i) == b.bytes(i) }) != test.negate;
+            out[i] = (if test.less { a.bytes(i) < b.bytes(i) } else { a.bytes(i) == b.bytes(i) })
+                != test.negate;
         }
     } else {
-        return Err(Error::type_error(format!("cannot compare {} with {}", left.data_type(), right.data_type())));
+        return Err(Error::type_error(format!(
+            "cannot compare {} with {}",
+            left.data_type(),
+            right.data_type()
+        )));
     }
     Ok(())
 }
@@ -107,10 +129,17 @@ fn ordered(values: Operand<'_, f64>) -> Operand<'static, i64> {
     }
 }
 
-fn compare_fast(test: Test, a: &Operand<'_, i64>, b: &Operand<'_, i64>, rows: Rows<'_>, out: &mut [bool]) {
+fn compare_fast(
+    test: Test,
+    a: &Operand<'_, i64>,
+    b: &Operand<'_, i64>,
+    rows: Rows<'_>,
+    out: &mut [bool],
+) {
     if !rows.is_dense() {
         for i in rows.iter() {
-            out[i] = (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
+            out[i] =
+                (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
         }
         return;
     }
@@ -125,11 +154,19 @@ fn compare_fast(test: Test, a: &Operand<'_, i64>, b: &Operand<'_, i64>, rows: Ro
         }
         // Against a constant each test is membership of a range: one subtraction, one comparison.
         (Operand::Rows(a), Operand::Constant(c)) => {
-            let range = if test.less { c.checked_sub(1).map(|high| (i64::MIN, high)) } else { Some((*c, *c)) };
+            let range = if test.less {
+                c.checked_sub(1).map(|high| (i64::MIN, high))
+            } else {
+                Some((*c, *c))
+            };
             in_range(a, range, test.negate, out);
         }
         (Operand::Constant(c), Operand::Rows(b)) => {
-            let range = if test.less { c.checked_add(1).map(|low| (low, i64::MAX)) } else { Some((*c, *c)) };
+            let range = if test.less {
+                c.checked_add(1).map(|low| (low, i64::MAX))
+            } else {
+                Some((*c, *c))
+            };
             in_range(b, range, test.negate, out);
         }
         (Operand::Constant(a), Operand::Constant(b)) => {
@@ -151,7 +188,12 @@ fn in_range(values: &[i64], range: Option<(i64, i64)>, negate: bool, out: &mut [
 
 /// `arg [NOT] IN (list)`: true when some candidate equals, else null when the argument or a candidate is
 /// null, else false.
-pub(super) fn in_list(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn in_list(
+    arg: &Vector,
+    list: &[std::sync::Arc<Vector>],
+    negated: bool,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     let constant = list.iter().all(|c| matches!(c.form(), nacre_column::Form::Constant(_)));
     if constant && list.len() > 4 && arg.data_type() != DataType::Interval {
         return Ok(in_set(arg, list, negated, rows));
@@ -181,18 +223,23 @@ fn in_set(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Ro
     let validity = arg.validity().cloned();
     let mut found = vec![false; rows.len];
     if let Some(values) = access::i64s(arg) {
-        let mut set: Vec<i64> = candidates.iter().filter_map(|c| access::i64s(c).map(|v| v.get(0))).collect();
+        let mut set: Vec<i64> =
+            candidates.iter().filter_map(|c| access::i64s(c).map(|v| v.get(0))).collect();
         set.sort_unstable();
         rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
     } else if let Some(values) = access::wide(arg) {
-        let mut set: Vec<i128> = candidates.iter().filter_map(|c| access::wide(c).map(|v| v.get(0))).collect();
+        let mut set: Vec<i128> =
+            candidates.iter().filter_map(|c| access::wide(c).map(|v| v.get(0))).collect();
         set.sort_unstable();
         rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
     } else if let Some(values) = access::f64s(arg) {
-        let mut set: Vec<_> =
-            candidates.iter().filter_map(|c| access::f64s(c).map(|v| key::order_f64(v.get(0)))).collect();
+        let mut set: Vec<_> = candidates
+            .iter()
+            .filter_map(|c| access::f64s(c).map(|v| key::order_f64(v.get(0))))
+            .collect();
         set.sort_unstable();
-        rows.iter().for_each(|i| found[i] = set.binary_search(&key::order_f64(values.get(i))).is_ok());
+        rows.iter()
+            .for_each(|i| found[i] = set.binary_search(&key::order_f64(values.get(i))).is_ok());
     } else if arg.data_type().physical() == PhysicalType::Bytes {
         let set: Set<&[u8]> = candidates.iter().map(|c| Texts::new(c).bytes(0)).collect();
         let values = Texts::new(arg);

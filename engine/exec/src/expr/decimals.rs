@@ -59,18 +59,30 @@ impl Exact {
     pub fn one(&self, a: i128, b: i128) -> Result<i128> {
         let scale = self.data_type.scale();
         let common = self.left_scale.max(self.right_scale);
-        let aligned = || Some((align(a, self.left_scale, common)?, align(b, self.right_scale, common)?));
-        let divides = matches!(self.op, BinaryOp::Divide | BinaryOp::IntegerDivide | BinaryOp::Modulo);
+        let aligned =
+            || Some((align(a, self.left_scale, common)?, align(b, self.right_scale, common)?));
+        let divides =
+            matches!(self.op, BinaryOp::Divide | BinaryOp::IntegerDivide | BinaryOp::Modulo);
         if divides && b == 0 {
             return Err(zero_division());
         }
         let value = match self.op {
             BinaryOp::Add => aligned().and_then(|(a, b)| rescale(a.checked_add(b)?, common, scale)),
-            BinaryOp::Subtract => aligned().and_then(|(a, b)| rescale(a.checked_sub(b)?, common, scale)),
-            BinaryOp::Multiply => multiply(a, b).and_then(|v| rescale(v, self.left_scale + self.right_scale, scale)),
-            BinaryOp::Divide => divide(a, b, scale as i32 + self.right_scale as i32 - self.left_scale as i32),
-            BinaryOp::IntegerDivide => aligned().and_then(|(a, b)| rescale(quotient(a, b)?, 0, scale)),
-            BinaryOp::Modulo => aligned().and_then(|(a, b)| rescale(remainder(a, b), common, scale)),
+            BinaryOp::Subtract => {
+                aligned().and_then(|(a, b)| rescale(a.checked_sub(b)?, common, scale))
+            }
+            BinaryOp::Multiply => {
+                multiply(a, b).and_then(|v| rescale(v, self.left_scale + self.right_scale, scale))
+            }
+            BinaryOp::Divide => {
+                divide(a, b, scale as i32 + self.right_scale as i32 - self.left_scale as i32)
+            }
+            BinaryOp::IntegerDivide => {
+                aligned().and_then(|(a, b)| rescale(quotient(a, b)?, 0, scale))
+            }
+            BinaryOp::Modulo => {
+                aligned().and_then(|(a, b)| rescale(remainder(a, b), common, scale))
+            }
             _ => self.bits(a, b)?,
         };
         match value {
@@ -93,9 +105,19 @@ impl Exact {
             (BinaryOp::ShiftLeft | BinaryOp::ShiftRight, None) => {
                 return Err(Error::out_of_range("a shift by a negative number"));
             }
-            _ => return Err(Error::unsupported(format!("{} on {}", self.op.symbol(), self.data_type))),
+            _ => {
+                return Err(Error::unsupported(format!(
+                    "{} on {}",
+                    self.op.symbol(),
+                    self.data_type
+                )));
+            }
         };
-        Ok(Some(if self.data_type == DataType::UInt64 { bits as i128 } else { bits as i64 as i128 }))
+        Ok(Some(if self.data_type == DataType::UInt64 {
+            bits as i128
+        } else {
+            bits as i64 as i128
+        }))
     }
 }
 

@@ -9,16 +9,30 @@ use nacre_types::Result;
 
 /// Selected rows of the batch for which all expressions are true.
 pub fn filter(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Selection> {
-    filter_rows(exprs, batch, Rows { len: batch.rows, selection: batch.selection.as_deref() }, context)
+    filter_rows(
+        exprs,
+        batch,
+        Rows { len: batch.rows, selection: batch.selection.as_deref() },
+        context,
+    )
 }
 
 /// Those of `rows` for which all expressions are true.
-pub(crate) fn filter_rows(exprs: &[Expr], batch: &Batch, rows: Rows<'_>, context: &Context<'_>) -> Result<Selection> {
+pub(crate) fn filter_rows(
+    exprs: &[Expr],
+    batch: &Batch,
+    rows: Rows<'_>,
+    context: &Context<'_>,
+) -> Result<Selection> {
     Evaluator { batch, context }.conjunction(exprs, rows)
 }
 
 /// Selected rows of the batch for which an expression is true, and those for which it is null.
-pub(crate) fn truths(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<(Selection, Selection)> {
+pub(crate) fn truths(
+    expr: &Expr,
+    batch: &Batch,
+    context: &Context<'_>,
+) -> Result<(Selection, Selection)> {
     let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
     let vector = Evaluator { batch, context }.eval(expr, rows)?;
     let truth = Truth::new(&vector);

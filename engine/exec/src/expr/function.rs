@@ -23,21 +23,34 @@ pub(super) fn apply(
     if let F::Builtin(builtin) = function {
         return super::builtin::apply(builtin, args, data_type, rows, room);
     }
-    if args.iter().any(|arg| arg.data_type() == DataType::Null) && !matches!(function, F::TypeOf | F::NullIf) {
+    if args.iter().any(|arg| arg.data_type() == DataType::Null)
+        && !matches!(function, F::TypeOf | F::NullIf)
+    {
         return Ok(Vector::constant(data_type, &Value::Null, rows.len));
     }
     match (function, args) {
-        (F::Abs | F::Ceil | F::Floor | F::Sign, [arg]) => number::unary(function, arg, data_type, rows),
-        (F::Round | F::Trunc, [arg]) => number::round(arg, None, function == F::Trunc, data_type, rows),
-        (F::Round | F::Trunc, [arg, places]) => number::round(arg, Some(places), function == F::Trunc, data_type, rows),
-        (F::Sqrt | F::Exp | F::Ln | F::Log10, [arg]) => number::transcendental(function, arg, data_type, rows),
+        (F::Abs | F::Ceil | F::Floor | F::Sign, [arg]) => {
+            number::unary(function, arg, data_type, rows)
+        }
+        (F::Round | F::Trunc, [arg]) => {
+            number::round(arg, None, function == F::Trunc, data_type, rows)
+        }
+        (F::Round | F::Trunc, [arg, places]) => {
+            number::round(arg, Some(places), function == F::Trunc, data_type, rows)
+        }
+        (F::Sqrt | F::Exp | F::Ln | F::Log10, [arg]) => {
+            number::transcendental(function, arg, data_type, rows)
+        }
         (F::Power, [base, exponent]) => number::power(base, exponent, data_type, rows),
-        (F::Mod, [left, right]) => arithmetic::binary(BinaryOp::Modulo, left, right, data_type, rows),
+        (F::Mod, [left, right]) => {
+            arithmetic::binary(BinaryOp::Modulo, left, right, data_type, rows)
+        }
         (F::Greatest, [_, ..]) => extreme(args, Ordering::Greater, data_type, rows, room),
         (F::Least, [_, ..]) => extreme(args, Ordering::Less, data_type, rows, room),
         (F::NullIf, [arg, other]) => access::map_values(&[arg], data_type, rows, room, &mut |i| {
             let value = arg.value(i);
-            let same = !other.is_null(i) && interval::compare_values(&value, &other.value(i)).is_eq();
+            let same =
+                !other.is_null(i) && interval::compare_values(&value, &other.value(i)).is_eq();
             Ok(if same { Value::Null } else { value })
         }),
         (F::TypeOf, [arg]) => {
@@ -53,11 +66,17 @@ pub(super) fn apply(
             Ok(Vector::constant(data_type, &cast::cast_value(&today, data_type)?, rows.len))
         }
         (F::Extract(part), [arg]) => temporal::extract(part, arg, data_type, rows),
-        (F::Year, [arg]) => temporal::extract(nacre_sql::expr::DatePart::Year, arg, data_type, rows),
-        (F::Month, [arg]) => temporal::extract(nacre_sql::expr::DatePart::Month, arg, data_type, rows),
+        (F::Year, [arg]) => {
+            temporal::extract(nacre_sql::expr::DatePart::Year, arg, data_type, rows)
+        }
+        (F::Month, [arg]) => {
+            temporal::extract(nacre_sql::expr::DatePart::Month, arg, data_type, rows)
+        }
         (F::Day, [arg]) => temporal::extract(nacre_sql::expr::DatePart::Day, arg, data_type, rows),
         (F::DateTrunc(part), [arg]) => temporal::truncate(part, arg, data_type, rows),
-        (F::Length | F::OctetLength | F::Position | F::StartsWith, _) => text::measure(function, args, data_type, rows),
+        (F::Length | F::OctetLength | F::Position | F::StartsWith, _) => {
+            text::measure(function, args, data_type, rows)
+        }
         (F::Concat, _) => text::concat(args, data_type, rows, room),
         (
             F::Lower
@@ -75,12 +94,19 @@ pub(super) fn apply(
             | F::RightPad,
             [_, ..],
         ) => text::transform(function, args, data_type, rows, room),
-        _ => Err(Error::type_error(format!("wrong number of arguments for {function:?}")).with_sqlstate("42883")),
+        _ => Err(Error::type_error(format!("wrong number of arguments for {function:?}"))
+            .with_sqlstate("42883")),
     }
 }
 
 /// `GREATEST` and `LEAST`: null when any argument is, as in the SQL standard.
-fn extreme(args: &[Arc<Vector>], wanted: Ordering, data_type: DataType, rows: Rows<'_>, room: Room) -> Result<Vector> {
+fn extreme(
+    args: &[Arc<Vector>],
+    wanted: Ordering,
+    data_type: DataType,
+    rows: Rows<'_>,
+    room: Room,
+) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
     access::map_values(&all, data_type, rows, room, &mut |i| {
         let mut best = Value::Null;

@@ -33,7 +33,9 @@ pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
         (Value::Null, _) | (_, Value::Null) => b.is_null().cmp(&a.is_null()),
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
-        (Value::Text(a) | Value::Json(a), Value::Text(b) | Value::Json(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Text(a) | Value::Json(a), Value::Text(b) | Value::Json(b)) => {
+            a.as_bytes().cmp(b.as_bytes())
+        }
         (Value::Binary(a), Value::Binary(b)) => a.cmp(b),
         (Value::Interval(_), Value::Interval(_)) => order(a).cmp(&order(b)),
         _ => key::integer(a).cmp(&key::integer(b)),
@@ -63,10 +65,16 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
     let value = match (op, left, right) {
         (Add, Value::Interval(v), at) if !matches!(at, Value::Interval(_)) => shift(at, *v)?,
         (Add, at, Value::Interval(v)) if !matches!(at, Value::Interval(_)) => shift(at, *v)?,
-        (Subtract, at, Value::Interval(v)) if !matches!(at, Value::Interval(_)) => shift(at, inverse(*v)?)?,
+        (Subtract, at, Value::Interval(v)) if !matches!(at, Value::Interval(_)) => {
+            shift(at, inverse(*v)?)?
+        }
         (Add, Value::Interval(a), Value::Interval(b)) => Value::Interval(sum(*a, *b)?),
-        (Subtract, Value::Interval(a), Value::Interval(b)) => Value::Interval(sum(*a, inverse(*b)?)?),
-        (Add, Value::Date(day), Value::Int(n)) | (Add, Value::Int(n), Value::Date(day)) => move_days(*day, Some(*n))?,
+        (Subtract, Value::Interval(a), Value::Interval(b)) => {
+            Value::Interval(sum(*a, inverse(*b)?)?)
+        }
+        (Add, Value::Date(day), Value::Int(n)) | (Add, Value::Int(n), Value::Date(day)) => {
+            move_days(*day, Some(*n))?
+        }
         (Subtract, Value::Date(day), Value::Int(n)) => move_days(*day, n.checked_neg())?,
         (Add, Value::Timestamp(_), Value::Int(n)) => shift(left, days(*n)?)?,
         (Subtract, Value::Timestamp(_), Value::Int(n)) => shift(left, inverse(days(*n)?)?)?,
@@ -78,15 +86,17 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
                 Value::Int(days)
             }
         }
-        (Subtract, Value::Time(a), Value::Time(b)) => Value::Interval(Interval { months: 0, days: 0, micros: a - b }),
+        (Subtract, Value::Time(a), Value::Time(b)) => {
+            Value::Interval(Interval { months: 0, days: 0, micros: a - b })
+        }
         (Subtract, Value::Date(_) | Value::Timestamp(_), Value::Date(_) | Value::Timestamp(_)) => {
-            let micros = micros_of(left).checked_sub(micros_of(right)).ok_or_else(out_of_calendar)?;
+            let micros =
+                micros_of(left).checked_sub(micros_of(right)).ok_or_else(out_of_calendar)?;
             let days = i32::try_from(micros / MICROS_PER_DAY).map_err(|_| out_of_calendar())?;
             Value::Interval(Interval { months: 0, days, micros: micros % MICROS_PER_DAY })
         }
-        (Multiply, Value::Interval(v), Value::Int(n)) | (Multiply, Value::Int(n), Value::Interval(v)) => {
-            Value::Interval(times(*v, *n)?)
-        }
+        (Multiply, Value::Interval(v), Value::Int(n))
+        | (Multiply, Value::Int(n), Value::Interval(v)) => Value::Interval(times(*v, *n)?),
         (Divide, Value::Interval(_), Value::Int(0)) => return Err(decimals::zero_division()),
         (Divide, Value::Interval(v), Value::Int(n)) => {
             // Months and days that do not divide evenly spill into the next smaller unit.
@@ -97,7 +107,8 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
         }
         _ => {
             let (l, r) = (left.natural_type(), right.natural_type());
-            return Err(Error::type_error(format!("no operator {l} {} {r}", op.symbol())).with_sqlstate("42883"));
+            return Err(Error::type_error(format!("no operator {l} {} {r}", op.symbol()))
+                .with_sqlstate("42883"));
         }
     };
     super::cast::cast_value(&value, data_type)
@@ -126,7 +137,8 @@ fn move_days(day: i32, by: Option<i64>) -> Result<Value> {
 fn shift(at: &Value, by: Interval) -> Result<Value> {
     match at {
         Value::Date(day) => {
-            let moved = temporal::add_interval(*day as i64 * MICROS_PER_DAY, by).ok_or_else(out_of_calendar)?;
+            let moved = temporal::add_interval(*day as i64 * MICROS_PER_DAY, by)
+                .ok_or_else(out_of_calendar)?;
             Ok(Value::Timestamp(moved))
         }
         Value::Timestamp(micros) => {

@@ -27,7 +27,8 @@ impl Pattern {
             let Some(run) = runs.last_mut() else { break };
             let literal = if c == escape {
                 chars.next().ok_or_else(|| {
-                    Error::type_error("LIKE pattern ends with its escape character").with_sqlstate("22025")
+                    Error::type_error("LIKE pattern ends with its escape character")
+                        .with_sqlstate("22025")
                 })?
             } else if c == '%' {
                 runs.push(Vec::new());
@@ -138,9 +139,9 @@ fn match_at_end(run: &[Part], text: &[u8], from: usize) -> bool {
     match run {
         [] => true,
         [Part::Exactly(bytes)] => text.len() >= from + bytes.len() && text.ends_with(bytes),
-        _ => {
-            (from..=text.len()).any(|at| is_boundary(text, at) && match_run(run, &text[at..]) == Some(text.len() - at))
-        }
+        _ => (from..=text.len()).any(|at| {
+            is_boundary(text, at) && match_run(run, &text[at..]) == Some(text.len() - at)
+        }),
     }
 }
 

@@ -35,7 +35,12 @@ impl<'a> Truth<'a> {
 
 impl Evaluator<'_> {
     /// `AND` (`decisive` false) or `OR` (`decisive` true): a row stops at its first decisive argument.
-    pub(super) fn junction(&self, list: &[Expr], rows: Rows<'_>, decisive: bool) -> Result<Arc<Vector>> {
+    pub(super) fn junction(
+        &self,
+        list: &[Expr],
+        rows: Rows<'_>,
+        decisive: bool,
+    ) -> Result<Arc<Vector>> {
         let mut out = vec![decisive; rows.len];
         let mut validity: Option<Bitmap> = None;
         let mut remaining = rows.to_selection();
@@ -102,7 +107,12 @@ impl Evaluator<'_> {
     }
 
     /// `COALESCE`: an argument is evaluated where all before it are null.
-    pub(super) fn coalesce(&self, args: &[Expr], data_type: DataType, rows: Rows<'_>) -> Result<Arc<Vector>> {
+    pub(super) fn coalesce(
+        &self,
+        args: &[Expr],
+        data_type: DataType,
+        rows: Rows<'_>,
+    ) -> Result<Arc<Vector>> {
         let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
         let mut remaining = rows.to_selection();
         for expr in args {
@@ -113,7 +123,8 @@ impl Evaluator<'_> {
             if arg.validity().is_none() && remaining.len() == rows.count() {
                 return Ok(arg);
             }
-            let (rest, taken): (Vec<u32>, Vec<u32>) = remaining.iter().partition(|&&i| arg.is_null(i as usize));
+            let (rest, taken): (Vec<u32>, Vec<u32>) =
+                remaining.iter().partition(|&&i| arg.is_null(i as usize));
             pieces.add(&arg, &taken)?;
             remaining = rest;
         }
@@ -129,7 +140,10 @@ struct Pieces {
 
 impl Pieces {
     fn new(data_type: DataType, len: usize, most_bytes: usize) -> Pieces {
-        Pieces { store: ColumnStore::within(data_type, most_bytes), source: vec![crate::store::NO_ROW; len] }
+        Pieces {
+            store: ColumnStore::within(data_type, most_bytes),
+            source: vec![crate::store::NO_ROW; len],
+        }
     }
 
     fn add(&mut self, result: &Vector, taken: &[u32]) -> Result<()> {

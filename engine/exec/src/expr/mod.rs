@@ -49,8 +49,13 @@ pub fn evaluate(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<Vec
 }
 
 /// Like [`evaluate`], without copying what is a column of the batch already.
-pub(crate) fn evaluate_shared(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<Arc<Vector>> {
-    Evaluator { batch, context }.eval(expr, Rows { len: batch.rows, selection: batch.selection.as_deref() })
+pub(crate) fn evaluate_shared(
+    expr: &Expr,
+    batch: &Batch,
+    context: &Context<'_>,
+) -> Result<Arc<Vector>> {
+    Evaluator { batch, context }
+        .eval(expr, Rows { len: batch.rows, selection: batch.selection.as_deref() })
 }
 
 /// The value of an expression without columns.
@@ -76,11 +81,15 @@ impl Evaluator<'_> {
                 Some(column) => Ok(column.clone()),
                 None => Err(Error::type_error(format!("no column {index} in the input"))),
             },
-            ExprKind::Literal(value) => Ok(Arc::new(Vector::constant(expr.data_type, value, rows.len))),
+            ExprKind::Literal(value) => {
+                Ok(Arc::new(Vector::constant(expr.data_type, value, rows.len)))
+            }
             ExprKind::Parameter(index) => self.parameter(*index, expr.data_type, rows.len),
             ExprKind::And(list) => self.junction(list, rows, false),
             ExprKind::Or(list) => self.junction(list, rows, true),
-            ExprKind::Case { branches, otherwise } => self.case(branches, otherwise.as_deref(), expr.data_type, rows),
+            ExprKind::Case { branches, otherwise } => {
+                self.case(branches, otherwise.as_deref(), expr.data_type, rows)
+            }
             ExprKind::Function { function: nacre_sql::expr::ScalarFunction::Coalesce, args } => {
                 self.coalesce(args, expr.data_type, rows)
             }
@@ -90,7 +99,8 @@ impl Evaluator<'_> {
 
     fn parameter(&self, index: usize, data_type: DataType, len: usize) -> Result<Arc<Vector>> {
         let Some(value) = self.context.parameters.get(index) else {
-            return Err(Error::type_error(format!("no value for parameter {}", index + 1)).with_sqlstate("07001"));
+            return Err(Error::type_error(format!("no value for parameter {}", index + 1))
+                .with_sqlstate("07001"));
         };
         // Callers cast parameters once, beforehand; a value that is not of the type is cast here all the same.
         let constant = if value.is_null() || cast::is_of_type(value, data_type) {
@@ -104,13 +114,16 @@ impl Evaluator<'_> {
     fn strict(&self, expr: &Expr, rows: Rows<'_>) -> Result<Arc<Vector>> {
         let mut children = Vec::new();
         expr.for_each_child(&mut |child| children.push(child));
-        let args = children.into_iter().map(|child| self.eval(child, rows)).collect::<Result<Vec<_>>>()?;
+        let args =
+            children.into_iter().map(|child| self.eval(child, rows)).collect::<Result<Vec<_>>>()?;
         let mut dictionary = None;
         let mut flat = false;
         for (at, arg) in args.iter().enumerate() {
             match arg.form() {
                 Form::Constant(_) => {}
-                Form::Dictionary { codes, values } if dictionary.is_none() => dictionary = Some((at, codes, values)),
+                Form::Dictionary { codes, values } if dictionary.is_none() => {
+                    dictionary = Some((at, codes, values))
+                }
                 _ => flat = true,
             }
         }
@@ -135,7 +148,13 @@ impl Evaluator<'_> {
 
     /// Evaluates over the entries of a dictionary. `None` when that fails: the failing entry may belong to
     /// no selected row. Also `None` where null input does not give null output.
-    fn once_an_entry(&self, expr: &Expr, args: &[Arc<Vector>], at: usize, values: &Arc<Values>) -> Option<Vector> {
+    fn once_an_entry(
+        &self,
+        expr: &Expr,
+        args: &[Arc<Vector>],
+        at: usize,
+        values: &Arc<Values>,
+    ) -> Option<Vector> {
         let len = values.len();
         let entries: Vec<_> = args
             .iter()
@@ -178,17 +197,26 @@ impl Evaluator<'_> {
             (ExprKind::Not(_), [arg]) => Ok(logic::not(arg)),
             (ExprKind::Negate(_), [arg]) => arithmetic::negate(arg, expr.data_type, rows),
             (ExprKind::IsNull { negated, .. }, [arg]) => Ok(logic::is_null(arg, *negated)),
-            (ExprKind::IsBoolean { value, negated, .. }, [arg]) => Ok(logic::is_boolean(arg, *value, *negated)),
+            (ExprKind::IsBoolean { value, negated, .. }, [arg]) => {
+                Ok(logic::is_boolean(arg, *value, *negated))
+            }
             (ExprKind::Binary { op, .. }, [left, right]) => {
                 if op.is_comparison() {
                     compare::compare(*op, left, right, rows)
                 } else if *op == nacre_sql::expr::BinaryOp::Concat {
-                    text::concat(args, expr.data_type, rows, Room::new(self.context.most_text_bytes()))
+                    text::concat(
+                        args,
+                        expr.data_type,
+                        rows,
+                        Room::new(self.context.most_text_bytes()),
+                    )
                 } else {
                     arithmetic::binary(*op, left, right, expr.data_type, rows)
                 }
             }
-            (ExprKind::InList { negated, .. }, [arg, list @ ..]) => compare::in_list(arg, list, *negated, rows),
+            (ExprKind::InList { negated, .. }, [arg, list @ ..]) => {
+                compare::in_list(arg, list, *negated, rows)
+            }
             (ExprKind::Like { escape, negated, case_insensitive, .. }, [arg, pattern]) => {
                 like::like(arg, pattern, *escape, *negated, *case_insensitive, rows)
             }
@@ -208,8 +236,12 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
         // Another candidate may equal.
         ExprKind::InList { .. } => at == 0,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
-        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => !builtin.takes_nulls(),
-        ExprKind::Function { function, .. } => !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf),
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => {
+            !builtin.takes_nulls()
+        }
+        ExprKind::Function { function, .. } => {
+            !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf)
+        }
         _ => true,
     }
 }

@@ -9,7 +9,12 @@ use nacre_types::decimal::{self, POWERS};
 use nacre_types::{DataType, Error, Result};
 
 /// `ABS`, `CEIL`, `FLOOR` and `SIGN`.
-pub(super) fn unary(function: ScalarFunction, arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn unary(
+    function: ScalarFunction,
+    arg: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     use ScalarFunction::{Abs, Ceil, Floor};
     if arg.data_type().is_float() && data_type.is_float() {
         return doubles(arg, data_type, rows, &mut |v| {
@@ -53,7 +58,9 @@ pub(super) fn unary(function: ScalarFunction, arg: &Vector, data_type: DataType,
             _ => Ok(values.get(i).signum() as f64),
         });
     }
-    arithmetic::each(data_type, arg.validity().cloned(), rows, &mut |i| decimals::fit(exact(values.get(i)), data_type))
+    arithmetic::each(data_type, arg.validity().cloned(), rows, &mut |i| {
+        decimals::fit(exact(values.get(i)), data_type)
+    })
 }
 
 /// `ROUND` (half away from zero) and `TRUNC`, to a number of decimal places that may be negative.
@@ -81,7 +88,11 @@ pub(super) fn round(
     }
     let Some(values) = access::wide(arg) else { return Err(not_a_number(arg.data_type())) };
     let from = arg.data_type().scale();
-    let exact_type = if data_type.is_float() { DataType::Decimal { precision: 38, scale: from } } else { data_type };
+    let exact_type = if data_type.is_float() {
+        DataType::Decimal { precision: 38, scale: from }
+    } else {
+        data_type
+    };
     let to = exact_type.scale();
     let rounded = arithmetic::each(exact_type, validity, rows, &mut |i| {
         let (v, dropped) = (values.get(i), from as i32 - place(i));
@@ -108,7 +119,8 @@ fn round_double(v: f64, places: i32, truncate: bool) -> f64 {
     // By the digits a user sees, so that 2.675 rounds as written and not as its nearest double.
     let factor = 10f64.powi(places.abs());
     if !truncate && places > 0 {
-        return match u8::try_from(places).ok().and_then(|scale| decimal::from_f64(v, scale.min(38))) {
+        return match u8::try_from(places).ok().and_then(|scale| decimal::from_f64(v, scale.min(38)))
+        {
             Some(unscaled) if places <= 38 => decimal::to_f64(unscaled, places as u8),
             _ => v,
         };
@@ -131,7 +143,8 @@ pub(super) fn transcendental(
             Err(Error::type_error("square root of a negative number").with_sqlstate("2201F"))
         }
         ScalarFunction::Ln | ScalarFunction::Log10 if v <= 0.0 => {
-            Err(Error::type_error("logarithm of a number that is not positive").with_sqlstate("2201E"))
+            Err(Error::type_error("logarithm of a number that is not positive")
+                .with_sqlstate("2201E"))
         }
         ScalarFunction::Sqrt => Ok(v.sqrt()),
         ScalarFunction::Ln => Ok(v.ln()),
@@ -141,7 +154,12 @@ pub(super) fn transcendental(
 }
 
 /// `POWER`.
-pub(super) fn power(base: &Vector, exponent: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn power(
+    base: &Vector,
+    exponent: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     let validity = access::validity(&[base, exponent]);
     let (a, b) = (arithmetic::doubles(base)?, arithmetic::doubles(exponent)?);
     let mut out = vec![0.0; rows.len];

@@ -42,13 +42,17 @@ pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
         }
         T::Date => {
             let date = temporal::parse_date(trimmed);
-            let date = date
-                .or_else(|| temporal::parse_timestamp(trimmed).map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32));
+            let date = date.or_else(|| {
+                temporal::parse_timestamp(trimmed)
+                    .map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32)
+            });
             Value::Date(date.ok_or_else(bad)?)
         }
         T::Time => {
             let time = temporal::parse_time(trimmed);
-            let time = time.or_else(|| temporal::parse_timestamp(trimmed).map(|m| m.rem_euclid(MICROS_PER_DAY)));
+            let time = time.or_else(|| {
+                temporal::parse_timestamp(trimmed).map(|m| m.rem_euclid(MICROS_PER_DAY))
+            });
             Value::Time(time.ok_or_else(bad)?)
         }
         T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
@@ -59,7 +63,9 @@ pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
         }
         T::Binary { max_bytes } => {
             if max_bytes.is_some_and(|n| text.len() > n as usize) {
-                return Err(Error::type_error(format!("value too long for {to}")).with_sqlstate("22001"));
+                return Err(
+                    Error::type_error(format!("value too long for {to}")).with_sqlstate("22001")
+                );
             }
             Value::Binary(text.as_bytes().to_vec())
         }

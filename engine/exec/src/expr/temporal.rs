@@ -13,12 +13,25 @@ fn wrong(what: &str, data_type: DataType) -> Error {
 
 /// A field of a date, time, timestamp or interval. Weeks are ISO 8601's, days of the week count from
 /// Sunday, 0. Seconds and the epoch have a fraction when the result type has room for one.
-pub(super) fn extract(part: DatePart, arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
-    let exact = if data_type.is_float() { DataType::Decimal { precision: 38, scale: 6 } } else { data_type };
+pub(super) fn extract(
+    part: DatePart,
+    arg: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
+    let exact = if data_type.is_float() {
+        DataType::Decimal { precision: 38, scale: 6 }
+    } else {
+        data_type
+    };
     let scale = exact.scale();
     let finish = |micros: i128| {
         // Whole units round towards the past, so that 59.9 seconds are 59.
-        let v = if scale == 0 { Some(micros.div_euclid(1_000_000)) } else { decimal::rescale(micros, 6, scale) };
+        let v = if scale == 0 {
+            Some(micros.div_euclid(1_000_000))
+        } else {
+            decimal::rescale(micros, 6, scale)
+        };
         decimals::fit(v, exact)
     };
     let validity = arg.validity().cloned();
@@ -35,11 +48,14 @@ pub(super) fn extract(part: DatePart, arg: &Vector, data_type: DataType, rows: R
                 | DatePart::DayOfWeek
                 | DatePart::DayOfYear
         );
-        let known = matches!(arg.data_type(), DataType::Date | DataType::Timestamp | DataType::Time);
+        let known =
+            matches!(arg.data_type(), DataType::Date | DataType::Timestamp | DataType::Time);
         if !known || (date_part && arg.data_type() == DataType::Time) {
             return Err(wrong("date field", arg.data_type()));
         }
-        let Some(micros) = cast::micros(arg) else { return Err(wrong("date field", arg.data_type())) };
+        let Some(micros) = cast::micros(arg) else {
+            return Err(wrong("date field", arg.data_type()));
+        };
         arithmetic::each(exact, validity, rows, &mut |i| finish(of_micros(part, micros(i))))?
     };
     cast::cast_vector(&extracted, data_type, rows)
@@ -100,14 +116,20 @@ fn iso_week(days: i32) -> i32 {
 }
 
 /// Sets every smaller field to its start.
-pub(super) fn truncate(part: DatePart, arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn truncate(
+    part: DatePart,
+    arg: &Vector,
+    data_type: DataType,
+    rows: Rows<'_>,
+) -> Result<Vector> {
     if !matches!(arg.data_type(), DataType::Date | DataType::Timestamp) {
         return Err(wrong("DATE_TRUNC", arg.data_type()));
     }
     let Some(micros) = cast::micros(arg) else { return Err(wrong("DATE_TRUNC", arg.data_type())) };
-    let truncated = access::map_values(&[arg], DataType::Timestamp, rows, Room::of_column(), &mut |i| {
-        Ok(Value::Timestamp(truncated_micros(part, micros(i))))
-    })?;
+    let truncated =
+        access::map_values(&[arg], DataType::Timestamp, rows, Room::of_column(), &mut |i| {
+            Ok(Value::Timestamp(truncated_micros(part, micros(i))))
+        })?;
     cast::cast_vector(&truncated, data_type, rows)
 }
 

@@ -22,7 +22,11 @@ fn eval(expr: &Expr, batch: &Batch) -> Result<Vec<Value>> {
 fn check(expr: &Expr, batch: &Batch, expected: &[Value]) {
     assert_eq!(eval(expr, batch).unwrap(), expected, "{expr:?}");
     let coded = batch.columns.iter().map(|c| Arc::new(dictionary(c))).collect();
-    assert_eq!(eval(expr, &Batch::new(coded, batch.rows)).unwrap(), expected, "dictionary {expr:?}");
+    assert_eq!(
+        eval(expr, &Batch::new(coded, batch.rows)).unwrap(),
+        expected,
+        "dictionary {expr:?}"
+    );
     let mut selected = batch.clone();
     selected.selection = Some((0..batch.rows as u32).step_by(2).collect());
     let fixture = Fixture::new();
@@ -47,35 +51,57 @@ fn check_one(expr: Expr, expected: Value) {
 
 #[test]
 fn integer_arithmetic_is_checked() {
-    let batch =
-        batch(&[(I64, vec![int(7), int(-7), Value::Null, int(i64::MAX)]), (I64, vec![int(2), int(2), int(0), int(1)])]);
+    let batch = batch(&[
+        (I64, vec![int(7), int(-7), Value::Null, int(i64::MAX)]),
+        (I64, vec![int(2), int(2), int(0), int(1)]),
+    ]);
     let (a, b) = (|| col(0, I64), || col(1, I64));
-    check(&binary(Subtract, a(), b(), I64), &batch, &[int(5), int(-9), Value::Null, int(i64::MAX - 1)]);
-    check(&binary(IntegerDivide, a(), b(), I64), &batch, &[int(3), int(-3), Value::Null, int(i64::MAX)]);
+    check(
+        &binary(Subtract, a(), b(), I64),
+        &batch,
+        &[int(5), int(-9), Value::Null, int(i64::MAX - 1)],
+    );
+    check(
+        &binary(IntegerDivide, a(), b(), I64),
+        &batch,
+        &[int(3), int(-3), Value::Null, int(i64::MAX)],
+    );
     check(&binary(Modulo, a(), b(), I64), &batch, &[int(1), int(-1), Value::Null, int(0)]);
     check_error(&binary(Add, a(), b(), I64), &batch, "22003");
     check_error(&binary(Multiply, a(), lit(int(2), I64), I64), &batch, "22003");
     check_error(&binary(Add, a(), b(), DataType::Int32), &batch, "22003");
     check_error(&binary(IntegerDivide, a(), lit(int(0), I64), I64), &batch, "22012");
     let min = lit(int(i64::MIN), I64);
-    check_error(&Expr { kind: ExprKind::Negate(Box::new(min.clone())), data_type: I64 }, &one(), "22003");
+    check_error(
+        &Expr { kind: ExprKind::Negate(Box::new(min.clone())), data_type: I64 },
+        &one(),
+        "22003",
+    );
     check_error(&binary(IntegerDivide, min.clone(), lit(int(-1), I64), I64), &one(), "22003");
     check_one(binary(Modulo, min, lit(int(-1), I64), I64), int(0));
     check_one(binary(ShiftLeft, lit(int(3), I64), lit(int(2), I64), I64), int(12));
     check_one(binary(BitXor, lit(int(6), I64), lit(int(3), I64), I64), int(5));
     let big = lit(Value::UInt(u64::MAX), DataType::UInt64);
-    check_error(&binary(Add, big.clone(), lit(Value::UInt(1), DataType::UInt64), DataType::UInt64), &one(), "22003");
+    check_error(
+        &binary(Add, big.clone(), lit(Value::UInt(1), DataType::UInt64), DataType::UInt64),
+        &one(),
+        "22003",
+    );
     check_one(binary(BitAnd, big.clone(), big, DataType::UInt64), Value::UInt(u64::MAX));
 }
 
 #[test]
 fn unselected_and_null_rows_raise_nothing() {
-    let mut batch =
-        batch(&[(I64, vec![int(i64::MAX), int(1), int(5), Value::Null]), (I64, vec![int(0), int(1), int(2), int(0)])]);
+    let mut batch = batch(&[
+        (I64, vec![int(i64::MAX), int(1), int(5), Value::Null]),
+        (I64, vec![int(0), int(1), int(2), int(0)]),
+    ]);
     batch.selection = Some(vec![1, 2, 3]);
     let fixture = Fixture::new();
     for (op, expected) in [(Add, 7), (IntegerDivide, 2), (Modulo, 1)] {
-        let vector = evaluate(&binary(op, col(0, I64), col(1, I64), I64), &batch, &fixture.context()).unwrap();
+        let vector =
+            evaluate(&binary(op, col(0, I64), col(1, I64), I64), &batch, &fixture.context())
+                .unwrap();
         assert_eq!(vector.value(2), int(expected));
         assert!(vector.is_null(3));
     }
@@ -102,7 +128,11 @@ fn decimals_are_exact() {
         &one(),
         "22003",
     );
-    check_error(&binary(Divide, price, lit(dec(0, 2), decimal(15, 2)), decimal(20, 8)), &one(), "22012");
+    check_error(
+        &binary(Divide, price, lit(dec(0, 2), decimal(15, 2)), decimal(20, 8)),
+        &one(),
+        "22012",
+    );
 }
 
 #[test]
@@ -120,13 +150,24 @@ fn floats_refuse_to_overflow() {
 #[test]
 fn comparisons_agree_with_a_model_in_every_form() {
     let mut random = Random(11);
-    for data_type in [I64, DataType::Float64, DataType::TEXT, DataType::UInt64, BOOL, DataType::Date, decimal(30, 2)] {
-        let column =
-            |random: &mut Random, nulls| (0..50).map(|_| random.value(data_type, 6, nulls)).collect::<Vec<_>>();
+    for data_type in [
+        I64,
+        DataType::Float64,
+        DataType::TEXT,
+        DataType::UInt64,
+        BOOL,
+        DataType::Date,
+        decimal(30, 2),
+    ] {
+        let column = |random: &mut Random, nulls| {
+            (0..50).map(|_| random.value(data_type, 6, nulls)).collect::<Vec<_>>()
+        };
         let (left, right) = (column(&mut random, 5), column(&mut random, 4));
         let constant = random.value(data_type, 6, 0);
         let columns = batch(&[(data_type, left.clone()), (data_type, right.clone())]);
-        for op in [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual, NotDistinct, Distinct] {
+        for op in
+            [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual, NotDistinct, Distinct]
+        {
             let model = |a: &Value, b: &Value| match op {
                 NotDistinct => Value::Boolean(a == b),
                 Distinct => Value::Boolean(a != b),
@@ -136,15 +177,27 @@ fn comparisons_agree_with_a_model_in_every_form() {
             let pairs: Vec<_> = left.iter().zip(&right).map(|(a, b)| model(a, b)).collect();
             check(&compare(op, col(0, data_type), col(1, data_type)), &columns, &pairs);
             let with_constant: Vec<_> = left.iter().map(|a| model(a, &constant)).collect();
-            check(&compare(op, col(0, data_type), lit(constant.clone(), data_type)), &columns, &with_constant);
+            check(
+                &compare(op, col(0, data_type), lit(constant.clone(), data_type)),
+                &columns,
+                &with_constant,
+            );
             let turned: Vec<_> = left.iter().map(|a| model(&constant, a)).collect();
-            check(&compare(op, lit(constant.clone(), data_type), col(0, data_type)), &columns, &turned);
+            check(
+                &compare(op, lit(constant.clone(), data_type), col(0, data_type)),
+                &columns,
+                &turned,
+            );
         }
     }
-    for (op, edge) in [(Less, i64::MIN), (GreaterOrEqual, i64::MIN), (Greater, i64::MAX), (LessOrEqual, i64::MAX)] {
+    for (op, edge) in
+        [(Less, i64::MIN), (GreaterOrEqual, i64::MIN), (Greater, i64::MAX), (LessOrEqual, i64::MAX)]
+    {
         let columns = batch(&[(I64, vec![int(i64::MIN), int(0), int(i64::MAX)])]);
-        let expected: Vec<_> =
-            [i64::MIN, 0, i64::MAX].iter().map(|v| Value::Boolean(compare::holds(op, v.cmp(&edge)))).collect();
+        let expected: Vec<_> = [i64::MIN, 0, i64::MAX]
+            .iter()
+            .map(|v| Value::Boolean(compare::holds(op, v.cmp(&edge))))
+            .collect();
         check(&compare(op, col(0, I64), lit(int(edge), I64)), &columns, &expected);
     }
 }
@@ -172,7 +225,11 @@ fn three_valued_logic() {
             check(&boolean(is_null), &columns, &[Value::Boolean(a.is_null() != negated)]);
             for asked in [false, true] {
                 let is = ExprKind::IsBoolean { arg: arg(), value: asked, negated };
-                check(&boolean(is), &columns, &[Value::Boolean((truth(a) == Some(asked)) != negated)]);
+                check(
+                    &boolean(is),
+                    &columns,
+                    &[Value::Boolean((truth(a) == Some(asked)) != negated)],
+                );
             }
         }
     }
@@ -201,13 +258,24 @@ fn in_lists() {
     let texts = batch(&[(DataType::TEXT, vec![text("b"), text("zz"), n.clone()])]);
     let words = ["a", "b", "c", "d", "e"].map(|w| lit(text(w), DataType::TEXT)).to_vec();
     let arg = Box::new(col(0, DataType::TEXT));
-    check(&boolean(ExprKind::InList { arg, list: words, negated: false }), &texts, &[t.clone(), f.clone(), n.clone()]);
+    check(
+        &boolean(ExprKind::InList { arg, list: words, negated: false }),
+        &texts,
+        &[t.clone(), f.clone(), n.clone()],
+    );
     // A column among the candidates.
     for (constant, expected) in [("b", [&t, &t, &t]), ("c", [&f, &f, &n])] {
-        let list = vec![col(0, DataType::TEXT), lit(text(if constant == "b" { "b" } else { "x" }), DataType::TEXT)];
+        let list = vec![
+            col(0, DataType::TEXT),
+            lit(text(if constant == "b" { "b" } else { "x" }), DataType::TEXT),
+        ];
         let arg = || Box::new(lit(text(constant), DataType::TEXT));
         let expected = expected.map(Value::clone);
-        check(&boolean(ExprKind::InList { arg: arg(), list: list.clone(), negated: false }), &texts, &expected);
+        check(
+            &boolean(ExprKind::InList { arg: arg(), list: list.clone(), negated: false }),
+            &texts,
+            &expected,
+        );
     }
 }
 
@@ -217,19 +285,29 @@ fn a_branch_not_taken_raises_nothing() {
     let x = || col(0, I64);
     let inverse = || binary(IntegerDivide, lit(int(10), I64), x(), I64);
     let not_zero = || compare(NotEqual, x(), lit(int(0), I64));
-    let case =
-        Expr { kind: ExprKind::Case { branches: vec![(not_zero(), inverse())], otherwise: None }, data_type: I64 };
+    let case = Expr {
+        kind: ExprKind::Case { branches: vec![(not_zero(), inverse())], otherwise: None },
+        data_type: I64,
+    };
     check(&case, &columns, &[Value::Null, int(5), Value::Null, int(10)]);
     let big = || compare(Greater, inverse(), lit(int(5), I64));
     let (t, f, n) = (Value::Boolean(true), Value::Boolean(false), Value::Null);
-    check(&boolean(ExprKind::And(vec![not_zero(), big()])), &columns, &[f.clone(), f.clone(), n.clone(), t.clone()]);
+    check(
+        &boolean(ExprKind::And(vec![not_zero(), big()])),
+        &columns,
+        &[f.clone(), f.clone(), n.clone(), t.clone()],
+    );
     let zero = compare(Equal, x(), lit(int(0), I64));
     check(&boolean(ExprKind::Or(vec![zero, big()])), &columns, &[t.clone(), f, n, t]);
     let coalesce = call(ScalarFunction::Coalesce, vec![x(), inverse(), lit(int(-1), I64)], I64);
     check(&coalesce, &columns, &[int(0), int(2), int(-1), int(1)]);
     let fixture = Fixture::new();
     assert_eq!(filter(&[not_zero(), big()], &columns, &fixture.context()).unwrap(), [3]);
-    assert_eq!(filter(&[boolean(ExprKind::And(vec![not_zero(), big()]))], &columns, &fixture.context()).unwrap(), [3]);
+    assert_eq!(
+        filter(&[boolean(ExprKind::And(vec![not_zero(), big()]))], &columns, &fixture.context())
+            .unwrap(),
+        [3]
+    );
     assert!(filter(&[big()], &columns, &fixture.context()).is_err());
     let either = boolean(ExprKind::Or(vec![compare(Equal, x(), lit(int(0), I64)), big()]));
     assert_eq!(filter(&[either], &columns, &fixture.context()).unwrap(), [0, 3]);
@@ -258,7 +336,8 @@ fn case_mixes_branches_of_every_type() {
 
 #[test]
 fn dictionary_entries_no_row_uses_raise_nothing() {
-    let values = Vector::from_values(DataType::TEXT, &[text("1"), text("x"), text("3")]).flat().into_owned();
+    let values =
+        Vector::from_values(DataType::TEXT, &[text("1"), text("x"), text("3")]).flat().into_owned();
     let coded = Vector::dictionary(DataType::TEXT, vec![0, 2, 2, 0], Arc::new(values), None);
     let batch = Batch::new(vec![Arc::new(coded)], 4);
     let expected = [int(1), int(3), int(3), int(1)];
@@ -293,7 +372,8 @@ fn like_patterns() {
             let (arg, pattern) = (Box::new(col(0, DataType::TEXT)), Box::new(pattern));
             boolean(ExprKind::Like { arg, pattern, escape: None, negated, case_insensitive })
         };
-        let columns = batch(&[(DataType::TEXT, vec![text(value)]), (DataType::TEXT, vec![text(pattern)])]);
+        let columns =
+            batch(&[(DataType::TEXT, vec![text(value)]), (DataType::TEXT, vec![text(pattern)])]);
         let constant = || lit(text(pattern), DataType::TEXT);
         check(&like(constant(), false, false), &columns, &[Value::Boolean(expected)]);
         check(&like(constant(), true, false), &columns, &[Value::Boolean(!expected)]);
@@ -301,11 +381,18 @@ fn like_patterns() {
     }
     let arg = Box::new(lit(text("PROMO x"), DataType::TEXT));
     let pattern = Box::new(lit(text("promo!_%"), DataType::TEXT));
-    let kind = ExprKind::Like { arg, pattern, escape: Some('!'), negated: false, case_insensitive: true };
+    let kind =
+        ExprKind::Like { arg, pattern, escape: Some('!'), negated: false, case_insensitive: true };
     check_one(boolean(kind), Value::Boolean(false));
     let dangling = Box::new(lit(text("a\\"), DataType::TEXT));
     let arg = Box::new(lit(text("a"), DataType::TEXT));
-    let kind = ExprKind::Like { arg, pattern: dangling, escape: None, negated: false, case_insensitive: false };
+    let kind = ExprKind::Like {
+        arg,
+        pattern: dangling,
+        escape: None,
+        negated: false,
+        case_insensitive: false,
+    };
     check_error(&boolean(kind), &one(), "22025");
 }
 
@@ -323,7 +410,11 @@ fn casts() {
             DataType::Interval,
             Value::Interval(Interval { months: 0, days: 1, micros: 7_200_000_000 }),
         ),
-        (text("{\"a\": [1, 2.5e1, null]}"), DataType::Json, Value::Json("{\"a\": [1, 2.5e1, null]}".into())),
+        (
+            text("{\"a\": [1, 2.5e1, null]}"),
+            DataType::Json,
+            Value::Json("{\"a\": [1, 2.5e1, null]}".into()),
+        ),
         (text("ab"), DataType::BLOB, Value::Binary(b"ab".to_vec())),
         (int(5), decimal(4, 2), dec(500, 2)),
         (dec(-125, 1), I64, int(-13)),
@@ -361,7 +452,11 @@ fn casts() {
         (Value::Binary(vec![0xff]), DataType::TEXT, "22P02"),
     ] {
         let error = cast_value(&value, to).expect_err("an error");
-        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Type, sqlstate), "{value} to {to}: {error}");
+        assert_eq!(
+            (error.kind(), error.sqlstate()),
+            (ErrorKind::Type, sqlstate),
+            "{value} to {to}: {error}"
+        );
         check_error(&cast(lit(value.clone(), value.natural_type()), to), &one(), sqlstate);
     }
     let float = batch(&[(DataType::Float32, vec![Value::Float(0.1f32 as f64)])]);
@@ -374,5 +469,8 @@ fn parameters_are_constants() {
     fixture.parameters = vec![int(5)];
     let parameter = |index| Expr { kind: ExprKind::Parameter(index), data_type: I64 };
     assert_eq!(evaluate_constant(&parameter(0), &fixture.context()).unwrap(), int(5));
-    assert_eq!(evaluate_constant(&parameter(1), &fixture.context()).unwrap_err().sqlstate(), "07001");
+    assert_eq!(
+        evaluate_constant(&parameter(1), &fixture.context()).unwrap_err().sqlstate(),
+        "07001"
+    );
 }

@@ -138,7 +138,12 @@ fn dates() {
     check(F::Extract(DatePart::Second), std::slice::from_ref(&at), F64, float(15.678901));
     check(F::Extract(DatePart::Epoch), &[date("1970-01-02")], I64, int(86400));
     check(F::Extract(DatePart::Week), &[date("2021-01-03")], I64, int(53));
-    check(F::Extract(DatePart::Day), &[Value::Interval(Interval { months: 14, days: 3, micros: 0 })], I64, int(3));
+    check(
+        F::Extract(DatePart::Day),
+        &[Value::Interval(Interval { months: 14, days: 3, micros: 0 })],
+        I64,
+        int(3),
+    );
     check(F::Year, &[date("1994-05-01")], I64, int(1994));
     for (part, expected) in [
         (DatePart::Year, "2024-01-01"),
@@ -160,10 +165,22 @@ fn date_arithmetic() {
     for (op, left, right, data_type, expected) in [
         (Add, date("2024-01-31"), interval(1, 0, 0), DataType::Date, date("2024-02-29")),
         (Subtract, date("1998-12-01"), interval(0, 90, 0), DataType::Date, date("1998-09-02")),
-        (Add, date("2024-01-01"), interval(0, 0, 3_600_000_000), DataType::Timestamp, stamp("2024-01-01 01:00")),
+        (
+            Add,
+            date("2024-01-01"),
+            interval(0, 0, 3_600_000_000),
+            DataType::Timestamp,
+            stamp("2024-01-01 01:00"),
+        ),
         (Subtract, date("2024-03-01"), date("2024-02-01"), I64, int(29)),
         (Add, date("2024-02-28"), int(2), DataType::Date, date("2024-03-01")),
-        (Subtract, stamp("2024-01-02 01:00"), stamp("2024-01-01"), DataType::Interval, interval(0, 1, 3_600_000_000)),
+        (
+            Subtract,
+            stamp("2024-01-02 01:00"),
+            stamp("2024-01-01"),
+            DataType::Interval,
+            interval(0, 1, 3_600_000_000),
+        ),
         (Multiply, interval(1, 2, 3), int(3), DataType::Interval, interval(3, 6, 9)),
         (Divide, interval(3, 1, 0), int(2), DataType::Interval, interval(1, 15, 43_200_000_000)),
         (Add, interval(1, 0, 0), interval(0, 5, 0), DataType::Interval, interval(1, 5, 0)),
@@ -185,8 +202,11 @@ fn long_results_of_many_rows_are_refused() {
     let context = fixture.context();
     let long = text(&"x".repeat(1_000_000));
     let flat = batch(&[(T, vec![long.clone(); 70]), (I64, (0..70).map(int).collect())]);
-    let coded = Batch::new(vec![Arc::new(dictionary(&flat.columns[0])), flat.columns[1].clone()], 70);
-    let is_even = |e| compare(BinaryOp::Equal, call(F::Mod, vec![e, lit(int(2), I64)], I64), lit(int(0), I64));
+    let coded =
+        Batch::new(vec![Arc::new(dictionary(&flat.columns[0])), flat.columns[1].clone()], 70);
+    let is_even = |e| {
+        compare(BinaryOp::Equal, call(F::Mod, vec![e, lit(int(2), I64)], I64), lit(int(0), I64))
+    };
     let case = |long: Expr| {
         let branches = vec![(is_even(col(1, I64)), long.clone())];
         Expr { kind: ExprKind::Case { branches, otherwise: Some(Box::new(long)) }, data_type: T }

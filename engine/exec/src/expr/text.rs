@@ -13,13 +13,21 @@ fn wrong(function: ScalarFunction) -> Error {
 
 pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes > limits::MAX_VALUE_BYTES {
-        return Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)));
+        return Err(Error::limit(format!(
+            "a text value of more than {} bytes",
+            limits::MAX_VALUE_BYTES
+        )));
     }
     Ok(())
 }
 
 /// `||` and `CONCAT`: null when any argument is.
-pub(super) fn concat(args: &[Arc<Vector>], data_type: DataType, rows: Rows<'_>, room: Room) -> Result<Vector> {
+pub(super) fn concat(
+    args: &[Arc<Vector>],
+    data_type: DataType,
+    rows: Rows<'_>,
+    room: Room,
+) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
     if let Some(other) = all.iter().find(|arg| arg.data_type().physical() != PhysicalType::Bytes) {
         if other.data_type() == DataType::Null {
@@ -52,8 +60,12 @@ pub(super) fn measure(
     let a = Texts::new(first);
     let b = Texts::new(all.get(1).unwrap_or(first));
     match (function, all.len()) {
-        (Length, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(unit.count(a.bytes(i)) as i128)),
-        (OctetLength, 1) => arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128)),
+        (Length, 1) => {
+            arithmetic::each(data_type, validity, rows, &mut |i| Ok(unit.count(a.bytes(i)) as i128))
+        }
+        (OctetLength, 1) => {
+            arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128))
+        }
         (Position, 2) => arithmetic::each(data_type, validity, rows, &mut |i| {
             let text = b.bytes(i);
             Ok(like::find(text, a.bytes(i)).map_or(0, |at| unit.count(&text[..at]) as i128 + 1))
@@ -76,7 +88,11 @@ enum Unit {
 
 impl Unit {
     fn of(vector: &Vector) -> Unit {
-        if matches!(vector.data_type(), DataType::Binary { .. }) { Unit::Bytes } else { Unit::Characters }
+        if matches!(vector.data_type(), DataType::Binary { .. }) {
+            Unit::Bytes
+        } else {
+            Unit::Characters
+        }
     }
 
     /// How many there are. A character is a byte of UTF-8 that does not continue one.
@@ -131,7 +147,9 @@ pub(super) fn transform(
     };
     let text = |index: usize, i: usize| -> Result<&[u8]> {
         match all.get(index) {
-            Some(arg) if arg.data_type().physical() == PhysicalType::Bytes => Ok(Texts::new(arg).bytes(i)),
+            Some(arg) if arg.data_type().physical() == PhysicalType::Bytes => {
+                Ok(Texts::new(arg).bytes(i))
+            }
             _ => Err(wrong(function)),
         }
     };
@@ -152,9 +170,11 @@ pub(super) fn transform(
                 }
             }
             F::Trim | F::LeftTrim | F::RightTrim => {
-                let set = if all.len() > 1 { String::from_utf8_lossy(text(1, i)?) } else { " ".into() };
+                let set =
+                    if all.len() > 1 { String::from_utf8_lossy(text(1, i)?) } else { " ".into() };
                 let trimmed = string();
-                let trimmed = trim(&trimmed, &set, function != F::RightTrim, function != F::LeftTrim);
+                let trimmed =
+                    trim(&trimmed, &set, function != F::RightTrim, function != F::LeftTrim);
                 out.extend_from_slice(trimmed.as_bytes());
             }
             F::Substring => {
@@ -162,7 +182,9 @@ pub(super) fn transform(
                 let end = if all.len() > 2 {
                     let length = number(2, i)?;
                     if length < 0 {
-                        return Err(Error::type_error("negative substring length").with_sqlstate("22011"));
+                        return Err(
+                            Error::type_error("negative substring length").with_sqlstate("22011")
+                        );
                     }
                     start + length
                 } else {
@@ -177,14 +199,20 @@ pub(super) fn transform(
                 let n = number(1, i)?;
                 let length = unit.count(value);
                 // A negative count means all but so many characters of the other end.
-                let kept =
-                    if n >= 0 { (n as usize).min(length) } else { length.saturating_sub(n.unsigned_abs() as usize) };
-                let (from, to) = if function == F::Left { (0, kept) } else { (length - kept, length) };
+                let kept = if n >= 0 {
+                    (n as usize).min(length)
+                } else {
+                    length.saturating_sub(n.unsigned_abs() as usize)
+                };
+                let (from, to) =
+                    if function == F::Left { (0, kept) } else { (length - kept, length) };
                 out.extend_from_slice(unit.slice(value, from, to));
             }
             F::Replace => replace(value, text(1, i)?, text(2, i)?, out)?,
             F::Reverse if unit == Unit::Bytes => out.extend(value.iter().rev()),
-            F::Reverse => out.extend_from_slice(string().chars().rev().collect::<String>().as_bytes()),
+            F::Reverse => {
+                out.extend_from_slice(string().chars().rev().collect::<String>().as_bytes())
+            }
             F::Repeat => {
                 let n = if value.is_empty() { 0 } else { number(1, i)?.max(0) as usize };
                 check_length(value.len().saturating_mul(n))?;
@@ -215,7 +243,14 @@ fn replace(value: &[u8], from: &[u8], to: &[u8], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-fn pad(value: &[u8], n: usize, fill: &[u8], left: bool, unit: Unit, out: &mut Vec<u8>) -> Result<()> {
+fn pad(
+    value: &[u8],
+    n: usize,
+    fill: &[u8],
+    left: bool,
+    unit: Unit,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let length = unit.count(value);
     if length >= n || fill.is_empty() {
         out.extend_from_slice(unit.slice(value, 0, n));

@@ -51,8 +51,12 @@ impl Codes {
         let values: Vec<i64> = match (values, rows.selection) {
             (Values::I64(v), None) if matches!(vector.form(), Form::Flat(_)) => v.clone(),
             (Values::I64(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)]).collect(),
-            (Values::F64(v), _) if !v.is_empty() => rows.iter().map(|row| key::order_f64(v[at(row)]) as i64).collect(),
-            (Values::Bool(v), _) if !v.is_empty() => rows.iter().map(|row| v[at(row)] as i64).collect(),
+            (Values::F64(v), _) if !v.is_empty() => {
+                rows.iter().map(|row| key::order_f64(v[at(row)]) as i64).collect()
+            }
+            (Values::Bool(v), _) if !v.is_empty() => {
+                rows.iter().map(|row| v[at(row)] as i64).collect()
+            }
             (Values::I64(_) | Values::F64(_) | Values::Bool(_), _) => vec![0; rows.count()],
             _ => return Err(Error::type_error(format!("{} cannot be a key", vector.data_type()))),
         };

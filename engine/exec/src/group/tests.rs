@@ -18,10 +18,13 @@ fn orders() -> Vec<Vec<Option<i64>>> {
     let n = 40_000;
     let ascending: Vec<i64> = (0..n).collect();
     let apart: Vec<i64> = (0..n).map(|v| v * 7_919 % n).collect();
-    let chance: Vec<i64> = (0..2 * n).map(|v| (hash_u64(v as u64) % n as u64) as i64 - 20_000).collect();
+    let chance: Vec<i64> =
+        (0..2 * n).map(|v| (hash_u64(v as u64) % n as u64) as i64 - 20_000).collect();
     let runs: Vec<i64> = (0..2 * n).map(|v| v / 4 * 16).collect();
-    let outliers: Vec<i64> = apart.iter().copied().chain([i64::MIN, 5, i64::MAX]).chain(n..2 * n).collect();
-    let with_nulls = |values: Vec<i64>| values.into_iter().map(|v| (v % 101 != 7).then_some(v)).collect();
+    let outliers: Vec<i64> =
+        apart.iter().copied().chain([i64::MIN, 5, i64::MAX]).chain(n..2 * n).collect();
+    let with_nulls =
+        |values: Vec<i64>| values.into_iter().map(|v| (v % 101 != 7).then_some(v)).collect();
     [ascending, apart, chance, runs, outliers].into_iter().map(with_nulls).collect()
 }
 
@@ -42,7 +45,8 @@ fn groups_are_numbered_as_keys_are_first_seen() {
             left = grouper.dense.is_none();
         }
         assert_eq!(grouper.groups(), known.len());
-        let asked: Vec<Option<i64>> = values.iter().copied().chain((90_000..91_000).map(Some)).collect();
+        let asked: Vec<Option<i64>> =
+            values.iter().copied().chain((90_000..91_000).map(Some)).collect();
         let mut seen = Seen::default();
         for part in asked.chunks(1_000) {
             grouper.lookup(&keys(part), Rows::all(part.len()), &mut seen, &mut out).unwrap();

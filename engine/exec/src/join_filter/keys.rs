@@ -43,7 +43,9 @@ impl Keys {
         let range = values.clone().fold(None, |range: Option<(i64, i64)>, v| {
             Some(range.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
         });
-        let Some((low, high)) = range else { return Keys { low: 0, high: -1, set: Set::Nothing, few: None } };
+        let Some((low, high)) = range else {
+            return Keys { low: 0, high: -1, set: Set::Nothing, few: None };
+        };
         let few = (count <= FEW).then(|| {
             let mut all: Vec<i64> = values.clone().collect();
             all.sort_unstable();
@@ -94,8 +96,12 @@ impl Keys {
             at += usize::from(passes);
         };
         match rows.selection {
-            None => values.iter().enumerate().for_each(|(row, v)| put(row as u32, self.contains(*v))),
-            Some(rows) => rows.iter().for_each(|row| put(*row, self.contains(values[*row as usize]))),
+            None => {
+                values.iter().enumerate().for_each(|(row, v)| put(row as u32, self.contains(*v)))
+            }
+            Some(rows) => {
+                rows.iter().for_each(|row| put(*row, self.contains(values[*row as usize])))
+            }
         }
         out.truncate(at);
     }
@@ -112,7 +118,8 @@ impl Keys {
                 few.get(at).is_some_and(|v| (*v as i128) <= high)
             }
             (None, Set::Bits(bits)) => {
-                let (from, to) = ((low - self.low as i128) as usize, (high - self.low as i128) as usize);
+                let (from, to) =
+                    ((low - self.low as i128) as usize, (high - self.low as i128) as usize);
                 let ends = |word: usize| {
                     let above = if word == from / 64 { u64::MAX << (from % 64) } else { u64::MAX };
                     let below = if word == to / 64 { u64::MAX >> (63 - to % 64) } else { u64::MAX };

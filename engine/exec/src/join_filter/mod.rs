@@ -64,7 +64,8 @@ impl KeyFilter {
     pub fn is_worth_it(&self) -> bool {
         let tested = self.tested.load(Ordering::Relaxed);
         self.keys.get().is_some()
-            && (tested < TRIAL_ROWS || self.passed.load(Ordering::Relaxed) < tested - tested / 8 * 2)
+            && (tested < TRIAL_ROWS
+                || self.passed.load(Ordering::Relaxed) < tested - tested / 8 * 2)
     }
 
     /// Whether a block of these bounds may have a row with a partner.
@@ -92,7 +93,11 @@ impl KeyFilter {
             Form::Dictionary { codes, values } => match &**values {
                 Values::I64(values) => {
                     let passes: Vec<bool> = values.iter().map(|v| keys.contains(*v)).collect();
-                    out.extend(rows.iter().filter(|row| passes[codes[*row] as usize]).map(|row| row as u32));
+                    out.extend(
+                        rows.iter()
+                            .filter(|row| passes[codes[*row] as usize])
+                            .map(|row| row as u32),
+                    );
                 }
                 _ => return rows.to_selection(),
             },

@@ -29,7 +29,8 @@ fn values_that_are_there_are_found_and_few_others() {
         let keys = Keys::of(values.iter().copied());
         let known: Set<i64> = values.iter().copied().collect();
         assert!(values.iter().all(|v| keys.contains(*v)), "{} values", values.len());
-        let strangers = (0..10_000).map(|v| hash_u64(v + 1_000_000) as i64).filter(|v| !known.contains(v));
+        let strangers =
+            (0..10_000).map(|v| hash_u64(v + 1_000_000) as i64).filter(|v| !known.contains(v));
         let wrong = strangers.filter(|v| keys.contains(*v)).count();
         assert!(wrong < 500, "{wrong} of 10,000 wrong with {} values", values.len());
     }

@@ -20,20 +20,29 @@ impl Accumulator {
             (Accumulator::Count(own), Accumulator::Count(theirs)) => {
                 pairs().for_each(|(at, id)| own[id] += value(theirs, at));
             }
-            (Accumulator::Exact { sums, counts }, Accumulator::Exact { sums: their_sums, counts: their_counts }) => {
+            (
+                Accumulator::Exact { sums, counts },
+                Accumulator::Exact { sums: their_sums, counts: their_counts },
+            ) => {
                 for (at, id) in pairs() {
                     let sum = sums[id].checked_add(value(their_sums, at));
                     sums[id] = sum.ok_or_else(|| Error::out_of_range("SUM out of range"))?;
                     counts[id] += value(their_counts, at);
                 }
             }
-            (Accumulator::Float { sums, counts }, Accumulator::Float { sums: their_sums, counts: their_counts }) => {
+            (
+                Accumulator::Float { sums, counts },
+                Accumulator::Float { sums: their_sums, counts: their_counts },
+            ) => {
                 for (at, id) in pairs() {
                     sums[id] += value(their_sums, at);
                     counts[id] += value(their_counts, at);
                 }
             }
-            (own @ Accumulator::Extreme { .. }, Accumulator::Extreme { values, texts, seen, .. }) => {
+            (
+                own @ Accumulator::Extreme { .. },
+                Accumulator::Extreme { values, texts, seen, .. },
+            ) => {
                 for (at, id) in pairs().filter(|(at, _)| value(seen, *at)) {
                     own.offer(values, texts, at, id);
                 }
@@ -48,18 +57,27 @@ impl Accumulator {
     fn offer(&mut self, their_values: &Values, their_texts: &[Box<[u8]>], at: usize, id: usize) {
         use crate::expr::interval_comparable;
         use nacre_types::key::order_f64;
-        let Accumulator::Extreme { largest, interval, values, texts, text_bytes, seen } = self else { return };
+        let Accumulator::Extreme { largest, interval, values, texts, text_bytes, seen } = self
+        else {
+            return;
+        };
         let (first, largest) = (!std::mem::replace(&mut seen[id], true), *largest);
         let order = |v: i128| if *interval { interval_comparable(v) } else { v };
         match (values, their_values) {
-            (Values::Bool(own), Values::Bool(v)) if first || (v[at] != own[id] && (v[at] & !own[id]) == largest) => {
+            (Values::Bool(own), Values::Bool(v))
+                if first || (v[at] != own[id] && (v[at] & !own[id]) == largest) =>
+            {
                 own[id] = v[at];
             }
-            (Values::I64(own), Values::I64(v)) if first || (v[at] != own[id] && (v[at] > own[id]) == largest) => {
+            (Values::I64(own), Values::I64(v))
+                if first || (v[at] != own[id] && (v[at] > own[id]) == largest) =>
+            {
                 own[id] = v[at];
             }
             (Values::I128(own), Values::I128(v))
-                if first || (order(v[at]) != order(own[id]) && (order(v[at]) > order(own[id])) == largest) =>
+                if first
+                    || (order(v[at]) != order(own[id])
+                        && (order(v[at]) > order(own[id])) == largest) =>
             {
                 own[id] = v[at];
             }

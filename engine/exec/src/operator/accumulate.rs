@@ -35,7 +35,14 @@ pub(super) enum Accumulator {
     /// Sums of doubles, and how many values went in.
     Float { sums: Vec<f64>, counts: Vec<u64> },
     /// Least or greatest values; text is kept in `texts`, so many bytes in all, everything else in `values`.
-    Extreme { largest: bool, interval: bool, values: Values, texts: Vec<Box<[u8]>>, text_bytes: usize, seen: Vec<bool> },
+    Extreme {
+        largest: bool,
+        interval: bool,
+        values: Values,
+        texts: Vec<Box<[u8]>>,
+        text_bytes: usize,
+        seen: Vec<bool>,
+    },
     /// Everything of several arguments.
     Collected(Collected),
 }
@@ -46,11 +53,16 @@ impl Accumulator {
         use AggregateFunction::{Avg, Count, CountStar, Max, Min, Sum};
         Ok(match function {
             Count | CountStar => Accumulator::Count(Vec::new()),
-            Sum | Avg if argument.is_float() => Accumulator::Float { sums: Vec::new(), counts: Vec::new() },
+            Sum | Avg if argument.is_float() => {
+                Accumulator::Float { sums: Vec::new(), counts: Vec::new() }
+            }
             Sum | Avg if argument.is_numeric() || argument == DataType::Null => {
                 Accumulator::Exact { sums: Vec::new(), counts: Vec::new() }
             }
-            Sum | Avg => return Err(Error::type_error(format!("no SUM or AVG of {argument}")).with_sqlstate("42883")),
+            Sum | Avg => {
+                return Err(Error::type_error(format!("no SUM or AVG of {argument}"))
+                    .with_sqlstate("42883"));
+            }
             Min | Max => Accumulator::Extreme {
                 largest: function == Max,
                 interval: argument == DataType::Interval,
@@ -119,7 +131,9 @@ impl Accumulator {
             Groups::One => counts[0] += rows.count() as i64,
             Groups::Each(groups) => match rows.selection {
                 None => groups.iter().for_each(|g| counts[*g as usize] += 1),
-                Some(selection) => selection.iter().for_each(|row| counts[groups[*row as usize] as usize] += 1),
+                Some(selection) => {
+                    selection.iter().for_each(|row| counts[groups[*row as usize] as usize] += 1)
+                }
             },
         }
     }
@@ -140,7 +154,8 @@ impl Accumulator {
         let rows = match vector.validity() {
             None => rows,
             Some(validity) => {
-                not_null = rows.iter().filter(|row| validity.get(*row)).map(|row| row as u32).collect();
+                not_null =
+                    rows.iter().filter(|row| validity.get(*row)).map(|row| row as u32).collect();
                 rows.narrowed(&not_null)
             }
         };
@@ -148,11 +163,15 @@ impl Accumulator {
             Accumulator::Count(_) => self.count_rows(rows, groups),
             Accumulator::Collected(_) => return Err(wrong(vector.data_type())),
             Accumulator::Exact { sums, counts } => {
-                let Some(values) = access::wide(vector) else { return Err(wrong(vector.data_type())) };
+                let Some(values) = access::wide(vector) else {
+                    return Err(wrong(vector.data_type()));
+                };
                 add_exact(&values, rows, groups, sums, counts)?;
             }
             Accumulator::Float { sums, counts } => {
-                let Some(values) = access::f64s(vector) else { return Err(wrong(vector.data_type())) };
+                let Some(values) = access::f64s(vector) else {
+                    return Err(wrong(vector.data_type()));
+                };
                 for row in rows.iter() {
                     let group = groups.of(row);
                     sums[group] += values.get(row);
@@ -163,18 +182,24 @@ impl Accumulator {
                 let largest = *largest;
                 match values {
                     Values::I64(best) => {
-                        let Some(v) = access::i64s(vector) else { return Err(wrong(vector.data_type())) };
+                        let Some(v) = access::i64s(vector) else {
+                            return Err(wrong(vector.data_type()));
+                        };
                         keep(rows, groups, best, seen, &v, |a, b| (a > b) == largest && a != b);
                     }
                     Values::F64(best) => {
-                        let Some(v) = access::f64s(vector) else { return Err(wrong(vector.data_type())) };
+                        let Some(v) = access::f64s(vector) else {
+                            return Err(wrong(vector.data_type()));
+                        };
                         keep(rows, groups, best, seen, &v, |a, b| {
                             let (a, b) = (key::order_f64(a), key::order_f64(b));
                             (a > b) == largest && a != b
                         });
                     }
                     Values::I128(best) => {
-                        let Some(v) = access::i128s(vector) else { return Err(wrong(vector.data_type())) };
+                        let Some(v) = access::i128s(vector) else {
+                            return Err(wrong(vector.data_type()));
+                        };
                         let interval = *interval;
                         let order = |v: i128| if interval { interval_comparable(v) } else { v };
                         keep(rows, groups, best, seen, &v, |a, b| {
@@ -182,7 +207,9 @@ impl Accumulator {
                         });
                     }
                     Values::Bool(best) => {
-                        let Some(v) = access::bools(vector) else { return Err(wrong(vector.data_type())) };
+                        let Some(v) = access::bools(vector) else {
+                            return Err(wrong(vector.data_type()));
+                        };
                         keep(rows, groups, best, seen, &v, |a, b| (a & !b) == largest && a != b);
                     }
                     Values::Bytes(_) => {
@@ -215,7 +242,9 @@ impl Accumulator {
         let average = function == AggregateFunction::Avg;
         let valid_counts = |counts: &[u64]| validity(counts[from..to].iter().map(|n| *n > 0));
         Ok(match self {
-            Accumulator::Count(counts) => Vector::new(data_type, Values::I64(counts[from..to].to_vec()), None),
+            Accumulator::Count(counts) => {
+                Vector::new(data_type, Values::I64(counts[from..to].to_vec()), None)
+            }
             Accumulator::Exact { sums, counts } => {
                 let scale = data_type.scale();
                 let mut out = Vec::with_capacity(to - from);
@@ -233,23 +262,26 @@ impl Accumulator {
                 }
                 let values = match data_type.physical() {
                     PhysicalType::I64 => Values::I64(out.iter().map(|v| *v as i64).collect()),
-                    PhysicalType::F64 => {
-                        Values::F64(out.iter().map(|v| decimal::to_f64(*v, argument.scale())).collect())
-                    }
+                    PhysicalType::F64 => Values::F64(
+                        out.iter().map(|v| decimal::to_f64(*v, argument.scale())).collect(),
+                    ),
                     _ => Values::I128(out),
                 };
                 Vector::new(data_type, values, valid_counts(counts))
             }
             Accumulator::Float { sums, counts } => {
                 let pairs = sums[from..to].iter().zip(&counts[from..to]);
-                let out = pairs.map(|(sum, n)| if average && *n > 0 { sum / *n as f64 } else { *sum }).collect();
+                let out = pairs
+                    .map(|(sum, n)| if average && *n > 0 { sum / *n as f64 } else { *sum })
+                    .collect();
                 Vector::new(data_type, Values::F64(out), valid_counts(counts))
             }
             Accumulator::Collected(collected) => collected.finish(data_type, from, to)?,
             Accumulator::Extreme { values, texts, seen, .. } => {
                 let values = match values {
                     Values::Bytes(_) => {
-                        let (mut out, mut room) = (BytesColumn::default(), access::Room::of_column());
+                        let (mut out, mut room) =
+                            (BytesColumn::default(), access::Room::of_column());
                         for text in &texts[from..to] {
                             room.take(text.len())?;
                             out.push(text);

@@ -139,7 +139,9 @@ impl Aggregation {
                     }
                     None => (Accumulator::new(spec.function, argument)?, vec![argument]),
                 };
-                let distinct = spec.distinct.then(|| Grouper::new(&[&[DataType::UInt32], &arguments[..]].concat()));
+                let distinct = spec
+                    .distinct
+                    .then(|| Grouper::new(&[&[DataType::UInt32], &arguments[..]].concat()));
                 Ok(State { spec, accumulator, distinct })
             })
             .collect::<Result<_>>()?;
@@ -158,7 +160,11 @@ impl Aggregation {
         if self.groups.is_empty() {
             ids.push(0);
         } else {
-            self.grouper.assign(&other.grouper.key_vectors(from, to), Rows::all(to - from), &mut ids)?;
+            self.grouper.assign(
+                &other.grouper.key_vectors(from, to),
+                Rows::all(to - from),
+                &mut ids,
+            )?;
         }
         let count = self.groups();
         for (state, other) in self.states.iter_mut().zip(&other.states) {
@@ -206,7 +212,13 @@ impl Aggregation {
     }
 
     /// Takes in these rows, which are of these groups.
-    fn accumulate(&mut self, batch: &Batch, rows: Rows<'_>, mut ids: Vec<u32>, context: &Context<'_>) -> Result<()> {
+    fn accumulate(
+        &mut self,
+        batch: &Batch,
+        rows: Rows<'_>,
+        mut ids: Vec<u32>,
+        context: &Context<'_>,
+    ) -> Result<()> {
         let groups = if self.groups.is_empty() {
             Groups::One
         } else {
@@ -232,12 +244,14 @@ impl Aggregation {
             return Ok(None);
         }
         let to = (from + limits::VECTOR_ROWS).min(total);
-        let mut columns = if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
+        let mut columns =
+            if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
         for state in &mut self.states {
             // An input without rows never made room for the one group.
             state.accumulator.resize(total);
             let (spec, argument) = (&state.spec, state.argument());
-            let column = state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
+            let column =
+                state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
             columns.push(Arc::new(column));
         }
         Ok(Some(Batch::new(columns, to - from)))
@@ -245,15 +259,20 @@ impl Aggregation {
 
     /// Estimated bytes held.
     pub fn memory_bytes(&self) -> usize {
-        let states = self
-            .states
-            .iter()
-            .map(|s| s.accumulator.memory_bytes() + s.distinct.as_ref().map_or(0, Grouper::memory_bytes));
+        let states = self.states.iter().map(|s| {
+            s.accumulator.memory_bytes() + s.distinct.as_ref().map_or(0, Grouper::memory_bytes)
+        });
         self.grouper.memory_bytes() + states.sum::<usize>()
     }
 }
 
-fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, context: &Context<'_>) -> Result<()> {
+fn update(
+    state: &mut State,
+    batch: &Batch,
+    rows: Rows<'_>,
+    groups: Groups<'_>,
+    context: &Context<'_>,
+) -> Result<()> {
     let filtered;
     let mut rows = rows;
     if let Some(filter) = &state.spec.filter {
@@ -267,7 +286,9 @@ fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, 
         state.accumulator.count_rows(rows, groups);
         return Ok(());
     };
-    if let (Some(args), Accumulator::Collected(collected)) = (collect::arguments(&state.spec), &mut state.accumulator) {
+    if let (Some(args), Accumulator::Collected(collected)) =
+        (collect::arguments(&state.spec), &mut state.accumulator)
+    {
         let evaluator = expr::Evaluator { batch, context };
         let args = args.iter().map(|e| evaluator.eval(e, rows)).collect::<Result<Vec<_>>>()?;
         return match &mut state.distinct {
@@ -289,7 +310,12 @@ fn update(state: &mut State, batch: &Batch, rows: Rows<'_>, groups: Groups<'_>, 
 }
 
 /// Rows whose group and arguments were not there together before; what nulls among them mean is the aggregate's.
-fn first_seen(distinct: &mut Grouper, args: &[Arc<Vector>], rows: Rows<'_>, groups: Groups<'_>) -> Result<Vec<u32>> {
+fn first_seen(
+    distinct: &mut Grouper,
+    args: &[Arc<Vector>],
+    rows: Rows<'_>,
+    groups: Groups<'_>,
+) -> Result<Vec<u32>> {
     let group_column = match groups {
         Groups::One => vec![0; rows.len],
         Groups::Each(ids) => ids.iter().map(|id| *id as i64).collect(),

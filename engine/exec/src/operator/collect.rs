@@ -81,11 +81,21 @@ impl Collected {
                     Some(ExprKind::Literal(Value::Int(v))) => *v,
                     _ => 0,
                 };
-                SortKey { expr: pair[0].clone(), descending: flags & 1 != 0, nulls_first: flags & 2 != 0 }
+                SortKey {
+                    expr: pair[0].clone(),
+                    descending: flags & 1 != 0,
+                    nulls_first: flags & 2 != 0,
+                }
             })
             .collect();
         let columns = args.iter().map(|e| ColumnStore::new(e.data_type)).collect();
-        Collected::Rows { function: aggregate.function, columns, groups: Vec::new(), keys, members: OnceLock::new() }
+        Collected::Rows {
+            function: aggregate.function,
+            columns,
+            groups: Vec::new(),
+            keys,
+            members: OnceLock::new(),
+        }
     }
 
     pub fn resize(&mut self, groups: usize) {
@@ -104,23 +114,36 @@ impl Collected {
     }
 
     /// Takes in rows; those without a first argument, or a second where it decides, do not count.
-    pub fn update(&mut self, args: &[Arc<Vector>], rows: Rows<'_>, groups: Groups<'_>) -> Result<()> {
+    pub fn update(
+        &mut self,
+        args: &[Arc<Vector>],
+        rows: Rows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
         let deciding = match self {
             Collected::Moments { .. } => args,
-            Collected::Rows { function: AggregateFunction::ArgMin | AggregateFunction::ArgMax, .. } => {
-                args.get(1..2).unwrap_or_default()
-            }
+            Collected::Rows {
+                function: AggregateFunction::ArgMin | AggregateFunction::ArgMax,
+                ..
+            } => args.get(1..2).unwrap_or_default(),
             Collected::Rows { .. } => args.get(..1).unwrap_or_default(),
         };
-        let kept: Vec<u32> =
-            rows.iter().filter(|row| deciding.iter().all(|arg| !arg.is_null(*row))).map(|row| row as u32).collect();
+        let kept: Vec<u32> = rows
+            .iter()
+            .filter(|row| deciding.iter().all(|arg| !arg.is_null(*row)))
+            .map(|row| row as u32)
+            .collect();
         match self {
             Collected::Moments { states, .. } => {
                 let x = doubles_of(&args[0])?;
                 let y = args.get(1).map(|y| doubles_of(y)).transpose()?;
                 for row in kept {
                     let row = row as usize;
-                    add(&mut states[groups.of(row)], x.get(row), y.as_ref().map_or(0.0, |y| y.get(row)));
+                    add(
+                        &mut states[groups.of(row)],
+                        x.get(row),
+                        y.as_ref().map_or(0.0, |y| y.get(row)),
+                    );
                 }
             }
             Collected::Rows { columns, groups: known, members, .. } => {
@@ -142,9 +165,9 @@ impl Collected {
         let mut out = VectorBuilder::new(data_type);
         let (function, columns, members, keys) = match self {
             Collected::Moments { moment, states } => {
-                states[from..to]
-                    .iter()
-                    .for_each(|s| out.push(&moment_of(*moment, s).map_or(Value::Null, Value::Float)));
+                states[from..to].iter().for_each(|s| {
+                    out.push(&moment_of(*moment, s).map_or(Value::Null, Value::Float))
+                });
                 return Ok(out.finish());
             }
             Collected::Rows { function, columns, groups, keys, members } => {
@@ -156,8 +179,11 @@ impl Collected {
             let args: Vec<Vector> = columns.iter().map(|c| c.take(rows)).collect();
             let mut order: Vec<u32> = (0..rows.len() as u32).collect();
             if !keys.is_empty() {
-                let vectors: Vec<Arc<Vector>> =
-                    args[own_arguments(function)..].iter().step_by(2).map(|v| Arc::new(v.clone())).collect();
+                let vectors: Vec<Arc<Vector>> = args[own_arguments(function)..]
+                    .iter()
+                    .step_by(2)
+                    .map(|v| Arc::new(v.clone()))
+                    .collect();
                 let mut sort = SortKeys::new(keys);
                 sort.append(keys, &vectors, Rows::all(rows.len()));
                 order = sort.order(usize::MAX);
@@ -179,7 +205,12 @@ pub(super) fn own_arguments(function: AggregateFunction) -> usize {
     }
 }
 
-fn compute(function: AggregateFunction, args: &[Vector], order: &[u32], data_type: DataType) -> Result<Value> {
+fn compute(
+    function: AggregateFunction,
+    args: &[Vector],
+    order: &[u32],
+    data_type: DataType,
+) -> Result<Value> {
     use AggregateFunction as A;
     let value = |row: u32| args[0].value(row as usize);
     let Some(first) = order.first() else { return Ok(Value::Null) };
@@ -212,7 +243,10 @@ fn compute(function: AggregateFunction, args: &[Vector], order: &[u32], data_typ
                 }
                 out += &value(*row).to_string();
                 if out.len() > limits::MAX_VALUE_BYTES {
-                    return Err(Error::limit(format!("a text value of more than {} bytes", limits::MAX_VALUE_BYTES)));
+                    return Err(Error::limit(format!(
+                        "a text value of more than {} bytes",
+                        limits::MAX_VALUE_BYTES
+                    )));
                 }
             }
             Value::Text(out)
@@ -257,7 +291,12 @@ fn mode(sorted: Vec<Value>) -> Value {
     best.1
 }
 
-fn quantile(sorted: Vec<Value>, fraction: &Value, discrete: bool, data_type: DataType) -> Result<Value> {
+fn quantile(
+    sorted: Vec<Value>,
+    fraction: &Value,
+    discrete: bool,
+    data_type: DataType,
+) -> Result<Value> {
     let fraction = float(fraction);
     if !(0.0..=1.0).contains(&fraction) {
         return Err(Error::type_error("a quantile is between 0 and 1").with_sqlstate("22003"));

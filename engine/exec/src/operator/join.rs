@@ -165,7 +165,8 @@ impl HashJoin {
         let (all, keys): (_, Vec<Expr>) = match self.spec.kind {
             JoinKind::MarkIn => {
                 let pairs = self.left_keys.iter().zip(&self.right_keys);
-                let constant = pairs.filter(|(_, right)| matches!(right.kind, ExprKind::Literal(_)));
+                let constant =
+                    pairs.filter(|(_, right)| matches!(right.kind, ExprKind::Literal(_)));
                 (false, constant.map(|(left, _)| left.clone()).collect())
             }
             _ => (true, Vec::new()),
@@ -196,7 +197,12 @@ impl HashJoin {
 }
 
 /// What a join was made from.
-fn whole_spec(spec: &JoinSpec, left: &[Expr], right: &[Expr], residual: &Option<[Expr; 1]>) -> JoinSpec {
+fn whole_spec(
+    spec: &JoinSpec,
+    left: &[Expr],
+    right: &[Expr],
+    residual: &Option<[Expr; 1]>,
+) -> JoinSpec {
     JoinSpec {
         keys: left.iter().cloned().zip(right.iter().cloned()).collect(),
         residual: residual.as_ref().map(|[e]| e.clone()),

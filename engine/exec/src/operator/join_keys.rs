@@ -13,7 +13,11 @@ pub(super) fn key_type(left: DataType, right: DataType) -> DataType {
 }
 
 /// The keys of a batch.
-pub(crate) fn evaluate_all(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Vec<Arc<Vector>>> {
+pub(crate) fn evaluate_all(
+    exprs: &[Expr],
+    batch: &Batch,
+    context: &Context<'_>,
+) -> Result<Vec<Arc<Vector>>> {
     exprs.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect()
 }
 
@@ -23,5 +27,10 @@ pub(crate) fn without_nulls(keys: &[Arc<Vector>], rows: Rows<'_>) -> Option<Vec<
     if nullable.is_empty() {
         return None;
     }
-    Some(rows.iter().filter(|row| nullable.iter().all(|v| v.get(*row))).map(|row| row as u32).collect())
+    Some(
+        rows.iter()
+            .filter(|row| nullable.iter().all(|v| v.get(*row)))
+            .map(|row| row as u32)
+            .collect(),
+    )
 }

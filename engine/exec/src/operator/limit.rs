@@ -21,19 +21,32 @@ impl Limit {
 }
 
 /// A count of rows; `absent` when there is none.
-pub(super) fn rows(expr: &Option<Expr>, absent: u64, what: &str, context: &Context<'_>) -> Result<u64> {
+pub(super) fn rows(
+    expr: &Option<Expr>,
+    absent: u64,
+    what: &str,
+    context: &Context<'_>,
+) -> Result<u64> {
     let Some(expr) = expr else { return Ok(absent) };
     match expr::evaluate_constant(expr, context)? {
         Value::Null => Ok(absent),
-        Value::Int(n) => u64::try_from(n)
-            .map_err(|_| Error::type_error(format!("{what} must not be negative")).with_sqlstate("2201W")),
+        Value::Int(n) => u64::try_from(n).map_err(|_| {
+            Error::type_error(format!("{what} must not be negative")).with_sqlstate("2201W")
+        }),
         Value::UInt(n) => Ok(n),
-        other => Err(Error::type_error(format!("{what} must be an integer, not {}", other.natural_type()))),
+        other => Err(Error::type_error(format!(
+            "{what} must be an integer, not {}",
+            other.natural_type()
+        ))),
     }
 }
 
 /// So many rows are enough for a limit; nothing when all are needed or the counts are wrong.
-pub(crate) fn wanted(offset: &Option<Expr>, limit: &Option<Expr>, context: &Context<'_>) -> Option<u64> {
+pub(crate) fn wanted(
+    offset: &Option<Expr>,
+    limit: &Option<Expr>,
+    context: &Context<'_>,
+) -> Option<u64> {
     limit.as_ref()?;
     let pass = rows(limit, u64::MAX, "LIMIT", context).ok()?;
     rows(offset, 0, "OFFSET", context).ok()?.checked_add(pass).filter(|rows| *rows < u64::MAX)
@@ -43,7 +56,10 @@ impl Operator for Limit {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
         let (mut skip, mut pass) = match self.left {
             Some(left) => left,
-            None => (rows(&self.offset, 0, "OFFSET", context)?, rows(&self.limit, u64::MAX, "LIMIT", context)?),
+            None => (
+                rows(&self.offset, 0, "OFFSET", context)?,
+                rows(&self.limit, u64::MAX, "LIMIT", context)?,
+            ),
         };
         self.left = Some((skip, pass));
         while pass > 0 {

@@ -21,7 +21,12 @@ pub(crate) struct LimitBy {
 }
 
 impl LimitBy {
-    pub fn new(input: Box<dyn Operator>, keys: Vec<Expr>, offset: Option<Expr>, limit: Option<Expr>) -> LimitBy {
+    pub fn new(
+        input: Box<dyn Operator>,
+        keys: Vec<Expr>,
+        offset: Option<Expr>,
+        limit: Option<Expr>,
+    ) -> LimitBy {
         let types: Vec<_> = keys.iter().map(|k| k.data_type).collect();
         let grouper = Grouper::new(&types);
         LimitBy { input, keys, offset, limit, grouper, seen: Vec::new(), held: Held::default() }
@@ -34,8 +39,11 @@ impl Operator for LimitBy {
         let end = skip.saturating_add(rows(&self.limit, u64::MAX, "LIMIT", context)?);
         while let Some(mut batch) = pull!(self.input, context) {
             context.check_cancelled()?;
-            let keys =
-                self.keys.iter().map(|k| expr::evaluate_shared(k, &batch, context)).collect::<Result<Vec<_>>>()?;
+            let keys = self
+                .keys
+                .iter()
+                .map(|k| expr::evaluate_shared(k, &batch, context))
+                .collect::<Result<Vec<_>>>()?;
             let selected = Rows { len: batch.rows, selection: batch.selection.as_deref() };
             let mut groups = Vec::new();
             self.grouper.assign(&keys, selected, &mut groups)?;
@@ -48,7 +56,11 @@ impl Operator for LimitBy {
                 }
                 *seen += 1;
             }
-            context.hold(&mut self.held, "limit", self.grouper.memory_bytes() + self.seen.len() * 8)?;
+            context.hold(
+                &mut self.held,
+                "limit",
+                self.grouper.memory_bytes() + self.seen.len() * 8,
+            )?;
             if !passed.is_empty() {
                 batch.selection = Some(passed);
                 return Ok(Step::Batch(super::settle(batch)));

@@ -82,7 +82,11 @@ impl Operator for Recursive {
                 let Some(batch) = self.fresh(batch)? else { continue };
                 self.bytes.1 += batch.memory_bytes(self.now.last());
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
-                context.hold(&mut self.held, "WITH RECURSIVE", self.bytes.0 + self.bytes.1 + seen)?;
+                context.hold(
+                    &mut self.held,
+                    "WITH RECURSIVE",
+                    self.bytes.0 + self.bytes.1 + seen,
+                )?;
                 self.now.push(batch.clone());
                 return Ok(Step::Batch(batch));
             }

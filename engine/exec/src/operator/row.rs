@@ -94,8 +94,11 @@ impl Operator for Project {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
         let Some(batch) = pull!(self.input, context) else { return Ok(Step::Done) };
         context.check_cancelled()?;
-        let columns =
-            self.exprs.iter().map(|e| expr::evaluate_shared(e, &batch, context)).collect::<Result<Vec<_>>>()?;
+        let columns = self
+            .exprs
+            .iter()
+            .map(|e| expr::evaluate_shared(e, &batch, context))
+            .collect::<Result<Vec<_>>>()?;
         Ok(Step::Batch(Batch { columns, rows: batch.rows, selection: batch.selection }))
     }
 }

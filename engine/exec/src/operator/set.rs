@@ -103,7 +103,12 @@ impl SetOperation {
     }
 
     /// The groups of a batch's rows, and which rows these are: those that are held.
-    fn groups(&mut self, batch: &Batch, is_left: bool, context: &Context<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
+    fn groups(
+        &mut self,
+        batch: &Batch,
+        is_left: bool,
+        context: &Context<'_>,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
         context.check_cancelled()?;
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let mut ids = Vec::new();
@@ -136,8 +141,10 @@ impl SetOperation {
         self.grouper = Grouper::new(&self.types);
         while let Some((left, right)) = self.rest.pop() {
             if left.rows.rows() > 0 {
-                let scan = |partition: Partition| Box::new(SpillScan::new(Arc::new(partition.rows)));
-                let mut inner = SetOperation::new(scan(left), scan(right), &self.types, self.except, self.all);
+                let scan =
+                    |partition: Partition| Box::new(SpillScan::new(Arc::new(partition.rows)));
+                let mut inner =
+                    SetOperation::new(scan(left), scan(right), &self.types, self.except, self.all);
                 inner.level = self.level + 1;
                 self.current = Some(Box::new(inner));
                 return true;
@@ -155,19 +162,26 @@ impl Operator for SetOperation {
                 break;
             };
             let (ids, _) = self.groups(&batch, false, context)?;
-            ids.iter().for_each(|id| self.counts[*id as usize] = self.counts[*id as usize].saturating_add(1));
+            ids.iter().for_each(|id| {
+                self.counts[*id as usize] = self.counts[*id as usize].saturating_add(1)
+            });
         }
         while !self.left_done {
             let Some(batch) = pull!(self.left, context) else {
                 self.left_done = true;
                 if let Some((lefts, rights)) = self.aside.take() {
-                    self.rest = lefts.finish(context)?.into_iter().zip(rights.finish(context)?).collect();
+                    self.rest =
+                        lefts.finish(context)?.into_iter().zip(rights.finish(context)?).collect();
                 }
                 break;
             };
             let (ids, rows) = self.groups(&batch, true, context)?;
-            let passed: Vec<u32> =
-                rows.iter().zip(&ids).filter(|(_, id)| self.passes(**id as usize)).map(|(row, _)| *row).collect();
+            let passed: Vec<u32> = rows
+                .iter()
+                .zip(&ids)
+                .filter(|(_, id)| self.passes(**id as usize))
+                .map(|(row, _)| *row)
+                .collect();
             if !passed.is_empty() {
                 return Ok(Step::Batch(super::settle(Batch { selection: Some(passed), ..batch })));
             }

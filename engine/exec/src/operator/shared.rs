@@ -33,11 +33,24 @@ impl Buffer {
 
     fn held_by(holder: &'static str, input: Box<dyn Operator>, types: Vec<DataType>) -> Buffer {
         let (batches, held) = (Vec::new(), Held::default());
-        Buffer { input: Some(input), types, holder, batches, bytes: 0, held, spilled: None, failed: None }
+        Buffer {
+            input: Some(input),
+            types,
+            holder,
+            batches,
+            bytes: 0,
+            held,
+            spilled: None,
+            failed: None,
+        }
     }
 
     /// All rows of an operator, taken in now, as an operator that reads nothing any more.
-    pub fn all_of(input: Box<dyn Operator>, types: Vec<DataType>, context: &Context<'_>) -> Result<SharedScan> {
+    pub fn all_of(
+        input: Box<dyn Operator>,
+        types: Vec<DataType>,
+        context: &Context<'_>,
+    ) -> Result<SharedScan> {
         let mut buffer = Buffer::held_by("the result", input, types);
         match buffer.fill(context)? {
             None => Ok(SharedScan::new(Rc::new(RefCell::new(buffer)))),
@@ -67,7 +80,10 @@ impl Buffer {
                     if self.held.hold(self.bytes, context) {
                         self.batches.push(batch);
                     } else {
-                        let mut spilled = SpilledRows::new(context.spill_file(self.holder)?, self.types[..].into());
+                        let mut spilled = SpilledRows::new(
+                            context.spill_file(self.holder)?,
+                            self.types[..].into(),
+                        );
                         spilled.push(&batch, context)?;
                         self.spilled = Some(spilled);
                     }

@@ -34,7 +34,12 @@ pub(crate) struct Sort {
 }
 
 impl Sort {
-    pub fn new(input: Box<dyn Operator>, types: &[DataType], keys: Vec<SortKey>, limit: Option<u64>) -> Sort {
+    pub fn new(
+        input: Box<dyn Operator>,
+        types: &[DataType],
+        keys: Vec<SortKey>,
+        limit: Option<u64>,
+    ) -> Sort {
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let encoded = SortKeys::new(&keys);
         Sort {
@@ -55,8 +60,11 @@ impl Sort {
 
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
-        let vectors =
-            self.keys.iter().map(|k| expr::evaluate_shared(&k.expr, batch, context)).collect::<Result<Vec<_>>>()?;
+        let vectors = self
+            .keys
+            .iter()
+            .map(|k| expr::evaluate_shared(&k.expr, batch, context))
+            .collect::<Result<Vec<_>>>()?;
         let start = self.encoded.len();
         self.encoded.append(&self.keys, &vectors, rows);
         match self.bound {

@@ -38,7 +38,8 @@ const TAG_BITS: u32 = 1;
 impl SortKeys {
     /// For these keys.
     pub fn new(keys: &[SortKey]) -> SortKeys {
-        let bits = keys.iter().try_fold(0, |sum, k| Some(sum + TAG_BITS + width(k.expr.data_type)?));
+        let bits =
+            keys.iter().try_fold(0, |sum, k| Some(sum + TAG_BITS + width(k.expr.data_type)?));
         match bits {
             Some(bits) if bits <= 128 => SortKeys::Fixed(Vec::new()),
             _ => SortKeys::Bytes { data: Vec::new(), offsets: vec![0], prefixes: Vec::new() },
@@ -95,9 +96,11 @@ impl SortKeys {
     fn compare_keys(&self, a: usize, b: usize) -> Ordering {
         match self {
             SortKeys::Fixed(keys) => keys[a].cmp(&keys[b]),
-            SortKeys::Bytes { data, offsets, prefixes } => prefixes[a]
-                .cmp(&prefixes[b])
-                .then_with(|| data[offsets[a]..offsets[a + 1]].cmp(&data[offsets[b]..offsets[b + 1]])),
+            SortKeys::Bytes { data, offsets, prefixes } => {
+                prefixes[a].cmp(&prefixes[b]).then_with(|| {
+                    data[offsets[a]..offsets[a + 1]].cmp(&data[offsets[b]..offsets[b + 1]])
+                })
+            }
         }
     }
 
@@ -108,7 +111,8 @@ impl SortKeys {
             (
                 SortKeys::Bytes { data, offsets, .. },
                 SortKeys::Bytes { data: their_data, offsets: their_offsets, .. },
-            ) => data[offsets[a]..offsets[a + 1]].cmp(&their_data[their_offsets[b]..their_offsets[b + 1]]),
+            ) => data[offsets[a]..offsets[a + 1]]
+                .cmp(&their_data[their_offsets[b]..their_offsets[b + 1]]),
             // Both are made for the same columns.
             _ => Ordering::Equal,
         }
@@ -136,12 +140,14 @@ impl SortKeys {
         match self {
             // Sorting the keys themselves is far kinder to the cache than sorting positions.
             SortKeys::Fixed(keys) => {
-                let mut pairs: Vec<(u128, u32)> = order.iter().map(|i| (keys[*i as usize], *i)).collect();
+                let mut pairs: Vec<(u128, u32)> =
+                    order.iter().map(|i| (keys[*i as usize], *i)).collect();
                 pairs.sort_unstable();
                 pairs.into_iter().map(|(_, i)| i).collect()
             }
             SortKeys::Bytes { prefixes, .. } => {
-                let mut pairs: Vec<(u128, u32)> = order.iter().map(|i| (prefixes[*i as usize], *i)).collect();
+                let mut pairs: Vec<(u128, u32)> =
+                    order.iter().map(|i| (prefixes[*i as usize], *i)).collect();
                 pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare(a.1, b.1)));
                 pairs.into_iter().map(|(_, i)| i).collect()
             }
@@ -212,8 +218,11 @@ fn append_fixed(key: &SortKey, vector: &Vector, rows: Rows<'_>, out: &mut [u128]
     let flip = if key.descending { mask } else { 0 };
     let column = Column::new(vector);
     for (out, row) in out.iter_mut().zip(rows.iter()) {
-        let (tag, value) =
-            if vector.is_null(row) { (null_tag, 0) } else { (value_tag, column.fixed(row, bits) ^ flip) };
+        let (tag, value) = if vector.is_null(row) {
+            (null_tag, 0)
+        } else {
+            (value_tag, column.fixed(row, bits) ^ flip)
+        };
         *out = (*out << (bits + TAG_BITS)) | ((tag as u128) << bits) | (value & mask) as u128;
     }
 }
@@ -254,7 +263,13 @@ impl Column<'_> {
     }
 }
 
-fn append_bytes(sort: &SortKey, vector: &Vector, column: &Column<'_>, row: usize, out: &mut Vec<u8>) {
+fn append_bytes(
+    sort: &SortKey,
+    vector: &Vector,
+    column: &Column<'_>,
+    row: usize,
+    out: &mut Vec<u8>,
+) {
     let (null_tag, value_tag) = tags(sort);
     if vector.is_null(row) {
         out.push(null_tag);

@@ -61,7 +61,11 @@ fn rows(random: &mut Random, types: &[DataType], n: usize, domain: u64) -> Vec<V
 }
 
 fn order(a: &[Value], b: &[Value]) -> Ordering {
-    a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| compare_values(a, b))
+        .find(|o| o.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 fn sorted(mut rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
@@ -69,7 +73,12 @@ fn sorted(mut rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     rows
 }
 
-fn aggregate(function: AggregateFunction, arg: Option<Expr>, distinct: bool, data_type: DataType) -> Aggregate {
+fn aggregate(
+    function: AggregateFunction,
+    arg: Option<Expr>,
+    distinct: bool,
+    data_type: DataType,
+) -> Aggregate {
     Aggregate { function, arg, distinct, filter: None, data_type }
 }
 
@@ -82,11 +91,16 @@ fn model(rows: &[&Vec<Value>], x: usize) -> Vec<Value> {
     let sum = |v: &[i128]| if v.is_empty() { Value::Null } else { dec(v.iter().sum(), 0) };
     let average = match ints.len() {
         0 => Value::Null,
-        n => dec(nacre_types::decimal::divide_rounded(ints.iter().sum::<i128>() * 1_000_000, n as i128), 6),
+        n => dec(
+            nacre_types::decimal::divide_rounded(ints.iter().sum::<i128>() * 1_000_000, n as i128),
+            6,
+        ),
     };
     let best = |column: usize, wanted: Ordering| {
         let values = rows.iter().map(|r| r[column].clone()).filter(|v| !v.is_null());
-        values.reduce(|a, b| if compare_values(&b, &a) == wanted { b } else { a }).unwrap_or(Value::Null)
+        values
+            .reduce(|a, b| if compare_values(&b, &a) == wanted { b } else { a })
+            .unwrap_or(Value::Null)
     };
     vec![
         int(rows.len() as i64),
@@ -103,8 +117,11 @@ fn model(rows: &[&Vec<Value>], x: usize) -> Vec<Value> {
 
 fn aggregates(x: usize) -> Vec<Aggregate> {
     use AggregateFunction::*;
-    let (arg, text, float) =
-        (|| Some(col(x, I64)), Some(col(x + 1, DataType::TEXT)), Some(col(x + 2, DataType::Float64)));
+    let (arg, text, float) = (
+        || Some(col(x, I64)),
+        Some(col(x + 1, DataType::TEXT)),
+        Some(col(x + 2, DataType::Float64)),
+    );
     vec![
         aggregate(CountStar, None, false, I64),
         aggregate(Count, arg(), false, I64),
@@ -139,7 +156,8 @@ fn aggregates_agree_with_a_model() {
             let input = rows(&mut random, &types, n, domain);
             let groups = keys.iter().enumerate().map(|(i, t)| col(i, *t)).collect();
             let source = given(&mut random, &types, &input);
-            let mut operator = super::HashAggregate::new(source, types, groups, aggregates(keys.len())).unwrap();
+            let mut operator =
+                super::HashAggregate::new(source, types, groups, aggregates(keys.len())).unwrap();
             let found = sorted(run(&mut operator, &fixture.context()).unwrap());
 
             let by_key = sorted(input);
@@ -147,7 +165,11 @@ fn aggregates_agree_with_a_model() {
                 .chunk_by(|a, b| order(&a[..keys.len()], &b[..keys.len()]).is_eq())
                 .map(|group| {
                     let members: Vec<&Vec<Value>> = group.iter().collect();
-                    group[0][..keys.len()].iter().cloned().chain(model(&members, keys.len())).collect()
+                    group[0][..keys.len()]
+                        .iter()
+                        .cloned()
+                        .chain(model(&members, keys.len()))
+                        .collect()
                 })
                 .collect();
             if keys.is_empty() && n == 0 {
@@ -166,7 +188,8 @@ fn aggregate_filters_come_before_their_arguments() {
     let mut spec = aggregate(AggregateFunction::Sum, Some(inverse), false, decimal(38, 0));
     spec.filter = Some(compare(BinaryOp::NotEqual, col(0, I64), lit(int(0), I64)));
     let source = Box::new(Given(vec![source].into_iter()));
-    let mut operator = super::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
+    let mut operator =
+        super::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
     assert_eq!(run(&mut operator, &fixture.context()).unwrap(), [[dec(7, 0)]]);
 }
 
@@ -174,14 +197,19 @@ fn aggregate_filters_come_before_their_arguments() {
 fn sums_do_not_wrap() {
     let fixture = Fixture::new();
     let sum = |data_type, values: Vec<Value>| {
-        let spec = aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
+        let spec =
+            aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
         let source = Box::new(Given(vec![batch(&[(data_type, values)])].into_iter()));
         run(
-            &mut super::HashAggregate::new(source, vec![data_type], Vec::new(), vec![spec]).unwrap(),
+            &mut super::HashAggregate::new(source, vec![data_type], Vec::new(), vec![spec])
+                .unwrap(),
             &fixture.context(),
         )
     };
-    assert_eq!(sum(I64, vec![int(i64::MIN), int(i64::MIN), int(-1)]).unwrap(), [[dec(2 * i64::MIN as i128 - 1, 0)]]);
+    assert_eq!(
+        sum(I64, vec![int(i64::MIN), int(i64::MIN), int(-1)]).unwrap(),
+        [[dec(2 * i64::MIN as i128 - 1, 0)]]
+    );
     let most = 10i128.pow(38) - 1;
     let error = sum(decimal(38, 0), vec![dec(most, 0), dec(1, 0)]).unwrap_err();
     assert_eq!(error.sqlstate(), "22003");
@@ -211,13 +239,17 @@ fn join_model(
             JoinKind::Semi if matched => out.push(l.clone()),
             JoinKind::Anti if !matched => out.push(l.clone()),
             JoinKind::Mark => out.push([&l[..], &[Value::Boolean(matched)]].concat()),
-            JoinKind::Left | JoinKind::Full if !matched => out.push([&l[..], &vec![Value::Null; widths.1]].concat()),
+            JoinKind::Left | JoinKind::Full if !matched => {
+                out.push([&l[..], &vec![Value::Null; widths.1]].concat())
+            }
             _ => {}
         }
     }
     if matches!(kind, JoinKind::RightSemi | JoinKind::RightAnti) {
         let wanted = kind == JoinKind::RightSemi;
-        out.extend(right.iter().zip(&right_matched).filter(|(_, m)| **m == wanted).map(|(r, _)| r.clone()));
+        out.extend(
+            right.iter().zip(&right_matched).filter(|(_, m)| **m == wanted).map(|(r, _)| r.clone()),
+        );
     }
     if matches!(kind, JoinKind::Right | JoinKind::Full) {
         for (r, _) in right.iter().zip(right_matched).filter(|(_, matched)| !matched) {
@@ -239,7 +271,10 @@ fn joins_agree_with_a_model() {
                 for (n, m) in [(150, 120), (0, 5), (5, 0), (60, 1)] {
                     let left = rows(&mut random, &left_types, n, 12);
                     let right = rows(&mut random, &right_types, m, 12);
-                    let pairs = [(col(0, I64), col(1, I64)), (col(1, DataType::TEXT), col(0, DataType::TEXT))];
+                    let pairs = [
+                        (col(0, I64), col(1, I64)),
+                        (col(1, DataType::TEXT), col(0, DataType::TEXT)),
+                    ];
                     let residual = || compare(BinaryOp::Less, col(2, I64), col(4, I64));
                     let spec = super::JoinSpec {
                         kind,
@@ -248,7 +283,10 @@ fn joins_agree_with_a_model() {
                         left_types: left_types.to_vec(),
                         right_types: right_types.to_vec(),
                     };
-                    let sources = (given(&mut random, &left_types, &left), given(&mut random, &right_types, &right));
+                    let sources = (
+                        given(&mut random, &left_types, &left),
+                        given(&mut random, &right_types, &right),
+                    );
                     let mut operator = super::HashJoin::new(sources.0, sources.1, spec);
                     let found = run(&mut operator, &fixture.context()).unwrap();
                     let equal = |a: &Value, b: &Value| !a.is_null() && a == b;
@@ -256,9 +294,13 @@ fn joins_agree_with_a_model() {
                         (keys < 1 || equal(&l[0], &r[1]))
                             && (keys < 2 || equal(&l[1], &r[0]))
                             && (!with_residual
-                                || (!l[2].is_null() && !r[1].is_null() && compare_values(&l[2], &r[1]).is_lt()))
+                                || (!l[2].is_null()
+                                    && !r[1].is_null()
+                                    && compare_values(&l[2], &r[1]).is_lt()))
                     });
-                    let what = format!("{kind:?}, {keys} keys, residual {with_residual}, {n} and {m} rows");
+                    let what = format!(
+                        "{kind:?}, {keys} keys, residual {with_residual}, {n} and {m} rows"
+                    );
                     assert_eq!(sorted(found), sorted(expected), "{what}");
                 }
             }
@@ -308,8 +350,11 @@ fn sorts_agree_with_a_model() {
                     Ordering::Equal
                 };
                 // A row number beside the keys shows whether equal rows kept their order.
-                let numbered: Vec<Vec<Value>> =
-                    input.iter().enumerate().map(|(at, r)| [&r[..], &[int(at as i64)]].concat()).collect();
+                let numbered: Vec<Vec<Value>> = input
+                    .iter()
+                    .enumerate()
+                    .map(|(at, r)| [&r[..], &[int(at as i64)]].concat())
+                    .collect();
                 let all: Vec<DataType> = types.iter().copied().chain([I64]).collect();
                 let source = given(&mut random, &all, &numbered);
                 let mut operator = super::Sort::new(source, &all, keys.clone(), limit);

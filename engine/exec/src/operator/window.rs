@@ -92,11 +92,15 @@ impl Window {
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         let all = self.all_keys();
-        let vectors = all.iter().map(|k| expr::evaluate_shared(&k.expr, batch, context)).collect::<Result<Vec<_>>>()?;
+        let vectors = all
+            .iter()
+            .map(|k| expr::evaluate_shared(&k.expr, batch, context))
+            .collect::<Result<Vec<_>>>()?;
         self.partitions.append(&self.partition, &vectors[..self.partition.len()], rows);
         self.keys.append(&all, &vectors, rows);
         self.rows.append(batch, rows)?;
-        let bytes = self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
+        let bytes =
+            self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
         self.bytes = bytes + self.rows.rows() * (32 + 16 * self.calls.len());
         Ok(self.held.hold(self.bytes, context))
     }
@@ -146,12 +150,21 @@ impl Window {
                 },
             };
             // Where the batch's last partition begins.
-            let vectors = self.partition.iter().map(|k| expr::evaluate_shared(&k.expr, &batch, context));
+            let vectors =
+                self.partition.iter().map(|k| expr::evaluate_shared(&k.expr, &batch, context));
             let mut own = SortKeys::new(&self.partition);
-            own.append(&self.partition, &vectors.collect::<Result<Vec<_>>>()?, Rows::all(batch.rows));
-            let last = (1..batch.rows).rev().find(|row| !own.same(*row as u32 - 1, *row as u32)).unwrap_or(0);
+            own.append(
+                &self.partition,
+                &vectors.collect::<Result<Vec<_>>>()?,
+                Rows::all(batch.rows),
+            );
+            let last = (1..batch.rows)
+                .rev()
+                .find(|row| !own.same(*row as u32 - 1, *row as u32))
+                .unwrap_or(0);
             let known = self.partitions.len();
-            let begins = last > 0 || (known > 0 && self.partitions.compare_with(known - 1, &own, 0).is_ne());
+            let begins =
+                last > 0 || (known > 0 && self.partitions.compare_with(known - 1, &own, 0).is_ne());
             let rows = |from: usize, to: usize| -> Vec<u32> { (from as u32..to as u32).collect() };
             let cut = |rows: Vec<u32>| Batch { selection: Some(rows), ..batch.clone() };
             let taken = if begins { cut(rows(0, last)) } else { batch.clone() };
@@ -189,7 +202,9 @@ impl Window {
         let computed = self.calls.iter().map(|call| {
             context.check_cancelled()?;
             results.begin();
-            Run { call, order: &self.order, batch: &batch, places: &places, context }.run(&mut results).map(Arc::new)
+            Run { call, order: &self.order, batch: &batch, places: &places, context }
+                .run(&mut results)
+                .map(Arc::new)
         });
         match computed.collect::<Result<Vec<_>>>() {
             Ok(computed) => batch.columns.extend(computed),
@@ -234,7 +249,8 @@ impl Operator for Window {
         loop {
             context.check_cancelled()?;
             if let Some(batch) = &self.result {
-                let (from, to) = (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(batch.rows));
+                let (from, to) =
+                    (self.emitted, (self.emitted + limits::VECTOR_ROWS).min(batch.rows));
                 if from < to {
                     let rows: Vec<u32> = (from as u32..to as u32).collect();
                     let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
@@ -246,7 +262,9 @@ impl Operator for Window {
             if !self.take_partitions(context)? {
                 return Ok(Step::Done);
             }
-            let Some(result) = self.compute(context)? else { return Err(context.over_limit("window")) };
+            let Some(result) = self.compute(context)? else {
+                return Err(context.over_limit("window"));
+            };
             self.result = Some(result);
             self.emitted = 0;
         }
@@ -283,7 +301,11 @@ impl Run<'_> {
                 self.check_cancelled(row)?;
                 let peers = &self.places.peers[row];
                 dense += i64::from(peers.start == row);
-                results.push(&mut out, &self.value(&args, &bounds, partition, row, dense)?, self.context)?;
+                results.push(
+                    &mut out,
+                    &self.value(&args, &bounds, partition, row, dense)?,
+                    self.context,
+                )?;
             }
         }
         Ok(out.finish())
@@ -291,7 +313,11 @@ impl Run<'_> {
 
     /// Once for as many rows as a vector has.
     fn check_cancelled(&self, row: usize) -> Result<()> {
-        if row.is_multiple_of(limits::VECTOR_ROWS) { self.context.check_cancelled() } else { Ok(()) }
+        if row.is_multiple_of(limits::VECTOR_ROWS) {
+            self.context.check_cancelled()
+        } else {
+            Ok(())
+        }
     }
 
     fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
@@ -330,7 +356,9 @@ impl Run<'_> {
             W::Rank => int(peers.start - partition.start + 1),
             W::DenseRank => Value::Int(dense),
             W::PercentRank if size == 1 => Value::Float(0.0),
-            W::PercentRank => Value::Float((peers.start - partition.start) as f64 / (size - 1) as f64),
+            W::PercentRank => {
+                Value::Float((peers.start - partition.start) as f64 / (size - 1) as f64)
+            }
             W::CumeDist => Value::Float((peers.end - partition.start) as f64 / size as f64),
             W::Ntile => match argument(0) {
                 Some(Value::Int(buckets)) if buckets > 0 => {
@@ -338,11 +366,19 @@ impl Run<'_> {
                     let (small, larger) = (size / buckets, size % buckets);
                     // The first buckets have one row more.
                     let boundary = larger * (small + 1);
-                    let bucket = if at < boundary { at / (small + 1) } else { larger + (at - boundary) / small.max(1) };
+                    let bucket = if at < boundary {
+                        at / (small + 1)
+                    } else {
+                        larger + (at - boundary) / small.max(1)
+                    };
                     int(bucket + 1)
                 }
                 Some(Value::Null) => Value::Null,
-                _ => return Err(Error::type_error("ntile takes a positive number").with_sqlstate("22014")),
+                _ => {
+                    return Err(
+                        Error::type_error("ntile takes a positive number").with_sqlstate("22014")
+                    );
+                }
             },
             W::Lag | W::Lead => {
                 let offset = match argument(1) {
@@ -350,8 +386,14 @@ impl Run<'_> {
                     Some(Value::Int(v)) => v,
                     Some(_) => return Ok(Value::Null),
                 };
-                let offset = if matches!(self.call.function, W::Lag) { offset.checked_neg() } else { Some(offset) };
-                let target = offset.and_then(|o| (row as i64).checked_add(o)).and_then(|t| usize::try_from(t).ok());
+                let offset = if matches!(self.call.function, W::Lag) {
+                    offset.checked_neg()
+                } else {
+                    Some(offset)
+                };
+                let target = offset
+                    .and_then(|o| (row as i64).checked_add(o))
+                    .and_then(|t| usize::try_from(t).ok());
                 match target.filter(|t| partition.contains(t)) {
                     Some(target) => args[0].value(target),
                     None => argument(2).unwrap_or(Value::Null),
@@ -367,7 +409,11 @@ impl Run<'_> {
                             usize::try_from(n - 1).ok().and_then(|n| frame.start.checked_add(n))
                         }
                         Some(Value::Null) => None,
-                        _ => return Err(Error::type_error("nth_value counts from 1").with_sqlstate("22016")),
+                        _ => {
+                            return Err(
+                                Error::type_error("nth_value counts from 1").with_sqlstate("22016")
+                            );
+                        }
                     },
                 };
                 wanted.filter(|at| frame.contains(at)).map_or(Value::Null, |at| args[0].value(at))
@@ -439,7 +485,14 @@ impl Run<'_> {
     }
 
     /// The first row whose key has reached the bound, or passed it for an end.
-    fn reached(&self, bound: &Offset, preceding: bool, partition: &Range<usize>, row: usize, is_end: bool) -> usize {
+    fn reached(
+        &self,
+        bound: &Offset,
+        preceding: bool,
+        partition: &Range<usize>,
+        row: usize,
+        is_end: bool,
+    ) -> usize {
         let (Some(key), Some(keys)) = (self.order.first(), &bound.keys) else { return row };
         // Rows without a key are only near each other.
         if keys.is_null(row) {
@@ -471,7 +524,12 @@ impl Run<'_> {
         let passing = match &spec.filter {
             None => None,
             Some(filter) => {
-                let kept = expr::filter_rows(std::slice::from_ref(filter), self.batch, rows, self.context)?;
+                let kept = expr::filter_rows(
+                    std::slice::from_ref(filter),
+                    self.batch,
+                    rows,
+                    self.context,
+                )?;
                 let mut passing = vec![false; self.batch.rows];
                 kept.iter().for_each(|row| passing[*row as usize] = true);
                 Some((kept, passing))
@@ -482,7 +540,9 @@ impl Run<'_> {
         let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
         let several = collect::arguments(spec);
         let args = match (several, &spec.arg) {
-            (Some(args), _) => args.iter().map(|e| evaluator.eval(e, counted)).collect::<Result<Vec<_>>>()?,
+            (Some(args), _) => {
+                args.iter().map(|e| evaluator.eval(e, counted)).collect::<Result<Vec<_>>>()?
+            }
             (None, Some(arg)) => vec![evaluator.eval(arg, counted)?],
             (None, None) => Vec::new(),
         };
@@ -519,11 +579,14 @@ impl Run<'_> {
             && fresh()?.is_of_any_order();
         let in_order = |len: usize, at: usize| if backwards { len - 1 - at } else { at };
         let partitions = &self.places.partitions;
-        for partition in (0..partitions.len()).map(|at| &partitions[in_order(partitions.len(), at)]) {
+        for partition in (0..partitions.len()).map(|at| &partitions[in_order(partitions.len(), at)])
+        {
             let mut accumulator = fresh()?;
             let mut held = partition.start..partition.start;
             let mut value: Option<Value> = None;
-            for row in (0..partition.len()).map(|at| partition.start + in_order(partition.len(), at)) {
+            for row in
+                (0..partition.len()).map(|at| partition.start + in_order(partition.len(), at))
+            {
                 self.check_cancelled(row)?;
                 let frame = self.frame(&bounds, partition, row);
                 let known = frame == held || (frame.is_empty() && held.is_empty());
@@ -544,8 +607,12 @@ impl Run<'_> {
                 }
                 let added = if backwards { frame.start..held.start } else { held.end..frame.end };
                 if slides && added.len() >= WIDE && may_absorb(spec) {
-                    let of_all =
-                        || Summaries::new(self.batch.rows, fresh, |level, groups| update(level, counted, groups)).ok();
+                    let of_all = || {
+                        Summaries::new(self.batch.rows, fresh, |level, groups| {
+                            update(level, counted, groups)
+                        })
+                        .ok()
+                    };
                     match summaries.get_or_insert_with(of_all) {
                         Some(summaries) => summaries.add(added, &mut accumulator, add)?,
                         None => add(&mut accumulator, added)?,
@@ -554,7 +621,8 @@ impl Run<'_> {
                     add(&mut accumulator, added)?;
                 }
                 held = frame;
-                let result = accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);
+                let result =
+                    accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);
                 results.push(&mut out, &result, self.context)?;
                 value = Some(result);
             }

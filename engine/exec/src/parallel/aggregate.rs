@@ -67,7 +67,9 @@ impl ParallelAggregate {
         let context = &Context { builds: Some(&builds), ..*context };
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
         let threads = context.threads.count.min(morsels.len());
-        let start = || Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() });
+        let start = || {
+            Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() })
+        };
         let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
             let mut input = Builder::default().build_for(plan, readers(spec), wanted, context)?;
             while let Step::Batch(batch) = input.next(context)? {
@@ -90,7 +92,11 @@ fn readers(spec: &(Vec<Expr>, Vec<Aggregate>)) -> impl Iterator<Item = &Expr> {
 
 /// Joins the partial results. A thread took its morsels in order, so the groups each morsel brought, morsel by
 /// morsel, are the groups in the order one thread would have met them.
-fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<(Aggregation, Held)> {
+fn join(
+    partials: Vec<Partial>,
+    empty: Aggregation,
+    context: &Context<'_>,
+) -> Result<(Aggregation, Held)> {
     let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
     for (worker, partial) in partials.iter().enumerate() {
         let mut from = 0;
@@ -124,7 +130,12 @@ impl Operator for ParallelAggregate {
                     Err(error) if error.kind() != ErrorKind::Limit => return Err(error),
                     Ok(None) | Err(_) => {
                         let alone = Context { threads: Threads::ONE, ..*context };
-                        let input = self.builder.build_for(&self.input, readers(&self.spec), &self.wanted, &alone)?;
+                        let input = self.builder.build_for(
+                            &self.input,
+                            readers(&self.spec),
+                            &self.wanted,
+                            &alone,
+                        )?;
                         let types = types_of(&self.input);
                         Source::Alone(Box::new(HashAggregate::new(
                             input,

@@ -101,7 +101,9 @@ impl Gather {
             Ok(())
         });
         let failed_at = match &done.error {
-            Some((_, error)) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => return Ok(false),
+            Some((_, error)) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => {
+                return Ok(false);
+            }
             error => error.as_ref().map_or(usize::MAX, |(at, _)| *at),
         };
         let mut batches: Vec<(usize, Batch)> = Vec::new();

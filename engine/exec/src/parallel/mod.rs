@@ -83,7 +83,13 @@ pub(crate) fn build(
             let Some(cut) = cut(input, &below, context)? else { return Ok(None) };
             let spec = (groups.clone(), aggregates.clone());
             let builder = builder.for_later(input, None, context)?;
-            Ok(Some(Box::new(ParallelAggregate::new(own_copy(input, context), cut, spec, below, builder))))
+            Ok(Some(Box::new(ParallelAggregate::new(
+                own_copy(input, context),
+                cut,
+                spec,
+                below,
+                builder,
+            ))))
         }
         // Few rows are wanted: the other threads would read in vain.
         Plan::Limit { input, .. } if scan_of(input).is_some() => {
@@ -132,7 +138,12 @@ impl Builds {
     /// Collects the right sides of all joins of a pipeline.
     ///
     /// The outermost comes first, so that what it knows of its keys helps to collect those below it.
-    fn collect(plan: &Plan, wanted: &Wanted, builder: &mut Builder, context: &Context<'_>) -> Result<Builds> {
+    fn collect(
+        plan: &Plan,
+        wanted: &Wanted,
+        builder: &mut Builder,
+        context: &Context<'_>,
+    ) -> Result<Builds> {
         let mut builds = Builds::default();
         let mut wanted = wanted.clone();
         let mut at = plan;
@@ -145,7 +156,8 @@ impl Builds {
                 Plan::Join { left, right, kind, keys, residual } => {
                     let spec = join_spec(left, right, *kind, keys, residual);
                     let own = filters_of(*kind, keys);
-                    let (to_left, to_right) = wanted.sides(*kind, keys, spec.left_types.len(), &own);
+                    let (to_left, to_right) =
+                        wanted.sides(*kind, keys, spec.left_types.len(), &own);
                     let right = builder.build(right, &to_right, context)?;
                     let collected = Build::collected(right, &spec, &context.of_node(at))?;
                     collected.fill(&own);
@@ -178,16 +190,21 @@ fn probing_scan(plan: &Plan) -> Option<&Plan> {
 
 /// The morsels of a pipeline, if that is what the plan is and they are enough for several threads.
 fn cut(plan: &Plan, wanted: &Wanted, context: &Context<'_>) -> Result<Option<Cut>> {
-    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else { return Ok(None) };
+    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else {
+        return Ok(None);
+    };
     let under_joins = !wanted.0.is_empty() || has_join(plan);
-    let cut = crate::scan::morsels(table, projection, filters, under_joins, &context.of_node(scan))?;
+    let cut =
+        crate::scan::morsels(table, projection, filters, under_joins, &context.of_node(scan))?;
     let enough = if context.threads.morsel_rows == 1 { 1 } else { 2 };
     Ok(cut.filter(|cut| cut.is_found || cut.morsels.len() >= enough))
 }
 
 /// Once the joins of a pipeline have collected their sides: what is left to be read.
 fn look_up(cut: &mut Cut, plan: &Plan, builds: &Builds, context: &Context<'_>) -> Result<()> {
-    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else { return Ok(()) };
+    let Some(scan @ Plan::Scan { table, projection, filters }) = probing_scan(plan) else {
+        return Ok(());
+    };
     cut.look_up(table, projection, filters, &builds.at_scan, &context.of_node(scan))
 }
 

@@ -70,13 +70,18 @@ fn fixture(shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
 }
 
 /// The same in these files.
-pub(crate) fn fixture_in(files: Arc<dyn LocalStore>, shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
+pub(crate) fn fixture_in(
+    files: Arc<dyn LocalStore>,
+    shard_key: Option<ShardKey>,
+) -> (Fixture, Arc<Table>) {
     let mut fixture = Fixture::with(files, Arc::new(Spawned));
     let table = fixture.store.create_table(schema(shard_key)).unwrap();
     let insert = |fixture: &Fixture, ids: std::ops::Range<i64>| {
         let rows: Vec<_> = ids.map(row).collect();
         let types = table.schema().types();
-        let column = |at: usize, t: &DataType| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])));
+        let column = |at: usize, t: &DataType| {
+            Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])))
+        };
         let columns = types.iter().enumerate().map(|(at, t)| column(at, t)).collect();
         let mut write = fixture.store.begin().unwrap();
         write.insert(&table, &Batch::new(columns, rows.len())).unwrap();
@@ -97,7 +102,11 @@ pub(crate) fn column(at: usize) -> Expr {
     col(at, schema(None).columns[at].data_type)
 }
 
-pub(crate) fn rows_with(fixture: &Fixture, plan: &Plan, threads: usize) -> nacre_types::Result<Vec<Vec<Value>>> {
+pub(crate) fn rows_with(
+    fixture: &Fixture,
+    plan: &Plan,
+    threads: usize,
+) -> nacre_types::Result<Vec<Vec<Value>>> {
     let mut context = fixture.context();
     context.threads = Threads { count: threads, morsel_rows: 4096 };
     let mut operator: Box<dyn Operator> = build(plan, &context)?;
@@ -144,12 +153,18 @@ fn rows_come_in_the_order_of_one_thread() {
         assert!(found.len() > 1_000 && found.len() < 2_000, "{}", found.len());
         let sum = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
         let project = Plan::Project {
-            input: Box::new(Plan::Filter { input: Box::new(scan(&table, Vec::new())), predicate: cheap }),
+            input: Box::new(Plan::Filter {
+                input: Box::new(scan(&table, Vec::new())),
+                predicate: cheap,
+            }),
             exprs: vec![sum],
             fields: vec![Field { name: "n".into(), data_type: I64, nullable: false }],
         };
         assert_eq!(same(&fixture, &project).len(), found.len());
-        assert!(same(&fixture, &scan(&table, vec![lit(Value::Boolean(false), DataType::Boolean)])).is_empty());
+        assert!(
+            same(&fixture, &scan(&table, vec![lit(Value::Boolean(false), DataType::Boolean)]))
+                .is_empty()
+        );
     }
 }
 
@@ -175,7 +190,9 @@ fn groups_and_their_order_are_those_of_one_thread() {
     ];
     for shard_key in [None, Some(ShardKey { columns: vec![0], partitions: 3 })] {
         let (fixture, table) = fixture(shard_key);
-        for (groups, expected) in [(&[][..], 1), (&[1], 51), (&[1, 5], 52), (&[0], 30_700), (&[4], 20_467)] {
+        for (groups, expected) in
+            [(&[][..], 1), (&[1], 51), (&[1, 5], 52), (&[0], 30_700), (&[4], 20_467)]
+        {
             let plan = aggregate(scan(&table, Vec::new()), groups, &functions);
             assert_eq!(same(&fixture, &plan).len(), expected, "{groups:?}");
         }
@@ -209,7 +226,8 @@ fn the_first_error_is_that_of_one_thread() {
 #[test]
 fn too_many_groups_for_several_threads_are_grouped_by_one() {
     let (mut fixture, table) = fixture(None);
-    let plan = aggregate(scan(&table, Vec::new()), &[2], &[(AggregateFunction::CountStar, None, I64)]);
+    let plan =
+        aggregate(scan(&table, Vec::new()), &[2], &[(AggregateFunction::CountStar, None, I64)]);
     let expected = rows_with(&fixture, &plan, 1).unwrap();
     // Enough for all groups once, but each of four threads meets most of them, and has a quarter.
     fixture.memory_limit = 450_000;
@@ -227,7 +245,8 @@ fn all_threads_are_cancelled() {
     let looks = AtomicUsize::new(0);
     let cancelled = || looks.fetch_add(1, Ordering::Relaxed) >= 6;
     let all = lit(Value::Boolean(true), DataType::Boolean);
-    let kept = boolean(ExprKind::Or(vec![all, compare(BinaryOp::Less, column(0), lit(int(5), I64))]));
+    let kept =
+        boolean(ExprKind::Or(vec![all, compare(BinaryOp::Less, column(0), lit(int(5), I64))]));
     for plan in [scan(&table, vec![kept]), aggregate(scan(&table, Vec::new()), &[1], &[])] {
         looks.store(0, Ordering::Relaxed);
         let mut context = fixture.context();
@@ -240,7 +259,13 @@ fn all_threads_are_cancelled() {
     }
 }
 
-pub(crate) fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Expr)>, residual: Option<Expr>) -> Plan {
+pub(crate) fn join(
+    left: Plan,
+    right: Plan,
+    kind: JoinKind,
+    keys: Vec<(Expr, Expr)>,
+    residual: Option<Expr>,
+) -> Plan {
     Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }
 }
 
@@ -248,7 +273,8 @@ pub(crate) fn join(left: Plan, right: Plan, kind: JoinKind, keys: Vec<(Expr, Exp
 fn joins_give_the_rows_of_one_thread_in_their_order() {
     use JoinKind::{Anti, Full, Inner, Left, Right, RightAnti, RightSemi, Semi};
     let (fixture, table) = fixture(None);
-    let few = |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
+    let few =
+        |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
     let all = || scan(&table, Vec::new());
     // By a text with nulls: each left row meets two or three; and by a number that most rows do not have.
     let by_text = vec![(column(1), column(1))];
@@ -271,7 +297,10 @@ fn joins_give_the_rows_of_one_thread_in_their_order() {
     let inner = join(all(), few(3_000), Inner, by_number.clone(), None);
     let outer = join(inner, few(40), Left, by_text.clone(), None);
     assert!(same(&fixture, &outer).len() > 3_000);
-    assert!(!same(&fixture, &aggregate(outer, &[1], &[(AggregateFunction::CountStar, None, I64)])).is_empty());
+    assert!(
+        !same(&fixture, &aggregate(outer, &[1], &[(AggregateFunction::CountStar, None, I64)]))
+            .is_empty()
+    );
 }
 
 #[test]
@@ -283,9 +312,20 @@ fn a_scan_reads_the_blocks_that_a_join_above_has_keys_for() {
     let wanted = same(&fixture, &few()).len();
     let inner = join(all(), few(), JoinKind::Inner, by_id(), None);
     // Through groups, projections and the other side of a join.
-    let grouped =
-        join(aggregate(all(), &[0], &[(AggregateFunction::Max, Some(0), I64)]), few(), JoinKind::Inner, by_id(), None);
-    let deep = join(join(all(), all(), JoinKind::Inner, by_id(), None), few(), JoinKind::RightSemi, by_id(), None);
+    let grouped = join(
+        aggregate(all(), &[0], &[(AggregateFunction::Max, Some(0), I64)]),
+        few(),
+        JoinKind::Inner,
+        by_id(),
+        None,
+    );
+    let deep = join(
+        join(all(), all(), JoinKind::Inner, by_id(), None),
+        few(),
+        JoinKind::RightSemi,
+        by_id(),
+        None,
+    );
     for (plan, scans) in [(inner, 1), (grouped, 1), (deep, 2)] {
         let read = || fixture.statistics.rows_read.get();
         for threads in [1, 3] {
@@ -304,7 +344,8 @@ fn a_scan_reads_the_blocks_that_a_join_above_has_keys_for() {
 fn a_join_that_multiplies_rows_is_not_held_in_memory() {
     let (mut fixture, table) = fixture(None);
     let few = scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(2_000), I64))]);
-    let plan = join(scan(&table, Vec::new()), few, JoinKind::Inner, vec![(column(5), column(5))], None);
+    let plan =
+        join(scan(&table, Vec::new()), few, JoinKind::Inner, vec![(column(5), column(5))], None);
     fixture.memory_limit = 1_000_000;
     let mut context = fixture.context();
     context.threads = Threads { count: 3, morsel_rows: 4096 };
@@ -345,7 +386,11 @@ fn with_tags(left: Plan, right: Plan) -> Plan {
 }
 
 /// The rows of a plan and how many rows were read for it.
-fn counted(fixture: &Fixture, plan: &Plan, threads: usize) -> (nacre_types::Result<Vec<Vec<Value>>>, u64) {
+fn counted(
+    fixture: &Fixture,
+    plan: &Plan,
+    threads: usize,
+) -> (nacre_types::Result<Vec<Vec<Value>>>, u64) {
     let before = fixture.statistics.rows_read.get();
     let rows = rows_with(fixture, plan, threads);
     (rows, fixture.statistics.rows_read.get() - before)
@@ -384,13 +429,18 @@ fn what_is_shared_is_computed_once_beside_a_limit() {
     let all = || scan(&table, Vec::new());
     let once = shared(1, sums(all()));
     let limit = Some(lit(int(10), I64));
-    let first = Plan::Limit { input: Box::new(with_tags(all(), once.clone())), offset: None, limit };
+    let first =
+        Plan::Limit { input: Box::new(with_tags(all(), once.clone())), offset: None, limit };
     let plan = union(vec![first, with_tags(all(), once)]);
     let (expected, read) = counted(&fixture, &plan, 1);
     assert!(read < 3 * 30_700, "{read}");
     for threads in [2, 5] {
         let (rows, again) = counted(&fixture, &plan, threads);
-        assert_eq!((rows.unwrap().len(), again), (expected.as_ref().unwrap().len(), read), "{threads} threads");
+        assert_eq!(
+            (rows.unwrap().len(), again),
+            (expected.as_ref().unwrap().len(), read),
+            "{threads} threads"
+        );
     }
 }
 
@@ -402,15 +452,24 @@ fn what_is_shared_within_a_round_of_a_recursion() {
         input: Box::new(input),
         predicate: compare(BinaryOp::Less, column(0), lit(int(n), I64)),
     };
-    let by_id = |left, right| join(left, right, JoinKind::Inner, vec![(column(0), column(0))], None);
+    let by_id =
+        |left, right| join(left, right, JoinKind::Inner, vec![(column(0), column(0))], None);
     let fields = vec![field(I64)];
     // Each round: the numbers after those of the round before, looked for in the table twice.
     let round = shared(1, below(Plan::Given { id: 9, fields: fields.clone() }, 20));
     let next = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
     let step = project(by_id(by_id(all(), round.clone()), round), vec![next]);
-    let base = project(scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(3), I64))]), vec![column(0)]);
-    let numbers =
-        Plan::Recursive { id: 9, base: Box::new(base), step: Box::new(step), distinct: true, fields: fields.clone() };
+    let base = project(
+        scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(3), I64))]),
+        vec![column(0)],
+    );
+    let numbers = Plan::Recursive {
+        id: 9,
+        base: Box::new(base),
+        step: Box::new(step),
+        distinct: true,
+        fields: fields.clone(),
+    };
     assert_eq!(same(&fixture, &numbers).len(), 21);
     // As the side of a join of a pipeline, and shared by two.
     assert_eq!(same(&fixture, &by_id(all(), numbers.clone())).len(), 21);
@@ -420,7 +479,13 @@ fn what_is_shared_within_a_round_of_a_recursion() {
     let outer = Plan::Given { id: 10, fields: fields.clone() };
     let step = project(by_id(by_id(all(), numbers.clone()), outer), vec![column(0)]);
     let base = project(by_id(all(), numbers.clone()), vec![column(0)]);
-    let plan = Plan::Recursive { id: 10, base: Box::new(base), step: Box::new(step), distinct: true, fields };
+    let plan = Plan::Recursive {
+        id: 10,
+        base: Box::new(base),
+        step: Box::new(step),
+        distinct: true,
+        fields,
+    };
     assert_eq!(same(&fixture, &by_id(numbers, plan)).len(), 21);
 }
 
@@ -433,9 +498,15 @@ fn an_error_of_what_is_shared_is_met_by_all_who_ask() {
     let keys = vec![SortKey { expr: column(2), descending: false, nulls_first: false }];
     let sorted = Plan::Sort { input: Box::new(scan(&table, Vec::new())), keys, limit: None };
     let fails = shared(1, project(sorted, vec![column(0), inverse]));
-    let by_id = |left| join(left, fails.clone(), JoinKind::Inner, vec![(column(0), column(0))], None);
+    let by_id =
+        |left| join(left, fails.clone(), JoinKind::Inner, vec![(column(0), column(0))], None);
     let all = || scan(&table, Vec::new());
-    for plan in [by_id(all()), by_id(by_id(all())), aggregate(by_id(all()), &[1], &[]), union(vec![by_id(all()); 2])] {
+    for plan in [
+        by_id(all()),
+        by_id(by_id(all())),
+        aggregate(by_id(all()), &[1], &[]),
+        union(vec![by_id(all()); 2]),
+    ] {
         let alone = rows_with(&fixture, &plan, 1).map(|rows| rows.len());
         assert!(alone.is_err());
         for threads in [2, 5] {
@@ -458,7 +529,9 @@ fn rows_before_an_error_are_given_out_first() {
         let mut ids = Vec::new();
         loop {
             match operator.next(&context) {
-                Ok(Step::Batch(batch)) => ids.extend(rows_of(&batch).into_iter().map(|row| row[0].clone())),
+                Ok(Step::Batch(batch)) => {
+                    ids.extend(rows_of(&batch).into_iter().map(|row| row[0].clone()))
+                }
                 Ok(_) => panic!("no error after {} rows", ids.len()),
                 Err(error) => return (ids, error.to_string()),
             }

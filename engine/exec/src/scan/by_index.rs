@@ -79,8 +79,12 @@ pub(super) fn build(
 ) -> Result<Option<ByIndex>> {
     let Plan::Scan { table: schema, projection, filters } = scan else { return Ok(None) };
     let (view, context) = (lookup.view, lookup.context);
-    let Some(want) = usize::try_from(limit).ok().filter(|want| *want <= lookup.most) else { return Ok(None) };
-    let (Some(positions), Some(of_index)) = (lookup.positions(Some(index)), schema.indexes.get(index)) else {
+    let Some(want) = usize::try_from(limit).ok().filter(|want| *want <= lookup.most) else {
+        return Ok(None);
+    };
+    let (Some(positions), Some(of_index)) =
+        (lookup.positions(Some(index)), schema.indexes.get(index))
+    else {
         return Ok(None);
     };
     if view.unindexed_rows(of_index.id) > 0 {
@@ -88,8 +92,11 @@ pub(super) fn build(
     }
     let keys = index_keys(schema, projection, filters, index);
     let Some(ranges) = lookup.ranges(&positions, &keys) else { return Ok(None) };
-    let place = |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
-    let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    let place =
+        |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
+    let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
+        return Ok(None);
+    };
     // A column before the last one of the order is of it, or has one value.
     let is_one = |at: usize| keys.equal.get(at).is_some_and(|equal| equal.len() == 1);
     let last = columns.last().copied().unwrap_or_default();
@@ -102,7 +109,8 @@ pub(super) fn build(
         count(&context.statistics.index_probes, 1);
     }
     context.statistics.note_index(of_index.name.clone());
-    let row_types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+    let row_types: Vec<DataType> =
+        projection.iter().map(|at| schema.columns[*at].data_type).collect();
     let keys = order.sort_keys(&row_types);
     let sort = Plan::Sort { input: Box::new(scan.clone()), keys, limit: Some(limit) };
     let mut by_index = ByIndex {
@@ -136,7 +144,9 @@ impl ByIndex {
     fn begin(&mut self) -> Result<()> {
         for (probe, of_range) in self.probes.iter().enumerate() {
             let segments = of_range.runs.iter().enumerate().map(|(at, run)| (Some(at), run.len()));
-            for (segment, len) in segments.chain([(None, of_range.memory_rows())]).filter(|(_, len)| *len > 0) {
+            for (segment, len) in
+                segments.chain([(None, of_range.memory_rows())]).filter(|(_, len)| *len > 0)
+            {
                 self.runs.push(Run { probe, segment, at: 0, len });
             }
         }
@@ -160,7 +170,11 @@ impl ByIndex {
         match run.segment {
             Some(segment) => {
                 for column in &self.columns {
-                    key::append(&mut out, self.types[*column], &probe.runs[segment].key_value(at, *column)?)?;
+                    key::append(
+                        &mut out,
+                        self.types[*column],
+                        &probe.runs[segment].key_value(at, *column)?,
+                    )?;
                 }
             }
             None => {
@@ -225,7 +239,9 @@ impl ByIndex {
         for of_one in by_segment.chunk_by(|a, b| a.0 == b.0) {
             let rows = of_one.iter().map(|(_, row, _)| *row).collect();
             let view = &self.view.segments[of_one[0].0];
-            let Some((batch, Origin::SegmentRows { rows, .. })) = self.source.pick_found(view, rows, context)? else {
+            let Some((batch, Origin::SegmentRows { rows, .. })) =
+                self.source.pick_found(view, rows, context)?
+            else {
                 continue;
             };
             picked.append(&batch, Rows::all(batch.rows))?;

@@ -69,7 +69,9 @@ pub(super) fn same_family(data_type: DataType, value: &Value) -> bool {
     match (data_type, value) {
         (_, Value::Null) => true,
         (DataType::Decimal { scale, .. }, Value::Decimal { scale: other, .. }) => scale == *other,
-        (DataType::Decimal { .. }, _) | (_, Value::Decimal { .. }) | (DataType::Interval, _) => false,
+        (DataType::Decimal { .. }, _) | (_, Value::Decimal { .. }) | (DataType::Interval, _) => {
+            false
+        }
         (data_type, value) => {
             let natural = value.natural_type();
             let integers = |t: DataType| t.is_integer();
@@ -85,7 +87,11 @@ pub(super) fn same_family(data_type: DataType, value: &Value) -> bool {
 fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
     match &filter.kind {
         ExprKind::Binary { op, left, right } => {
-            let data_type = if matches!(left.kind, ExprKind::Column(_)) { left.data_type } else { right.data_type };
+            let data_type = if matches!(left.kind, ExprKind::Column(_)) {
+                left.data_type
+            } else {
+                right.data_type
+            };
             let (column, turned, value) = prune::comparison(filter, context)?;
             if !same_family(data_type, &value) {
                 return None;
@@ -93,14 +99,17 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
             let physical = data_type.physical();
             let predicate = match op {
                 // True or false whatever is null: equal is what a constant that is not null leaves.
-                BinaryOp::NotDistinct if !value.is_null() => Predicate::compare(physical, Comparison::Equal, &value)?,
+                BinaryOp::NotDistinct if !value.is_null() => {
+                    Predicate::compare(physical, Comparison::Equal, &value)?
+                }
                 _ => Predicate::compare(physical, comparison(turned)?, &value)?,
             };
             Some(ColumnTest { column, predicate })
         }
         ExprKind::InList { arg, list, negated } => {
             let ExprKind::Column(column) = arg.kind else { return None };
-            let values = list.iter().map(|e| prune::constant(e, context)).collect::<Option<Vec<_>>>()?;
+            let values =
+                list.iter().map(|e| prune::constant(e, context)).collect::<Option<Vec<_>>>()?;
             if !values.iter().all(|value| same_family(arg.data_type, value)) {
                 return None;
             }

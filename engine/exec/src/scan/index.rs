@@ -49,7 +49,8 @@ impl Found {
         let mut morsels = Vec::new();
         for (view, found) in self.segments {
             let cut = found.chunks(rows.max(1));
-            morsels.extend(cut.map(|rows| Morsel::Rows { view: view.clone(), rows: rows.to_vec() }));
+            morsels
+                .extend(cut.map(|rows| Morsel::Rows { view: view.clone(), rows: rows.to_vec() }));
         }
         if !self.memory.is_empty() {
             morsels.push(Morsel::Batches(self.memory));
@@ -110,10 +111,15 @@ pub(super) struct Lookup<'a, 'c> {
 }
 
 impl<'a, 'c> Lookup<'a, 'c> {
-    pub fn new(schema: &'a TableSchema, view: &'a TableView, context: &'a Context<'c>) -> Lookup<'a, 'c> {
+    pub fn new(
+        schema: &'a TableSchema,
+        view: &'a TableView,
+        context: &'a Context<'c>,
+    ) -> Lookup<'a, 'c> {
         let rows = view.table().row_count_estimate();
         let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
-        let keys = usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
+        let keys =
+            usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
         Lookup { schema, view, context, keys, most }
     }
 
@@ -187,7 +193,8 @@ impl<'a, 'c> Lookup<'a, 'c> {
     /// A value for a column of the table; nothing when it is none that the column could hold.
     fn value(&self, position: usize, value: Value) -> Option<Value> {
         let column = &self.schema.columns[position];
-        let fits = value.is_null() || (same_family(column.data_type, &value) && column.check(&value).is_ok());
+        let fits = value.is_null()
+            || (same_family(column.data_type, &value) && column.check(&value).is_ok());
         fits.then_some(value)
     }
 
@@ -228,20 +235,24 @@ impl<'a, 'c> Lookup<'a, 'c> {
                 return None;
             }
             let longer = |prefix: &Vec<Value>| {
-                let with = |value: &Value| prefix.iter().chain([value]).cloned().collect::<Vec<Value>>();
+                let with =
+                    |value: &Value| prefix.iter().chain([value]).cloned().collect::<Vec<Value>>();
                 values.iter().map(with).collect::<Vec<_>>()
             };
             prefixes = prefixes.iter().flat_map(longer).collect();
         }
         let next = positions.get(keys.equal.len());
         let bound = |bound: &Option<(&Expr, bool)>| {
-            let (Some((expr, included)), Some(position)) = (bound, next) else { return Some(Bound::Unbounded) };
+            let (Some((expr, included)), Some(position)) = (bound, next) else {
+                return Some(Bound::Unbounded);
+            };
             let value = self.value(*position, constant(expr, self.context)?)?;
             Some(if *included { Bound::Included(value) } else { Bound::Excluded(value) })
         };
         let (low, high) = (bound(&keys.low)?, bound(&keys.high)?);
-        let is_null =
-            |bound: &Bound<Value>| matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null));
+        let is_null = |bound: &Bound<Value>| {
+            matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null))
+        };
         if is_null(&low) || is_null(&high) {
             return Some(Vec::new());
         }

@@ -48,7 +48,8 @@ pub(crate) fn build(
             }
             let view = view(&table, projection, filters, context);
             if index::may_help(schema, projection, filters, wanted) {
-                let mut source = Source::new(schema, view.share(), projection, filters, false, context);
+                let mut source =
+                    Source::new(schema, view.share(), projection, filters, false, context);
                 source.look_up_later(view);
                 source
             } else {
@@ -100,16 +101,20 @@ pub(crate) fn build_ordered(
         if by_index::is_alone(access.as_ref(), *index) != only_if_alone {
             return Ok(None);
         }
-        let built = by_index::build(&Lookup::new(schema, &view, context), *index, keys, limit, scan)?;
+        let built =
+            by_index::build(&Lookup::new(schema, &view, context), *index, keys, limit, scan)?;
         Ok(built.map(|operator| Box::new(operator) as Box<dyn Operator>))
     };
     if let Some(operator) = by_index(true)? {
         return Ok(Some(operator));
     }
-    if let Some(found) = index::find(schema, &view, projection, filters, &Wanted::default(), context)? {
+    if let Some(found) =
+        index::find(schema, &view, projection, filters, &Wanted::default(), context)?
+    {
         let mut source = Source::new(schema, view, projection, filters, false, context);
         source.only(found);
-        let types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+        let types: Vec<DataType> =
+            projection.iter().map(|at| schema.columns[*at].data_type).collect();
         let keys = order.keys().sort_keys(&types);
         return Ok(Some(Box::new(Sort::new(Box::new(Scan(source)), &types, keys, limit))));
     }
@@ -117,7 +122,9 @@ pub(crate) fn build_ordered(
         return Ok(Some(operator));
     }
     match order {
-        Order::Kept(keys) => ordered::build(schema, projection, filters, keys, limit, view, context),
+        Order::Kept(keys) => {
+            ordered::build(schema, projection, filters, keys, limit, view, context)
+        }
         Order::Index(..) => Ok(None),
     }
 }
@@ -172,14 +179,18 @@ pub(crate) fn morsels(
 ) -> Result<Option<Cut>> {
     let table = context.table_of(schema)?;
     // One row by its key, or nothing but a number of rows, which is known without reading them.
-    if point_key(schema, projection, filters, context).is_some() || (projection.is_empty() && filters.is_empty()) {
+    if point_key(schema, projection, filters, context).is_some()
+        || (projection.is_empty() && filters.is_empty())
+    {
         return Ok(None);
     }
     let view_once = view(&table, projection, filters, context);
     let mut later = None;
     if under_joins {
         later = Some(view_once.share());
-    } else if let Some(found) = index::find(schema, &view_once, projection, filters, &Wanted::default(), context)? {
+    } else if let Some(found) =
+        index::find(schema, &view_once, projection, filters, &Wanted::default(), context)?
+    {
         return Ok(Some(Cut::found(found, context)));
     }
     let source = Source::new(schema, view_once.share(), projection, filters, false, context);
@@ -220,7 +231,12 @@ fn source(
 }
 
 /// What has to be looked at of a table: one partition only when the filters fix the shard key.
-fn view(table: &Arc<Table>, projection: &[usize], filters: &[Expr], context: &Context<'_>) -> TableView {
+fn view(
+    table: &Arc<Table>,
+    projection: &[usize],
+    filters: &[Expr],
+    context: &Context<'_>,
+) -> TableView {
     let mut view = context.transaction.view(table);
     if let Some(partition) = only_partition(table, projection, filters, context) {
         view.only_partition(partition);
@@ -243,12 +259,16 @@ impl LocatingOperator for LocatingScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let Some((batch, origin)) = self.0.next(context)? else { return Ok(None) };
         let at = |row: u32| match &origin {
-            Origin::Segment { partition, segment, start } => {
-                RowLocator::Segment { partition: *partition, segment: *segment, row: *start as u32 + row }
-            }
-            Origin::SegmentRows { partition, segment, rows } => {
-                RowLocator::Segment { partition: *partition, segment: *segment, row: rows[row as usize] }
-            }
+            Origin::Segment { partition, segment, start } => RowLocator::Segment {
+                partition: *partition,
+                segment: *segment,
+                row: *start as u32 + row,
+            },
+            Origin::SegmentRows { partition, segment, rows } => RowLocator::Segment {
+                partition: *partition,
+                segment: *segment,
+                row: rows[row as usize],
+            },
             Origin::Memory(locators) => locators[row as usize].clone(),
         };
         let locators = match &batch.selection {

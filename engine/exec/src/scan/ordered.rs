@@ -74,7 +74,8 @@ pub(super) fn build(
     let chosen = Statistics::default();
     for morsel in chooser.morsels(view, usize::MAX, &Context { statistics: &chosen, ..*context }) {
         let mut source = Source::of_morsel(schema, &morsel, projection, filters, context);
-        source.start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
+        source
+            .start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
         let (low, high) = match &morsel {
             Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first, order.descending),
             _ => (None, None),
@@ -92,7 +93,12 @@ pub(super) fn build(
             }
             _ => {
                 let keys = order.sort_keys(&types);
-                Box::new(Sort::new(Box::new(InOrder { source, descending: false }), &types, keys, limit))
+                Box::new(Sort::new(
+                    Box::new(InOrder { source, descending: false }),
+                    &types,
+                    keys,
+                    limit,
+                ))
             }
         };
         let is_segment = matches!(morsel, Morsel::Blocks { .. });
@@ -191,7 +197,8 @@ impl Operator for OrderedScan {
                 continue;
             };
             let from = run.at;
-            let length = self.stretch(&batch, from)?.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let length =
+                self.stretch(&batch, from)?.min(usize::try_from(self.left).unwrap_or(usize::MAX));
             // Rows that were collected come first.
             let hands_on = length >= LONG_STRETCH;
             let collected = (hands_on && self.collected.rows() > 0).then(|| self.flush());
@@ -204,7 +211,11 @@ impl Operator for OrderedScan {
             let at = from + length;
             let head = if at < batch.rows { self.key(&batch, at)? } else { low };
             let given = (hands_on && length > 0).then(|| {
-                if length == batch.rows { batch.clone() } else { Batch { selection: Some(rows), ..batch.clone() } }
+                if length == batch.rows {
+                    batch.clone()
+                } else {
+                    Batch { selection: Some(rows), ..batch.clone() }
+                }
             });
             let run = &mut self.runs[number];
             (run.batch, run.at) = (Some(batch), at);

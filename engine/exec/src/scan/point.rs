@@ -30,7 +30,8 @@ pub(super) fn only_partition(
     context: &Context<'_>,
 ) -> Option<u32> {
     let schema = table.schema();
-    let shard = schema.shard_key.as_ref().filter(|key| key.partitions > 1 && !key.columns.is_empty())?;
+    let shard =
+        schema.shard_key.as_ref().filter(|key| key.partitions > 1 && !key.columns.is_empty())?;
     let mut found: Vec<Option<Value>> = vec![None; shard.columns.len()];
     collect(schema, projection, &shard.columns, filters, &mut found, context);
     // Where null is asked for there is no row at all; the filter sees to that.
@@ -70,8 +71,18 @@ pub(super) struct PointRead {
 }
 
 impl PointRead {
-    pub fn new(table: Arc<Table>, key: Vec<Value>, projection: &[usize], filters: &[Expr]) -> PointRead {
-        PointRead { table, key: Some(key), projection: projection.to_vec(), filters: filters.to_vec() }
+    pub fn new(
+        table: Arc<Table>,
+        key: Vec<Value>,
+        projection: &[usize],
+        filters: &[Expr],
+    ) -> PointRead {
+        PointRead {
+            table,
+            key: Some(key),
+            projection: projection.to_vec(),
+            filters: filters.to_vec(),
+        }
     }
 
     /// The key, the first time; none when a part of it is null, for null equals nothing.
@@ -85,7 +96,9 @@ impl PointRead {
         count(&context.statistics.rows_read, 1);
         let schema = self.table.schema();
         let columns: Vec<Arc<Vector>> = (self.projection.iter().zip(row))
-            .map(|(position, value)| Arc::new(Vector::from_values(schema.columns[*position].data_type, [value])))
+            .map(|(position, value)| {
+                Arc::new(Vector::from_values(schema.columns[*position].data_type, [value]))
+            })
             .collect();
         // A seek decodes the row's values and nothing beside them.
         count(&context.statistics.bytes_read, columns.iter().map(|c| c.memory_bytes()).sum());
@@ -113,7 +126,9 @@ impl LocatingOperator for LocatingPoint {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let Some(key) = self.0.key(context)? else { return Ok(None) };
         count(&context.statistics.point_reads, 1);
-        let Some((locator, row)) = context.transaction.locate(&self.0.table, &key)? else { return Ok(None) };
+        let Some((locator, row)) = context.transaction.locate(&self.0.table, &key)? else {
+            return Ok(None);
+        };
         let row: Vec<Value> = self.0.projection.iter().map(|c| row[*c].clone()).collect();
         Ok(self.0.batch(&row, context)?.map(|batch| (batch, vec![locator])))
     }

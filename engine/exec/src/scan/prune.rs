@@ -91,17 +91,19 @@ fn prune(expr: &Expr, context: &Context<'_>) -> Option<Prune> {
         ExprKind::Binary { .. } => {
             let (column, op, value) = comparison(expr, context)?;
             if matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) {
-                return (op == BinaryOp::NotDistinct && !value.is_null()).then_some(Prune::Compare {
-                    column,
-                    op: BinaryOp::Equal,
-                    value,
-                });
+                return (op == BinaryOp::NotDistinct && !value.is_null())
+                    .then_some(Prune::Compare { column, op: BinaryOp::Equal, value });
             }
-            Some(if value.is_null() { Prune::Nothing } else { Prune::Compare { column, op, value } })
+            Some(if value.is_null() {
+                Prune::Nothing
+            } else {
+                Prune::Compare { column, op, value }
+            })
         }
         ExprKind::InList { arg, list, negated: false } => {
             let ExprKind::Column(column) = arg.kind else { return None };
-            let mut values = list.iter().map(|e| constant(e, context)).collect::<Option<Vec<_>>>()?;
+            let mut values =
+                list.iter().map(|e| constant(e, context)).collect::<Option<Vec<_>>>()?;
             values.retain(|v| !v.is_null());
             Some(Prune::In { column, values })
         }
@@ -109,8 +111,12 @@ fn prune(expr: &Expr, context: &Context<'_>) -> Option<Prune> {
             ExprKind::Column(column) => Some(Prune::IsNull { column, negated: *negated }),
             _ => None,
         },
-        ExprKind::And(list) => Some(Prune::All(list.iter().filter_map(|e| prune(e, context)).collect())),
-        ExprKind::Or(list) => list.iter().map(|e| prune(e, context)).collect::<Option<_>>().map(Prune::Any),
+        ExprKind::And(list) => {
+            Some(Prune::All(list.iter().filter_map(|e| prune(e, context)).collect()))
+        }
+        ExprKind::Or(list) => {
+            list.iter().map(|e| prune(e, context)).collect::<Option<_>>().map(Prune::Any)
+        }
         _ => None,
     }
 }

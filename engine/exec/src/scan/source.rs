@@ -174,7 +174,9 @@ impl Source {
             let Some(mut current) = self.open(segment.clone(), context) else { continue };
             current.blocks.reverse();
             let cut = current.blocks.chunks(at_once);
-            morsels.extend(cut.map(|blocks| Morsel::Blocks { view: segment.clone(), blocks: blocks.to_vec() }));
+            morsels.extend(
+                cut.map(|blocks| Morsel::Blocks { view: segment.clone(), blocks: blocks.to_vec() }),
+            );
         }
         morsels.extend(view.memories().into_iter().map(Morsel::Memory));
         morsels
@@ -257,7 +259,11 @@ impl Source {
         declared.map_or(Value::Null, |c| c.default.clone())
     }
 
-    fn next_vector(&self, current: &mut Current, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
+    fn next_vector(
+        &self,
+        current: &mut Current,
+        context: &Context<'_>,
+    ) -> Result<Option<(Batch, Origin)>> {
         if current.at >= current.end {
             let Some(block) = current.blocks.pop() else { return Ok(None) };
             let rows = current.view.segment.block_rows(block);
@@ -337,7 +343,10 @@ impl Source {
             .collect::<Result<Vec<_>>>()?;
         let (partition, segment) = (view.partition, view.segment.id());
         let selection = (rows.count() < len).then(|| rows.to_selection());
-        Ok(Some((Batch { columns, rows: len, selection }, Origin::Segment { partition, segment, start })))
+        Ok(Some((
+            Batch { columns, rows: len, selection },
+            Origin::Segment { partition, segment, start },
+        )))
     }
 
     /// A batch of few rows of a vector, each column by seek unless it is decoded already. The filters that are no
@@ -369,7 +378,10 @@ impl Source {
             if passed.len() < rows.len() {
                 rows = passed.iter().map(|at| rows[*at as usize]).collect();
                 selection = passed.iter().map(|at| selection[*at as usize]).collect();
-                taken.iter_mut().flatten().for_each(|vector| *vector = Arc::new(vector.take(&passed)));
+                taken
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|vector| *vector = Arc::new(vector.take(&passed)));
             }
         }
         let columns = (columns.into_iter().zip(taken).enumerate())
@@ -381,7 +393,10 @@ impl Source {
             })
             .collect::<Result<Vec<_>>>()?;
         let batch = Batch::new(columns, rows.len());
-        Ok(Some((batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })))
+        Ok(Some((
+            batch,
+            Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows },
+        )))
     }
 
     /// Those of `rows` that joins above may have a use for; `None` when all do. Columns decoded for it are kept.
@@ -402,7 +417,9 @@ impl Source {
             kept = Some(if left.count() * TAKE_ONE_IN > left.len || columns[*column].is_some() {
                 let vector = match &columns[*column] {
                     Some(vector) => vector.clone(),
-                    None => columns[*column].insert(self.decode(view, *column, start, left.len, context)?).clone(),
+                    None => columns[*column]
+                        .insert(self.decode(view, *column, start, left.len, context)?)
+                        .clone(),
                 };
                 filter.select(&vector, left)
             } else {
@@ -442,8 +459,12 @@ impl Source {
             if many * TAKE_ONE_IN > len {
                 left = left.and(&self.encoded_filter(view, test, start, len, context)?);
             } else {
-                let picked: Vec<u32> = left.ones().into_iter().map(|row| start as u32 + row).collect();
-                let passes = kernel::filter(&*self.take(view, test.column, &picked, context)?, &test.predicate);
+                let picked: Vec<u32> =
+                    left.ones().into_iter().map(|row| start as u32 + row).collect();
+                let passes = kernel::filter(
+                    &*self.take(view, test.column, &picked, context)?,
+                    &test.predicate,
+                );
                 let failed = picked.iter().enumerate().filter(|(at, _)| !passes.get(*at));
                 failed.for_each(|(_, row)| left.set(*row as usize - start, false));
             }
@@ -493,8 +514,10 @@ impl Source {
         context: &Context<'_>,
     ) -> Result<Selection> {
         // Columns no filter looks at are stood in for, so that positions hold.
-        let stand_in = Arc::new(Vector::constant(nacre_types::DataType::Null, &Value::Null, rows.len));
-        let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
+        let stand_in =
+            Arc::new(Vector::constant(nacre_types::DataType::Null, &Value::Null, rows.len));
+        let columns =
+            columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
         let batch = Batch { columns, rows: rows.len, selection: None };
         expr::filter_rows(filters, &batch, rows, context)
     }
@@ -521,7 +544,13 @@ impl Source {
         }
     }
 
-    fn take(&self, view: &SegmentView, column: usize, rows: &[u32], context: &Context<'_>) -> Result<Arc<Vector>> {
+    fn take(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        rows: &[u32],
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
         match self.segment_column(view, column) {
             Some(stored) => {
                 self.count_bytes(view, stored, rows.len(), context);
@@ -538,7 +567,10 @@ impl Source {
     /// The share of a column's bytes that so many rows have on average.
     fn count_bytes(&self, view: &SegmentView, stored: usize, rows: usize, context: &Context<'_>) {
         let (bytes, total) = (view.segment.columns()[stored].bytes, view.segment.rows().max(1));
-        count(&context.statistics.bytes_read, (bytes as u128 * rows as u128 / total as u128) as usize);
+        count(
+            &context.statistics.bytes_read,
+            (bytes as u128 * rows as u128 / total as u128) as usize,
+        );
     }
 
     fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
@@ -553,7 +585,8 @@ impl Source {
             count(&context.statistics.rows_read, batch.rows);
             count(&context.statistics.memory_rows, batch.rows);
             if !self.filters.is_empty() {
-                let passed = expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;
+                let passed =
+                    expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;
                 if passed.is_empty() {
                     continue;
                 }

@@ -35,15 +35,19 @@ fn schema() -> TableSchema {
 
 fn row(id: i64) -> Vec<Value> {
     let n = if id % 11 == 0 { Value::Null } else { int(id % 97) };
-    let tag = if id % 7 == 0 { Value::Null } else { text(["red", "green", "blue"][(id % 3) as usize]) };
+    let tag =
+        if id % 7 == 0 { Value::Null } else { text(["red", "green", "blue"][(id % 3) as usize]) };
     vec![int(id), tag, n, dec((id as i128 * 37) % 10_007, 2)]
 }
 
 fn rows(ids: impl Iterator<Item = i64>) -> Batch {
     let rows: Vec<_> = ids.map(row).collect();
     let types = schema().types();
-    let columns =
-        types.iter().enumerate().map(|(i, t)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[i])))).collect();
+    let columns = types
+        .iter()
+        .enumerate()
+        .map(|(i, t)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[i]))))
+        .collect();
     Batch::new(columns, rows.len())
 }
 
@@ -128,10 +132,15 @@ fn filters_agree_with_looking_at_every_row() {
             Box::new(|r| r[2] == int(5) && !r[1].is_null() && r[1] != text("red")),
         ),
         (vec![null(2, false)], Box::new(|r| r[2].is_null())),
-        (vec![null(1, true), is(Less, 3, dec(50, 2))], Box::new(move |r| !r[1].is_null() && integer(&r[3]) < Some(50))),
+        (
+            vec![null(1, true), is(Less, 3, dec(50, 2))],
+            Box::new(move |r| !r[1].is_null() && integer(&r[3]) < Some(50)),
+        ),
         (
             vec![boolean(among)],
-            Box::new(|r| [5, 20_000, 30_001].contains(&if let Value::Int(v) = r[0] { v } else { 0 })),
+            Box::new(|r| {
+                [5, 20_000, 30_001].contains(&if let Value::Int(v) = r[0] { v } else { 0 })
+            }),
         ),
         (
             vec![boolean(ExprKind::Or(vec![is(Equal, 0, int(7)), is(Equal, 0, int(20_001))]))],
@@ -142,7 +151,12 @@ fn filters_agree_with_looking_at_every_row() {
     for (filters, keep) in cases {
         let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
         let found = result(&fixture, &scan(&table, &all, filters.clone()));
-        assert!(found == expected, "{filters:?}: {} rows, {} expected", found.len(), expected.len());
+        assert!(
+            found == expected,
+            "{filters:?}: {} rows, {} expected",
+            found.len(),
+            expected.len()
+        );
         // With a filter above instead of inside; and only some columns, in another order.
         let predicate = boolean(ExprKind::And(filters.clone()));
         let outside = Plan::Filter { input: Box::new(scan(&table, &all, Vec::new())), predicate };
@@ -163,7 +177,10 @@ fn zone_maps_skip_blocks() {
     assert_eq!(statistics.blocks_read.get(), 1);
     assert!(statistics.segments_skipped.get() >= 1);
     assert_eq!(statistics.segments_read.get(), 1);
-    assert!(statistics.rows_read.get() <= 4096 + 500 && statistics.bytes_read.get() > 0, "{statistics:?}");
+    assert!(
+        statistics.rows_read.get() <= 4096 + 500 && statistics.bytes_read.get() > 0,
+        "{statistics:?}"
+    );
 }
 
 #[test]
@@ -181,7 +198,8 @@ fn whole_keys_are_point_reads() {
     fixture.parameters = vec![int(20_001)];
     let parameter = Expr { kind: ExprKind::Parameter(0), data_type: I64 };
     let by_key = |extra: Vec<Expr>| {
-        let filters = [vec![compare(BinaryOp::Equal, parameter.clone(), col(1, I64))], extra].concat();
+        let filters =
+            [vec![compare(BinaryOp::Equal, parameter.clone(), col(1, I64))], extra].concat();
         scan(&table, &[1, 0], filters)
     };
     let [_, tag, _, _] = &row(20_001)[..] else { panic!("four columns") };
@@ -236,13 +254,21 @@ fn tests_on_encoded_columns_and_other_filters_go_together() {
     let is_even = move |r: &[Value]| integer(&r[0]).is_some_and(|id| id % 2 == 0);
     let cases: Vec<(Vec<Expr>, Keep)> = vec![
         (vec![many.clone(), is(NotEqual, 1, text("red"))], {
-            Box::new(move |r| integer(&r[3]) >= Some(1000) && !r[1].is_null() && r[1] != text("red"))
+            Box::new(move |r| {
+                integer(&r[3]) >= Some(1000) && !r[1].is_null() && r[1] != text("red")
+            })
         }),
         (vec![few.clone(), is(Greater, 2, int(40))], {
             Box::new(move |r| integer(&r[3]) < Some(40) && integer(&r[2]).is_some_and(|n| n > 40))
         }),
-        (vec![even.clone(), few.clone()], Box::new(move |r| is_even(r) && integer(&r[3]) < Some(40))),
-        (vec![even.clone(), many.clone()], Box::new(move |r| is_even(r) && integer(&r[3]) >= Some(1000))),
+        (
+            vec![even.clone(), few.clone()],
+            Box::new(move |r| is_even(r) && integer(&r[3]) < Some(40)),
+        ),
+        (
+            vec![even.clone(), many.clone()],
+            Box::new(move |r| is_even(r) && integer(&r[3]) >= Some(1000)),
+        ),
         (vec![many.clone(), is(Less, 3, dec(1040, 2)), even], {
             Box::new(move |r| is_even(r) && (Some(1000)..Some(1040)).contains(&integer(&r[3])))
         }),
@@ -259,7 +285,12 @@ fn tests_on_encoded_columns_and_other_filters_go_together() {
     for (filters, keep) in cases {
         let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
         let found = result(&fixture, &scan(&table, &[0, 1, 2, 3], filters.clone()));
-        assert!(found == expected, "{filters:?}: {} rows, {} expected", found.len(), expected.len());
+        assert!(
+            found == expected,
+            "{filters:?}: {} rows, {} expected",
+            found.len(),
+            expected.len()
+        );
         // Columns that only filters look at are not there for anybody else.
         let input = Box::new(scan(&table, &[0, 1, 2, 3], filters.clone()));
         let only_ids = Plan::Project { input, exprs: vec![col(0, I64)], fields: Vec::new() };

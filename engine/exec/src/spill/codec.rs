@@ -52,7 +52,8 @@ pub(super) fn decode(bytes: &[u8], types: &[DataType]) -> Result<Batch> {
                 Some(Bitmap::from_words(words, rows).ok_or_else(|| reader.corrupt("validity"))?)
             }
         };
-        let values = values(&mut reader, data_type.physical(), if tag & CONSTANT == 0 { rows } else { 1 })?;
+        let values =
+            values(&mut reader, data_type.physical(), if tag & CONSTANT == 0 { rows } else { 1 })?;
         let form = if tag & CONSTANT == 0 { Form::Flat(values) } else { Form::Constant(values) };
         columns.push(Arc::new(Vector::from_form(*data_type, form, validity, rows)));
     }
@@ -67,9 +68,15 @@ fn words(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>> {
 fn values(reader: &mut Reader<'_>, physical: PhysicalType, count: usize) -> Result<Values> {
     Ok(match physical {
         PhysicalType::Bool => Values::Bool(reader.take(count)?.iter().map(|v| *v != 0).collect()),
-        PhysicalType::I64 => Values::I64(words(reader, count)?.into_iter().map(|v| v as i64).collect()),
-        PhysicalType::I128 => Values::I128((0..count).map(|_| reader.i128()).collect::<Result<_>>()?),
-        PhysicalType::F64 => Values::F64(words(reader, count)?.into_iter().map(f64::from_bits).collect()),
+        PhysicalType::I64 => {
+            Values::I64(words(reader, count)?.into_iter().map(|v| v as i64).collect())
+        }
+        PhysicalType::I128 => {
+            Values::I128((0..count).map(|_| reader.i128()).collect::<Result<_>>()?)
+        }
+        PhysicalType::F64 => {
+            Values::F64(words(reader, count)?.into_iter().map(f64::from_bits).collect())
+        }
         PhysicalType::Bytes => {
             let offsets = (0..=count).map(|_| reader.u32()).collect::<Result<Vec<_>>>()?;
             let data = reader.take(offsets.last().map_or(0, |end| *end as usize))?.to_vec();

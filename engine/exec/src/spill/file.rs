@@ -55,7 +55,8 @@ impl Space {
     }
 
     fn give(&mut self, mut at: u64, mut len: u64) {
-        if let Some((before, free)) = self.free.range(..at).next_back().map(|(at, free)| (*at, *free))
+        if let Some((before, free)) =
+            self.free.range(..at).next_back().map(|(at, free)| (*at, *free))
             && before + free == at
         {
             self.free.remove(&before);
@@ -99,7 +100,11 @@ impl SpillFile {
         let mut bytes = vec![0; range.len];
         self.file.read(range.offset, &mut bytes)?;
         if checksum(&bytes) != range.checksum {
-            return Err(Error::corrupt(format!("temporary file {} at byte {}", self.file.name(), range.offset)));
+            return Err(Error::corrupt(format!(
+                "temporary file {} at byte {}",
+                self.file.name(),
+                range.offset
+            )));
         }
         Ok(bytes)
     }

@@ -50,7 +50,12 @@ fn needs_partner(kind: JoinKind) -> bool {
 
 impl SpilledJoin {
     /// Puts what was collected of the right side into partitions. `level`: how often its rows were cut before.
-    pub fn begin(spec: JoinSpec, level: u32, build: &mut Build, context: &Context<'_>) -> Result<SpilledJoin> {
+    pub fn begin(
+        spec: JoinSpec,
+        level: u32,
+        build: &mut Build,
+        context: &Context<'_>,
+    ) -> Result<SpilledJoin> {
         let file = context.spill_file("join")?;
         let (left_keys, right_keys) = spec.keys.iter().cloned().unzip();
         let right = Partitions::new(&file, &spec.right_types, level, context);
@@ -95,12 +100,23 @@ impl SpilledJoin {
             let Some(batch) = pull!(left, context) else {
                 if let Some(lefts) = self.left.take() {
                     let rights = std::mem::take(&mut self.rights);
-                    self.pairs = lefts.finish(context)?.into_iter().zip(rights).collect::<Vec<_>>().into_iter();
+                    self.pairs = lefts
+                        .finish(context)?
+                        .into_iter()
+                        .zip(rights)
+                        .collect::<Vec<_>>()
+                        .into_iter();
                 }
                 break;
             };
             context.check_cancelled()?;
-            join_add(&mut self.left, &self.left_keys, !needs_partner(self.spec.kind), &batch, context)?;
+            join_add(
+                &mut self.left,
+                &self.left_keys,
+                !needs_partner(self.spec.kind),
+                &batch,
+                context,
+            )?;
         }
         loop {
             if let Some(current) = &mut self.current {
@@ -110,7 +126,8 @@ impl SpilledJoin {
                 self.current = None;
             }
             let Some((left, right)) = self.pairs.next() else { return Ok(Step::Done) };
-            let can_come_out = left.rows.rows() > 0 || (keeps_right(self.spec.kind) && right.rows.rows() > 0);
+            let can_come_out =
+                left.rows.rows() > 0 || (keeps_right(self.spec.kind) && right.rows.rows() > 0);
             if can_come_out {
                 self.current = Some(self.join(left, right));
             }
@@ -197,8 +214,10 @@ impl Operator for BlockJoin {
             }
             let first = self.at == 0;
             let (build, more) = self.block(context)?;
-            let pairs_count_alone =
-                matches!(self.spec.kind, JoinKind::Inner | JoinKind::Right | JoinKind::RightSemi | JoinKind::RightAnti);
+            let pairs_count_alone = matches!(
+                self.spec.kind,
+                JoinKind::Inner | JoinKind::Right | JoinKind::RightSemi | JoinKind::RightAnti
+            );
             if !pairs_count_alone && (more || !first) {
                 return Err(context.over_limit("join"));
             }

@@ -42,7 +42,12 @@ pub(crate) struct Partition {
 
 impl Partitions {
     /// Of rows of these types, cut for the `level`th time.
-    pub fn new(file: &Arc<SpillFile>, types: &[DataType], level: u32, context: &Context<'_>) -> Partitions {
+    pub fn new(
+        file: &Arc<SpillFile>,
+        types: &[DataType],
+        level: u32,
+        context: &Context<'_>,
+    ) -> Partitions {
         let types: Arc<[DataType]> = types.into();
         let growing = || Growing {
             buffer: RowStore::new(&types),
@@ -59,7 +64,13 @@ impl Partitions {
     }
 
     /// Adds these rows of a batch, which have these keys.
-    pub fn add(&mut self, keys: &[Arc<Vector>], batch: &Batch, rows: Rows<'_>, context: &Context<'_>) -> Result<()> {
+    pub fn add(
+        &mut self,
+        keys: &[Arc<Vector>],
+        batch: &Batch,
+        rows: Rows<'_>,
+        context: &Context<'_>,
+    ) -> Result<()> {
         let hashes = hash_rows(keys, rows);
         let shift = 64 - FAN_OUT_BITS * (1 + self.level % LEVELS);
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
@@ -87,8 +98,11 @@ impl Partitions {
 
     /// All of them, those without rows too.
     pub fn finish(mut self, context: &Context<'_>) -> Result<Vec<Partition>> {
-        self.partitions.iter_mut().try_for_each(|partition| partition.write(&self.types, context))?;
-        let complete = |growing: Growing| Partition { rows: growing.written, one_hash: growing.one_hash };
+        self.partitions
+            .iter_mut()
+            .try_for_each(|partition| partition.write(&self.types, context))?;
+        let complete =
+            |growing: Growing| Partition { rows: growing.written, one_hash: growing.one_hash };
         Ok(self.partitions.into_iter().map(complete).collect())
     }
 }

@@ -38,7 +38,10 @@ impl SpilledRows {
         if batch.rows > 1 && batch.flat_bytes() > BATCH_BYTES {
             let half = batch.rows as u32 / 2;
             return [0..half, half..batch.rows as u32].into_iter().try_for_each(|rows| {
-                self.push(&Batch { selection: Some(rows.collect()), ..batch.clone() }.compact(), context)
+                self.push(
+                    &Batch { selection: Some(rows.collect()), ..batch.clone() }.compact(),
+                    context,
+                )
             });
         }
         let bytes = codec::encode(&batch.columns, batch.rows);

@@ -48,7 +48,12 @@ impl Runs {
     }
 
     /// Sorts rows by their encoded keys and writes them as the newest run.
-    pub fn add(&mut self, rows: &RowStore, encoded: &SortKeys, context: &Context<'_>) -> Result<()> {
+    pub fn add(
+        &mut self,
+        rows: &RowStore,
+        encoded: &SortKeys,
+        context: &Context<'_>,
+    ) -> Result<()> {
         if rows.rows() == 0 {
             return Ok(());
         }
@@ -79,7 +84,13 @@ impl Runs {
     }
 
     fn merge_of(&self, runs: Vec<(u32, SpilledRows)>) -> Merge {
-        let cursor = |(_, rows)| Cursor { rows, chunk: 0, batch: None, encoded: SortKeys::new(&self.keys), at: 0 };
+        let cursor = |(_, rows)| Cursor {
+            rows,
+            chunk: 0,
+            batch: None,
+            encoded: SortKeys::new(&self.keys),
+            at: 0,
+        };
         Merge {
             types: self.types.clone(),
             keys: self.keys.clone(),
@@ -124,8 +135,10 @@ impl Cursor {
         while self.batch.as_ref().is_none_or(|batch| self.at == batch.rows) {
             let Some(batch) = self.rows.read(self.chunk)? else { return Ok(false) };
             context.check_cancelled()?;
-            let vectors =
-                keys.iter().map(|k| expr::evaluate_shared(&k.expr, &batch, context)).collect::<Result<Vec<_>>>()?;
+            let vectors = keys
+                .iter()
+                .map(|k| expr::evaluate_shared(&k.expr, &batch, context))
+                .collect::<Result<Vec<_>>>()?;
             self.encoded = SortKeys::new(keys);
             self.encoded.append(keys, &vectors, Rows::all(batch.rows));
             (self.batch, self.chunk, self.at) = (Some(batch), self.chunk + 1, 0);
@@ -160,7 +173,9 @@ impl Merge {
             // As many of its rows as come before everybody else's.
             let mut to = run.at + 1;
             let end = batch.rows.min(run.at + (wanted - out.rows()));
-            while to < end && second.is_none_or(|other| run.is_before(to, &self.runs[other], best < other)) {
+            while to < end
+                && second.is_none_or(|other| run.is_before(to, &self.runs[other], best < other))
+            {
                 to += 1;
             }
             let taken: Vec<u32> = (run.at as u32..to as u32).collect();
@@ -177,7 +192,8 @@ impl Merge {
 
     /// The runs with the first and the second next row.
     fn first_two(&self) -> Option<(usize, Option<usize>)> {
-        let before = |a: usize, b: usize| self.runs[a].is_before(self.runs[a].at, &self.runs[b], a < b);
+        let before =
+            |a: usize, b: usize| self.runs[a].is_before(self.runs[a].at, &self.runs[b], a < b);
         let (mut best, mut second) = (0, None);
         for at in 1..self.runs.len() {
             if before(at, best) {

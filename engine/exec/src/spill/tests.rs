@@ -32,7 +32,10 @@ impl LocalFile for Limited {
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let room = self.1.load(Ordering::Relaxed);
-        self.1.store(room.checked_sub(bytes.len()).ok_or_else(|| Error::io("no space left"))?, Ordering::Relaxed);
+        self.1.store(
+            room.checked_sub(bytes.len()).ok_or_else(|| Error::io("no space left"))?,
+            Ordering::Relaxed,
+        );
         self.0.write(offset, bytes)
     }
     fn truncate(&self, len: u64) -> Result<()> {
@@ -89,7 +92,10 @@ fn same_spilled(plan: &Plan, in_order: bool) {
         if in_order {
             assert!(found == expected, "{threads} threads, {limit} bytes: {plan:?}");
         } else {
-            assert!(sorted(found) == sorted(expected.clone()), "{threads} threads, {limit} bytes: {plan:?}");
+            assert!(
+                sorted(found) == sorted(expected.clone()),
+                "{threads} threads, {limit} bytes: {plan:?}"
+            );
         }
         assert!(limit > 160_000 || fixture.statistics.bytes_spilled.get() > 0, "{plan:?}");
         fixture.memory = crate::Memory::new(1 << 30);
@@ -97,7 +103,9 @@ fn same_spilled(plan: &Plan, in_order: bool) {
     }
     fixture.statistics = crate::Statistics::default();
     fixture.memory_limit = 1 << 30;
-    FIXTURE.with(|place| *place.borrow_mut() = Some((fixture, TABLE.with(|t| t.borrow().clone().unwrap()), disk)));
+    FIXTURE.with(|place| {
+        *place.borrow_mut() = Some((fixture, TABLE.with(|t| t.borrow().clone().unwrap()), disk))
+    });
 }
 
 thread_local! {
@@ -170,7 +178,11 @@ fn one_large_key() {
     fixture.memory_limit = 160_000;
     let plan = join(few, below(&table, 9_000), Left, vec![(column(5), column(5))], None);
     let error = rows_with(&fixture, &plan, 1).unwrap_err();
-    assert_eq!((error.kind(), error.message().starts_with("join")), (ErrorKind::Limit, true), "{error}");
+    assert_eq!(
+        (error.kind(), error.message().starts_with("join")),
+        (ErrorKind::Limit, true),
+        "{error}"
+    );
     fixture.memory = crate::Memory::new(0);
     assert_eq!(temporary(&disk), 0);
 }
@@ -179,9 +191,14 @@ fn one_large_key() {
 fn sorts_are_stable() {
     let table = begin();
     let key = |at: usize, descending| SortKey { expr: column(at), descending, nulls_first: at > 3 };
-    for keys in [vec![key(1, true)], vec![key(5, false), key(2, true)], vec![key(4, true), key(1, false)]] {
+    for keys in
+        [vec![key(1, true)], vec![key(5, false), key(2, true)], vec![key(4, true), key(1, false)]]
+    {
         for limit in [None, Some(9_000)] {
-            same_spilled(&Plan::Sort { input: Box::new(all(&table)), keys: keys.clone(), limit }, true);
+            same_spilled(
+                &Plan::Sort { input: Box::new(all(&table)), keys: keys.clone(), limit },
+                true,
+            );
         }
     }
 }
@@ -190,7 +207,12 @@ fn sorts_are_stable() {
 fn windows() {
     let table = begin();
     let field = || Field { name: String::new(), data_type: I64, nullable: true };
-    let call = |function| WindowCall { function, args: Vec::new(), frame: Default::default(), data_type: I64 };
+    let call = |function| WindowCall {
+        function,
+        args: Vec::new(),
+        frame: Default::default(),
+        data_type: I64,
+    };
     let order = vec![SortKey { expr: column(0), descending: true, nulls_first: false }];
     for partition in [vec![column(2)], vec![column(0)], vec![column(2), column(5)]] {
         let plan = Plan::Window {
@@ -219,8 +241,12 @@ fn windows_whose_results_are_longer_than_their_rows() {
     let table = begin();
     let input = long_texts(&table, 400, 10);
     let args = vec![col(1, DataType::TEXT)];
-    let longest =
-        |function| WindowCall { function, args: args.clone(), frame: Default::default(), data_type: DataType::TEXT };
+    let longest = |function| WindowCall {
+        function,
+        args: args.clone(),
+        frame: Default::default(),
+        data_type: DataType::TEXT,
+    };
     let plan = Plan::Window {
         fields: input.fields().into_iter().chain(vec![input.fields()[1].clone(); 6]).collect(),
         input: Box::new(input),
@@ -243,8 +269,10 @@ fn groups_that_keep_long_texts() {
 #[test]
 fn sets() {
     let table = begin();
-    let some = |from: i64| scan(&table, vec![compare(BinaryOp::Less, lit(int(from), I64), column(0))]);
-    let twice = |plan: Plan| Plan::Union { fields: plan.fields(), inputs: vec![plan.clone(), plan] };
+    let some =
+        |from: i64| scan(&table, vec![compare(BinaryOp::Less, lit(int(from), I64), column(0))]);
+    let twice =
+        |plan: Plan| Plan::Union { fields: plan.fields(), inputs: vec![plan.clone(), plan] };
     for except in [false, true] {
         for every in [false, true] {
             let plan = Plan::SetOperation {
@@ -278,11 +306,16 @@ fn a_full_disk_is_an_error_of_its_kind_and_leaves_nothing() {
         let (mut fixture, table, disk) = on_disk(room);
         fixture.memory_limit = 160_000;
         let grouped = aggregate(all(&table), &[0], &[]);
-        let joined = join(all(&table), all(&table), JoinKind::Inner, vec![(column(0), column(0))], None);
+        let joined =
+            join(all(&table), all(&table), JoinKind::Inner, vec![(column(0), column(0))], None);
         for plan in [by_price(&table), grouped, joined] {
             disk.room.store(room, Ordering::Relaxed);
             let error = rows_with(&fixture, &plan, 1).unwrap_err();
-            assert_eq!((error.kind(), error.message().contains("spilling")), (ErrorKind::Io, true), "{error}");
+            assert_eq!(
+                (error.kind(), error.message().contains("spilling")),
+                (ErrorKind::Io, true),
+                "{error}"
+            );
             fixture.memory = crate::Memory::new(0);
             assert_eq!(temporary(&disk), 0);
         }
@@ -323,7 +356,11 @@ fn without_a_disk_the_operator_is_named() {
     for (name, plan) in [("sort", by_price(&table)), ("aggregate", distinct), ("join", joined)] {
         for threads in [1, 4] {
             let error = rows_with(&fixture, &plan, threads).unwrap_err();
-            assert_eq!((error.kind(), error.message().starts_with(name)), (ErrorKind::Limit, true), "{error}");
+            assert_eq!(
+                (error.kind(), error.message().starts_with(name)),
+                (ErrorKind::Limit, true),
+                "{error}"
+            );
         }
     }
 }

@@ -96,7 +96,9 @@ impl LocalStore for Crowded {
         self.files.open(name)
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let left = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
+        let left = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
         left.map_err(|_| Error::limit("no further file"))?;
         self.files.create(name)
     }
@@ -151,7 +153,10 @@ fn a_snapshot_replaces_the_log_before_it() {
     assert_eq!(files(store.as_ref(), "snap-").len(), 1);
     drop(log);
     let (_, replayed) = open_with(&store, 100, 1).unwrap();
-    assert_eq!((replayed.snapshot.as_deref(), replayed.records.len()), (Some(b"twenty-one".as_slice()), 0));
+    assert_eq!(
+        (replayed.snapshot.as_deref(), replayed.records.len()),
+        (Some(b"twenty-one".as_slice()), 0)
+    );
 }
 
 #[test]
@@ -180,7 +185,10 @@ fn a_snapshot_that_is_not_newer_changes_nothing() {
     log.write_snapshot(first, b"older").unwrap();
     drop(log);
     let (_, replayed) = open(&store).unwrap();
-    assert_eq!((replayed.snapshot.as_deref(), replayed.records.len()), (Some(b"both".as_slice()), 0));
+    assert_eq!(
+        (replayed.snapshot.as_deref(), replayed.records.len()),
+        (Some(b"both".as_slice()), 0)
+    );
 }
 
 #[test]
@@ -191,7 +199,10 @@ fn a_snapshot_can_be_empty_and_at_the_very_start() {
     commit(&log, b"x");
     drop(log);
     let (_, replayed) = open(&store).unwrap();
-    assert_eq!((replayed.snapshot.as_deref(), replayed.payloads()), (Some(b"".as_slice()), vec![b"x".as_slice()]));
+    assert_eq!(
+        (replayed.snapshot.as_deref(), replayed.payloads()),
+        (Some(b"".as_slice()), vec![b"x".as_slice()])
+    );
 }
 
 #[test]
@@ -201,7 +212,11 @@ fn limits_are_typed() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(log.position(), 0);
     commit(&log, b"and goes on");
-    assert_eq!(log.sync(1 << 40).unwrap_err().kind(), ErrorKind::Io, "a position that was never appended");
+    assert_eq!(
+        log.sync(1 << 40).unwrap_err().kind(),
+        ErrorKind::Io,
+        "a position that was never appended"
+    );
 }
 
 #[test]
@@ -247,9 +262,13 @@ fn an_error_of_the_caller_ends_recovery_and_changes_nothing() {
     drop(log);
     let before = copy(store.as_ref());
     let refuse = |_: &[u8]| Err(nacre_types::Error::limit("no"));
-    let result = Log::open(store.clone(), LogOptions::default(), &mut { refuse }, &mut |_, _| Ok(()));
+    let result =
+        Log::open(store.clone(), LogOptions::default(), &mut { refuse }, &mut |_, _| Ok(()));
     assert_eq!(result.map(|_| ()).unwrap_err().kind(), ErrorKind::Limit);
-    let result = Log::open(store.clone(), LogOptions::default(), &mut |_| Ok(()), &mut |_, payload| refuse(payload));
+    let result =
+        Log::open(store.clone(), LogOptions::default(), &mut |_| Ok(()), &mut |_, payload| {
+            refuse(payload)
+        });
     assert_eq!(result.map(|_| ()).unwrap_err().kind(), ErrorKind::Limit);
     for name in before.list().unwrap() {
         assert!(bytes_of(before.as_ref(), &name) == bytes_of(store.as_ref(), &name));

@@ -22,7 +22,8 @@ fn many_threads_share_syncs_and_lose_nothing() {
             let log = &log;
             scope.spawn(move || {
                 for number in 0..COMMITS {
-                    let lsn = log.append(&[thread.to_le_bytes(), number.to_le_bytes()].concat()).unwrap();
+                    let lsn =
+                        log.append(&[thread.to_le_bytes(), number.to_le_bytes()].concat()).unwrap();
                     log.sync(lsn).unwrap();
                     assert!(log.durable() >= lsn);
                 }
@@ -37,7 +38,11 @@ fn many_threads_share_syncs_and_lose_nothing() {
         });
     });
     let syncs = faults.syncs();
-    assert!(syncs < (THREADS * COMMITS) as usize, "{syncs} syncs for {} commits", THREADS * COMMITS);
+    assert!(
+        syncs < (THREADS * COMMITS) as usize,
+        "{syncs} syncs for {} commits",
+        THREADS * COMMITS
+    );
     let last = log.position();
     drop(log);
 
@@ -50,7 +55,10 @@ fn many_threads_share_syncs_and_lose_nothing() {
     for (_, payload) in &replayed.records {
         let number = |at: usize| u64::from_le_bytes(payload[at..at + 8].try_into().unwrap());
         let expected = &mut next[number(0) as usize];
-        assert!(expected.is_none_or(|expected| expected == number(8)), "records of a thread are in order");
+        assert!(
+            expected.is_none_or(|expected| expected == number(8)),
+            "records of a thread are in order"
+        );
         *expected = Some(number(8) + 1);
     }
     assert!(next.iter().all(|next| next.is_none_or(|next| next == COMMITS)));
@@ -212,11 +220,17 @@ fn a_failed_snapshot_leaves_log_and_older_snapshot() {
         assert_eq!(files(store.as_ref(), "snap-").len(), 1, "the failed file is gone");
         commit(&log, b"the log goes on");
         let (_, replayed) = open_with(&copy(store.as_ref()), 100, 1).unwrap();
-        assert_eq!((replayed.snapshot.as_deref(), replayed.records.len()), (Some(b"first".as_slice()), 11));
+        assert_eq!(
+            (replayed.snapshot.as_deref(), replayed.records.len()),
+            (Some(b"first".as_slice()), 11)
+        );
         log.write_snapshot(log.position(), b"third").unwrap();
         drop(log);
         let (_, replayed) = open_with(&store, 100, 1).unwrap();
-        assert_eq!((replayed.snapshot.as_deref(), replayed.records.len()), (Some(b"third".as_slice()), 0));
+        assert_eq!(
+            (replayed.snapshot.as_deref(), replayed.records.len()),
+            (Some(b"third".as_slice()), 0)
+        );
     }
 }
 

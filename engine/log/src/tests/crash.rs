@@ -81,7 +81,8 @@ fn a_crash_at_every_step_loses_nothing_acknowledged() {
             // The images of one crash differ; each must do.
             for image in 0..3u64 {
                 let case = format!("seed {seed}, step {step}, image {image}");
-                let left = faults.after_crash(&mut Random(seed * 1_000_003 + step as u64 * 101 + image + 1));
+                let left = faults
+                    .after_crash(&mut Random(seed * 1_000_003 + step as u64 * 101 + image + 1));
                 check(&left, &mut promise.clone(), &case);
                 cases += 1;
             }
@@ -184,7 +185,8 @@ fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
             drop(log);
 
             let left = faults.after_crash(&mut Random(cut));
-            let (_, replayed) = open(&left).unwrap_or_else(|e| panic!("{synced} records, cut {cut}: {e}"));
+            let (_, replayed) =
+                open(&left).unwrap_or_else(|e| panic!("{synced} records, cut {cut}: {e}"));
             let expected: Vec<Vec<u8>> = (0..=recovered).map(payload).collect();
             assert_eq!(replayed.payloads(), expected, "{synced} records, cut {cut}");
         }

@@ -30,7 +30,8 @@ fn truncation_at_every_byte_leaves_the_whole_records_before_it() {
     for cut in 0..=bytes.len() {
         let store = memory();
         put(store.as_ref(), FIRST, &bytes[..cut]);
-        let whole = expected.iter().filter(|(end, _)| FILE_HEADER_BYTES as u64 + end <= cut as u64).count();
+        let whole =
+            expected.iter().filter(|(end, _)| FILE_HEADER_BYTES as u64 + end <= cut as u64).count();
         let (log, replayed) = open(&store).unwrap_or_else(|e| panic!("cut at {cut}: {e}"));
         assert_eq!(replayed.records, expected[..whole], "cut at {cut}");
         // What comes next must not be confused with what was cut.
@@ -98,12 +99,21 @@ fn flip_every_bit(
                     Ok((_, replayed)) => {
                         let missing = expected.len() - replayed.records.len();
                         assert_eq!(replayed.records, expected[..replayed.records.len()], "{case}");
-                        assert!(missing <= allowed(&name, at), "{case}: {missing} records silently gone");
+                        assert!(
+                            missing <= allowed(&name, at),
+                            "{case}: {missing} records silently gone"
+                        );
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::Corrupt, "{case}: {error}");
-                        assert!(error.message().contains("at byte"), "{case}: {error} does not say where");
-                        assert!(error.message().contains(&name), "{case}: {error} does not say which file");
+                        assert!(
+                            error.message().contains("at byte"),
+                            "{case}: {error} does not say where"
+                        );
+                        assert!(
+                            error.message().contains(&name),
+                            "{case}: {error} does not say which file"
+                        );
                     }
                 }
             }
@@ -159,7 +169,11 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_if_the_log_is_there() {
         let (_, replayed) = open(&with_old).unwrap_or_else(|e| panic!("byte {at}: {e}"));
         assert_eq!(replayed.snapshot.as_deref(), Some(b"three".as_slice()));
         assert_eq!(replayed.records, [fourth.clone(), fifth.clone()]);
-        assert_eq!(files(with_old.as_ref(), "snap-"), std::slice::from_ref(&old), "the damaged one is cleared away");
+        assert_eq!(
+            files(with_old.as_ref(), "snap-"),
+            std::slice::from_ref(&old),
+            "the damaged one is cleared away"
+        );
         // Without any other snapshot, from the beginning of the log, which happens to be there.
         let alone = copy(store.as_ref());
         put(alone.as_ref(), &new, &damaged[..at]);
@@ -246,7 +260,8 @@ fn files_of_another_database_are_refused() {
 
 #[test]
 fn records_do_not_validate_at_another_position_or_in_another_database() {
-    let header = RecordHeader { length: 3, mark: false, unsynced: 0, payload_checksum: checksum(b"abc") };
+    let header =
+        RecordHeader { length: 3, mark: false, unsynced: 0, payload_checksum: checksum(b"abc") };
     let mut bytes = header.encode_unsealed();
     RecordHeader::seal(&mut bytes, 1000, 1000, 7);
     assert_eq!(RecordHeader::decode(&bytes, 1000, 7), Some(header));
@@ -259,7 +274,8 @@ fn records_do_not_validate_at_another_position_or_in_another_database() {
 fn a_stale_copy_of_a_record_is_not_taken_for_a_new_one() {
     let (store, expected) = small_log(3);
     let mut bytes = bytes_of(store.as_ref(), FIRST);
-    let second = FILE_HEADER_BYTES + expected[0].0 as usize..FILE_HEADER_BYTES + expected[1].0 as usize;
+    let second =
+        FILE_HEADER_BYTES + expected[0].0 as usize..FILE_HEADER_BYTES + expected[1].0 as usize;
     bytes.extend_from_within(second);
     put(store.as_ref(), FIRST, &bytes);
     assert_eq!(open(&store).unwrap().1.records, expected);
@@ -279,7 +295,10 @@ fn a_newer_version_is_unsupported_and_named() {
         bytes[56..64].copy_from_slice(&sum.to_le_bytes());
         put(newer.as_ref(), &name, &bytes);
         expect_error(open(&newer), ErrorKind::Unsupported, &[&name, "version 77"]);
-        assert!(bytes_of(newer.as_ref(), &name) == bytes, "a file of a newer version is left alone");
+        assert!(
+            bytes_of(newer.as_ref(), &name) == bytes,
+            "a file of a newer version is left alone"
+        );
     }
 }
 
@@ -302,8 +321,9 @@ fn garbage_after_the_last_record_is_cut() {
     let (store, expected) = small_log(3);
     let file = store.open(FIRST).unwrap();
     let len = file.len().unwrap();
-    let garbage: Vec<u8> =
-        (0..3_000_000u64).map(|i| (i.wrapping_mul(i).wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let garbage: Vec<u8> = (0..3_000_000u64)
+        .map(|i| (i.wrapping_mul(i).wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     file.write(len, &garbage).unwrap();
     assert_eq!(open(&store).unwrap().1.records, expected);
     assert_eq!(file.len().unwrap(), len);
@@ -351,8 +371,13 @@ fn a_chunk_whose_making_was_interrupted_is_made_again() {
         let end = log.position();
         drop(log);
         let name = FileKind::Chunk.name(end);
-        let header =
-            FileHeader { kind: FileKind::Chunk, database_id: 3, lsn: end, payload_bytes: 0, payload_checksum: 0 };
+        let header = FileHeader {
+            kind: FileKind::Chunk,
+            database_id: 3,
+            lsn: end,
+            payload_bytes: 0,
+            payload_checksum: 0,
+        };
         put(store.as_ref(), &name, &header.encode()[..left]);
         let (log, replayed) = open_with(&store, 60, 99).unwrap();
         assert_eq!((replayed.records, log.database_id()), (expected, 3));

@@ -1,5 +1,9 @@
 //! Tests of the log: what it promises without faults, damaged bytes, failing and crashing stores, many threads.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests may use threads and sleep")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests may use threads and sleep"
+)]
 
 mod basics;
 mod commit;
@@ -27,7 +31,11 @@ impl Replayed {
     }
 }
 
-fn open_with(store: &Arc<dyn LocalStore>, chunk_bytes: u64, database_id: u64) -> Result<(Log, Replayed)> {
+fn open_with(
+    store: &Arc<dyn LocalStore>,
+    chunk_bytes: u64,
+    database_id: u64,
+) -> Result<(Log, Replayed)> {
     let mut replayed = Replayed::default();
     let any_record = Cell::new(false);
     let Replayed { snapshot, records } = &mut replayed;

@@ -58,8 +58,18 @@ enum Key {
 }
 
 impl Find {
-    pub fn new(schema: &TableSchema, way: Way, equal: Vec<(usize, Slot)>, rest: Vec<Computed>) -> Find {
-        Find { way, equal, key_columns: schema.primary_key.as_ref().map_or(0, |key| key.columns.len()), rest }
+    pub fn new(
+        schema: &TableSchema,
+        way: Way,
+        equal: Vec<(usize, Slot)>,
+        rest: Vec<Computed>,
+    ) -> Find {
+        Find {
+            way,
+            equal,
+            key_columns: schema.primary_key.as_ref().map_or(0, |key| key.columns.len()),
+            rest,
+        }
     }
 
     /// Whether it finds at most one row.
@@ -189,7 +199,9 @@ impl Find {
         settings: &Settings<'_>,
     ) -> Result<Outcome> {
         if let Way::Indexes { .. } = self.way {
-            let Some(found) = self.indexed(table, transaction, settings)? else { return Ok(Outcome::General) };
+            let Some(found) = self.indexed(table, transaction, settings)? else {
+                return Ok(Outcome::General);
+            };
             let batches = found.iter().map(|rows| rows.batch(projection));
             return Ok(Outcome::Rows(batches.collect::<Result<_>>()?));
         }
@@ -198,7 +210,9 @@ impl Find {
         {
             return Ok(Outcome::Row(row));
         }
-        let Some(found) = self.locate(table, transaction, settings)? else { return Ok(Outcome::General) };
+        let Some(found) = self.locate(table, transaction, settings)? else {
+            return Ok(Outcome::General);
+        };
         let column = |at: &usize| {
             let data_type = table.schema().columns[*at].data_type;
             Arc::new(Vector::from_values(data_type, found.rows.iter().map(|row| &row[*at])))
@@ -222,7 +236,9 @@ impl Find {
         let mut located = Located::default();
         match &self.way {
             Way::Indexes { .. } => {
-                let Some(found) = self.indexed(table, transaction, settings)? else { return Ok(None) };
+                let Some(found) = self.indexed(table, transaction, settings)? else {
+                    return Ok(None);
+                };
                 let all: Vec<usize> = (0..schema.columns.len()).collect();
                 for rows in &found {
                     for at in 0..rows.count() {
@@ -247,7 +263,9 @@ impl Find {
             }
             Way::Keys(slots) => {
                 let column = schema.primary_key.as_ref().and_then(|key| key.columns.first());
-                let Some(column) = column.and_then(|at| schema.columns.get(*at)) else { return Ok(None) };
+                let Some(column) = column.and_then(|at| schema.columns.get(*at)) else {
+                    return Ok(None);
+                };
                 let mut keys: Vec<Value> = Vec::with_capacity(slots.len());
                 for slot in slots {
                     let value = slot.value(parameters)?;
@@ -270,7 +288,8 @@ impl Find {
                 let data_type = schema.columns[*at].data_type;
                 Arc::new(Vector::from_values(data_type, located.rows.iter().map(|row| &row[*at])))
             };
-            let batch = Batch::new(computed.columns.iter().map(column).collect(), located.rows.len());
+            let batch =
+                Batch::new(computed.columns.iter().map(column).collect(), located.rows.len());
             located.keep(&passing(computed, &batch, transaction, settings)?);
         }
         Ok(Some(located))
@@ -293,7 +312,12 @@ impl Find {
         let Some(mut found) = transaction.equal(table, &equal)? else { return Ok(None) };
         for computed in &self.rest {
             for rows in &mut found {
-                rows.keep(&passing(computed, &rows.batch(&computed.columns)?, transaction, settings)?);
+                rows.keep(&passing(
+                    computed,
+                    &rows.batch(&computed.columns)?,
+                    transaction,
+                    settings,
+                )?);
             }
             found.retain(|rows| rows.count() > 0);
         }
@@ -309,23 +333,33 @@ impl Located {
 
     fn keep(&mut self, positions: &[u32]) {
         self.locators = positions.iter().map(|at| self.locators[*at as usize].clone()).collect();
-        self.rows = positions.iter().map(|at| std::mem::take(&mut self.rows[*at as usize])).collect();
+        self.rows =
+            positions.iter().map(|at| std::mem::take(&mut self.rows[*at as usize])).collect();
     }
 }
 
 /// Whether two values of one column are the same key.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Float(a), Value::Float(b)) => nacre_types::key::order_f64(*a) == nacre_types::key::order_f64(*b),
+        (Value::Float(a), Value::Float(b)) => {
+            nacre_types::key::order_f64(*a) == nacre_types::key::order_f64(*b)
+        }
         _ => a == b,
     }
 }
 
 /// Positions of the rows of which a condition is true.
-fn passing(computed: &Computed, batch: &Batch, transaction: &Transaction, settings: &Settings<'_>) -> Result<Vec<u32>> {
+fn passing(
+    computed: &Computed,
+    batch: &Batch,
+    transaction: &Transaction,
+    settings: &Settings<'_>,
+) -> Result<Vec<u32>> {
     if batch.rows == 0 {
         return Ok(Vec::new());
     }
     let passed = computed.evaluate(batch, transaction, settings)?;
-    Ok((0..batch.rows as u32).filter(|at| passed.value(*at as usize) == Value::Boolean(true)).collect())
+    Ok((0..batch.rows as u32)
+        .filter(|at| passed.value(*at as usize) == Value::Boolean(true))
+        .collect())
 }

@@ -26,14 +26,22 @@ impl Point {
                 let (rows, keys) = (rows(source)?, keys.clone());
                 (table, Action::Upsert { rows, keys, on_duplicate: on_duplicate.clone() })
             }
-            Statement::Delete { table, input } => (table, Action::Delete { find: scanned(input)?.2 }),
+            Statement::Delete { table, input } => {
+                (table, Action::Delete { find: scanned(input)?.2 })
+            }
             Statement::Update { table, input, assignments } => {
                 let (_, projection, find) = scanned(input)?;
                 let writes = |position: usize| assignments.iter().any(|(at, _)| *at == position);
-                if table.primary_key.as_ref().is_some_and(|key| key.columns.iter().any(|at| writes(*at))) {
+                if table
+                    .primary_key
+                    .as_ref()
+                    .is_some_and(|key| key.columns.iter().any(|at| writes(*at)))
+                {
                     return None;
                 }
-                let assigned = assignments.iter().map(|(at, expr)| Some((*at, Assigned::of(expr, projection)?)));
+                let assigned = assignments
+                    .iter()
+                    .map(|(at, expr)| Some((*at, Assigned::of(expr, projection)?)));
                 (table, Action::Update { find, assignments: assigned.collect::<Option<_>>()? })
             }
             _ => return None,
@@ -51,7 +59,10 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
                 ExprKind::Column(at) => scanned.get(at).copied(),
                 _ => None,
             };
-            Some((schema, Action::Select { find, projection: exprs.iter().map(pick).collect::<Option<_>>()? }))
+            Some((
+                schema,
+                Action::Select { find, projection: exprs.iter().map(pick).collect::<Option<_>>()? },
+            ))
         }
         plan => {
             let (schema, projection, find) = scanned(plan)?;
@@ -73,7 +84,9 @@ struct Filters<'a> {
 impl<'a> Filters<'a> {
     fn add(&mut self, filter: &'a Expr, table: &TableSchema, projection: &[usize]) -> Option<()> {
         match &filter.kind {
-            ExprKind::And(list) => return list.iter().try_for_each(|filter| self.add(filter, table, projection)),
+            ExprKind::And(list) => {
+                return list.iter().try_for_each(|filter| self.add(filter, table, projection));
+            }
             ExprKind::Binary { op: BinaryOp::Equal, left, right } => {
                 let (column, value) = match (&left.kind, &right.kind) {
                     (ExprKind::Column(at), _) => (*at, &**right),
@@ -89,7 +102,9 @@ impl<'a> Filters<'a> {
                     return Some(());
                 }
             }
-            ExprKind::InList { arg, list, negated: false } if self.one_of.is_none() && list.len() <= MOST_KEYS => {
+            ExprKind::InList { arg, list, negated: false }
+                if self.one_of.is_none() && list.len() <= MOST_KEYS =>
+            {
                 if let ExprKind::Column(at) = arg.kind
                     && let Some(slots) = list.iter().map(Slot::of).collect::<Option<Vec<_>>>()
                 {
@@ -111,7 +126,8 @@ fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     filters.iter().try_for_each(|filter| said.add(filter, table, projection))?;
     let Filters { mut equal, one_of, mut rest } = said;
     let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    let has = |column: &usize, equal: &[(usize, Slot)]| equal.iter().any(|(known, _)| known == column);
+    let has =
+        |column: &usize, equal: &[(usize, Slot)]| equal.iter().any(|(known, _)| known == column);
     let way = if !key.is_empty() && key.iter().all(|column| has(column, &equal)) {
         rest.extend(one_of.map(|(_, filter, _)| filter));
         Way::Key
@@ -119,7 +135,11 @@ fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
         && column == only
     {
         let slots = one_of.map(|(_, _, slots)| slots)?;
-        return Some((table, projection, Find::new(table, Way::Keys(slots), equal, computed(&rest, projection)?)));
+        return Some((
+            table,
+            projection,
+            Find::new(table, Way::Keys(slots), equal, computed(&rest, projection)?),
+        ));
     } else {
         rest.extend(one_of.map(|(_, filter, _)| filter));
         let (indexes, unique) = indexes(table, &equal)?;
@@ -127,7 +147,9 @@ fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     };
     if let Way::Key = way {
         // In the order of the key; what else is said comes after.
-        equal.sort_by_key(|(column, _)| key.iter().position(|at| at == column).unwrap_or(usize::MAX));
+        equal.sort_by_key(|(column, _)| {
+            key.iter().position(|at| at == column).unwrap_or(usize::MAX)
+        });
     }
     Some((table, projection, Find::new(table, way, equal, computed(&rest, projection)?)))
 }
@@ -141,20 +163,26 @@ fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId
     let mut found: Vec<(IndexId, Vec<usize>)> = Vec::new();
     for index in &table.indexes {
         let positions = table.index_positions(index)?;
-        let known: Vec<usize> =
-            positions.iter().copied().take_while(|at| equal.iter().any(|(column, _)| column == at)).collect();
+        let known: Vec<usize> = positions
+            .iter()
+            .copied()
+            .take_while(|at| equal.iter().any(|(column, _)| column == at))
+            .collect();
         if index.unique && known.len() == positions.len() {
             return Some((vec![(index.id, known.len())], true));
         }
         // What says no more than another one is left out.
-        if known.is_empty() || found.iter().any(|(_, other)| known.iter().all(|at| other.contains(at))) {
+        if known.is_empty()
+            || found.iter().any(|(_, other)| known.iter().all(|at| other.contains(at)))
+        {
             continue;
         }
         found.retain(|(_, other)| !other.iter().all(|at| known.contains(at)));
         found.push((index.id, known));
     }
     found.truncate(MOST_INDEXES);
-    let found: Vec<(IndexId, usize)> = found.into_iter().map(|(index, known)| (index, known.len())).collect();
+    let found: Vec<(IndexId, usize)> =
+        found.into_iter().map(|(index, known)| (index, known.len())).collect();
     (!found.is_empty()).then_some((found, false))
 }
 

@@ -80,7 +80,9 @@ impl Assigned {
         match self {
             Assigned::Slot(slot) => slot.value(settings.parameters),
             Assigned::Computed(computed) => {
-                let vector = |at: &usize| Arc::new(Vector::from_values(schema.columns[*at].data_type, [&row[*at]]));
+                let vector = |at: &usize| {
+                    Arc::new(Vector::from_values(schema.columns[*at].data_type, [&row[*at]]))
+                };
                 let batch = Batch::new(computed.columns.iter().map(vector).collect(), 1);
                 Ok(computed.evaluate(&batch, transaction, settings)?.value(0))
             }
@@ -97,7 +99,12 @@ impl Computed {
     }
 
     /// Over a batch of its columns.
-    pub fn evaluate(&self, batch: &Batch, transaction: &Transaction, settings: &Settings<'_>) -> Result<Vector> {
+    pub fn evaluate(
+        &self,
+        batch: &Batch,
+        transaction: &Transaction,
+        settings: &Settings<'_>,
+    ) -> Result<Vector> {
         evaluate(&self.expr, batch, &Session::context(transaction, settings))
     }
 }
@@ -117,6 +124,8 @@ fn gather_columns(expr: &mut Expr, projection: &[usize], columns: &mut Vec<usize
         _ => {}
     }
     let mut complete = Some(());
-    expr.for_each_child_mut(&mut |child| complete = complete.and(gather_columns(child, projection, columns)));
+    expr.for_each_child_mut(&mut |child| {
+        complete = complete.and(gather_columns(child, projection, columns))
+    });
     complete
 }

@@ -6,12 +6,18 @@ use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
 
 /// Checks the number of parameters and gives each the type it was bound as.
-pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Result<Cow<'a, [Value]>> {
+pub(super) fn cast_parameters<'a>(
+    bound: &Bound,
+    parameters: &'a [Value],
+) -> Result<Cow<'a, [Value]>> {
     if parameters.len() != bound.parameters.len() {
         let (wanted, given) = (bound.parameters.len(), parameters.len());
-        let (s, were) = (if wanted == 1 { "" } else { "s" }, if given == 1 { "was" } else { "were" });
-        return Err(Error::type_error(format!("the statement has {wanted} parameter{s}, {given} {were} given"))
-            .with_sqlstate("07001"));
+        let (s, were) =
+            (if wanted == 1 { "" } else { "s" }, if given == 1 { "was" } else { "were" });
+        return Err(Error::type_error(format!(
+            "the statement has {wanted} parameter{s}, {given} {were} given"
+        ))
+        .with_sqlstate("07001"));
     }
     let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
         cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
@@ -20,14 +26,22 @@ pub(super) fn cast_parameters<'a>(bound: &Bound, parameters: &'a [Value]) -> Res
     if same {
         return Ok(Cow::Borrowed(parameters));
     }
-    parameters.iter().zip(&bound.parameters).enumerate().map(cast).collect::<Result<Vec<_>>>().map(Cow::Owned)
+    parameters
+        .iter()
+        .zip(&bound.parameters)
+        .enumerate()
+        .map(cast)
+        .collect::<Result<Vec<_>>>()
+        .map(Cow::Owned)
 }
 
 /// The values of a statement's named parameters, in its order.
 pub(super) fn named_parameters(parsed: &Parsed, given: &[(String, Value)]) -> Result<Vec<Value>> {
     let value = |name: &Option<String>| {
         let Some(name) = name else {
-            return Err(Error::type_error("named parameters were given, but the statement has `?`"));
+            return Err(Error::type_error(
+                "named parameters were given, but the statement has `?`",
+            ));
         };
         match given.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)) {
             Some((_, value)) => Ok(value.clone()),

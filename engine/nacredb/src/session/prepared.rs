@@ -93,7 +93,8 @@ impl Session {
         let mut binding = self.current_binding(prepared, parameters)?;
         let mut result = loop {
             match self.run_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
+                Err(error)
+                    if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => break other?,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -112,11 +113,14 @@ impl Session {
         loop {
             let cast = cast_parameters(&binding.bound, parameters)?;
             let found = match self.point_read(&binding, &cast) {
-                Ok(None) if prepared.0.point_read => self.general_read(&binding.bound.statement, &cast).map(Some),
+                Ok(None) if prepared.0.point_read => {
+                    self.general_read(&binding.bound.statement, &cast).map(Some)
+                }
                 other => other,
             };
             match found {
-                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
+                Err(error)
+                    if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => return other?.ok_or_else(not_a_point_read),
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -124,7 +128,11 @@ impl Session {
     }
 
     /// A point read whose key is nothing that its column could hold, the general way. Readers wait for nobody.
-    fn general_read(&mut self, statement: &Statement, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+    fn general_read(
+        &mut self,
+        statement: &Statement,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
         let mut open = self.transaction.take();
         let mut own = if open.is_none() { Some(self.db.0.store.begin()?) } else { None };
         let work = Work { statement, point: None };
@@ -148,8 +156,14 @@ impl Session {
     }
 
     /// A point read in the open transaction, or of what is committed now. `None` when it is not one.
-    fn point_read(&mut self, binding: &Binding, parameters: &[Value]) -> Result<Option<Option<Vec<Value>>>> {
-        let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else { return Ok(None) };
+    fn point_read(
+        &mut self,
+        binding: &Binding,
+        parameters: &[Value],
+    ) -> Result<Option<Option<Vec<Value>>>> {
+        let Some(point) = binding.point.as_ref().filter(|point| point.reads()) else {
+            return Ok(None);
+        };
         match &mut self.transaction {
             None => point.read_newest(&self.db.0.store, parameters).map(Outcome::single),
             Some(transaction) => point.read(transaction, parameters),
@@ -157,10 +171,17 @@ impl Session {
     }
 
     /// The statement bound for such parameters under the catalog that this session sees.
-    pub(super) fn current_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
+    pub(super) fn current_binding(
+        &self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Arc<Binding>> {
         let binding = prepared.binding();
         let last_ddl = self.db.0.store.last_ddl();
-        let sees = self.transaction.as_ref().map_or_else(|| self.db.0.store.visible(), Transaction::snapshot);
+        let sees = self
+            .transaction
+            .as_ref()
+            .map_or_else(|| self.db.0.store.visible(), Transaction::snapshot);
         // No change of the catalog lies between what the binding saw and what is seen now.
         let is_current = (last_ddl <= binding.at.min(sees) || binding.at == sees)
             && binding.catalog_version == self.db.catalog_version();
@@ -170,7 +191,11 @@ impl Session {
         if fits { Ok(binding) } else { self.new_binding(prepared, parameters) }
     }
 
-    pub(super) fn new_binding(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Arc<Binding>> {
+    pub(super) fn new_binding(
+        &self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Arc<Binding>> {
         let given = parameters.iter().map(Given::of).collect();
         let binding = self.bind_prepared(&prepared.0.parsed, given)?;
         *prepared.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();

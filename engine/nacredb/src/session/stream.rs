@@ -39,7 +39,11 @@ impl Session {
     }
 
     /// Like [`Session::stream`] with parameters by name (`:name`; without the colon).
-    pub async fn stream_named(&mut self, sql: &str, parameters: &[(String, Value)]) -> Result<Rows> {
+    pub async fn stream_named(
+        &mut self,
+        sql: &str,
+        parameters: &[(String, Value)],
+    ) -> Result<Rows> {
         let statements = nacre_sql::parse(sql)?;
         let Some((last, before)) = statements.split_last() else {
             return Ok(Rows::ready(&self.db, QueryResult::new(ResultKind::Control)));
@@ -51,12 +55,17 @@ impl Session {
     }
 
     /// Runs a prepared statement with its rows as a stream; see [`Session::stream`].
-    pub async fn stream_prepared(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Rows> {
+    pub async fn stream_prepared(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Rows> {
         let mut again = self.rebinding();
         let mut binding = self.current_binding(prepared, parameters)?;
         loop {
             match self.stream_bound(&binding.bound, binding.point.as_ref(), parameters).await {
-                Err(error) if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
+                Err(error)
+                    if self.should_bind_again(&error, &binding.bound, binding.at, &mut again) => {}
                 other => return other,
             }
             binding = self.new_binding(prepared, parameters)?;
@@ -75,7 +84,12 @@ impl Session {
         }
     }
 
-    async fn stream_bound(&mut self, bound: &Bound, point: Option<&Point>, parameters: &[Value]) -> Result<Rows> {
+    async fn stream_bound(
+        &mut self,
+        bound: &Bound,
+        point: Option<&Point>,
+        parameters: &[Value],
+    ) -> Result<Rows> {
         let started = self.now_ns();
         match &bound.statement {
             Statement::Query(plan) if point.is_none() => {
@@ -110,11 +124,17 @@ impl Session {
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }
             Some(open) if !open.has_writes() => {
-                let transaction = if plant::is(Bug::StreamNow) { self.db.0.store.begin()? } else { open.reader() };
+                let transaction = if plant::is(Bug::StreamNow) {
+                    self.db.0.store.begin()?
+                } else {
+                    open.reader()
+                };
                 settings.tables = tables_of(plan, &transaction)?;
                 (build(plan, &settings.context(&transaction, &cancelled))?, transaction)
             }
-            Some(open) => (build_collected(plan, &settings.context(open, &cancelled))?, open.reader()),
+            Some(open) => {
+                (build_collected(plan, &settings.context(open, &cancelled))?, open.reader())
+            }
         };
         Ok(Running::new(operator, settings, transaction))
     }

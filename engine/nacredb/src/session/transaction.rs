@@ -6,7 +6,9 @@ use nacre_table::Savepoint;
 use nacre_types::{Error, Result};
 
 fn outside(what: &str) -> Error {
-    Error::unsupported(format!("{what} outside a transaction")).with_sqlstate("25P01").with_hint("BEGIN first")
+    Error::unsupported(format!("{what} outside a transaction"))
+        .with_sqlstate("25P01")
+        .with_hint("BEGIN first")
 }
 
 fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<usize> {
@@ -49,7 +51,8 @@ impl Session {
 
     /// The savepoint itself stays, those after it are gone.
     pub(super) fn rollback_to(&mut self, name: &str) -> Result<QueryResult> {
-        let transaction = self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
+        let transaction =
+            self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
         let at = newest_savepoint(&self.savepoints, name)?;
         self.savepoints.truncate(at + 1);
         transaction.rollback_to(self.savepoints[at].1);

@@ -233,7 +233,9 @@ impl Packed {
     /// Takes a pair out; whether it was there.
     pub fn remove(&self, pair: Pair) -> bool {
         self.write(|blocks| {
-            let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else { return false };
+            let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else {
+                return false;
+            };
             let (from, before) = (*from, block.words.len());
             let mut pairs = Vec::with_capacity(MAX_PAIRS);
             block.pairs(&mut pairs);
@@ -318,15 +320,21 @@ mod tests {
         for n in 0..20 {
             let random = |k: u64| hash_u64(seed * 1000 + n * 10 + k);
             let bound = |k: u64| match model.iter().nth(random(k) as usize % model.len().max(1)) {
-                Some((key, row)) => (key.saturating_add(random(k + 1) % 3), row.saturating_add(random(k + 2) % 3)),
+                Some((key, row)) => {
+                    (key.saturating_add(random(k + 1) % 3), row.saturating_add(random(k + 2) % 3))
+                }
                 None => (random(k), 0),
             };
-            let (from, to, limit) =
-                (bound(1), (!random(4).is_multiple_of(4)).then(|| bound(5)), random(8) as usize % 300);
+            let (from, to, limit) = (
+                bound(1),
+                (!random(4).is_multiple_of(4)).then(|| bound(5)),
+                random(8) as usize % 300,
+            );
             let mut found = Vec::new();
             packed.range(from, to, limit, &mut found);
             let before = |pair: &&Pair| to.is_none_or(|to| **pair < to);
-            let expected: Vec<Pair> = model.range(from..).take_while(before).take(limit).copied().collect();
+            let expected: Vec<Pair> =
+                model.range(from..).take_while(before).take(limit).copied().collect();
             assert_eq!(found, expected, "seed {seed}: {from:?} to {to:?}, {limit} at most");
         }
     }
@@ -354,7 +362,9 @@ mod tests {
                 if random % 10 < if n < 3_500 { 8 } else { 3 } {
                     let new = pair(seed, random % 4_000);
                     assert_eq!(packed.insert(new), model.insert(new), "seed {seed}, step {n}");
-                } else if let Some(old) = model.iter().nth(random as usize % model.len().max(1)).copied() {
+                } else if let Some(old) =
+                    model.iter().nth(random as usize % model.len().max(1)).copied()
+                {
                     assert!(packed.remove(old) && model.remove(&old), "seed {seed}, step {n}");
                     assert!(!packed.remove(old));
                 }

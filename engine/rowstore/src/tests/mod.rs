@@ -67,11 +67,18 @@ fn garbage_is_what_no_snapshot_sees() {
     let store = Rowstore::new();
     let node = store.get_or_insert(b"k");
     for commit in [2, 4, 6] {
-        node.push_version(Version { commit, content: commit, change: Change::Put(row("0123456789")) });
+        node.push_version(Version {
+            commit,
+            content: commit,
+            change: Change::Put(row("0123456789")),
+        });
     }
     let before = store.bytes();
     store.collect(&node, 5);
-    assert_eq!(store.bytes(), before - (10 + chain::SHARED_HEADER_BYTES + size_of::<chain::Record>()));
+    assert_eq!(
+        store.bytes(),
+        before - (10 + chain::SHARED_HEADER_BYTES + size_of::<chain::Record>())
+    );
     assert_eq!(seen(&node, 5, None), "0123456789");
     node.push_version(Version { commit: 8, content: 8, change: Change::Delete });
     store.collect(&node, 7);

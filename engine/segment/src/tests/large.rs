@@ -14,7 +14,8 @@ use std::sync::Arc;
 fn the_footer_of_a_large_segment_is_compact() {
     let specs: Vec<ColumnSpec> = (0..16).map(|id| spec(id, DataType::Int64, false)).collect();
     let mut builder = SegmentBuilder::new(specs);
-    let column = Arc::new(Vector::new(DataType::Int64, Values::I64((0..BLOCK_ROWS as i64).collect()), None));
+    let column =
+        Arc::new(Vector::new(DataType::Int64, Values::I64((0..BLOCK_ROWS as i64).collect()), None));
     for _ in 0..256 {
         builder.push(&Batch::new(vec![column.clone(); 16], BLOCK_ROWS));
     }
@@ -33,7 +34,11 @@ fn many_blocks_may_be_empty_or_null() {
     let constant = |value: &Value| Arc::new(Vector::constant(DataType::TEXT, value, BLOCK_ROWS));
     let mut some = VectorBuilder::new(DataType::TEXT);
     (0..BLOCK_ROWS).for_each(|row| some.push_bytes(if row == 7 { b"x" } else { b"" }));
-    let columns = vec![constant(&Value::Text(String::new())), constant(&Value::Null), Arc::new(some.finish())];
+    let columns = vec![
+        constant(&Value::Text(String::new())),
+        constant(&Value::Null),
+        Arc::new(some.finish()),
+    ];
     for _ in 0..BLOCKS {
         builder.push(&Batch::new(columns.clone(), BLOCK_ROWS));
     }

@@ -148,16 +148,25 @@ impl<'a> Binder<'a> {
     }
 
     /// A call of one of the aggregates of this file.
-    pub(super) fn other_aggregate(&mut self, name: &str, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
+    pub(super) fn other_aggregate(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         self.begin_aggregate(env)?;
         let asked = self.asked();
         env.in_aggregate = true;
         let parts = self.parts(name, f, env);
         env.in_aggregate = false;
         let mut parts = parts?;
-        let form = AGGREGATES.iter().find(|(known, _)| *known == name).map_or(Form::Rewritten, |(_, form)| *form);
+        let form = AGGREGATES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or(Form::Rewritten, |(_, form)| *form);
         let keys = parts.keys.iter_mut().map(|key| &mut key.expr);
-        let mut exprs: Vec<&mut Expr> = parts.args.iter_mut().chain(keys).chain(&mut parts.filter).collect();
+        let mut exprs: Vec<&mut Expr> =
+            parts.args.iter_mut().chain(keys).chain(&mut parts.filter).collect();
         let owner = self.owner(&mut exprs, &asked, env)?;
         self.owned(owner, env, |b, env| b.make(name, form, parts, env))
     }
@@ -168,7 +177,9 @@ impl<'a> Binder<'a> {
         let mut args = Vec::new();
         for arg in &list.args {
             match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => args.push(self.typed(e, env)?),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                    args.push(self.typed(e, env)?)
+                }
                 _ => return Err(wrong_count(name)),
             }
         }
@@ -199,12 +210,20 @@ impl<'a> Binder<'a> {
 
     fn typed_value(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
         match &value.value {
-            ast::Value::SingleQuotedString(text) => Ok(Expr::literal(Value::Text(text.clone()), DataType::TEXT)),
+            ast::Value::SingleQuotedString(text) => {
+                Ok(Expr::literal(Value::Text(text.clone()), DataType::TEXT))
+            }
             _ => Err(Error::syntax("SEPARATOR takes a text")),
         }
     }
 
-    fn make(&mut self, name: &str, form: Form, mut parts: Parts, env: &mut Env<'_>) -> Result<Expr> {
+    fn make(
+        &mut self,
+        name: &str,
+        form: Form,
+        mut parts: Parts,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let wanted = match form {
             Form::Doubles(_, n) => n..=n,
             Form::ByKey(_) => 2..=2,
@@ -223,7 +242,9 @@ impl<'a> Binder<'a> {
         let mut args = std::mem::take(&mut parts.args);
         let second = if args.len() > 1 { args.pop() } else { None };
         let Some(first) = args.pop() else { return Err(wrong_count(name)) };
-        if first.data_type == DataType::Interval && (parts.distinct || name == "approx_count_distinct") {
+        if first.data_type == DataType::Interval
+            && (parts.distinct || name == "approx_count_distinct")
+        {
             return Err(unsupported("DISTINCT of an INTERVAL"));
         }
         match form {
@@ -275,7 +296,11 @@ impl<'a> Binder<'a> {
                     Some(fraction) => (first, fraction, false),
                     None => match parts.keys.pop() {
                         Some(key) if parts.keys.is_empty() => (key.expr, first, key.descending),
-                        _ => return Err(Error::syntax(format!("{name} needs WITHIN GROUP (ORDER BY …)"))),
+                        _ => {
+                            return Err(Error::syntax(format!(
+                                "{name} needs WITHIN GROUP (ORDER BY …)"
+                            )));
+                        }
                     },
                 };
                 parts.keys.clear();
@@ -300,7 +325,9 @@ impl<'a> Binder<'a> {
         mut parts: Parts,
         env: &mut Env<'_>,
     ) -> Result<Expr> {
-        if parts.distinct && !matches!(name, "total" | "geomean" | "geometric_mean" | "approx_count_distinct") {
+        if parts.distinct
+            && !matches!(name, "total" | "geomean" | "geometric_mean" | "approx_count_distinct")
+        {
             return Err(unsupported(&format!("DISTINCT in {name}")));
         }
         let present = |e: &Expr| Expr {
@@ -368,11 +395,20 @@ impl Parts {
             (_, Some(arg)) => arg.data_type,
             _ => DataType::Null,
         };
-        push(env, Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type })
+        push(
+            env,
+            Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type },
+        )
     }
 
     /// An aggregate of a row of arguments and sort keys.
-    fn finish(self, env: &mut Env<'_>, function: A, mut row: Vec<Expr>, data_type: DataType) -> Expr {
+    fn finish(
+        self,
+        env: &mut Env<'_>,
+        function: A,
+        mut row: Vec<Expr>,
+        data_type: DataType,
+    ) -> Expr {
         for key in self.keys {
             let flags = i64::from(key.descending) | i64::from(key.nulls_first) << 1;
             row.push(key.expr);
@@ -380,7 +416,10 @@ impl Parts {
         }
         let first = row.first().map_or(DataType::Null, |e| e.data_type);
         let arg = Some(call(F::Row, row, first));
-        push(env, Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type })
+        push(
+            env,
+            Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type },
+        )
     }
 }
 
@@ -410,9 +449,13 @@ fn standard(
         Sum | Avg => {
             let Some((_, scale)) = decimal_shape(t) else {
                 if t.is_float() {
-                    return Ok(push(env, Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 }));
+                    return Ok(push(
+                        env,
+                        Aggregate { function, arg, distinct, filter, data_type: DataType::Float64 },
+                    ));
                 }
-                return Err(Error::type_error(format!("no aggregate {name} for {t}")).with_sqlstate("42883"));
+                return Err(Error::type_error(format!("no aggregate {name} for {t}"))
+                    .with_sqlstate("42883"));
             };
             let digits = if function == Avg { (scale as u32 + 6).min(38) } else { scale as u32 };
             (arg, decimal(38, digits))
@@ -428,7 +471,8 @@ fn standard(
 }
 
 fn wrong_count(name: &str) -> Error {
-    Error::type_error(format!("wrong number of arguments for aggregate {name}")).with_sqlstate("42883")
+    Error::type_error(format!("wrong number of arguments for aggregate {name}"))
+        .with_sqlstate("42883")
 }
 
 /// The column an aggregate will be; equal aggregates are computed once.

@@ -11,7 +11,11 @@ use sqlparser::ast::{self, AlterTableOperation as Operation};
 
 impl<'a> Binder<'a> {
     pub(super) fn alter_table(&mut self, alter: &'a ast::AlterTable) -> Result<Statement> {
-        if alter.only || alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        if alter.only
+            || alter.location.is_some()
+            || alter.on_cluster.is_some()
+            || alter.table_type.is_some()
+        {
             return Err(unsupported("this form of ALTER TABLE"));
         }
         if alter.if_exists && self.catalog.table(&table_name(&alter.name)?.0).is_none() {
@@ -26,13 +30,19 @@ impl<'a> Binder<'a> {
                     if *if_not_exists && changed.column_index(&column_def.name.value).is_some() {
                         continue;
                     }
-                    indexes.extend(self.add_column(&mut changed, column_def, column_position.as_ref())?);
+                    indexes.extend(self.add_column(
+                        &mut changed,
+                        column_def,
+                        column_position.as_ref(),
+                    )?);
                 }
                 Operation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                     if matches!(drop_behavior, Some(ast::DropBehavior::Cascade)) {
                         return Err(unsupported("DROP COLUMN … CASCADE"));
                     }
-                    column_names.iter().try_for_each(|name| drop_column(&mut changed, name, *if_exists))?;
+                    column_names
+                        .iter()
+                        .try_for_each(|name| drop_column(&mut changed, name, *if_exists))?;
                 }
                 Operation::RenameColumn { old_column_name, new_column_name } => {
                     rename_column(&mut changed, old_column_name, new_column_name)?;
@@ -41,29 +51,44 @@ impl<'a> Binder<'a> {
                     table_name: ast::RenameTableNameKind::As(to) | ast::RenameTableNameKind::To(to),
                 } => {
                     let (name, at) = table_name(to)?;
-                    if !name.eq_ignore_ascii_case(&table.name) && self.catalog.table(&name).is_some() {
+                    if !name.eq_ignore_ascii_case(&table.name)
+                        && self.catalog.table(&name).is_some()
+                    {
                         let error = Error::already_exists(format!("table {name} exists already"));
                         return Err(error.with_sqlstate("42P07").with_table(name).at(at));
                     }
                     changed.name = name;
                 }
-                Operation::AddConstraint { constraint: ast::TableConstraint::Unique(unique), .. } => {
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::Unique(unique),
+                    ..
+                } => {
                     indexes.push(Wanted::unique(unique)?);
                 }
-                Operation::AddConstraint { constraint: ast::TableConstraint::Index(index), .. } => {
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::Index(index), ..
+                } => {
                     indexes.push(Wanted::plain(index));
                 }
                 Operation::DropIndex { name } => drop_index(&mut changed, name)?,
-                Operation::DropConstraint { if_exists, name, .. } => match changed.index_by_name(&name.value) {
-                    Some(index) if index.unique => drop_index(&mut changed, name)?,
-                    None if *if_exists => {}
-                    _ => return Err(unsupported("DROP CONSTRAINT of anything but UNIQUE")),
-                },
-                other => return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other)))),
+                Operation::DropConstraint { if_exists, name, .. } => {
+                    match changed.index_by_name(&name.value) {
+                        Some(index) if index.unique => drop_index(&mut changed, name)?,
+                        None if *if_exists => {}
+                        _ => return Err(unsupported("DROP CONSTRAINT of anything but UNIQUE")),
+                    }
+                }
+                other => {
+                    return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other))));
+                }
             }
         }
         indexes.iter().try_for_each(|index| index.apply(&mut changed))?;
-        if changed == *table { Ok(Statement::Nothing) } else { Ok(Statement::AlterTable { table, changed }) }
+        if changed == *table {
+            Ok(Statement::Nothing)
+        } else {
+            Ok(Statement::AlterTable { table, changed })
+        }
     }
 
     fn add_column(
@@ -74,7 +99,8 @@ impl<'a> Binder<'a> {
     ) -> Result<Option<Wanted<'a>>> {
         let at = position(definition.name.span.start);
         if schema.columns.len() >= limits::MAX_COLUMNS {
-            let message = format!("table {} has {} columns already", schema.name, limits::MAX_COLUMNS);
+            let message =
+                format!("table {} has {} columns already", schema.name, limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
         let had_key = schema.primary_key.clone();
@@ -84,7 +110,10 @@ impl<'a> Binder<'a> {
         }
         let Some(column) = schema.columns.pop() else { return Ok(None) };
         if !column.nullable && column.default.is_null() {
-            let message = format!("column {} must not be null, and the rows that are there would be", column.name);
+            let message = format!(
+                "column {} must not be null, and the rows that are there would be",
+                column.name
+            );
             return Err(Error::constraint(message)
                 .with_sqlstate("23502")
                 .with_table(schema.name.clone())
@@ -141,7 +170,8 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
     }
     let id = schema.columns[column].id;
     if let Some(index) = schema.indexes.iter().find(|index| index.columns.contains(&id)) {
-        return Err(key_error(schema, name, &format!("INDEX {}", index.name), at).with_hint("drop the index first"));
+        return Err(key_error(schema, name, &format!("INDEX {}", index.name), at)
+            .with_hint("drop the index first"));
     }
     if schema.columns.len() == 1 {
         return Err(Error::syntax("a table needs at least one column").at(at));
@@ -160,7 +190,10 @@ fn key_error(schema: &TableSchema, name: &ast::Ident, what: &str, at: Option<Pos
 fn rename_column(schema: &mut TableSchema, from: &ast::Ident, to: &ast::Ident) -> Result<()> {
     let column = find(schema, from)?;
     if schema.column_index(&to.value).is_some_and(|other| other != column) {
-        let error = Error::already_exists(format!("column {} of table {} exists already", to.value, schema.name));
+        let error = Error::already_exists(format!(
+            "column {} of table {} exists already",
+            to.value, schema.name
+        ));
         return Err(error.with_sqlstate("42701").at(position(to.span.start)));
     }
     schema.columns[column].name = to.value.clone();

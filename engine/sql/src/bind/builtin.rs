@@ -56,7 +56,9 @@ impl Binder<'_> {
     /// A call of such a function; none when there is none of that name.
     pub(super) fn builtin(&mut self, name: &str, args: &[Expr]) -> Result<Option<Expr>> {
         let count = args.len();
-        let rewritten = REWRITTEN.iter().find(|(known, min, max)| *known == name && (*min..=*max).contains(&count));
+        let rewritten = REWRITTEN
+            .iter()
+            .find(|(known, min, max)| *known == name && (*min..=*max).contains(&count));
         if rewritten.is_some() {
             return self.rewritten(name, args.to_vec()).map(Some);
         }
@@ -85,7 +87,10 @@ impl Binder<'_> {
         let letters = signature.args.trim_end_matches('*').bytes();
         let last = signature.args.bytes().rfind(|b| *b != b'*').unwrap_or(b't');
         let letters = letters.chain(std::iter::repeat(last));
-        let bound = args.into_iter().zip(letters).map(|(arg, letter)| self.argument(signature, letter, arg));
+        let bound = args
+            .into_iter()
+            .zip(letters)
+            .map(|(arg, letter)| self.argument(signature, letter, arg));
         let bound = bound.collect::<Result<Vec<_>>>()?;
         Ok(Some(call(F::Builtin(signature.function), bound, signature.result)))
     }
@@ -95,7 +100,9 @@ impl Binder<'_> {
         match letter {
             b'd' => self.double(arg),
             b'i' => {
-                if let (true, ExprKind::Literal(Value::Decimal { .. })) = (arg.data_type.is_decimal(), &arg.kind) {
+                if let (true, ExprKind::Literal(Value::Decimal { .. })) =
+                    (arg.data_type.is_decimal(), &arg.kind)
+                {
                     return cast(arg, DataType::Int64);
                 }
                 self.integer(arg, name)
@@ -148,11 +155,17 @@ impl Binder<'_> {
             }
             "datediff" => {
                 let args = [next(), next(), next()];
-                Ok(self.builtin("date_diff", &args)?.unwrap_or_else(|| Expr::literal(Value::Null, DataType::Int64)))
+                Ok(self
+                    .builtin("date_diff", &args)?
+                    .unwrap_or_else(|| Expr::literal(Value::Null, DataType::Int64)))
             }
             "date_add" | "adddate" | "date_sub" | "subdate" => {
                 let (start, amount) = (self.temporal(next())?, next());
-                let op = if name == "date_add" || name == "adddate" { BinaryOp::Add } else { BinaryOp::Subtract };
+                let op = if name == "date_add" || name == "adddate" {
+                    BinaryOp::Add
+                } else {
+                    BinaryOp::Subtract
+                };
                 self.binary(op, start, amount)
             }
             "time" => {
@@ -164,11 +177,15 @@ impl Binder<'_> {
                 explicit_cast(arg, DataType::Timestamp)
             }
             "weekofyear" => self.date_field(F::Extract(crate::DatePart::Week), vec![next()]),
-            "millisecond" => self.date_field(F::Extract(crate::DatePart::Millisecond), vec![next()]),
+            "millisecond" => {
+                self.date_field(F::Extract(crate::DatePart::Millisecond), vec![next()])
+            }
             "today" | "utc_date" => Ok(call(F::CurrentDate, Vec::new(), DataType::Date)),
             "utc_timestamp" | "sysdate" | "localtime" => Ok(now()),
             "current_time" | "curtime" => cast(now(), DataType::Time),
-            "unix_timestamp" => Ok(call(F::Builtin(Builtin::UnixTimestamp), vec![now()], DataType::Int64)),
+            "unix_timestamp" => {
+                Ok(call(F::Builtin(Builtin::UnixTimestamp), vec![now()], DataType::Int64))
+            }
             "database" | "current_database" => constant(super::information::CATALOG),
             "schema" | "current_schema" => constant(super::information::SCHEMA),
             "version" => constant(concat!("Nacre ", env!("CARGO_PKG_VERSION"))),
@@ -181,7 +198,10 @@ impl Binder<'_> {
         if let ExprKind::Literal(_) = arg.kind {
             return Expr::literal(Value::Boolean(is_null(&arg) != negated), DataType::Boolean);
         }
-        Expr { kind: ExprKind::IsNull { arg: Box::new(arg), negated }, data_type: DataType::Boolean }
+        Expr {
+            kind: ExprKind::IsNull { arg: Box::new(arg), negated },
+            data_type: DataType::Boolean,
+        }
     }
 
     fn day(&mut self, arg: Expr) -> Result<Expr> {
@@ -200,7 +220,12 @@ impl Binder<'_> {
     }
 
     /// `a GLOB b` and `a REGEXP b`.
-    pub(super) fn matches(&mut self, function: Builtin, args: [Expr; 2], negated: bool) -> Result<Expr> {
+    pub(super) fn matches(
+        &mut self,
+        function: Builtin,
+        args: [Expr; 2],
+        negated: bool,
+    ) -> Result<Expr> {
         let args = args.into_iter().map(|a| self.text(a)).collect::<Result<Vec<_>>>()?;
         let found = call(F::Builtin(function), args, DataType::Boolean);
         Ok(if negated { super::operator::not(found) } else { found })
@@ -213,5 +238,6 @@ fn wrong_count(name: &str, min: usize, max: usize, count: usize) -> Error {
         (a, usize::MAX) => format!("{a} or more"),
         (a, b) => format!("{a} to {b}"),
     };
-    Error::type_error(format!("function {name} takes {takes} arguments, not {count}")).with_sqlstate("42883")
+    Error::type_error(format!("function {name} takes {takes} arguments, not {count}"))
+        .with_sqlstate("42883")
 }

@@ -99,7 +99,9 @@ impl<'a> Binder<'a> {
             Statement::Change { table, target: filter(scan, own), rows: id, matches, columns }
         };
         Ok(match returning {
-            Some((exprs, fields)) => Statement::Returning { statement: Box::new(statement), exprs, fields },
+            Some((exprs, fields)) => {
+                Statement::Returning { statement: Box::new(statement), exprs, fields }
+            }
             None => statement,
         })
     }
@@ -130,7 +132,11 @@ impl<'a> Binder<'a> {
     }
 
     /// What `RETURNING` computes over each row that was written.
-    pub(super) fn returned(&mut self, items: &'a [ast::SelectItem], scope: &Scope) -> Result<(Vec<Expr>, Vec<Field>)> {
+    pub(super) fn returned(
+        &mut self,
+        items: &'a [ast::SelectItem],
+        scope: &Scope,
+    ) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut env = Env::new(scope, "RETURNING");
         let outputs = self.outputs(items, &mut env)?;
         let is_null = |at: usize| scope.columns.get(at).is_none_or(|c| c.nullable);
@@ -155,13 +161,15 @@ impl<'a> Binder<'a> {
         table: &TableSchema,
     ) -> Result<Statement> {
         let Some(items) = items else { return Ok(statement) };
-        let (exprs, fields) = self.returned(items, &Scope::of(&table.name, &table_fields(table)))?;
+        let (exprs, fields) =
+            self.returned(items, &Scope::of(&table.name, &table_fields(table)))?;
         Ok(Statement::Returning { statement: Box::new(statement), exprs, fields })
     }
 
     /// The statement that deletes, in any spelling.
     pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
-        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
+            &delete.from;
         let Some(first) = from.first() else { return Err(Error::syntax("DELETE needs a table")) };
         let mut parts = Change {
             relation: &first.relation,
@@ -181,16 +189,20 @@ impl<'a> Binder<'a> {
             // `DELETE t FROM t JOIN u …`
             ([name], None) => {
                 if !is_named(&first.relation, name) {
-                    return Err(unsupported("DELETE from a table other than the first of its join"));
+                    return Err(unsupported(
+                        "DELETE from a table other than the first of its join",
+                    ));
                 }
             }
             ([], Some(using)) if from.len() == 1 && first.joins.is_empty() => {
                 parts.others = using;
                 // MySQL names the target again: `DELETE FROM t USING t JOIN u …`.
-                if let ([again, rest @ ..], ast::TableFactor::Table { name, alias: None, .. }) = (using, parts.relation)
+                if let ([again, rest @ ..], ast::TableFactor::Table { name, alias: None, .. }) =
+                    (using, parts.relation)
                     && is_named(&again.relation, name)
                 {
-                    (parts.relation, parts.joins, parts.others) = (&again.relation, &again.joins, rest);
+                    (parts.relation, parts.joins, parts.others) =
+                        (&again.relation, &again.joins, rest);
                 }
             }
             _ => return Err(unsupported("DELETE from several tables")),
@@ -205,7 +217,10 @@ impl<'a> Binder<'a> {
         }
         let others: &'a [ast::TableWithJoins] = match &update.from {
             None => &[],
-            Some(ast::UpdateTableFromKind::BeforeSet(list) | ast::UpdateTableFromKind::AfterSet(list)) => list,
+            Some(
+                ast::UpdateTableFromKind::BeforeSet(list)
+                | ast::UpdateTableFromKind::AfterSet(list),
+            ) => list,
         };
         self.change(Change {
             relation: &update.table.relation,
@@ -229,7 +244,8 @@ fn picked(
 ) -> (Plan, Option<Vec<usize>>) {
     let inputs = rows.fields();
     let mut exprs = vec![Expr::column(width, DataType::Int64)];
-    let mut fields = vec![Field { name: "row".into(), data_type: DataType::Int64, nullable: false }];
+    let mut fields =
+        vec![Field { name: "row".into(), data_type: DataType::Int64, nullable: false }];
     let columns = assignments.map(|list| {
         let mut columns = Vec::with_capacity(list.len());
         for (at, expr) in list {
@@ -266,7 +282,11 @@ fn check_owner(assignment: &ast::Assignment, shown: &str) -> Result<()> {
     match name.0.as_slice() {
         [ast::ObjectNamePart::Identifier(table), _] if !table.value.eq_ignore_ascii_case(shown) => {
             let at = super::position(table.span.start);
-            Err(unsupported(&format!("SET of a column of {}, not of the first table, {shown},", table.value)).at(at))
+            Err(unsupported(&format!(
+                "SET of a column of {}, not of the first table, {shown},",
+                table.value
+            ))
+            .at(at))
         }
         _ => Ok(()),
     }
@@ -280,7 +300,9 @@ pub(super) fn single_assignments<'a>(
     let mut out = Vec::with_capacity(list.len());
     for assignment in list {
         match &assignment.target {
-            ast::AssignmentTarget::ColumnName(name) => out.push((column_position(table, name)?.0, &assignment.value)),
+            ast::AssignmentTarget::ColumnName(name) => {
+                out.push((column_position(table, name)?.0, &assignment.value))
+            }
             ast::AssignmentTarget::Tuple(names) => {
                 let mut value = &assignment.value;
                 while let ast::Expr::Nested(inner) = value {
@@ -288,11 +310,14 @@ pub(super) fn single_assignments<'a>(
                 }
                 let values = match value {
                     ast::Expr::Tuple(values) => values.as_slice(),
-                    ast::Expr::Subquery(_) => return Err(unsupported("assignment of a subquery to a row of columns")),
+                    ast::Expr::Subquery(_) => {
+                        return Err(unsupported("assignment of a subquery to a row of columns"));
+                    }
                     one => std::slice::from_ref(one),
                 };
                 if values.len() != names.len() {
-                    let message = format!("{} columns are assigned {} values", names.len(), values.len());
+                    let message =
+                        format!("{} columns are assigned {} values", names.len(), values.len());
                     return Err(Error::syntax(message).at(place(&assignment.value)));
                 }
                 for (name, value) in names.iter().zip(values) {

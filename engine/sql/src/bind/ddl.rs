@@ -5,7 +5,9 @@ use super::scope::Scope;
 use super::{Binder, Env, keys, literal, place, position, table_name, types, unsupported};
 use crate::expr::ExprKind;
 use crate::plan::Statement;
-use nacre_types::{Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits};
+use nacre_types::{
+    Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
+};
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
 impl<'a> Binder<'a> {
@@ -43,12 +45,18 @@ impl<'a> Binder<'a> {
             match constraint {
                 TableConstraint::PrimaryKey(key) => self.primary_key(key, &mut schema)?,
                 TableConstraint::Unique(unique) => indexes.push(Wanted::unique(unique)?),
-                TableConstraint::UniqueUsingIndex(_) => return Err(unsupported("UNIQUE USING INDEX")),
-                TableConstraint::PrimaryKeyUsingIndex(_) => return Err(unsupported("PRIMARY KEY USING INDEX")),
+                TableConstraint::UniqueUsingIndex(_) => {
+                    return Err(unsupported("UNIQUE USING INDEX"));
+                }
+                TableConstraint::PrimaryKeyUsingIndex(_) => {
+                    return Err(unsupported("PRIMARY KEY USING INDEX"));
+                }
                 TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
                 TableConstraint::Check(_) => return Err(unsupported("CHECK")),
                 TableConstraint::Index(index) => indexes.push(Wanted::plain(index)),
-                TableConstraint::FulltextOrSpatial(_) => return Err(unsupported("FULLTEXT and SPATIAL KEY")),
+                TableConstraint::FulltextOrSpatial(_) => {
+                    return Err(unsupported("FULLTEXT and SPATIAL KEY"));
+                }
                 TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
             }
         }
@@ -67,7 +75,8 @@ impl<'a> Binder<'a> {
         let plan = self.query(query)?;
         let from = plan.fields();
         if from.len() > limits::MAX_COLUMNS {
-            return Err(Error::limit(format!("more than {} columns", limits::MAX_COLUMNS)).with_sqlstate("54011"));
+            return Err(Error::limit(format!("more than {} columns", limits::MAX_COLUMNS))
+                .with_sqlstate("54011"));
         }
         let mut to = from.clone();
         for (at, field) in to.iter_mut().enumerate() {
@@ -79,12 +88,21 @@ impl<'a> Binder<'a> {
                 return Err(unsupported("a column of type INTERVAL"));
             }
             if from[..at].iter().any(|f| f.name.eq_ignore_ascii_case(&field.name)) {
-                let error = Error::already_exists(format!("two columns are named {}; give one an alias", field.name));
+                let error = Error::already_exists(format!(
+                    "two columns are named {}; give one an alias",
+                    field.name
+                ));
                 return Err(error.with_sqlstate("42701"));
             }
             let (name, data_type) = (field.name.clone(), field.data_type);
             let id = at as u32;
-            schema.columns.push(Column { id, name, data_type, nullable: true, default: Value::Null });
+            schema.columns.push(Column {
+                id,
+                name,
+                data_type,
+                nullable: true,
+                default: Value::Null,
+            });
         }
         schema.next_column_id = schema.columns.len() as u32;
         let source = super::set::converted(plan, &from, &to)?;
@@ -100,14 +118,18 @@ impl<'a> Binder<'a> {
         let name = definition.name.value.clone();
         let at = position(definition.name.span.start);
         if keys::of_definition(definition).is_some() {
-            return Err(Error::syntax(format!("{} KEY goes into CREATE TABLE", name.to_ascii_uppercase())).at(at));
+            return Err(Error::syntax(format!(
+                "{} KEY goes into CREATE TABLE",
+                name.to_ascii_uppercase()
+            ))
+            .at(at));
         }
         if schema.column_index(&name).is_some() {
             let error = Error::already_exists(format!("column {name} is defined twice"));
             return Err(error.with_sqlstate("42701").at(at));
         }
-        let data_type =
-            types::data_type(&definition.data_type).map_err(|e| e.context(format!("column {name}")).at(at))?;
+        let data_type = types::data_type(&definition.data_type)
+            .map_err(|e| e.context(format!("column {name}")).at(at))?;
         if data_type == DataType::Interval {
             return Err(unsupported("a column of type INTERVAL").at(at));
         }
@@ -119,17 +141,25 @@ impl<'a> Binder<'a> {
             match &option.option {
                 ColumnOption::Null => column.nullable = true,
                 ColumnOption::NotNull => column.nullable = false,
-                ColumnOption::Default(expr) => column.default = self.default_value(expr, &column)?,
+                ColumnOption::Default(expr) => {
+                    column.default = self.default_value(expr, &column)?
+                }
                 ColumnOption::PrimaryKey(_) => primary = true,
                 ColumnOption::Comment(_) => {}
-                ColumnOption::Unique(unique) => index = Some(Wanted::of_column(&definition.name, unique)?),
+                ColumnOption::Unique(unique) => {
+                    index = Some(Wanted::of_column(&definition.name, unique)?)
+                }
                 ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
                 ColumnOption::Check(_) => return Err(unsupported("CHECK").at(at)),
-                ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => return Err(unsupported("COLLATE").at(at)),
+                ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => {
+                    return Err(unsupported("COLLATE").at(at));
+                }
                 ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
                     return Err(unsupported("a generated column").at(at));
                 }
-                ColumnOption::DialectSpecific(_) => return Err(unsupported("AUTO_INCREMENT").at(at)),
+                ColumnOption::DialectSpecific(_) => {
+                    return Err(unsupported("AUTO_INCREMENT").at(at));
+                }
                 ColumnOption::OnUpdate(_) => return Err(unsupported("ON UPDATE").at(at)),
                 _ => return Err(unsupported("this column option").at(at)),
             }
@@ -150,15 +180,22 @@ impl<'a> Binder<'a> {
         let value = match self.assign(expr, to, &column.name).map_err(|e| e.at(place(ast)))?.kind {
             ExprKind::Literal(value) => Some(value),
             ExprKind::Cast(inner) => match inner.kind {
-                ExprKind::Literal(value) => literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?,
+                ExprKind::Literal(value) => {
+                    literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?
+                }
                 _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
             },
             _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
         };
-        value.ok_or_else(|| Error::out_of_range(format!("DEFAULT does not fit {to}")).at(place(ast)))
+        value
+            .ok_or_else(|| Error::out_of_range(format!("DEFAULT does not fit {to}")).at(place(ast)))
     }
 
-    fn primary_key(&mut self, key: &ast::PrimaryKeyConstraint, schema: &mut TableSchema) -> Result<()> {
+    fn primary_key(
+        &mut self,
+        key: &ast::PrimaryKeyConstraint,
+        schema: &mut TableSchema,
+    ) -> Result<()> {
         let mut columns = Vec::new();
         let mut first = None;
         for column in &key.columns {
@@ -174,7 +211,10 @@ impl<'a> Binder<'a> {
                 return Err(super::scope::no_column(schema, &ident.value).at(at));
             };
             if columns.contains(&place) {
-                let error = Error::already_exists(format!("column {} is in the PRIMARY KEY twice", ident.value));
+                let error = Error::already_exists(format!(
+                    "column {} is in the PRIMARY KEY twice",
+                    ident.value
+                ));
                 return Err(error.with_sqlstate("42701").at(at));
             }
             columns.push(place);
@@ -183,9 +223,15 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn set_primary_key(schema: &mut TableSchema, columns: Vec<usize>, at: Option<Position>) -> Result<()> {
+fn set_primary_key(
+    schema: &mut TableSchema,
+    columns: Vec<usize>,
+    at: Option<Position>,
+) -> Result<()> {
     if schema.primary_key.is_some() {
-        return Err(Error::syntax("a table has one PRIMARY KEY at most").with_sqlstate("42P16").at(at));
+        return Err(Error::syntax("a table has one PRIMARY KEY at most")
+            .with_sqlstate("42P16")
+            .at(at));
     }
     for column in &columns {
         let column = &mut schema.columns[*column];
@@ -205,7 +251,9 @@ fn refuse(create: &ast::CreateTable) -> Result<()> {
         "TEMPORARY tables"
     } else if create.external {
         "EXTERNAL tables"
-    } else if create.query.is_some() && !(create.columns.is_empty() && create.constraints.is_empty()) {
+    } else if create.query.is_some()
+        && !(create.columns.is_empty() && create.constraints.is_empty())
+    {
         "CREATE TABLE … AS with columns or keys"
     } else if create.like.is_some() || create.clone.is_some() {
         "CREATE TABLE … LIKE"

@@ -21,11 +21,15 @@ fn is_default(ast: &ast::Expr) -> bool {
 }
 
 pub(super) fn table_fields(table: &TableSchema) -> Vec<Field> {
-    let field = |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
+    let field =
+        |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
     table.columns.iter().map(field).collect()
 }
 
-pub(super) fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Result<(usize, Option<Position>)> {
+pub(super) fn column_position(
+    table: &TableSchema,
+    name: &ast::ObjectName,
+) -> Result<(usize, Option<Position>)> {
     let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last() else {
         return Err(unsupported("this form of column name"));
     };
@@ -39,7 +43,9 @@ pub(super) fn column_position(table: &TableSchema, name: &ast::ObjectName) -> Re
 impl<'a> Binder<'a> {
     pub(crate) fn insert(&mut self, insert: &'a ast::Insert) -> Result<Statement> {
         let feature = match &insert.on {
-            Some(_) if insert.or.is_some() || insert.replace_into || insert.ignore => Some("this form of INSERT"),
+            Some(_) if insert.or.is_some() || insert.replace_into || insert.ignore => {
+                Some("this form of INSERT")
+            }
             None if insert.insert_alias.is_some() => Some("this form of INSERT"),
             _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
             _ => None,
@@ -55,7 +61,10 @@ impl<'a> Binder<'a> {
         for column in &insert.columns {
             let (column, at) = column_position(&table, column)?;
             if targets.contains(&column) {
-                let error = Error::already_exists(format!("column {} is named twice", table.columns[column].name));
+                let error = Error::already_exists(format!(
+                    "column {} is named twice",
+                    table.columns[column].name
+                ));
                 return Err(error.with_sqlstate("42701").at(at));
             }
             targets.push(column);
@@ -76,13 +85,20 @@ impl<'a> Binder<'a> {
             return self.written(insert, table, source);
         };
         let source = match source.body.as_ref() {
-            SetExpr::Values(values) if is_rows_only(source) => self.insert_values(&table, &targets, values)?,
+            SetExpr::Values(values) if is_rows_only(source) => {
+                self.insert_values(&table, &targets, values)?
+            }
             _ => self.insert_query(&table, &targets, source)?,
         };
         self.written(insert, table, source)
     }
 
-    fn insert_values(&mut self, table: &TableSchema, targets: &[usize], values: &'a ast::Values) -> Result<Plan> {
+    fn insert_values(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        values: &'a ast::Values,
+    ) -> Result<Plan> {
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
             rows.push(self.inserted_row(table, targets, row.content.iter().collect())?);
@@ -94,7 +110,12 @@ impl<'a> Binder<'a> {
     }
 
     /// One row of values for some columns, in table order.
-    fn inserted_row(&mut self, table: &TableSchema, targets: &[usize], row: Vec<&'a ast::Expr>) -> Result<Vec<Expr>> {
+    fn inserted_row(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        row: Vec<&'a ast::Expr>,
+    ) -> Result<Vec<Expr>> {
         let scope = Scope::default();
         let mut env = Env::new(&scope, "VALUES");
         if row.len() != targets.len() {
@@ -102,8 +123,11 @@ impl<'a> Binder<'a> {
             return Err(count_error(targets.len(), row.len()).at(at));
         }
         let in_order = targets.iter().copied().eq(0..table.columns.len());
-        let mut out: Vec<Expr> =
-            if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
+        let mut out: Vec<Expr> = if in_order {
+            Vec::with_capacity(row.len())
+        } else {
+            table.columns.iter().map(default_of).collect()
+        };
         for (ast, target) in row.into_iter().zip(targets) {
             let column = &table.columns[*target];
             let expr = if is_default(ast) {
@@ -137,15 +161,19 @@ impl<'a> Binder<'a> {
                 let first = row.first().and_then(|(_, offset)| at(*offset));
                 return Err(count_error(targets.len(), row.len()).at(first));
             }
-            let mut out: Vec<Expr> =
-                if in_order { Vec::with_capacity(row.len()) } else { table.columns.iter().map(default_of).collect() };
+            let mut out: Vec<Expr> = if in_order {
+                Vec::with_capacity(row.len())
+            } else {
+                table.columns.iter().map(default_of).collect()
+            };
             for ((literal, offset), target) in row.iter().zip(targets) {
                 let column = &table.columns[*target];
                 let expr = match obvious(*literal, column.data_type) {
                     Some(expr) => expr,
                     None => {
                         let expr = self.plain_literal(*literal);
-                        let expr = expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
+                        let expr =
+                            expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
                         expr.map_err(|e| e.at(at(*offset)))?
                     }
                 };
@@ -168,10 +196,19 @@ impl<'a> Binder<'a> {
         };
         let data_type = value.natural_type();
         let expr = Expr::literal(value, data_type);
-        if let Literal::Number { negative: true, .. } = literal { self.negate(expr) } else { Ok(expr) }
+        if let Literal::Number { negative: true, .. } = literal {
+            self.negate(expr)
+        } else {
+            Ok(expr)
+        }
     }
 
-    fn insert_query(&mut self, table: &TableSchema, targets: &[usize], query: &'a ast::Query) -> Result<Plan> {
+    fn insert_query(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        query: &'a ast::Query,
+    ) -> Result<Plan> {
         let plan = self.query(query)?;
         let fields = plan.fields();
         if fields.len() != targets.len() {
@@ -180,7 +217,8 @@ impl<'a> Binder<'a> {
         let mut exprs: Vec<Expr> = table.columns.iter().map(default_of).collect();
         for (at, (field, target)) in fields.iter().zip(targets).enumerate() {
             let column = &table.columns[*target];
-            exprs[*target] = self.assign(Expr::column(at, field.data_type), column.data_type, &column.name)?;
+            exprs[*target] =
+                self.assign(Expr::column(at, field.data_type), column.data_type, &column.name)?;
         }
         Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
     }
@@ -210,7 +248,10 @@ impl<'a> Binder<'a> {
     }
 
     /// The table whose rows a statement writes or locks, all its columns in order.
-    pub(crate) fn target(&mut self, factor: &'a ast::TableFactor) -> Result<(Arc<TableSchema>, Scope, Plan)> {
+    pub(crate) fn target(
+        &mut self,
+        factor: &'a ast::TableFactor,
+    ) -> Result<(Arc<TableSchema>, Scope, Plan)> {
         let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
             return Err(unsupported("a target that is not a table"));
         };
@@ -222,7 +263,12 @@ impl<'a> Binder<'a> {
         Ok((table, scope, plan))
     }
 
-    pub(crate) fn filtered(&mut self, input: Plan, scope: &Scope, filter: Option<&'a ast::Expr>) -> Result<Plan> {
+    pub(crate) fn filtered(
+        &mut self,
+        input: Plan,
+        scope: &Scope,
+        filter: Option<&'a ast::Expr>,
+    ) -> Result<Plan> {
         let Some(filter) = filter else { return Ok(input) };
         let mut env = Env::new(scope, "WHERE");
         let bound = self.expr(filter, &mut env)?;

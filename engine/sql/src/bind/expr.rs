@@ -61,7 +61,12 @@ impl<'a> Binder<'a> {
         Ok(self.settle(expr, DataType::TEXT))
     }
 
-    fn column(&mut self, table: Option<&str>, ident: &ast::Ident, env: &mut Env<'_>) -> Result<Expr> {
+    fn column(
+        &mut self,
+        table: Option<&str>,
+        ident: &ast::Ident,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let at = position(ident.span.start);
         if let Some(expr) = env.scope.resolve(table, &ident.value).map_err(|e| e.at(at))? {
             if let (ExprKind::Column(index), false) = (&expr.kind, env.in_aggregate) {
@@ -70,7 +75,8 @@ impl<'a> Binder<'a> {
             return Ok(expr);
         }
         if table.is_none() {
-            let alias = env.aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
+            let alias =
+                env.aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
             if let Some((_, expr)) = alias {
                 return Ok(expr.clone());
             }
@@ -86,17 +92,20 @@ impl<'a> Binder<'a> {
             return Ok(expr);
         }
         let error = self.unknown_column(env, table, &ident.value).at(at);
-        let is_text = table.is_none() && ident.quote_style == Some('"') && !error.message().contains("did you mean");
+        let is_text = table.is_none()
+            && ident.quote_style == Some('"')
+            && !error.message().contains("did you mean");
         Err(if is_text { error.and("text is written in 'single quotes'") } else { error })
     }
 
     fn compound(&mut self, parts: &[ast::Ident], env: &mut Env<'_>) -> Result<Expr> {
         match parts {
-            [table, column] => {
-                self.column(Some(&table.value), column, env).map_err(|e| e.at(position(table.span.start)))
-            }
+            [table, column] => self
+                .column(Some(&table.value), column, env)
+                .map_err(|e| e.at(position(table.span.start))),
             [schema, table, column]
-                if schema.value.eq_ignore_ascii_case("main") || schema.value.eq_ignore_ascii_case("public") =>
+                if schema.value.eq_ignore_ascii_case("main")
+                    || schema.value.eq_ignore_ascii_case("public") =>
             {
                 self.column(Some(&table.value), column, env)
             }
@@ -127,7 +136,14 @@ impl<'a> Binder<'a> {
         Ok(Expr::literal(value, data_type))
     }
 
-    fn binary_expr(&mut self, ast: &'a E, left: &'a E, op: &Op, right: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+    fn binary_expr(
+        &mut self,
+        ast: &'a E,
+        left: &'a E,
+        op: &Op,
+        right: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         if matches!(op, Op::And | Op::Or) {
             return self.logical(ast, op, env);
         }
@@ -139,7 +155,11 @@ impl<'a> Binder<'a> {
                 let right = self.condition(right, "an operand of XOR")?;
                 return self.comparison(BinaryOp::NotEqual, left, right);
             }
-            if let Op::PGRegexMatch | Op::PGRegexIMatch | Op::PGRegexNotMatch | Op::PGRegexNotIMatch = op {
+            if let Op::PGRegexMatch
+            | Op::PGRegexIMatch
+            | Op::PGRegexNotMatch
+            | Op::PGRegexNotIMatch = op
+            {
                 let (left, right) = (self.expr(left, env)?, self.expr(right, env)?);
                 let any_case = matches!(op, Op::PGRegexIMatch | Op::PGRegexNotIMatch);
                 let negated = matches!(op, Op::PGRegexNotMatch | Op::PGRegexNotIMatch);
@@ -185,7 +205,9 @@ impl<'a> Binder<'a> {
     fn unary(&mut self, op: UnaryOperator, inner: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         let expr = self.expr(inner, env)?;
         match op {
-            UnaryOperator::Not | UnaryOperator::BangNot => Ok(not(self.condition(expr, "the operand of NOT")?)),
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                Ok(not(self.condition(expr, "the operand of NOT")?))
+            }
             UnaryOperator::Minus => self.negate(expr),
             // Says nothing, of a text neither, as in SQLite and MySQL.
             UnaryOperator::Plus => Ok(self.settle(expr, DataType::Float64)),
@@ -227,9 +249,9 @@ impl<'a> Binder<'a> {
                 }
                 self.cast_to(expr, data_type, env)
             }
-            E::Convert { is_try: false, expr, data_type: Some(data_type), charset: None, .. } => {
-                self.cast_to(expr, data_type, env)
-            }
+            E::Convert {
+                is_try: false, expr, data_type: Some(data_type), charset: None, ..
+            } => self.cast_to(expr, data_type, env),
             E::TypedString(typed) => {
                 let to = types::data_type(&typed.data_type)?;
                 let text = self.literal(&typed.value)?;
@@ -247,15 +269,22 @@ impl<'a> Binder<'a> {
                 self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), env)
             }
             E::Trim { trim_where, trim_what, expr, trim_characters } => {
-                let what = trim_what.as_deref().or(trim_characters.as_ref().and_then(|c| c.first()));
+                let what =
+                    trim_what.as_deref().or(trim_characters.as_ref().and_then(|c| c.first()));
                 self.trim(trim_where.as_ref(), what, expr, env)
             }
             E::Collate { .. } => Err(unsupported("COLLATE")),
-            E::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated, env),
+            E::InSubquery { expr, subquery, negated } => {
+                self.in_subquery(expr, subquery, *negated, env)
+            }
             E::Exists { subquery, negated } => self.exists(subquery, *negated, env),
             E::Subquery(query) => self.scalar_subquery(query, env),
-            E::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, env),
-            E::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, env),
+            E::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(left, compare_op, right, false, env)
+            }
+            E::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, true, env)
+            }
             E::GroupingSets(_) => Err(unsupported("GROUPING SETS")),
             E::Cube(_) => Err(unsupported("CUBE")),
             E::Rollup(_) => Err(unsupported("ROLLUP")),
@@ -267,8 +296,12 @@ impl<'a> Binder<'a> {
                 self.matches(Builtin::RegexpLike, args, *negated)
             }
             E::AtTimeZone { .. } => Err(unsupported("AT TIME ZONE")),
-            E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => Err(unsupported("access to parts of a value")),
-            E::Wildcard(_) | E::QualifiedWildcard(..) => Err(Error::syntax("* is not an expression")),
+            E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => {
+                Err(unsupported("access to parts of a value"))
+            }
+            E::Wildcard(_) | E::QualifiedWildcard(..) => {
+                Err(Error::syntax("* is not an expression"))
+            }
             _ => Err(unsupported("this form of expression")),
         }
     }
@@ -285,28 +318,57 @@ impl<'a> Binder<'a> {
     fn is_null(&mut self, arg: &'a E, negated: bool, env: &mut Env<'_>) -> Result<Expr> {
         let arg = self.typed(arg, env)?;
         if let ExprKind::Literal(value) = &arg.kind {
-            return Ok(Expr::literal(Value::Boolean(value.is_null() != negated), DataType::Boolean));
+            return Ok(Expr::literal(
+                Value::Boolean(value.is_null() != negated),
+                DataType::Boolean,
+            ));
         }
-        Ok(Expr { kind: ExprKind::IsNull { arg: Box::new(arg), negated }, data_type: DataType::Boolean })
+        Ok(Expr {
+            kind: ExprKind::IsNull { arg: Box::new(arg), negated },
+            data_type: DataType::Boolean,
+        })
     }
 
-    fn is_boolean(&mut self, arg: &'a E, value: bool, negated: bool, env: &mut Env<'_>) -> Result<Expr> {
+    fn is_boolean(
+        &mut self,
+        arg: &'a E,
+        value: bool,
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let arg = self.expr(arg, env)?;
         let arg = Box::new(self.condition(arg, "the operand of IS TRUE and IS FALSE")?);
         Ok(Expr { kind: ExprKind::IsBoolean { arg, value, negated }, data_type: DataType::Boolean })
     }
 
-    fn between(&mut self, arg: &'a E, negated: bool, low: &'a E, high: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+    fn between(
+        &mut self,
+        arg: &'a E,
+        negated: bool,
+        low: &'a E,
+        high: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let arg = self.expr(arg, env)?;
         let low = self.expr(low, env)?;
         let high = self.expr(high, env)?;
         let other = self.again(&arg)?;
         let from = self.comparison(BinaryOp::GreaterOrEqual, other, low)?;
         let to = self.comparison(BinaryOp::LessOrEqual, arg, high)?;
-        if negated { Ok(connect(false, vec![not(from), not(to)])) } else { Ok(connect(true, vec![from, to])) }
+        if negated {
+            Ok(connect(false, vec![not(from), not(to)]))
+        } else {
+            Ok(connect(true, vec![from, to]))
+        }
     }
 
-    fn in_list(&mut self, arg: &'a E, list: &'a [E], negated: bool, env: &mut Env<'_>) -> Result<Expr> {
+    fn in_list(
+        &mut self,
+        arg: &'a E,
+        list: &'a [E],
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         if list.len() > MAX_LIST {
             return Err(Error::limit("IN list is too long"));
         }
@@ -314,7 +376,10 @@ impl<'a> Binder<'a> {
             return self.row_in_list(row, list, negated, env);
         }
         let arg = self.expr(arg, env)?;
-        let items = list.iter().map(|item| Ok((place(item), self.expr(item, env)?))).collect::<Result<_>>()?;
+        let items = list
+            .iter()
+            .map(|item| Ok((place(item), self.expr(item, env)?)))
+            .collect::<Result<_>>()?;
         self.value_in_list(arg, items, negated)
     }
 
@@ -335,7 +400,8 @@ impl<'a> Binder<'a> {
             arg = self.settle(arg, to.unwrap_or(DataType::TEXT));
         }
         // So is the argument, if it is a text literal beside something else.
-        let decides = |e: &Expr| !Self::is_untyped(e) && !is_text_literal(e) && e.data_type != DataType::Null;
+        let decides =
+            |e: &Expr| !Self::is_untyped(e) && !is_text_literal(e) && e.data_type != DataType::Null;
         if is_text_literal(&arg)
             && let Some((at, item)) = bound.iter().find(|(_, item)| decides(item))
         {
@@ -345,14 +411,20 @@ impl<'a> Binder<'a> {
         let mut items = Vec::with_capacity(bound.len());
         for (at, item) in bound {
             let (left, item) = self.unify(arg.clone(), item, "IN").map_err(|e| e.at(at))?;
-            let wide = if types::meets(left.data_type, item.data_type) { item.data_type } else { left.data_type };
+            let wide = if types::meets(left.data_type, item.data_type) {
+                item.data_type
+            } else {
+                left.data_type
+            };
             to = types::common(to, wide).unwrap_or(to);
             items.push(item);
         }
         if !types::meets(arg.data_type, to) {
             arg = cast(arg, to)?;
         }
-        let items = items.into_iter().map(|e| if types::meets(e.data_type, to) { Ok(e) } else { cast(e, to) });
+        let items = items
+            .into_iter()
+            .map(|e| if types::meets(e.data_type, to) { Ok(e) } else { cast(e, to) });
         let list = items.collect::<Result<Vec<_>>>()?;
         if is_null(&arg) || list.iter().all(is_null) {
             return Ok(Expr::literal(Value::Null, DataType::Boolean));
@@ -362,7 +434,10 @@ impl<'a> Binder<'a> {
             let item = list.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, to));
             return self.comparison(op, arg, item);
         }
-        Ok(Expr { kind: ExprKind::InList { arg: Box::new(arg), list, negated }, data_type: DataType::Boolean })
+        Ok(Expr {
+            kind: ExprKind::InList { arg: Box::new(arg), list, negated },
+            data_type: DataType::Boolean,
+        })
     }
 
     fn like(
@@ -377,8 +452,14 @@ impl<'a> Binder<'a> {
         let escape = match escape {
             None => None,
             Some(E::Value(v)) => match &v.value {
-                Literal::SingleQuotedString(text) if text.chars().count() == 1 => text.chars().next(),
-                _ => return Err(Error::syntax("ESCAPE takes one character").at(position(v.span.start))),
+                Literal::SingleQuotedString(text) if text.chars().count() == 1 => {
+                    text.chars().next()
+                }
+                _ => {
+                    return Err(
+                        Error::syntax("ESCAPE takes one character").at(position(v.span.start))
+                    );
+                }
             },
             Some(_) => return Err(Error::syntax("ESCAPE takes one character")),
         };
@@ -386,7 +467,13 @@ impl<'a> Binder<'a> {
         let arg = self.like_operand(bound).map_err(|e| e.at(place(arg)))?;
         let bound = self.expr(pattern, env)?;
         let pattern = self.like_operand(bound).map_err(|e| e.at(place(pattern)))?;
-        let kind = ExprKind::Like { arg: Box::new(arg), pattern: Box::new(pattern), escape, negated, case_insensitive };
+        let kind = ExprKind::Like {
+            arg: Box::new(arg),
+            pattern: Box::new(pattern),
+            escape,
+            negated,
+            case_insensitive,
+        };
         Ok(Expr { kind, data_type: DataType::Boolean })
     }
 
@@ -394,11 +481,17 @@ impl<'a> Binder<'a> {
         match expr.data_type {
             DataType::Text { .. } => Ok(expr),
             DataType::Null | DataType::Json => self.text(expr),
-            t => Err(Error::type_error(format!("no operator LIKE for {t}; cast it to TEXT")).with_sqlstate("42883")),
+            t => Err(Error::type_error(format!("no operator LIKE for {t}; cast it to TEXT"))
+                .with_sqlstate("42883")),
         }
     }
 
-    pub(crate) fn cast_to(&mut self, arg: &'a E, to: &ast::DataType, env: &mut Env<'_>) -> Result<Expr> {
+    pub(crate) fn cast_to(
+        &mut self,
+        arg: &'a E,
+        to: &ast::DataType,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let to = types::data_type(to)?;
         let expr = self.expr(arg, env)?;
         let expr = self.decide(expr, to);
@@ -435,7 +528,12 @@ impl<'a> Binder<'a> {
     }
 
     /// A searched `CASE` of bound parts; the last result is the `ELSE` when there is one.
-    pub(crate) fn case_of(&mut self, tests: Vec<Expr>, results: Vec<Expr>, has_else: bool) -> Result<Expr> {
+    pub(crate) fn case_of(
+        &mut self,
+        tests: Vec<Expr>,
+        results: Vec<Expr>,
+        has_else: bool,
+    ) -> Result<Expr> {
         let (mut results, data_type) = self.unify_all(results, "CASE")?;
         let otherwise = if has_else { results.pop().map(Box::new) } else { None };
         // Branches that constants decide go, with all behind one that is always taken.
@@ -463,7 +561,9 @@ impl<'a> Binder<'a> {
         }
         let value = self.expr(&interval.value, env)?;
         let text = match &value.kind {
-            ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => v.to_string(),
+            ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => {
+                v.to_string()
+            }
             _ => return Err(unsupported("INTERVAL of an expression; it takes a literal")),
         };
         let parsed = match &interval.leading_field {

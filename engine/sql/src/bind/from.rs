@@ -18,7 +18,9 @@ impl<'a> Binder<'a> {
     /// The whole clause; nothing at all is one row without columns.
     pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
         let all = self.beside(None, tables)?;
-        Ok(all.unwrap_or_else(|| (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())))
+        Ok(all.unwrap_or_else(|| {
+            (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())
+        }))
     }
 
     /// Tables beside those there are.
@@ -31,7 +33,8 @@ impl<'a> Binder<'a> {
             all = Some(match all {
                 None => self.table_with_joins(table)?,
                 Some(left) => {
-                    let right = self.right_of(&left.1, has_lateral(table), |b| b.table_with_joins(table))?;
+                    let right =
+                        self.right_of(&left.1, has_lateral(table), |b| b.table_with_joins(table))?;
                     self.join(left, right, JoinKind::Inner, &JoinConstraint::None)?
                 }
             });
@@ -39,16 +42,24 @@ impl<'a> Binder<'a> {
         Ok(all)
     }
 
-    pub(crate) fn table_with_joins(&mut self, table: &'a ast::TableWithJoins) -> Result<(Plan, Scope)> {
+    pub(crate) fn table_with_joins(
+        &mut self,
+        table: &'a ast::TableWithJoins,
+    ) -> Result<(Plan, Scope)> {
         let left = self.nested(|b| b.factor(&table.relation))?;
         self.joined(left, &table.joins)
     }
 
     /// A table with what is joined to it.
-    pub(crate) fn joined(&mut self, mut left: (Plan, Scope), joins: &'a [ast::Join]) -> Result<(Plan, Scope)> {
+    pub(crate) fn joined(
+        &mut self,
+        mut left: (Plan, Scope),
+        joins: &'a [ast::Join],
+    ) -> Result<(Plan, Scope)> {
         for join in joins {
-            let right =
-                self.right_of(&left.1, is_lateral(&join.relation), |b| b.nested(|b| b.factor(&join.relation)))?;
+            let right = self.right_of(&left.1, is_lateral(&join.relation), |b| {
+                b.nested(|b| b.factor(&join.relation))
+            })?;
             let (kind, constraint) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
                 JoinOperator::CrossJoin(c) | JoinOperator::StraightJoin(c) => (JoinKind::Inner, c),
@@ -114,8 +125,12 @@ impl<'a> Binder<'a> {
                 let plan = self.query(subquery)?;
                 aliased(plan, alias.as_ref(), "")
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => self.table_with_joins(table_with_joins),
-            TableFactor::NestedJoin { .. } => Err(unsupported("an alias for a join in parentheses")),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.table_with_joins(table_with_joins)
+            }
+            TableFactor::NestedJoin { .. } => {
+                Err(unsupported("an alias for a join in parentheses"))
+            }
             TableFactor::Pivot { .. } => Err(unsupported("PIVOT")),
             TableFactor::Unpivot { .. } => Err(unsupported("UNPIVOT")),
             TableFactor::UNNEST { .. } => Err(unsupported("UNNEST")),
@@ -123,9 +138,16 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn named_table(&mut self, name: &'a ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
+    fn named_table(
+        &mut self,
+        name: &'a ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Plan, Scope)> {
         if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
-            let found = self.ctes.iter().rposition(|c| c.cte.alias.name.value.eq_ignore_ascii_case(&ident.value));
+            let found = self
+                .ctes
+                .iter()
+                .rposition(|c| c.cte.alias.name.value.eq_ignore_ascii_case(&ident.value));
             if let Some(at) = found {
                 let (plan, scope) = self.common_table(at)?;
                 return match alias {
@@ -134,10 +156,13 @@ impl<'a> Binder<'a> {
                 };
             }
         }
-        if let [ast::ObjectNamePart::Identifier(schema), ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+        if let [ast::ObjectNamePart::Identifier(schema), ast::ObjectNamePart::Identifier(ident)] =
+            name.0.as_slice()
             && schema.value.eq_ignore_ascii_case("information_schema")
         {
-            let plan = self.information_schema(&ident.value).map_err(|e| e.at(position(ident.span.start)))?;
+            let plan = self
+                .information_schema(&ident.value)
+                .map_err(|e| e.at(position(ident.span.start)))?;
             return aliased(plan, alias, &ident.value);
         }
         if let (written, at) = table_name(name)?
@@ -214,9 +239,13 @@ impl<'a> Binder<'a> {
             JoinConstraint::Natural => {
                 let mut columns: Vec<(String, _)> = Vec::new();
                 for (at, column) in left_scope.columns.iter().enumerate() {
-                    let shared = right_scope.columns.iter().any(|c| c.name.eq_ignore_ascii_case(&column.name));
+                    let shared = right_scope
+                        .columns
+                        .iter()
+                        .any(|c| c.name.eq_ignore_ascii_case(&column.name));
                     let known = columns.iter().any(|(n, _)| n.eq_ignore_ascii_case(&column.name));
-                    let merged = left_scope.merged.iter().any(|m| m.name.eq_ignore_ascii_case(&column.name));
+                    let merged =
+                        left_scope.merged.iter().any(|m| m.name.eq_ignore_ascii_case(&column.name));
                     if shared && !known && (!left_scope.is_hidden(at) || merged) {
                         columns.push((column.name.clone(), None));
                     }
@@ -225,7 +254,14 @@ impl<'a> Binder<'a> {
             }
         }
         if let Some(Lateral { frame, args }) = lateral {
-            let plan = crate::unnest::lateral(left, right, kind, (frame, args), condition, &mut self.numbers)?;
+            let plan = crate::unnest::lateral(
+                left,
+                right,
+                kind,
+                (frame, args),
+                condition,
+                &mut self.numbers,
+            )?;
             return Ok((plan, scope));
         }
         let (left, right) = (Box::new(left), Box::new(right));
@@ -324,7 +360,9 @@ fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Res
             scope.columns.len(),
             alias.columns.len()
         );
-        return Err(Error::type_error(message).with_sqlstate("42P10").at(position(alias.name.span.start)));
+        return Err(Error::type_error(message)
+            .with_sqlstate("42P10")
+            .at(position(alias.name.span.start)));
     }
     for (column, new) in scope.columns.iter_mut().zip(&alias.columns) {
         column.name = new.name.value.clone();
@@ -349,8 +387,14 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
             Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
         },
         ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
-        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } if builtin.makes_nulls() => true,
-        ExprKind::Function { function: ScalarFunction::Coalesce, args } => args.iter().all(|a| nullable(a, input)),
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. }
+            if builtin.makes_nulls() =>
+        {
+            true
+        }
+        ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+            args.iter().all(|a| nullable(a, input))
+        }
         // Null where one of its parts is.
         ExprKind::Cast(_)
         | ExprKind::Not(_)

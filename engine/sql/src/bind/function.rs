@@ -30,7 +30,10 @@ fn is_binary(arg: &Expr) -> bool {
 /// Whether a function of text is one of binary values too.
 fn takes_bytes(function: F) -> bool {
     use F::*;
-    matches!(function, Substring | Left | Right | Reverse | Repeat | Replace | LeftPad | RightPad | StartsWith)
+    matches!(
+        function,
+        Substring | Left | Right | Reverse | Repeat | Replace | LeftPad | RightPad | StartsWith
+    )
 }
 
 /// A date part by name.
@@ -99,11 +102,15 @@ impl<'a> Binder<'a> {
         for (index, arg) in args.into_iter().enumerate() {
             match arg {
                 // `timestampdiff(day, a, b)` names the part without quotes.
-                ast::FunctionArgExpr::Expr(E::Identifier(part)) if index == 0 && takes_part(&name, count) => {
+                ast::FunctionArgExpr::Expr(E::Identifier(part))
+                    if index == 0 && takes_part(&name, count) =>
+                {
                     bound.push(Expr::literal(Value::Text(part.value.clone()), TEXT));
                 }
                 ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
-                _ => return Err(Error::syntax(format!("function {written} does not take *")).at(at)),
+                _ => {
+                    return Err(Error::syntax(format!("function {written} does not take *")).at(at));
+                }
             }
         }
         let Some(entry) = FUNCTIONS.iter().find(|e| e.name == name) else {
@@ -113,7 +120,8 @@ impl<'a> Binder<'a> {
             if super::builtin::is_json(&name) {
                 return Err(unsupported(&format!("function {written}")).at(at));
             }
-            let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883").at(at);
+            let error =
+                Error::not_found(format!("no function `{written}`")).with_sqlstate("42883").at(at);
             return Err(with_suggestion(error, &written, names().chain(super::aggregate::names())));
         };
         if count < entry.min as usize || (entry.max != MANY && count > entry.max as usize) {
@@ -185,7 +193,8 @@ impl<'a> Binder<'a> {
                 if entry.function == F::Position {
                     return self.position(args);
                 }
-                let of_bytes = matches!(args.first(), Some(arg) if is_binary(arg)) && takes_bytes(entry.function);
+                let of_bytes = matches!(args.first(), Some(arg) if is_binary(arg))
+                    && takes_bytes(entry.function);
                 let mut bound = Vec::with_capacity(args.len());
                 for (arg, kind) in args.into_iter().zip(shape.bytes()) {
                     bound.push(match kind {
@@ -275,7 +284,12 @@ impl<'a> Binder<'a> {
             "date_part" | "date_trunc" => {
                 let part = match next().kind {
                     ExprKind::Literal(Value::Text(name)) => date_part(&name)?,
-                    _ => return Err(Error::type_error(format!("{} takes the name of a date part first", entry.name))),
+                    _ => {
+                        return Err(Error::type_error(format!(
+                            "{} takes the name of a date part first",
+                            entry.name
+                        )));
+                    }
                 };
                 if entry.name == "date_part" {
                     return self.date_field(F::Extract(part), vec![next()]);
@@ -283,7 +297,9 @@ impl<'a> Binder<'a> {
                 let arg = self.temporal(next())?;
                 let t = arg.data_type;
                 if !matches!(t, DataType::Date | DataType::Timestamp) {
-                    return Err(Error::type_error(format!("DATE_TRUNC takes a DATE or TIMESTAMP, not {t}")));
+                    return Err(Error::type_error(format!(
+                        "DATE_TRUNC takes a DATE or TIMESTAMP, not {t}"
+                    )));
                 }
                 Ok(call(F::DateTrunc(part), vec![arg], t))
             }
@@ -331,7 +347,8 @@ impl<'a> Binder<'a> {
     }
 
     pub(super) fn number(&mut self, args: Vec<Expr>, name: &str) -> Result<Expr> {
-        let arg = args.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
+        let arg =
+            args.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
         let arg = self.settle(arg, DataType::Float64);
         match arg.data_type {
             DataType::Null => cast(arg, DataType::Float64),
@@ -374,7 +391,9 @@ impl<'a> Binder<'a> {
         match arg.data_type {
             DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval => Ok(arg),
             DataType::Null => cast(arg, DataType::Timestamp),
-            DataType::Text { .. } if matches!(arg.kind, ExprKind::Literal(_)) => cast(arg, DataType::Timestamp),
+            DataType::Text { .. } if matches!(arg.kind, ExprKind::Literal(_)) => {
+                cast(arg, DataType::Timestamp)
+            }
             t => Err(Error::type_error(format!("expected a DATE or TIMESTAMP, not {t}"))),
         }
     }
@@ -388,7 +407,8 @@ impl<'a> Binder<'a> {
             other => other,
         };
         // The short forms are for the calendar types; the others go the general way.
-        let calendar = args.iter().all(|a| matches!(a.data_type, DataType::Date | DataType::Timestamp));
+        let calendar =
+            args.iter().all(|a| matches!(a.data_type, DataType::Date | DataType::Timestamp));
         let function = match function {
             F::Year if !calendar => F::Extract(DatePart::Year),
             F::Month if !calendar => F::Extract(DatePart::Month),
@@ -398,7 +418,12 @@ impl<'a> Binder<'a> {
         Ok(call(function, args, INT))
     }
 
-    pub(crate) fn extract(&mut self, field: &ast::DateTimeField, arg: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+    pub(crate) fn extract(
+        &mut self,
+        field: &ast::DateTimeField,
+        arg: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let part = match field {
             ast::DateTimeField::Custom(ident) => date_part(&ident.value)?,
             other => date_part(&other.to_string())?,
@@ -422,7 +447,12 @@ impl<'a> Binder<'a> {
         self.rounded(function, name, vec![arg])
     }
 
-    pub(crate) fn position_of(&mut self, needle: &'a E, haystack: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+    pub(crate) fn position_of(
+        &mut self,
+        needle: &'a E,
+        haystack: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let args = vec![self.expr(needle, env)?, self.expr(haystack, env)?];
         self.position(args)
     }
@@ -448,7 +478,8 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         let arg = self.expr(arg, env)?;
-        let (arg, result) = if is_binary(&arg) { (arg, DataType::BLOB) } else { (self.text(arg)?, TEXT) };
+        let (arg, result) =
+            if is_binary(&arg) { (arg, DataType::BLOB) } else { (self.text(arg)?, TEXT) };
         let mut args = vec![arg];
         match from {
             Some(e) => {
@@ -489,7 +520,9 @@ impl<'a> Binder<'a> {
 fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr>, bool)> {
     let list = match args {
         ast::FunctionArguments::None => return Ok((Vec::new(), false)),
-        ast::FunctionArguments::Subquery(_) => return Err(unsupported("a subquery as an argument")),
+        ast::FunctionArguments::Subquery(_) => {
+            return Err(unsupported("a subquery as an argument"));
+        }
         ast::FunctionArguments::List(list) => list,
     };
     if !list.clauses.is_empty() {

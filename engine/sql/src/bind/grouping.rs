@@ -36,7 +36,9 @@ impl Groups {
         let [set] = self.sets.as_mut_slice() else { return };
         for at in columns {
             let exprs = &self.exprs;
-            let is_group = |column| exprs.iter().any(|e| matches!(e.kind, ExprKind::Column(at) if at == column));
+            let is_group = |column| {
+                exprs.iter().any(|e| matches!(e.kind, ExprKind::Column(at) if at == column))
+            };
             if let Some(column) = scope.columns.get(*at)
                 && !is_group(*at)
                 && scope.follows(*at, &is_group)
@@ -64,7 +66,9 @@ pub(super) fn sets<'a>(
         multiply(&mut all, element_sets(element, bind)?)?;
     }
     for modifier in modifiers {
-        let [whole] = all.as_slice() else { return Err(unsupported("WITH ROLLUP after grouping sets")) };
+        let [whole] = all.as_slice() else {
+            return Err(unsupported("WITH ROLLUP after grouping sets"));
+        };
         let single: Vec<Vec<usize>> = whole.iter().map(|at| vec![*at]).collect();
         all = match modifier {
             ast::GroupByWithModifier::Rollup => prefixes(&single),
@@ -83,17 +87,26 @@ fn element_sets<'a>(
     element: &'a ast::Expr,
     bind: &mut dyn FnMut(&'a ast::Expr) -> Result<usize>,
 ) -> Result<Vec<Vec<usize>>> {
-    let mut tuple = |list: &'a [ast::Expr]| list.iter().map(&mut *bind).collect::<Result<Vec<usize>>>();
+    let mut tuple =
+        |list: &'a [ast::Expr]| list.iter().map(&mut *bind).collect::<Result<Vec<usize>>>();
     Ok(match element {
         ast::Expr::Tuple(list) => vec![tuple(list)?],
-        ast::Expr::Rollup(list) => prefixes(&list.iter().map(|t| tuple(t)).collect::<Result<Vec<_>>>()?),
-        ast::Expr::Cube(list) => subsets(&list.iter().map(|t| tuple(t)).collect::<Result<Vec<_>>>()?)?,
+        ast::Expr::Rollup(list) => {
+            prefixes(&list.iter().map(|t| tuple(t)).collect::<Result<Vec<_>>>()?)
+        }
+        ast::Expr::Cube(list) => {
+            subsets(&list.iter().map(|t| tuple(t)).collect::<Result<Vec<_>>>()?)?
+        }
         ast::Expr::GroupingSets(list) => {
             let mut sets = Vec::new();
             for set in list {
                 match nested(set) {
                     Some((rollup, parts)) => {
-                        let parts = parts.into_iter().map(tuple_of).map(&mut tuple).collect::<Result<Vec<_>>>()?;
+                        let parts = parts
+                            .into_iter()
+                            .map(tuple_of)
+                            .map(&mut tuple)
+                            .collect::<Result<Vec<_>>>()?;
                         sets.extend(if rollup { prefixes(&parts) } else { subsets(&parts)? });
                     }
                     None => sets.push(tuple(set)?),
@@ -182,11 +195,14 @@ fn too_many() -> Error {
 
 impl<'a> Binder<'a> {
     /// `GROUPING (expr, …)`.
-    pub(super) fn grouping_call(&mut self, args: Vec<&'a ast::FunctionArgExpr>, env: &mut Env<'_>) -> Result<Expr> {
+    pub(super) fn grouping_call(
+        &mut self,
+        args: Vec<&'a ast::FunctionArgExpr>,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         if args.is_empty() || args.len() > MAX_GROUPING {
-            return Err(
-                Error::type_error(format!("GROUPING takes 1 to {MAX_GROUPING} arguments")).with_sqlstate("42883")
-            );
+            return Err(Error::type_error(format!("GROUPING takes 1 to {MAX_GROUPING} arguments"))
+                .with_sqlstate("42883"));
         }
         let mut bound = Vec::with_capacity(args.len());
         env.in_aggregate = true;
@@ -235,10 +251,12 @@ impl<'a> Binder<'a> {
         let mut inputs = Vec::with_capacity(sets.len());
         for set in &sets {
             let own: Vec<Aggregate> = aggregates.iter().filter(|a| is_plain(a)).cloned().collect();
-            let own_groups: Vec<Expr> = set.iter().filter_map(|at| groups.get(*at).cloned()).collect();
+            let own_groups: Vec<Expr> =
+                set.iter().filter_map(|at| groups.get(*at).cloned()).collect();
             let own_fields = set.iter().map(|at| field(*at));
             let numbered = aggregates.iter().enumerate().filter(|(_, a)| is_plain(a));
-            let own_fields = own_fields.chain(numbered.map(|(at, _)| field(groups.len() + at))).collect();
+            let own_fields =
+                own_fields.chain(numbered.map(|(at, _)| field(groups.len() + at))).collect();
             let below = Plan::Aggregate {
                 input: Box::new(input.clone()),
                 groups: own_groups,
@@ -283,7 +301,9 @@ fn bits(grouping: &Aggregate, groups: &[Expr], set: &[usize]) -> Result<i64> {
     let mut bits = 0;
     for arg in args {
         let Some(at) = groups.iter().position(|g| g == arg) else {
-            return Err(Error::type_error("GROUPING takes expressions of GROUP BY").with_sqlstate("42803"));
+            return Err(
+                Error::type_error("GROUPING takes expressions of GROUP BY").with_sqlstate("42803")
+            );
         };
         bits = bits << 1 | i64::from(!set.contains(&at));
     }

@@ -26,20 +26,32 @@ enum Columns<'a> {
 
 impl<'a> Wanted<'a> {
     /// `UNIQUE` at a column.
-    pub fn of_column(column: &'a ast::Ident, constraint: &'a ast::UniqueConstraint) -> Result<Wanted<'a>> {
+    pub fn of_column(
+        column: &'a ast::Ident,
+        constraint: &'a ast::UniqueConstraint,
+    ) -> Result<Wanted<'a>> {
         Ok(Wanted { columns: Columns::Own(column), ..Wanted::unique(constraint)? })
     }
 
     /// `[CONSTRAINT name] UNIQUE [KEY | INDEX] [name] (columns)`.
     pub fn unique(constraint: &'a ast::UniqueConstraint) -> Result<Wanted<'a>> {
-        let ast::UniqueConstraint { name, index_name, index_type, columns, include, index_options, .. } = constraint;
+        let ast::UniqueConstraint {
+            name,
+            index_name,
+            index_type,
+            columns,
+            include,
+            index_options,
+            ..
+        } = constraint;
         if !include.is_empty() {
             return Err(unsupported("UNIQUE … INCLUDE"));
         }
         if constraint.nulls_distinct == ast::NullsDistinctOption::NotDistinct {
             return Err(unsupported("UNIQUE NULLS NOT DISTINCT"));
         }
-        let deferred = constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true));
+        let deferred =
+            constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true));
         if deferred {
             return Err(unsupported("a DEFERRABLE constraint"));
         }
@@ -70,7 +82,9 @@ impl<'a> Wanted<'a> {
         if self.unique && self.name.is_none() {
             let key = schema.primary_key.as_ref().map(|key| &key.columns);
             let is_key = key.is_some() && key == schema.index_positions(&index).as_ref();
-            if is_key || schema.indexes.iter().any(|known| known.unique && known.columns == index.columns) {
+            if is_key
+                || schema.indexes.iter().any(|known| known.unique && known.columns == index.columns)
+            {
                 return Ok(());
             }
         }
@@ -141,7 +155,8 @@ impl<'a> Wanted<'a> {
 /// The first column's name, or with a number behind it.
 fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
     let base = first.map_or("index", |at| &schema.columns[at].name);
-    let taken = |name: &str| schema.index_by_name(name).is_some() || name.eq_ignore_ascii_case("primary");
+    let taken =
+        |name: &str| schema.index_by_name(name).is_some() || name.eq_ignore_ascii_case("primary");
     let numbered = (2..).map(|n: usize| format!("{base}_{n}"));
     std::iter::once(base.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
@@ -162,7 +177,8 @@ pub(super) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<
 }
 
 fn no_index<'n>(name: &str, names: impl Iterator<Item = &'n str>, at: Option<Position>) -> Error {
-    let error = Error::not_found(format!("index {name} does not exist")).with_sqlstate("42704").at(at);
+    let error =
+        Error::not_found(format!("index {name} does not exist")).with_sqlstate("42704").at(at);
     with_suggestion(error, name, names)
 }
 
@@ -193,7 +209,9 @@ impl<'a> Binder<'a> {
                 return Ok(Statement::Nothing);
             }
             let message = format!("index {} of table {} exists already", known.value, table.name);
-            return Err(Error::already_exists(message).with_sqlstate("42P07").at(position(known.span.start)));
+            return Err(Error::already_exists(message)
+                .with_sqlstate("42P07")
+                .at(position(known.span.start)));
         }
         let wanted = Wanted {
             name,
@@ -223,7 +241,8 @@ impl<'a> Binder<'a> {
             match (having.next(), having.next()) {
                 (Some(table), None) => indexes.push((table.clone(), name)),
                 (Some(a), Some(b)) => {
-                    let message = format!("tables {} and {} both have an index {name}", a.name, b.name);
+                    let message =
+                        format!("tables {} and {} both have an index {name}", a.name, b.name);
                     return Err(Error::syntax(message)
                         .with_sqlstate("42P09")
                         .with_hint(format!("DROP INDEX {name} ON {}", a.name))

@@ -35,7 +35,10 @@ const TABLES: &[(&str, Columns)] = &[
     ),
     ("views", &[("view_definition", TEXT)]),
     ("table_constraints", &[("constraint_name", TEXT), ("constraint_type", TEXT)]),
-    ("key_column_usage", &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)]),
+    (
+        "key_column_usage",
+        &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)],
+    ),
     (
         "statistics",
         &[
@@ -60,15 +63,26 @@ fn count(v: usize) -> Value {
 
 /// Constant rows.
 pub(super) fn rows(columns: &[(&str, DataType)], rows: Vec<Vec<Value>>) -> Plan {
-    let field = |(name, t): &(&str, DataType)| Field { name: name.to_string(), data_type: *t, nullable: true };
-    let cells = |row: Vec<Value>| row.into_iter().zip(columns).map(|(v, (_, t))| Expr::literal(v, *t)).collect();
-    Plan::Values { fields: columns.iter().map(field).collect(), rows: rows.into_iter().map(cells).collect() }
+    let field = |(name, t): &(&str, DataType)| Field {
+        name: name.to_string(),
+        data_type: *t,
+        nullable: true,
+    };
+    let cells = |row: Vec<Value>| {
+        row.into_iter().zip(columns).map(|(v, (_, t))| Expr::literal(v, *t)).collect()
+    };
+    Plan::Values {
+        fields: columns.iter().map(field).collect(),
+        rows: rows.into_iter().map(cells).collect(),
+    }
 }
 
 impl Binder<'_> {
     /// The rows of a table of `information_schema`.
     pub(super) fn information_schema(&mut self, name: &str) -> Result<Plan> {
-        let Some((known, columns)) = TABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
+        let Some((known, columns)) =
+            TABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+        else {
             let message = format!("no table `{name}` in `information_schema`");
             let error = Error::not_found(message).with_sqlstate("42P01");
             return Err(with_suggestion(error, name, TABLES.iter().map(|(known, _)| *known)));
@@ -95,7 +109,11 @@ impl Binder<'_> {
                 "columns" => {
                     for (at, c) in table.columns.iter().enumerate() {
                         let key = key_of_column(&table, at);
-                        let default = if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
+                        let default = if c.default.is_null() {
+                            Value::Null
+                        } else {
+                            text(&c.default.to_string())
+                        };
                         push(column(at, &c.name, c.data_type, c.nullable, default, key));
                     }
                 }
@@ -108,7 +126,11 @@ impl Binder<'_> {
                 "key_column_usage" => {
                     for key in keys.iter().filter(|key| key.unique) {
                         for (at, column) in key.columns.iter().enumerate() {
-                            push(vec![text(&key.name), text(&table.columns[*column].name), count(at + 1)]);
+                            push(vec![
+                                text(&key.name),
+                                text(&table.columns[*column].name),
+                                count(at + 1),
+                            ]);
                         }
                     }
                 }
@@ -166,9 +188,18 @@ impl Binder<'_> {
     }
 }
 
-fn column(at: usize, name: &str, t: DataType, nullable: bool, default: Value, key: &str) -> Vec<Value> {
+fn column(
+    at: usize,
+    name: &str,
+    t: DataType,
+    nullable: bool,
+    default: Value,
+    key: &str,
+) -> Vec<Value> {
     let length = match t {
-        DataType::Text { max_chars: Some(n) } | DataType::Binary { max_bytes: Some(n) } => count(n as usize),
+        DataType::Text { max_chars: Some(n) } | DataType::Binary { max_bytes: Some(n) } => {
+            count(n as usize)
+        }
         _ => Value::Null,
     };
     let shape = decimal_shape(t);

@@ -18,7 +18,8 @@ pub(super) fn of_definition(definition: &ast::ColumnDef) -> Option<StorageKey<'_
     let ast::DataType::Custom(type_name, columns) = &definition.data_type else { return None };
     let [ast::ObjectNamePart::Identifier(word)] = type_name.0.as_slice() else { return None };
     let unquoted = word.quote_style.is_none() && definition.name.quote_style.is_none();
-    let is_key = unquoted && word.value.eq_ignore_ascii_case("key") && definition.options.is_empty();
+    let is_key =
+        unquoted && word.value.eq_ignore_ascii_case("key") && definition.options.is_empty();
     let at = position(definition.name.span.start);
     is_key.then_some(StorageKey { name: &definition.name.value, columns, at })
 }
@@ -32,7 +33,9 @@ impl StorageKey<'_> {
             return Err(unsupported(&key).at(self.at));
         }
         if if shards { schema.shard_key.is_some() } else { schema.sort_key.is_some() } {
-            return Err(Error::syntax(format!("a table has one {key} at most")).with_sqlstate("42P16").at(self.at));
+            return Err(Error::syntax(format!("a table has one {key} at most"))
+                .with_sqlstate("42P16")
+                .at(self.at));
         }
         let columns = self.positions(schema, &key)?;
         if columns.iter().any(|c| schema.columns[*c].data_type == DataType::Json) {

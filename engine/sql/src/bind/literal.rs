@@ -7,10 +7,16 @@ use std::borrow::Cow;
 
 /// A number as written: integers, exact decimals, or a double when there is an exponent.
 pub(crate) fn number(text: &str) -> Result<Value> {
-    let digits = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    let digits =
+        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     if digits.contains(['e', 'E']) {
-        let v: f64 = digits.parse().map_err(|_| Error::syntax(format!("{text} is not a number")))?;
-        return if v.is_finite() { Ok(Value::Float(v)) } else { Err(out_of_range(text, DataType::Float64)) };
+        let v: f64 =
+            digits.parse().map_err(|_| Error::syntax(format!("{text} is not a number")))?;
+        return if v.is_finite() {
+            Ok(Value::Float(v))
+        } else {
+            Err(out_of_range(text, DataType::Float64))
+        };
     }
     if let Ok(v) = digits.parse::<i64>() {
         return Ok(Value::Int(v));
@@ -57,7 +63,11 @@ fn integer(v: i128, to: DataType) -> Option<Value> {
     if !(low..=high).contains(&v) {
         return None;
     }
-    if to == DataType::UInt64 { u64::try_from(v).ok().map(Value::UInt) } else { i64::try_from(v).ok().map(Value::Int) }
+    if to == DataType::UInt64 {
+        u64::try_from(v).ok().map(Value::UInt)
+    } else {
+        i64::try_from(v).ok().map(Value::Int)
+    }
 }
 
 fn decimal_value((unscaled, from): (i128, u8), precision: u8, scale: u8) -> Option<Value> {
@@ -102,7 +112,9 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             }
             T::Date => Some(Value::Date(temporal::parse_date(text).ok_or_else(bad)?)),
             T::Time => Some(Value::Time(temporal::parse_time(text).ok_or_else(bad)?)),
-            T::Timestamp => Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?)),
+            T::Timestamp => {
+                Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?))
+            }
             T::Interval => Some(Value::Interval(interval::parse(text).ok_or_else(bad)?)),
             T::Text { max_chars } => {
                 let fits = max_chars.is_none_or(|n| text.chars().count() <= n as usize);
@@ -123,9 +135,13 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             Value::Boolean(_) => Some(value.clone()),
             _ => None,
         },
-        T::Decimal { precision, scale } => exact(value).and_then(|v| decimal_value(v, precision, scale)),
+        T::Decimal { precision, scale } => {
+            exact(value).and_then(|v| decimal_value(v, precision, scale))
+        }
         T::Float64 => float(value).map(Value::Float),
-        T::Float32 => float(value).map(|v| v as f32 as f64).filter(|v| v.is_finite()).map(Value::Float),
+        T::Float32 => {
+            float(value).map(|v| v as f32 as f64).filter(|v| v.is_finite()).map(Value::Float)
+        }
         T::Date => match value {
             Value::Date(_) => Some(value.clone()),
             _ => None,
@@ -135,9 +151,9 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             Value::Date(days) => Some(Value::Timestamp(*days as i64 * temporal::MICROS_PER_DAY)),
             _ => None,
         },
-        _ if to.is_integer() => {
-            exact(value).and_then(|(unscaled, scale)| decimal::rescale(unscaled, scale, 0)).and_then(|v| integer(v, to))
-        }
+        _ if to.is_integer() => exact(value)
+            .and_then(|(unscaled, scale)| decimal::rescale(unscaled, scale, 0))
+            .and_then(|v| integer(v, to)),
         _ => None,
     })
 }
@@ -169,11 +185,13 @@ pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
         (Value::Float(v), T::Boolean) => Some(Value::Boolean(*v != 0.0)),
         (_, T::Boolean) => exact(value).map(|(unscaled, _)| Value::Boolean(unscaled != 0)),
         (Value::Float(v), t) if t.is_integer() || t.is_decimal() => {
-            let exact =
-                decimal::from_f64(*v, to.scale()).map(|unscaled| Value::Decimal { unscaled, scale: to.scale() });
+            let exact = decimal::from_f64(*v, to.scale())
+                .map(|unscaled| Value::Decimal { unscaled, scale: to.scale() });
             exact.map_or(Ok(None), |v| cast(&v, to))?
         }
-        (Value::Timestamp(v), T::Date) => Some(Value::Date(v.div_euclid(temporal::MICROS_PER_DAY) as i32)),
+        (Value::Timestamp(v), T::Date) => {
+            Some(Value::Date(v.div_euclid(temporal::MICROS_PER_DAY) as i32))
+        }
         (Value::Timestamp(v), T::Time) => Some(Value::Time(v.rem_euclid(temporal::MICROS_PER_DAY))),
         _ => None,
     })
@@ -222,7 +240,9 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
         (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
         (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
         (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
-        (Value::Decimal { unscaled: a, scale: s }, Value::Decimal { unscaled: b, scale: t }) if s == t => {
+        (Value::Decimal { unscaled: a, scale: s }, Value::Decimal { unscaled: b, scale: t })
+            if s == t =>
+        {
             Some(a.cmp(b))
         }
         _ => None,

@@ -138,7 +138,11 @@ pub(crate) fn bind_statement(
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {
         if *t == DataType::Null {
-            *t = given.get(at).map(|g| g.natural).filter(|t| *t != DataType::Null).unwrap_or(DataType::TEXT);
+            *t = given
+                .get(at)
+                .map(|g| g.natural)
+                .filter(|t| *t != DataType::Null)
+                .unwrap_or(DataType::TEXT);
         }
     }
     Ok((statement, parameters))
@@ -150,7 +154,12 @@ fn unsupported(feature: &str) -> Error {
 }
 
 impl<'a> Binder<'a> {
-    fn new(catalog: &'a dyn Catalog, given: &'a [Given], parameters: usize, text: &'a str) -> Binder<'a> {
+    fn new(
+        catalog: &'a dyn Catalog,
+        given: &'a [Given],
+        parameters: usize,
+        text: &'a str,
+    ) -> Binder<'a> {
         Binder {
             catalog,
             given,
@@ -179,16 +188,32 @@ impl<'a> Binder<'a> {
             S::Update(update) => self.update(update),
             S::Delete(delete) => self.delete(delete),
             S::CreateTable(create) => self.create_table(create),
-            S::Drop { object_type: ast::ObjectType::Table, if_exists, names, temporary: false, .. } => {
+            S::Drop {
+                object_type: ast::ObjectType::Table,
+                if_exists,
+                names,
+                temporary: false,
+                ..
+            } => {
                 if !if_exists {
                     names.iter().try_for_each(|name| self.table(name).map(|_| ()))?;
                 }
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
-                Ok(Statement::DropTable { names: names.into_iter().map(|n| n.0).collect(), if_exists: *if_exists })
+                Ok(Statement::DropTable {
+                    names: names.into_iter().map(|n| n.0).collect(),
+                    if_exists: *if_exists,
+                })
             }
             S::CreateView(create) => self.create_view(create),
-            S::Drop { object_type: ast::ObjectType::View, if_exists, names, temporary: false, .. } => {
-                let names = names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
+            S::Drop {
+                object_type: ast::ObjectType::View,
+                if_exists,
+                names,
+                temporary: false,
+                ..
+            } => {
+                let names =
+                    names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
                 Ok(Statement::DropView { names, if_exists: *if_exists })
             }
             S::CreateIndex(create) => self.create_index(create),
@@ -197,12 +222,16 @@ impl<'a> Binder<'a> {
             }
             S::AlterTable(alter) => self.alter_table(alter),
             S::Truncate(truncate) => self.truncate(truncate),
-            S::StartTransaction { modes, statements, exception: None, .. } if statements.is_empty() => {
+            S::StartTransaction { modes, statements, exception: None, .. }
+                if statements.is_empty() =>
+            {
                 modes.iter().try_for_each(transaction_mode).map(|()| Statement::Begin)
             }
             S::Commit { chain: false, .. } => Ok(Statement::Commit),
             S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
-            S::Rollback { chain: false, savepoint: Some(name) } => Ok(Statement::RollbackTo(name.value.clone())),
+            S::Rollback { chain: false, savepoint: Some(name) } => {
+                Ok(Statement::RollbackTo(name.value.clone()))
+            }
             S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
             S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
             S::Set(set) => self.set_option(set),
@@ -218,7 +247,9 @@ impl<'a> Binder<'a> {
                     | Statement::Change { .. }
                     | Statement::Returning { .. }
                     | Statement::Delete { .. } => Ok(Statement::Profile(inner)),
-                    _ => Err(unsupported("PROFILE of a statement that neither reads nor writes rows")),
+                    _ => Err(unsupported(
+                        "PROFILE of a statement that neither reads nor writes rows",
+                    )),
                 }
             }
             S::OptimizeTable { name, include_final, .. } => {
@@ -227,8 +258,12 @@ impl<'a> Binder<'a> {
             S::ShowTables { show_options, full, .. } => self.show_tables(show_options, *full),
             S::ShowColumns { show_options, .. } => self.show_columns(show_options),
             S::ExplainTable { table_name, .. } => self.describe(table_name),
-            S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => self.show_create_table(obj_name),
-            S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => self.show_create_view(obj_name),
+            S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => {
+                self.show_create_table(obj_name)
+            }
+            S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => {
+                self.show_create_view(obj_name)
+            }
             S::ShowViews { show_options, .. } => self.show_views(show_options),
             S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
             S::ShowFunctions { filter } => self.show_functions(filter.as_ref()),
@@ -240,7 +275,8 @@ impl<'a> Binder<'a> {
     /// `WITH … INSERT`, `UPDATE` or `DELETE`.
     fn write_with(&mut self, query: &'a ast::Query) -> Result<Statement> {
         use ast::SetExpr::{Delete, Insert, Update};
-        let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref() else {
+        let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref()
+        else {
             return Err(unsupported("a data-modifying statement as a query"));
         };
         self.with(query.with.as_ref(), |b| b.nested(|b| b.statement(statement)))
@@ -256,7 +292,9 @@ impl<'a> Binder<'a> {
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Error::limit(format!("expression is nested deeper than {MAX_DEPTH} levels")));
+            return Err(Error::limit(format!(
+                "expression is nested deeper than {MAX_DEPTH} levels"
+            )));
         }
         let result = f(self);
         self.depth -= 1;
@@ -268,9 +306,12 @@ impl<'a> Binder<'a> {
         let (name, place) = table_name(name)?;
         self.catalog.table(&name).ok_or_else(|| {
             if self.catalog.view(&name).is_some() {
-                return Error::unsupported(format!("{name} is a view, not a table")).with_sqlstate("42809").at(place);
+                return Error::unsupported(format!("{name} is a view, not a table"))
+                    .with_sqlstate("42809")
+                    .at(place);
             }
-            let error = Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01").at(place);
+            let error =
+                Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01").at(place);
             let names = self.catalog.table_names();
             with_suggestion(error, &name, names.iter().map(String::as_str))
         })
@@ -297,7 +338,11 @@ impl<'a> Binder<'a> {
             *slot = to;
         }
         let typed = Expr { kind: ExprKind::Parameter(index), data_type: *slot };
-        if typed.data_type == to { typed } else { Expr { kind: ExprKind::Cast(Box::new(typed)), data_type: to } }
+        if typed.data_type == to {
+            typed
+        } else {
+            Expr { kind: ExprKind::Cast(Box::new(typed)), data_type: to }
+        }
     }
 
     /// Decides an untyped parameter by its value, or by `otherwise` without one.
@@ -327,11 +372,14 @@ fn table_name(name: &ast::ObjectName) -> Result<(String, Option<Position>)> {
     let ident = match (name.0.len(), part(0), part(1)) {
         (1, Some(ident), _) => ident,
         (2, Some(schema), Some(ident))
-            if schema.value.eq_ignore_ascii_case("main") || schema.value.eq_ignore_ascii_case("public") =>
+            if schema.value.eq_ignore_ascii_case("main")
+                || schema.value.eq_ignore_ascii_case("public") =>
         {
             ident
         }
-        (_, Some(first), _) => return Err(unsupported("a qualified table name").at(position(first.span.start))),
+        (_, Some(first), _) => {
+            return Err(unsupported("a qualified table name").at(position(first.span.start)));
+        }
         _ => return Err(unsupported("this form of name")),
     };
     Ok((ident.value.clone(), position(ident.span.start)))
@@ -431,7 +479,10 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
 
 /// Transactions read and write, on a snapshot: what asks for more, or for less that somebody may rely on, is refused.
 fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
-    use ast::{TransactionAccessMode as Access, TransactionIsolationLevel as Level, TransactionMode as Mode};
+    use ast::{
+        TransactionAccessMode as Access, TransactionIsolationLevel as Level,
+        TransactionMode as Mode,
+    };
     match mode {
         Mode::AccessMode(Access::ReadWrite) => Ok(()),
         Mode::IsolationLevel(

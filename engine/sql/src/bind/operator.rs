@@ -24,7 +24,9 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
 /// A `CAST` that is written: what a text means is run time's to say when it does not plainly read as the type.
 pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
     match &expr.kind {
-        ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => cast_later(expr, to),
+        ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => {
+            cast_later(expr, to)
+        }
         _ => cast(expr, to),
     }
 }
@@ -80,7 +82,10 @@ pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
     match flat.len() {
         0 => boolean(and),
         1 => flat.swap_remove(0),
-        _ => Expr { kind: if and { ExprKind::And(flat) } else { ExprKind::Or(flat) }, data_type: DataType::Boolean },
+        _ => Expr {
+            kind: if and { ExprKind::And(flat) } else { ExprKind::Or(flat) },
+            data_type: DataType::Boolean,
+        },
     }
 }
 
@@ -147,7 +152,8 @@ impl Binder<'_> {
             return Ok((Expr::literal(fitted, b), right));
         }
         let Some(to) = common(a, b) else {
-            return Err(Error::type_error(format!("no operator {what} for {a} and {b}")).with_sqlstate("42883"));
+            return Err(Error::type_error(format!("no operator {what} for {a} and {b}"))
+                .with_sqlstate("42883"));
         };
         let left = if meets(a, to) { left } else { cast(left, to)? };
         let right = if meets(b, to) { right } else { cast(right, to)? };
@@ -180,9 +186,15 @@ impl Binder<'_> {
         let to = match (other, exact) {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
             (DataType::Text { .. }, _) => DataType::TEXT,
-            (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => DataType::Float64,
+            (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => {
+                DataType::Float64
+            }
             (DataType::Date, DataType::Timestamp) => exact,
-            (_, e) if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) => exact,
+            (_, e)
+                if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) =>
+            {
+                exact
+            }
             (DataType::Decimal { scale, .. }, e) if e.is_float() || e.scale() > scale => exact,
             _ => other,
         };
@@ -211,8 +223,11 @@ impl Binder<'_> {
         }
         // `literal op expression` reads as `expression op literal` downstream.
         let constant = |e: &Expr| matches!(e.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
-        let (op, left, right) =
-            if constant(&left) && !constant(&right) { (op.turned(), right, left) } else { (op, left, right) };
+        let (op, left, right) = if constant(&left) && !constant(&right) {
+            (op.turned(), right, left)
+        } else {
+            (op, left, right)
+        };
         Ok(binary(op, left, right, DataType::Boolean))
     }
 
@@ -243,17 +258,23 @@ impl Binder<'_> {
         let right = numeric_operand(right, left.data_type, op)?;
         // Whole numbers divide to a whole number, as in PostgreSQL and SQLite.
         let whole = |t: DataType| t.is_integer() || (t.is_decimal() && t.scale() == 0);
-        let op = if op == Divide && whole(left.data_type) && whole(right.data_type) { IntegerDivide } else { op };
+        let op = if op == Divide && whole(left.data_type) && whole(right.data_type) {
+            IntegerDivide
+        } else {
+            op
+        };
         let (to_left, to_right, result) = arithmetic(op, left.data_type, right.data_type)?;
         if is_null(&left) || is_null(&right) {
             return Ok(Expr::literal(Value::Null, result));
         }
         if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
-            && let Some(value) = literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result))
+            && let Some(value) =
+                literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result))
         {
             return Ok(Expr::literal(value, result));
         }
-        let operand = |e: Expr, to: DataType| if meets(e.data_type, to) { Ok(e) } else { cast(e, to) };
+        let operand =
+            |e: Expr, to: DataType| if meets(e.data_type, to) { Ok(e) } else { cast(e, to) };
         Ok(binary(op, operand(left, to_left)?, operand(right, to_right)?, result))
     }
 
@@ -267,7 +288,9 @@ impl Binder<'_> {
             _ => t,
         };
         let (a, mut b) = (like(left.data_type), like(right.data_type));
-        if op == BinaryOp::Subtract && matches!(right.data_type, DataType::Date | DataType::Timestamp) {
+        if op == BinaryOp::Subtract
+            && matches!(right.data_type, DataType::Date | DataType::Timestamp)
+        {
             b = right.data_type;
         }
         (self.settle(left, b), self.settle(right, a))
@@ -278,7 +301,8 @@ impl Binder<'_> {
             DataType::UInt64 | DataType::Int64 => Ok(e),
             t if t.is_integer() => Ok(e),
             DataType::Null => cast(e, DataType::Int64),
-            t => Err(Error::type_error(format!("no operator {} for {t}", op.symbol())).with_sqlstate("42883")),
+            t => Err(Error::type_error(format!("no operator {} for {t}", op.symbol()))
+                .with_sqlstate("42883")),
         };
         let (mut left, mut right) = (operand(left)?, operand(right)?);
         // Bits are those of BIGINT.
@@ -304,14 +328,18 @@ impl Binder<'_> {
                 let v = i64::try_from(-unscaled).unwrap_or(0);
                 return Ok(Expr::literal(Value::Int(v), DataType::Int64));
             }
-            Some(Value::Decimal { unscaled, scale }) => Some(Value::Decimal { unscaled: -unscaled, scale: *scale }),
+            Some(Value::Decimal { unscaled, scale }) => {
+                Some(Value::Decimal { unscaled: -unscaled, scale: *scale })
+            }
             Some(Value::Interval(i)) => Some(Value::Interval(negate_interval(*i)?)),
             _ => None,
         };
         if let Some(value) = folded {
             // A type without the sign, or without room for it, gives way to that of all negations.
-            let holds =
-                |v: i64| t.integer_range().is_some_and(|(low, high)| low < 0 && (low..=high).contains(&v.into()));
+            let holds = |v: i64| {
+                t.integer_range()
+                    .is_some_and(|(low, high)| low < 0 && (low..=high).contains(&v.into()))
+            };
             let narrow = matches!(value, Value::Int(v) if !holds(v));
             return Ok(Expr::literal(value, if narrow { DataType::Int64 } else { t }));
         }
@@ -325,7 +353,11 @@ impl Binder<'_> {
             DataType::Float32 => (expr, DataType::Float64),
             _ if t.is_integer() => (expr, DataType::Int64),
             _ if t.is_numeric() || t == DataType::Interval => (expr, t),
-            _ => return Err(Error::type_error(format!("no operator - for {t}")).with_sqlstate("42883")),
+            _ => {
+                return Err(
+                    Error::type_error(format!("no operator - for {t}")).with_sqlstate("42883")
+                );
+            }
         };
         Ok(Expr { kind: ExprKind::Negate(Box::new(expr)), data_type: result })
     }
@@ -348,7 +380,11 @@ impl Binder<'_> {
 
     /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it. Text literals take that of the others,
     /// wherever they stand.
-    pub(crate) fn unify_all(&mut self, mut list: Vec<Expr>, what: &str) -> Result<(Vec<Expr>, DataType)> {
+    pub(crate) fn unify_all(
+        &mut self,
+        mut list: Vec<Expr>,
+        what: &str,
+    ) -> Result<(Vec<Expr>, DataType)> {
         let with = |to: DataType, expr: &Expr| match common_with_literal(to, expr) {
             Some(t) => Ok(t),
             None => {
@@ -409,7 +445,8 @@ pub(crate) fn is_text_literal(expr: &Expr) -> bool {
 
 /// As `common`, but a text literal takes the type of the others.
 fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
-    let takes = is_text_literal(expr) && !to.is_text() && !matches!(to, DataType::Null | DataType::Json);
+    let takes =
+        is_text_literal(expr) && !to.is_text() && !matches!(to, DataType::Null | DataType::Json);
     if takes { Some(to) } else { common(to, expr.data_type) }
 }
 
@@ -506,7 +543,8 @@ fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     use DataType::*;
     let (mut left, mut right) = (left, right);
     let no_operator = |a: DataType, b: DataType| {
-        Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol())).with_sqlstate("42883"))
+        Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
+            .with_sqlstate("42883"))
     };
     if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
         return no_operator(left.data_type, right.data_type);
@@ -531,31 +569,44 @@ fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
         && let Ok(days) = i32::try_from(*days)
     {
-        right = Expr::literal(Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }), Interval);
+        right = Expr::literal(
+            Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }),
+            Interval,
+        );
     }
     match (left.data_type, right.data_type, op) {
         (Date, Interval, _) => {
-            let whole_days = matches!(literal_value(&right), Some(Value::Interval(i)) if i.micros == 0);
+            let whole_days =
+                matches!(literal_value(&right), Some(Value::Interval(i)) if i.micros == 0);
             let left = if whole_days { left } else { cast(left, Timestamp)? };
             add_interval(op, left, right)
         }
         (Timestamp, Interval, _) => add_interval(op, left, right),
-        (t @ (Date | Timestamp), days, _) if days.is_integer() => Ok(binary(op, left, cast(right, Int64)?, t)),
+        (t @ (Date | Timestamp), days, _) if days.is_integer() => {
+            Ok(binary(op, left, cast(right, Int64)?, t))
+        }
         (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
-        (Timestamp, Timestamp | Date, BinaryOp::Subtract) | (Date, Timestamp, BinaryOp::Subtract) => {
+        (Timestamp, Timestamp | Date, BinaryOp::Subtract)
+        | (Date, Timestamp, BinaryOp::Subtract) => {
             Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))
         }
         (Interval, Interval, _) => match (literal_value(&left), literal_value(&right)) {
             (Some(Value::Interval(a)), Some(Value::Interval(b))) => {
                 let b = if op == BinaryOp::Subtract { negate_interval(*b)? } else { *b };
-                let sum = (a.months.checked_add(b.months), a.days.checked_add(b.days), a.micros.checked_add(b.micros));
+                let sum = (
+                    a.months.checked_add(b.months),
+                    a.days.checked_add(b.days),
+                    a.micros.checked_add(b.micros),
+                );
                 let (Some(months), Some(days), Some(micros)) = sum else {
                     return Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015"));
                 };
                 let sum = nacre_types::Interval { months, days, micros };
                 Ok(Expr::literal(Value::Interval(sum), Interval))
             }
-            _ => Err(Error::unsupported("arithmetic on INTERVAL values that are not literals is not supported")),
+            _ => Err(Error::unsupported(
+                "arithmetic on INTERVAL values that are not literals is not supported",
+            )),
         },
         (a, b, _) => no_operator(a, b),
     }
@@ -564,11 +615,16 @@ fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
 /// A date or timestamp moved by an interval; done here when both are literals.
 fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     let data_type = left.data_type;
-    if let (Some(start), Some(Value::Interval(interval))) = (literal_value(&left), literal_value(&right)) {
-        let interval = if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
+    if let (Some(start), Some(Value::Interval(interval))) =
+        (literal_value(&left), literal_value(&right))
+    {
+        let interval =
+            if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
         let moved = match start {
-            Value::Date(days) => temporal::add_interval(*days as i64 * temporal::MICROS_PER_DAY, interval)
-                .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32)),
+            Value::Date(days) => {
+                temporal::add_interval(*days as i64 * temporal::MICROS_PER_DAY, interval)
+                    .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32))
+            }
             Value::Timestamp(t) => temporal::add_interval(*t, interval).map(Value::Timestamp),
             _ => None,
         };

@@ -24,12 +24,19 @@ impl Binder<'_> {
 
     /// The enclosing query that an aggregate of these arguments belongs to, over whose rows they are then; none: it is
     /// the query at hand. `asked` is from before they were bound.
-    pub(super) fn owner(&mut self, exprs: &mut [&mut Expr], asked: &[usize], env: &Env<'_>) -> Result<Option<usize>> {
+    pub(super) fn owner(
+        &mut self,
+        exprs: &mut [&mut Expr],
+        asked: &[usize],
+        env: &Env<'_>,
+    ) -> Result<Option<usize>> {
         // An aggregate over a window is computed where it is written.
         if env.outer_aggregates.is_some() || exprs.iter().any(|e| has_column(e)) {
             return Ok(None);
         }
-        let Some(at) = self.frames.iter().rposition(|frame| exprs.iter().any(|e| is_outer(e, frame.id))) else {
+        let Some(at) =
+            self.frames.iter().rposition(|frame| exprs.iter().any(|e| is_outer(e, frame.id)))
+        else {
             return Ok(None);
         };
         if exprs.iter().any(|e| has_subquery(e)) {
@@ -37,7 +44,9 @@ impl Binder<'_> {
         }
         let Some(frame) = self.frames.get_mut(at) else { return Ok(None) };
         for expr in exprs {
-            replace_outer(expr, frame.id, &|index| frame.args.get(index).map(|(arg, _)| arg.clone()));
+            replace_outer(expr, frame.id, &|index| {
+                frame.args.get(index).map(|(arg, _)| arg.clone())
+            });
         }
         // What only the arguments asked for is asked by nobody now.
         frame.args.truncate(asked.get(at).copied().unwrap_or_default());

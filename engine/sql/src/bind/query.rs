@@ -29,12 +29,17 @@ impl<'a> Binder<'a> {
         if let Some(plan) = self.itself(at)? {
             return Ok(plan);
         }
-        let (cte, frames, recursive) = (self.ctes[at].cte, self.ctes[at].frames, self.ctes[at].recursive);
+        let (cte, frames, recursive) =
+            (self.ctes[at].cte, self.ctes[at].frames, self.ctes[at].recursive);
         if self.ctes[at].bound.is_none() {
             // The body sees the tables before it, itself only when recursive, and the enclosing rows of where it
             // stands.
             let end = match recursive {
-                Some(_) => self.ctes.iter().rposition(|c| c.recursive == recursive).map_or(at, |last| last + 1),
+                Some(_) => self
+                    .ctes
+                    .iter()
+                    .rposition(|c| c.recursive == recursive)
+                    .map_or(at, |last| last + 1),
                 None => at,
             };
             let hidden = self.ctes.split_off(end);
@@ -43,7 +48,10 @@ impl<'a> Binder<'a> {
                 let later = super::recursive::refuse_later(&mut self.ctes[at + 1..]);
                 let plan = self.recursive_table(at);
                 self.ctes[at..].iter_mut().for_each(|cte| cte.itself = Itself::Elsewhere);
-                self.ctes[at + 1..].iter_mut().zip(later).for_each(|(cte, itself)| cte.itself = itself);
+                self.ctes[at + 1..]
+                    .iter_mut()
+                    .zip(later)
+                    .for_each(|(cte, itself)| cte.itself = itself);
                 plan
             } else {
                 self.query(&cte.query)
@@ -75,7 +83,9 @@ impl<'a> Binder<'a> {
     pub(super) fn one_more_query(&mut self) -> Result<()> {
         self.queries += 1;
         if self.queries > MAX_QUERIES {
-            return Err(Error::limit(format!("statement expands to more than {MAX_QUERIES} queries")));
+            return Err(Error::limit(format!(
+                "statement expands to more than {MAX_QUERIES} queries"
+            )));
         }
         Ok(())
     }
@@ -85,7 +95,9 @@ impl<'a> Binder<'a> {
         self.one_more_query()?;
         if self.depth + QUERY_LEVELS > MAX_DEPTH {
             let most = MAX_DEPTH / (QUERY_LEVELS + 1);
-            return Err(Error::limit(format!("queries are nested too deeply: about {most} within each other at most")));
+            return Err(Error::limit(format!(
+                "queries are nested too deeply: about {most} within each other at most"
+            )));
         }
         let tables = std::mem::take(&mut self.tables);
         self.depth += QUERY_LEVELS;
@@ -109,7 +121,11 @@ impl<'a> Binder<'a> {
     }
 
     /// Does something with the tables of a `WITH` in scope. Those that it does not use are bound too, for their errors.
-    pub(crate) fn with<T>(&mut self, with: Option<&'a ast::With>, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn with<T>(
+        &mut self,
+        with: Option<&'a ast::With>,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let outer = self.ctes.len();
         let result = with.map_or(Ok(()), |with| self.declare(with)).and_then(|()| f(self));
         let result = result.and_then(|value| {
@@ -134,7 +150,11 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    pub(crate) fn body(&mut self, body: &'a SetExpr, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+    pub(crate) fn body(
+        &mut self,
+        body: &'a SetExpr,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
         match body {
             SetExpr::Select(select) => self.select(select, order),
             SetExpr::Query(query) => {
@@ -162,7 +182,8 @@ impl<'a> Binder<'a> {
         let scope = Scope::default();
         let mut env = Env::new(&scope, "VALUES");
         let width = values.rows.first().map_or(0, |r| r.content.len());
-        let mut columns: Vec<Vec<Expr>> = (0..width).map(|_| Vec::with_capacity(values.rows.len())).collect();
+        let mut columns: Vec<Vec<Expr>> =
+            (0..width).map(|_| Vec::with_capacity(values.rows.len())).collect();
         for row in &values.rows {
             if row.content.len() != width {
                 let message = format!("VALUES rows have {width} and {} columns", row.content.len());
@@ -173,7 +194,8 @@ impl<'a> Binder<'a> {
             }
         }
         let mut fields = Vec::with_capacity(width);
-        let mut rows: Vec<Vec<Expr>> = values.rows.iter().map(|_| Vec::with_capacity(width)).collect();
+        let mut rows: Vec<Vec<Expr>> =
+            values.rows.iter().map(|_| Vec::with_capacity(width)).collect();
         for (at, column) in columns.into_iter().enumerate() {
             let (column, data_type) = self.unify_all(column, "VALUES")?;
             let nullable = column.iter().any(|e| super::from::nullable(e, &|_| true));
@@ -238,7 +260,8 @@ impl<'a> Binder<'a> {
 
     /// A literal or parameter that counts rows; `NULL` and `ALL` are no limit.
     pub(crate) fn row_count(&mut self, ast: &'a ast::Expr, what: &str) -> Result<Option<Expr>> {
-        if matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("all")) {
+        if matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("all"))
+        {
             return Ok(None);
         }
         let scope = Scope::default();
@@ -248,11 +271,18 @@ impl<'a> Binder<'a> {
             ExprKind::Literal(Value::Null) => return Ok(None),
             ExprKind::Literal(Value::Int(_)) => cast(expr, DataType::Int64)?,
             ExprKind::Parameter(_) => expr,
-            _ => return Err(Error::type_error(format!("{what} takes a whole number or a parameter")).at(place(ast))),
+            _ => {
+                return Err(Error::type_error(format!(
+                    "{what} takes a whole number or a parameter"
+                ))
+                .at(place(ast)));
+            }
         };
         match expr.kind {
             ExprKind::Literal(Value::Int(v)) if v < 0 => {
-                Err(Error::type_error(format!("{what} must not be negative")).with_sqlstate("2201W").at(place(ast)))
+                Err(Error::type_error(format!("{what} must not be negative"))
+                    .with_sqlstate("2201W")
+                    .at(place(ast)))
             }
             _ => Ok(Some(expr)),
         }
@@ -268,8 +298,13 @@ pub(crate) fn order_items(order: &ast::OrderBy) -> Result<&[ast::OrderByExpr]> {
 }
 
 /// A position such as the `2` of `ORDER BY 2`, from zero.
-pub(crate) fn output_position(expr: &ast::Expr, width: usize, clause: &str) -> Result<Option<usize>> {
-    let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), span }) = expr else {
+pub(crate) fn output_position(
+    expr: &ast::Expr,
+    width: usize,
+    clause: &str,
+) -> Result<Option<usize>> {
+    let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), span }) = expr
+    else {
         return Ok(None);
     };
     match text.parse::<usize>() {

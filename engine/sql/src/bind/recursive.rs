@@ -37,7 +37,9 @@ impl<'a> Binder<'a> {
         let mut parts = Vec::new();
         let mut kinds = Vec::new();
         let mut first = query.body.as_ref();
-        while let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } = first {
+        while let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } =
+            first
+        {
             kinds.push(match set_quantifier {
                 SetQuantifier::All => true,
                 SetQuantifier::None | SetQuantifier::Distinct => false,
@@ -74,8 +76,13 @@ impl<'a> Binder<'a> {
         }
         if base.is_empty() {
             let name = &cte.alias.name;
-            let message = format!("the recursive table {} has no first rows: every part refers to it", name.value);
-            return Err(Error::syntax(message).with_sqlstate("42P19").at(position(name.span.start)));
+            let message = format!(
+                "the recursive table {} has no first rows: every part refers to it",
+                name.value
+            );
+            return Err(Error::syntax(message)
+                .with_sqlstate("42P19")
+                .at(position(name.span.start)));
         }
         let all = kinds[0];
         if kinds.iter().any(|kind| *kind != all) {
@@ -85,7 +92,13 @@ impl<'a> Binder<'a> {
         self.limit(plan, query)
     }
 
-    fn rounds(&mut self, at: usize, base: Vec<Plan>, steps: &[&'a SetExpr], all: bool) -> Result<Plan> {
+    fn rounds(
+        &mut self,
+        at: usize,
+        base: Vec<Plan>,
+        steps: &[&'a SetExpr],
+        all: bool,
+    ) -> Result<Plan> {
         let base = chain(base)?;
         let own = base.fields();
         let mut fields = own.clone();
@@ -99,7 +112,9 @@ impl<'a> Binder<'a> {
                 self.ctes[at].itself = Itself::Rows { id, fields: fields.clone(), uses: 0 };
                 plans.push(self.nested(|b| b.body(step, None))?);
                 if matches!(self.ctes[at].itself, Itself::Rows { uses: 2.., .. }) {
-                    return Err(unsupported("a recursive WITH that refers to itself twice in one part"));
+                    return Err(unsupported(
+                        "a recursive WITH that refers to itself twice in one part",
+                    ));
                 }
             }
             let mut wider = fields.clone();
@@ -117,8 +132,10 @@ impl<'a> Binder<'a> {
             if rounds > MAX_ROUNDS {
                 let changed = wider.iter().zip(&fields).find(|(a, b)| a.data_type != b.data_type);
                 let name = changed.map_or("", |(f, _)| f.name.as_str());
-                let message = format!("column {name} of a recursive WITH gets another type with every round");
-                return Err(Error::type_error(message).with_hint("CAST it in what follows to the type it should have"));
+                let message =
+                    format!("column {name} of a recursive WITH gets another type with every round");
+                return Err(Error::type_error(message)
+                    .with_hint("CAST it in what follows to the type it should have"));
             }
             fields = wider;
         };
@@ -126,7 +143,13 @@ impl<'a> Binder<'a> {
             return Err(unsupported("set operations on INTERVAL"));
         }
         let base = converted(base, &own, &fields)?;
-        Ok(Plan::Recursive { id, base: Box::new(base), step: Box::new(step), distinct: !all, fields })
+        Ok(Plan::Recursive {
+            id,
+            base: Box::new(base),
+            step: Box::new(step),
+            distinct: !all,
+            fields,
+        })
     }
 
     /// What a reference to a table of `WITH` means while that is being bound, if that is special.
@@ -156,7 +179,8 @@ fn chain(plans: Vec<Plan>) -> Result<Plan> {
 
 fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
     if fields.len() != more.len() {
-        let message = format!("the sides of UNION have {} and {} columns", fields.len(), more.len());
+        let message =
+            format!("the sides of UNION have {} and {} columns", fields.len(), more.len());
         return Err(Error::syntax(message).with_sqlstate("42601"));
     }
     for (at, (field, more)) in fields.iter_mut().zip(more).enumerate() {
@@ -178,7 +202,8 @@ fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
 
 /// The definitions of one `WITH`, of which later ones may not be referred to.
 pub(crate) fn refuse_later(ctes: &mut [super::query::Cte<'_>]) -> Vec<Itself> {
-    let refused = Itself::Refused("a table of WITH RECURSIVE that refers to a later one (mutual recursion)");
+    let refused =
+        Itself::Refused("a table of WITH RECURSIVE that refers to a later one (mutual recursion)");
     ctes.iter_mut().map(|cte| std::mem::replace(&mut cte.itself, refused.clone())).collect()
 }
 

@@ -39,7 +39,9 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         if list.len().saturating_mul(arg.len()) > MAX_LIST_VALUES {
-            let message = format!("IN over a list of rows takes {MAX_LIST_VALUES} values; IN (VALUES …) takes more");
+            let message = format!(
+                "IN over a list of rows takes {MAX_LIST_VALUES} values; IN (VALUES …) takes more"
+            );
             return Err(Error::limit(message));
         }
         let values = self.row_values(arg, arg.len(), env)?;
@@ -47,7 +49,9 @@ impl<'a> Binder<'a> {
         for item in list {
             let at = place(item);
             let Some(item) = row(item) else {
-                return Err(Error::type_error("a row is compared with rows only").with_sqlstate("42883").at(at));
+                return Err(Error::type_error("a row is compared with rows only")
+                    .with_sqlstate("42883")
+                    .at(at));
             };
             let others = self.row_values(item, values.len(), env).map_err(|e| e.at(at))?;
             if let Some(first) = others.first().filter(|_| list.len() > 1) {
@@ -79,14 +83,19 @@ impl<'a> Binder<'a> {
 
     /// The first values that are not equal decide.
     fn ordered_rows(&mut self, op: BinaryOp, left: Vec<Expr>, right: Vec<Expr>) -> Result<Expr> {
-        use BinaryOp::{Distinct, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotDistinct, NotEqual};
+        use BinaryOp::{
+            Distinct, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotDistinct, NotEqual,
+        };
         let mut pairs = left.into_iter().zip(right);
         if matches!(op, Equal | NotEqual | Distinct | NotDistinct) {
             let each = pairs.map(|(l, r)| self.comparison(op, l, r)).collect::<Result<_>>()?;
             return Ok(connect(matches!(op, Equal | NotDistinct), each));
         }
-        let (strict, loose) =
-            if matches!(op, Less | LessOrEqual) { (Less, LessOrEqual) } else { (Greater, GreaterOrEqual) };
+        let (strict, loose) = if matches!(op, Less | LessOrEqual) {
+            (Less, LessOrEqual)
+        } else {
+            (Greater, GreaterOrEqual)
+        };
         let Some((l, r)) = pairs.next_back() else { return Err(unsupported("an empty row")) };
         let mut rest = self.comparison(op, l, r)?;
         while let Some((l, r)) = pairs.next_back() {

@@ -52,7 +52,9 @@ impl Scope {
     /// Whether a column is the same in all rows of which the columns that are `fixed` are the same: their table's key is
     /// among them. So it is, too, where an outer join has found no row.
     pub fn follows(&self, column: usize, fixed: &dyn Fn(usize) -> bool) -> bool {
-        self.tables.iter().any(|(columns, key)| columns.contains(&column) && key.iter().all(|at| fixed(*at)))
+        self.tables
+            .iter()
+            .any(|(columns, key)| columns.contains(&column) && key.iter().all(|at| fixed(*at)))
     }
 
     /// Whether a table or alias of this name is in scope.
@@ -85,7 +87,8 @@ impl Scope {
             for column in self.columns.iter().filter(|c| c.name.eq_ignore_ascii_case(name)) {
                 tables.push(&column.table);
             }
-            let error = Error::type_error(format!("column {name} is ambiguous")).with_sqlstate("42702");
+            let error =
+                Error::type_error(format!("column {name} is ambiguous")).with_sqlstate("42702");
             return Err(error.with_hint(format!("it is in {}", tables.join(", "))));
         }
         Ok(found)
@@ -98,12 +101,18 @@ impl Scope {
     }
 
     /// The error for a name that means nothing here.
-    pub fn unknown_column(&self, table: Option<&str>, name: &str, aliases: &[(String, Expr)]) -> Error {
+    pub fn unknown_column(
+        &self,
+        table: Option<&str>,
+        name: &str,
+        aliases: &[(String, Expr)],
+    ) -> Error {
         if let Some(table) = table
             && !self.has_table(table)
         {
             let tables = self.columns.iter().map(|c| c.table.as_str());
-            let error = Error::not_found(format!("no table `{table}` in FROM")).with_sqlstate("42P01");
+            let error =
+                Error::not_found(format!("no table `{table}` in FROM")).with_sqlstate("42P01");
             return with_suggestion(error, table, tables);
         }
         let in_table = |c: &&ScopeColumn| table.is_none_or(|t| c.table.eq_ignore_ascii_case(t));
@@ -135,7 +144,11 @@ pub(crate) fn no_column(table: &nacre_types::TableSchema, name: &str) -> Error {
 }
 
 /// Adds "did you mean" when a candidate is close.
-pub(crate) fn with_suggestion<'n>(error: Error, name: &str, candidates: impl Iterator<Item = &'n str>) -> Error {
+pub(crate) fn with_suggestion<'n>(
+    error: Error,
+    name: &str,
+    candidates: impl Iterator<Item = &'n str>,
+) -> Error {
     let limit = ((name.chars().count() + 1) / 3).min(3);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates.take(10_000) {

@@ -22,7 +22,11 @@ pub(super) struct Output {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn select(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+    pub(crate) fn select(
+        &mut self,
+        select: &'a ast::Select,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
         refuse(select)?;
         let outer_windows = std::mem::replace(&mut self.named_windows, &select.named_window);
         let tables = std::mem::take(&mut self.tables);
@@ -32,7 +36,11 @@ impl<'a> Binder<'a> {
         plan
     }
 
-    fn select_inner(&mut self, select: &'a ast::Select, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+    fn select_inner(
+        &mut self,
+        select: &'a ast::Select,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
         let (mut plan, scope) = self.from(&select.from)?;
         if let Some(filter) = &select.selection {
             let mut env = Env::new(&scope, "WHERE");
@@ -45,7 +53,8 @@ impl<'a> Binder<'a> {
         env.windows = Some(Vec::new());
         let mut outputs = self.outputs(&select.projection, &mut env)?;
         let width = outputs.len();
-        let aliases: Vec<(String, Expr)> = outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
+        let aliases: Vec<(String, Expr)> =
+            outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
         let groups = self.groups(select, &scope, &aliases)?;
         env.clause = "HAVING";
         env.aliases = &aliases;
@@ -70,7 +79,9 @@ impl<'a> Binder<'a> {
         let (distinct, on) = match &select.distinct {
             None | Some(ast::Distinct::All) => (false, None),
             Some(ast::Distinct::Distinct) => (true, None),
-            Some(ast::Distinct::On(list)) => (false, Some(self.distinct_on(list, &mut outputs, width, &mut env)?)),
+            Some(ast::Distinct::On(list)) => {
+                (false, Some(self.distinct_on(list, &mut outputs, width, &mut env)?))
+            }
         };
         let aggregates = env.aggregates.take().unwrap_or_default();
         let mut windows = env.windows.take().unwrap_or_default();
@@ -82,7 +93,11 @@ impl<'a> Binder<'a> {
             let mut groups = groups.unwrap_or_else(Groups::one_row);
             let mut used: Vec<usize> = seen.iter().map(|(at, _)| *at).collect();
             let conditions = having.iter().chain(&qualify);
-            outputs.iter().map(|o| &o.expr).chain(conditions).for_each(|e| columns_of(e, &mut used));
+            outputs
+                .iter()
+                .map(|o| &o.expr)
+                .chain(conditions)
+                .for_each(|e| columns_of(e, &mut used));
             groups.add_following(&used, &scope);
             let grouping = Grouping { groups: &groups.exprs, scope: &scope, seen: &seen };
             for output in &mut outputs {
@@ -127,8 +142,14 @@ impl<'a> Binder<'a> {
         plan = Plan::Project { input: Box::new(plan), exprs, fields: fields.clone() };
         if distinct {
             refuse_intervals(&fields, "DISTINCT")?;
-            let groups = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
-            plan = Plan::Aggregate { input: Box::new(plan), groups, aggregates: Vec::new(), fields: fields.clone() };
+            let groups =
+                fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            plan = Plan::Aggregate {
+                input: Box::new(plan),
+                groups,
+                aggregates: Vec::new(),
+                fields: fields.clone(),
+            };
         }
         if !keys.is_empty() {
             keys.dedup_by(|a, b| a.expr == b.expr);
@@ -142,14 +163,19 @@ impl<'a> Binder<'a> {
         }
         if fields.len() > width {
             let fields: Vec<Field> = fields.into_iter().take(width).collect();
-            let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            let exprs =
+                fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
             plan = Plan::Project { input: Box::new(plan), exprs, fields };
         }
         Ok(plan)
     }
 
     /// A list of output columns.
-    pub(super) fn outputs(&mut self, items: &'a [SelectItem], env: &mut Env<'_>) -> Result<Vec<Output>> {
+    pub(super) fn outputs(
+        &mut self,
+        items: &'a [SelectItem],
+        env: &mut Env<'_>,
+    ) -> Result<Vec<Output>> {
         let mut outputs = Vec::new();
         for item in items {
             match item {
@@ -165,7 +191,8 @@ impl<'a> Binder<'a> {
                     outputs.push(Output { name, expr });
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    outputs.push(Output { name: alias.value.clone(), expr: self.typed(expr, env)? });
+                    outputs
+                        .push(Output { name: alias.value.clone(), expr: self.typed(expr, env)? });
                 }
                 SelectItem::Wildcard(options) => {
                     plain_wildcard(options)?;
@@ -174,7 +201,8 @@ impl<'a> Binder<'a> {
                     }
                     for merged in &env.scope.merged {
                         note(&merged.expr, env.scope, &mut env.seen);
-                        outputs.push(Output { name: merged.name.clone(), expr: merged.expr.clone() });
+                        outputs
+                            .push(Output { name: merged.name.clone(), expr: merged.expr.clone() });
                     }
                     for at in 0..env.scope.columns.len() {
                         if !env.scope.is_hidden(at) {
@@ -182,7 +210,10 @@ impl<'a> Binder<'a> {
                         }
                     }
                 }
-                SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
                     plain_wildcard(options)?;
                     let (table, at) = super::table_name(name)?;
                     if !env.scope.has_table(&table) {
@@ -198,7 +229,8 @@ impl<'a> Binder<'a> {
             }
         }
         if outputs.len() > nacre_types::limits::MAX_COLUMNS {
-            let message = format!("SELECT list is longer than {} columns", nacre_types::limits::MAX_COLUMNS);
+            let message =
+                format!("SELECT list is longer than {} columns", nacre_types::limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011"));
         }
         Ok(outputs)
@@ -207,9 +239,11 @@ impl<'a> Binder<'a> {
     /// The name of an output column without an alias: what it computes, without implied casts.
     fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
         let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
-            _ if at >= WINDOW_BASE => {
-                env.windows.as_ref().and_then(|list| list.get(at - WINDOW_BASE)).map(|w| w.name().to_string())
-            }
+            _ if at >= WINDOW_BASE => env
+                .windows
+                .as_ref()
+                .and_then(|list| list.get(at - WINDOW_BASE))
+                .map(|w| w.name().to_string()),
             (Some(at), Some(list)) => list.get(at).map(|a| {
                 let column = |at: usize| env.scope.columns.get(at).map(|c| c.name.clone());
                 explain::aggregate_text(a, &|at| column(at).unwrap_or_default(), true)
@@ -224,12 +258,18 @@ impl<'a> Binder<'a> {
     }
 
     /// Group expressions; none when the statement has no `GROUP BY`.
-    fn groups(&mut self, select: &'a ast::Select, scope: &Scope, aliases: &[(String, Expr)]) -> Result<Option<Groups>> {
+    fn groups(
+        &mut self,
+        select: &'a ast::Select,
+        scope: &Scope,
+        aliases: &[(String, Expr)],
+    ) -> Result<Option<Groups>> {
         let (list, modifiers) = match &select.group_by {
             ast::GroupByExpr::Expressions(list, modifiers) => (list, modifiers),
             // Everything of the SELECT list that is not an aggregate.
             ast::GroupByExpr::All(modifiers) => {
-                let plain = aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
+                let plain =
+                    aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
                 let mut exprs: Vec<Expr> = Vec::new();
                 for expr in plain.filter(|e| !matches!(e.kind, ExprKind::Literal(_))) {
                     if expr.data_type == DataType::Interval {
@@ -387,7 +427,8 @@ impl Grouping<'_> {
                 return Ok(());
             }
             let name = self.scope.columns.get(*at).map(|c| c.name.as_str()).unwrap_or_default();
-            let place = self.seen.iter().find(|(column, _)| column == at).and_then(|(_, place)| *place);
+            let place =
+                self.seen.iter().find(|(column, _)| column == at).and_then(|(_, place)| *place);
             let message = format!("column {name} must be in GROUP BY or inside an aggregate");
             return Err(Error::type_error(message).with_sqlstate("42803").at(place));
         }
@@ -401,7 +442,12 @@ impl Grouping<'_> {
     }
 }
 
-fn group_fields(groups: &[Expr], aggregates: &[Aggregate], scope: &Scope, nulls: &[bool]) -> Vec<Field> {
+fn group_fields(
+    groups: &[Expr],
+    aggregates: &[Aggregate],
+    scope: &Scope,
+    nulls: &[bool],
+) -> Vec<Field> {
     let name = |at: usize| scope.columns.get(at).map(|c| c.name.clone()).unwrap_or_default();
     let is_null = |at: usize| nulls.get(at).copied().unwrap_or(true);
     let group = |g: &Expr| Field {
@@ -437,7 +483,10 @@ fn refuse(select: &ast::Select) -> Result<()> {
         "PREWHERE"
     } else if !select.connect_by.is_empty() {
         "CONNECT BY"
-    } else if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
+    } else if !select.cluster_by.is_empty()
+        || !select.distribute_by.is_empty()
+        || !select.sort_by.is_empty()
+    {
         "CLUSTER BY, DISTRIBUTE BY and SORT BY"
     } else if select.value_table_mode.is_some() || select.exclude.is_some() {
         "this form of SELECT"

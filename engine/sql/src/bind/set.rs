@@ -61,7 +61,12 @@ pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Re
     let mut fields = Vec::with_capacity(a.len());
     for (at, (l, r)) in a.iter().zip(&b).enumerate() {
         let Some(data_type) = common(l.data_type, r.data_type) else {
-            let message = format!("{word} cannot mix {} and {} in column {}", l.data_type, r.data_type, at + 1);
+            let message = format!(
+                "{word} cannot mix {} and {} in column {}",
+                l.data_type,
+                r.data_type,
+                at + 1
+            );
             return Err(Error::type_error(message).with_sqlstate("42804"));
         };
         let nullable = match word {
@@ -90,7 +95,13 @@ pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Re
         }
         _ => {
             let except = op != SetOperator::Intersect;
-            Ok(Plan::SetOperation { left: Box::new(left), right: Box::new(right), except, all, fields })
+            Ok(Plan::SetOperation {
+                left: Box::new(left),
+                right: Box::new(right),
+                except,
+                all,
+                fields,
+            })
         }
     }
 }
@@ -107,7 +118,8 @@ pub(crate) fn converted(plan: Plan, from: &[Field], to: &[Field]) -> Result<Plan
     if from.iter().zip(to).all(|(f, t)| f.data_type == t.data_type) {
         return Ok(plan);
     }
-    let column = |(at, (f, t)): (usize, (&Field, &Field))| cast(Expr::column(at, f.data_type), t.data_type);
+    let column =
+        |(at, (f, t)): (usize, (&Field, &Field))| cast(Expr::column(at, f.data_type), t.data_type);
     let exprs = from.iter().zip(to).enumerate().map(column).collect::<Result<Vec<_>>>()?;
     Ok(Plan::Project { input: Box::new(plan), exprs, fields: to.to_vec() })
 }

@@ -15,7 +15,9 @@ impl<'a> Binder<'a> {
         if matches!(scope, Some(ast::ContextModifier::Global | ast::ContextModifier::Local)) {
             return Err(unsupported("SET GLOBAL and SET LOCAL"));
         }
-        let ([ast::ObjectNamePart::Identifier(name)], [value]) = (variable.0.as_slice(), values.as_slice()) else {
+        let ([ast::ObjectNamePart::Identifier(name)], [value]) =
+            (variable.0.as_slice(), values.as_slice())
+        else {
             return Err(unsupported("this form of SET"));
         };
         let is = |setting: &str| name.value.eq_ignore_ascii_case(setting);
@@ -23,17 +25,21 @@ impl<'a> Binder<'a> {
             () if is("threads") => SessionOption::Threads(0),
             () if is("memory_limit") => SessionOption::MemoryLimit(None),
             () => {
-                let error = Error::not_found(format!("no setting {}", name.value)).with_sqlstate("42704");
+                let error =
+                    Error::not_found(format!("no setting {}", name.value)).with_sqlstate("42704");
                 return Err(error.at(position(name.span.start)));
             }
         };
-        if matches!(value, ast::Expr::Identifier(word) if word.value.eq_ignore_ascii_case("default")) {
+        if matches!(value, ast::Expr::Identifier(word) if word.value.eq_ignore_ascii_case("default"))
+        {
             return Ok(Statement::Set(option));
         }
         let none = Scope::default();
         let bound = self.expr(value, &mut Env::new(&none, "SET"))?;
         let set = match (option, bound.kind) {
-            (SessionOption::Threads(_), ExprKind::Literal(Value::Int(count))) if (1..=1024).contains(&count) => {
+            (SessionOption::Threads(_), ExprKind::Literal(Value::Int(count)))
+                if (1..=1024).contains(&count) =>
+            {
                 Some(SessionOption::Threads(count as u32))
             }
             (SessionOption::MemoryLimit(_), ExprKind::Literal(Value::Int(bytes))) if bytes > 0 => {
@@ -46,9 +52,12 @@ impl<'a> Binder<'a> {
         };
         let wanted = match option {
             SessionOption::Threads(_) => "threads is a whole number from 1 to 1024, or DEFAULT",
-            SessionOption::MemoryLimit(_) => "memory_limit is a number of bytes, a size like '64MB', or DEFAULT",
+            SessionOption::MemoryLimit(_) => {
+                "memory_limit is a number of bytes, a size like '64MB', or DEFAULT"
+            }
         };
-        set.map(Statement::Set).ok_or_else(|| Error::type_error(wanted).with_sqlstate("22023").at(place(value)))
+        set.map(Statement::Set)
+            .ok_or_else(|| Error::type_error(wanted).with_sqlstate("22023").at(place(value)))
     }
 }
 

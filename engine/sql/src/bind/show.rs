@@ -16,18 +16,29 @@ fn texts(names: &[&str], list: Vec<Vec<Value>>) -> Plan {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn show_tables(&mut self, options: &'a ast::ShowStatementOptions, full: bool) -> Result<Statement> {
+    pub(crate) fn show_tables(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+        full: bool,
+    ) -> Result<Statement> {
         in_main(options)?;
         let tables = self.sorted_tables();
         if full {
-            let mut list: Vec<_> = tables.iter().map(|t| vec![text(&t.name), text("BASE TABLE")]).collect();
+            let mut list: Vec<_> =
+                tables.iter().map(|t| vec![text(&t.name), text("BASE TABLE")]).collect();
             list.extend(self.sorted_views().iter().map(|name| vec![text(name), text("VIEW")]));
             return self.shown(texts(&["table_name", "table_type"], list), options);
         }
-        self.shown(texts(&["table_name"], tables.iter().map(|t| vec![text(&t.name)]).collect()), options)
+        self.shown(
+            texts(&["table_name"], tables.iter().map(|t| vec![text(&t.name)]).collect()),
+            options,
+        )
     }
 
-    pub(crate) fn show_views(&mut self, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
+    pub(crate) fn show_views(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+    ) -> Result<Statement> {
         in_main(options)?;
         let list = self.sorted_views().iter().map(|name| vec![text(name)]).collect();
         self.shown(texts(&["view_name"], list), options)
@@ -38,7 +49,10 @@ impl<'a> Binder<'a> {
         Ok(Statement::Query(texts(&["schema_name"], list)))
     }
 
-    pub(crate) fn show_columns(&mut self, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
+    pub(crate) fn show_columns(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+    ) -> Result<Statement> {
         match options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) {
             Some(name) => {
                 let plan = self.columns_of(name)?;
@@ -62,12 +76,16 @@ impl<'a> Binder<'a> {
         if self.catalog.table(&written).is_none()
             && let Some(fields) = self.view_fields(&written).map_err(|e| e.at(at))?
         {
-            let list = fields.iter().map(|f| row(&f.name, f.data_type, f.nullable, "", Value::Null)).collect();
+            let list = fields
+                .iter()
+                .map(|f| row(&f.name, f.data_type, f.nullable, "", Value::Null))
+                .collect();
             return Ok(texts(&names, list));
         }
         let table = self.table(name)?;
         let row = |(at, c): (usize, &nacre_types::Column)| {
-            let default = if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
+            let default =
+                if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
             row(&c.name, c.data_type, c.nullable, key_of_column(&table, at), default)
         };
         Ok(texts(&names, table.columns.iter().enumerate().map(row).collect()))
@@ -83,7 +101,11 @@ impl<'a> Binder<'a> {
         let (name, at) = table_name(name)?;
         let Some(view) = self.catalog.view(&name) else {
             let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01").at(at);
-            return Err(with_suggestion(error, &name, self.sorted_views().iter().map(String::as_str)));
+            return Err(with_suggestion(
+                error,
+                &name,
+                self.sorted_views().iter().map(String::as_str),
+            ));
         };
         let row = vec![text(&view.name), text(&view.statement)];
         Ok(Statement::Query(texts(&["View", "Create View"], vec![row])))
@@ -124,7 +146,10 @@ impl<'a> Binder<'a> {
         }
     }
 
-    pub(crate) fn show_functions(&mut self, filter: Option<&'a ast::ShowStatementFilter>) -> Result<Statement> {
+    pub(crate) fn show_functions(
+        &mut self,
+        filter: Option<&'a ast::ShowStatementFilter>,
+    ) -> Result<Statement> {
         let scalar = super::functions::names().map(|name| (name, "scalar"));
         let aggregate = super::aggregate::names().map(|name| (name, "aggregate"));
         let window = super::window::names().map(|name| (name, "window"));
@@ -141,11 +166,18 @@ impl<'a> Binder<'a> {
         if options.limit.is_some() || options.starts_with.is_some() {
             return Err(unsupported("SHOW with LIMIT or STARTS WITH"));
         }
-        let filter = options.filter_position.as_ref().map(|(Place::Infix(filter) | Place::Suffix(filter))| filter);
+        let filter = options
+            .filter_position
+            .as_ref()
+            .map(|(Place::Infix(filter) | Place::Suffix(filter))| filter);
         self.left_by(plan, filter)
     }
 
-    fn left_by(&mut self, plan: Plan, filter: Option<&'a ast::ShowStatementFilter>) -> Result<Statement> {
+    fn left_by(
+        &mut self,
+        plan: Plan,
+        filter: Option<&'a ast::ShowStatementFilter>,
+    ) -> Result<Statement> {
         use ast::ShowStatementFilter as Filter;
         let Some(filter) = filter else { return Ok(Statement::Query(plan)) };
         let like = |pattern: &String, case_insensitive: bool| Expr {
@@ -211,10 +243,14 @@ pub(super) fn key_of_column(table: &TableSchema, at: usize) -> &'static str {
 
 /// There is one schema, and only it may be named.
 fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
-    let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else { return Ok(()) };
+    let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else {
+        return Ok(());
+    };
     match parent.0.as_slice() {
         [ast::ObjectNamePart::Identifier(i)]
-            if ["main", "public", "nacre"].iter().any(|known| i.value.eq_ignore_ascii_case(known)) =>
+            if ["main", "public", "nacre"]
+                .iter()
+                .any(|known| i.value.eq_ignore_ascii_case(known)) =>
         {
             Ok(())
         }
@@ -240,19 +276,23 @@ fn create_table(table: &TableSchema) -> String {
         }
     }
     if let Some(key) = &table.primary_key {
-        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  PRIMARY KEY ({})", names.join(", "));
     }
     if let Some(key) = &table.sort_key {
-        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  SORT KEY ({})", names.join(", "));
     }
     if let Some(key) = &table.shard_key {
-        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += &format!(",\n  SHARD KEY ({})", names.join(", "));
     }
     for key in keys_of(table).iter().filter(|key| key.name != "PRIMARY") {
-        let names: Vec<String> = key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
         out += &format!("{} ({})", quoted(&key.name), names.join(", "));
         out += if key.kind == "HASH" { " USING HASH" } else { "" };

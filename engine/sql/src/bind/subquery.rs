@@ -83,13 +83,25 @@ impl<'a> Binder<'a> {
         Ok((result?, id, args))
     }
 
-    fn subquery(&mut self, query: &'a ast::Query, kind: SubqueryKind, env: &mut Env<'_>) -> Result<Subquery> {
+    fn subquery(
+        &mut self,
+        query: &'a ast::Query,
+        kind: SubqueryKind,
+        env: &mut Env<'_>,
+    ) -> Result<Subquery> {
         let frame = self.fresh();
         let aggregates = if env.in_aggregate { None } else { env.aggregates.take() };
         let place = (env.clause, env.in_aggregate);
-        self.frames.push(Frame { id: frame, scope: env.scope.clone(), args: Vec::new(), aggregates, place });
+        self.frames.push(Frame {
+            id: frame,
+            scope: env.scope.clone(),
+            args: Vec::new(),
+            aggregates,
+            place,
+        });
         let plan = self.query(query);
-        let (args, aggregates) = self.frames.pop().map(|f| (f.args, f.aggregates)).unwrap_or_default();
+        let (args, aggregates) =
+            self.frames.pop().map(|f| (f.args, f.aggregates)).unwrap_or_default();
         if !env.in_aggregate {
             env.aggregates = aggregates;
         }
@@ -105,14 +117,23 @@ impl<'a> Binder<'a> {
         Ok(Subquery { kind, plan, frame, args, operands: Vec::new() })
     }
 
-    pub(crate) fn scalar_subquery(&mut self, query: &'a ast::Query, env: &mut Env<'_>) -> Result<Expr> {
+    pub(crate) fn scalar_subquery(
+        &mut self,
+        query: &'a ast::Query,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let sub = self.subquery(query, SubqueryKind::Scalar, env)?;
         let fields = sub.plan.fields();
         let [field] = fields.as_slice() else { return Err(column_count(1, fields.len())) };
         Ok(Expr { kind: ExprKind::Subquery(Box::new(sub)), data_type: field.data_type })
     }
 
-    pub(crate) fn exists(&mut self, query: &'a ast::Query, negated: bool, env: &mut Env<'_>) -> Result<Expr> {
+    pub(crate) fn exists(
+        &mut self,
+        query: &'a ast::Query,
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         let sub = self.subquery(query, SubqueryKind::Exists, env)?;
         Ok(boolean(sub, negated))
     }
@@ -141,7 +162,9 @@ impl<'a> Binder<'a> {
         while let E::Nested(inner) = right {
             right = inner;
         }
-        let E::Subquery(query) = right else { return Err(unsupported("ANY and ALL of anything but a subquery")) };
+        let E::Subquery(query) = right else {
+            return Err(unsupported("ANY and ALL of anything but a subquery"));
+        };
         let op = match (all, op) {
             (false, op) => op,
             (true, BinaryOp::Equal) => BinaryOp::NotEqual,
@@ -192,7 +215,8 @@ impl<'a> Binder<'a> {
         }
         if columns.iter().any(|c| !matches!(c.kind, ExprKind::Column(_))) {
             let fields = fields.into_iter().zip(&columns);
-            let fields = fields.map(|(f, c)| crate::plan::Field { data_type: c.data_type, ..f }).collect();
+            let fields =
+                fields.map(|(f, c)| crate::plan::Field { data_type: c.data_type, ..f }).collect();
             sub.plan = Plan::Project { input: Box::new(sub.plan), exprs: columns, fields };
         }
         Ok(boolean(sub, negated))
@@ -207,5 +231,6 @@ fn boolean(sub: Subquery, negated: bool) -> Expr {
 #[cold]
 fn column_count(wanted: usize, found: usize) -> Error {
     let plural = if wanted == 1 { "" } else { "s" };
-    Error::syntax(format!("the subquery must have {wanted} column{plural}, not {found}")).with_sqlstate("42601")
+    Error::syntax(format!("the subquery must have {wanted} column{plural}, not {found}"))
+        .with_sqlstate("42601")
 }

@@ -2,7 +2,9 @@
 //! arithmetic results in. `docs/SQL.md` states the same rules for users.
 
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
-use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
+};
 
 /// The data type a written type means.
 pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
@@ -15,7 +17,10 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
         Ast::BigInt(_) | Ast::Int8(_) | Ast::Int64 | Ast::Signed | Ast::SignedInteger => Int64,
         Ast::TinyIntUnsigned(_) | Ast::UTinyInt | Ast::UInt8 => UInt8,
         Ast::SmallIntUnsigned(_) | Ast::Int2Unsigned(_) | Ast::USmallInt | Ast::UInt16 => UInt16,
-        Ast::IntUnsigned(_) | Ast::IntegerUnsigned(_) | Ast::Int4Unsigned(_) | Ast::MediumIntUnsigned(_) => UInt32,
+        Ast::IntUnsigned(_)
+        | Ast::IntegerUnsigned(_)
+        | Ast::Int4Unsigned(_)
+        | Ast::MediumIntUnsigned(_) => UInt32,
         Ast::UInt32 => UInt32,
         Ast::BigIntUnsigned(_) | Ast::Int8Unsigned(_) | Ast::UBigInt | Ast::UInt64 => UInt64,
         Ast::Unsigned | Ast::UnsignedInteger => UInt64,
@@ -30,9 +35,13 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
         Ast::Text | Ast::TinyText | Ast::MediumText | Ast::LongText => DataType::TEXT,
         Ast::String(n) | Ast::Clob(n) => Text { max_chars: n.map(length).transpose()? },
         Ast::Binary(n) => Binary { max_bytes: Some(n.map(length).transpose()?.unwrap_or(1)) },
-        Ast::Varbinary(Some(BinaryLength::IntegerLength { length: n })) => Binary { max_bytes: Some(length(*n)?) },
+        Ast::Varbinary(Some(BinaryLength::IntegerLength { length: n })) => {
+            Binary { max_bytes: Some(length(*n)?) }
+        }
         Ast::Blob(n) | Ast::Bytes(n) => Binary { max_bytes: n.map(length).transpose()? },
-        Ast::Varbinary(_) | Ast::TinyBlob | Ast::MediumBlob | Ast::LongBlob | Ast::Bytea => DataType::BLOB,
+        Ast::Varbinary(_) | Ast::TinyBlob | Ast::MediumBlob | Ast::LongBlob | Ast::Bytea => {
+            DataType::BLOB
+        }
         Ast::Date | Ast::Date32 => Date,
         Ast::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => return Err(time_zone()),
         Ast::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => return Err(time_zone()),
@@ -54,7 +63,13 @@ fn unknown_type(ast: &Ast) -> Error {
     let name = ast.to_string();
     let known = matches!(
         ast,
-        Ast::Array(_) | Ast::Map(..) | Ast::Struct(..) | Ast::Enum(..) | Ast::Set(_) | Ast::Uuid | Ast::Bit(_)
+        Ast::Array(_)
+            | Ast::Map(..)
+            | Ast::Struct(..)
+            | Ast::Enum(..)
+            | Ast::Set(_)
+            | Ast::Uuid
+            | Ast::Bit(_)
     );
     if known {
         return Error::unsupported(format!("type {name} is not supported"));
@@ -78,7 +93,9 @@ fn characters(n: &Option<CharacterLength>) -> Result<Option<u32>> {
 
 fn temporal(precision: Option<u64>, data_type: DataType) -> Result<DataType> {
     match precision {
-        Some(p) if p > 6 => Err(Error::type_error(format!("precision {p} of {data_type} is over 6 digits"))),
+        Some(p) if p > 6 => {
+            Err(Error::type_error(format!("precision {p} of {data_type} is over 6 digits")))
+        }
         _ => Ok(data_type),
     }
 }
@@ -91,8 +108,9 @@ fn decimal_type(n: &ExactNumberInfo) -> Result<DataType> {
     };
     let max = DECIMAL_MAX_PRECISION as u64;
     if precision == 0 || precision > max || scale < 0 || scale as u64 > precision {
-        let message =
-            format!("DECIMAL({precision},{scale}): the precision is 1 to {max}, the scale 0 to the precision");
+        let message = format!(
+            "DECIMAL({precision},{scale}): the precision is 1 to {max}, the scale 0 to the precision"
+        );
         return Err(Error::type_error(message));
     }
     Ok(DataType::Decimal { precision: precision as u8, scale: scale as u8 })
@@ -137,7 +155,10 @@ pub(crate) fn meets(a: DataType, b: DataType) -> bool {
         DataType::Binary { .. } => 4,
         _ => 0,
     };
-    family(a) != 0 && family(a) == family(b) && a.physical() == b.physical() && a.scale() == b.scale()
+    family(a) != 0
+        && family(a) == family(b)
+        && a.physical() == b.physical()
+        && a.scale() == b.scale()
 }
 
 /// The type two operands are compared in, or the branches of a `CASE` agree on; none when there is none.
@@ -166,7 +187,10 @@ pub(crate) fn common(a: DataType, b: DataType) -> Option<DataType> {
 }
 
 fn common_integer(a: DataType, b: DataType) -> DataType {
-    let (Some((low_a, high_a)), Some((low_b, high_b))) = (a.integer_range(), b.integer_range()) else { return a };
+    let (Some((low_a, high_a)), Some((low_b, high_b))) = (a.integer_range(), b.integer_range())
+    else {
+        return a;
+    };
     let (low, high) = (low_a.min(low_b), high_a.max(high_b));
     use DataType::*;
     for t in [a, b, Int16, Int32, Int64] {
@@ -178,14 +202,19 @@ fn common_integer(a: DataType, b: DataType) -> DataType {
 }
 
 /// Result type of `+`, `-`, `*`, `/`, `DIV` and `%` on two numbers, and the types the operands are cast to.
-pub(crate) fn arithmetic(op: crate::BinaryOp, a: DataType, b: DataType) -> Result<(DataType, DataType, DataType)> {
+pub(crate) fn arithmetic(
+    op: crate::BinaryOp,
+    a: DataType,
+    b: DataType,
+) -> Result<(DataType, DataType, DataType)> {
     use crate::BinaryOp::*;
     use DataType::*;
     if a.is_float() || b.is_float() {
         return Ok((Float64, Float64, Float64));
     }
     let no_type = || Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()));
-    let ((p1, s1), (p2, s2)) = (decimal_shape(a).ok_or_else(no_type)?, decimal_shape(b).ok_or_else(no_type)?);
+    let ((p1, s1), (p2, s2)) =
+        (decimal_shape(a).ok_or_else(no_type)?, decimal_shape(b).ok_or_else(no_type)?);
     let integers = a.is_integer() && b.is_integer();
     if integers && op != Divide {
         if a != UInt64 && b != UInt64 {
@@ -203,15 +232,21 @@ pub(crate) fn arithmetic(op: crate::BinaryOp, a: DataType, b: DataType) -> Resul
     match op {
         Multiply => {
             if s1 + s2 > DECIMAL_MAX_PRECISION as u32 {
-                let message = format!("{a} * {b} has {} digits after the point; cast an operand to fewer", s1 + s2);
+                let message = format!(
+                    "{a} * {b} has {} digits after the point; cast an operand to fewer",
+                    s1 + s2
+                );
                 return Err(Error::type_error(message));
             }
             let (left, right) = same_physical((p1, s1), (p2, s2));
             Ok((left, right, decimal(p1 + p2, s1 + s2)))
         }
         Divide => {
-            let (left, right) =
-                if integers && a != UInt64 && b != UInt64 { (a, b) } else { same_physical((p1, s1), (p2, s2)) };
+            let (left, right) = if integers && a != UInt64 && b != UInt64 {
+                (a, b)
+            } else {
+                same_physical((p1, s1), (p2, s2))
+            };
             Ok((left, right, decimal(38, s1.max((s1 + 6).min(18)))))
         }
         IntegerDivide => {

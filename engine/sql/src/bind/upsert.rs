@@ -24,7 +24,12 @@ impl<'a> Binder<'a> {
         self.with_returning(statement, insert.returning.as_ref(), &schema)
     }
 
-    fn insertion(&mut self, insert: &'a ast::Insert, table: Arc<TableSchema>, source: Plan) -> Result<Statement> {
+    fn insertion(
+        &mut self,
+        insert: &'a ast::Insert,
+        table: Arc<TableSchema>,
+        source: Plan,
+    ) -> Result<Statement> {
         let mut keys = unique_keys(&table).map(|(key, _)| key).collect();
         let on_duplicate = match (&insert.on, &insert.or) {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
@@ -43,17 +48,24 @@ impl<'a> Binder<'a> {
                 }
                 match &clause.action {
                     OnConflictAction::DoNothing => OnDuplicateKey::Ignore,
-                    OnConflictAction::DoUpdate(update) => {
-                        self.update_of_duplicate(&table, EXCLUDED, &update.assignments, update.selection.as_ref())?
-                    }
+                    OnConflictAction::DoUpdate(update) => self.update_of_duplicate(
+                        &table,
+                        EXCLUDED,
+                        &update.assignments,
+                        update.selection.as_ref(),
+                    )?,
                 }
             }
             (Some(_), _) => return Err(unsupported("this form of INSERT")),
             (None, Some(SqliteOnConflict::Ignore)) => OnDuplicateKey::Ignore,
             (None, Some(SqliteOnConflict::Replace)) => OnDuplicateKey::Replace,
-            (None, Some(SqliteOnConflict::Abort)) => return Ok(Statement::Insert { table, source }),
+            (None, Some(SqliteOnConflict::Abort)) => {
+                return Ok(Statement::Insert { table, source });
+            }
             (None, Some(SqliteOnConflict::Fail)) => return Err(unsupported("INSERT OR FAIL")),
-            (None, Some(SqliteOnConflict::Rollback)) => return Err(unsupported("INSERT OR ROLLBACK")),
+            (None, Some(SqliteOnConflict::Rollback)) => {
+                return Err(unsupported("INSERT OR ROLLBACK"));
+            }
             (None, None) if insert.ignore => OnDuplicateKey::Ignore,
             (None, None) if insert.replace_into => OnDuplicateKey::Replace,
             (None, None) => return Ok(Statement::Insert { table, source }),
@@ -92,7 +104,9 @@ impl<'a> Binder<'a> {
 fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Vec<usize>)> {
     let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
     let unique = table.indexes.iter().filter(|index| index.unique);
-    primary.chain(unique.map(|index| (Some(index.id), table.index_positions(index).unwrap_or_default())))
+    primary.chain(
+        unique.map(|index| (Some(index.id), table.index_positions(index).unwrap_or_default())),
+    )
 }
 
 /// The key that the columns or the constraint after `ON CONFLICT` name.

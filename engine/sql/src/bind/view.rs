@@ -17,7 +17,11 @@ impl<'a> Binder<'a> {
         let feature = match () {
             _ if create.materialized => "MATERIALIZED VIEW",
             _ if create.temporary => "TEMPORARY VIEW",
-            _ if create.or_alter || create.secure || create.to.is_some() || create.params.is_some() => {
+            _ if create.or_alter
+                || create.secure
+                || create.to.is_some()
+                || create.params.is_some() =>
+            {
                 "this form of CREATE VIEW"
             }
             _ => "",
@@ -27,7 +31,9 @@ impl<'a> Binder<'a> {
         }
         let (name, at) = table_name(&create.name)?;
         let exists = |kind: &str| {
-            Err(Error::already_exists(format!("{kind} {name} exists already")).with_sqlstate("42P07").at(at))
+            Err(Error::already_exists(format!("{kind} {name} exists already"))
+                .with_sqlstate("42P07")
+                .at(at))
         };
         if self.catalog.table(&name).is_some() {
             return exists("table");
@@ -42,19 +48,30 @@ impl<'a> Binder<'a> {
         let fields = self.query(&create.query)?.fields();
         self.views.pop();
         if create.columns.len() > fields.len() {
-            let message = format!("view {name} names {} columns, its query has {}", create.columns.len(), fields.len());
+            let message = format!(
+                "view {name} names {} columns, its query has {}",
+                create.columns.len(),
+                fields.len()
+            );
             return Err(Error::syntax(message).at(at));
         }
-        let mut columns: Vec<String> = create.columns.iter().map(|c| c.name.value.clone()).collect();
+        let mut columns: Vec<String> =
+            create.columns.iter().map(|c| c.name.value.clone()).collect();
         columns.extend(fields.iter().skip(columns.len()).map(|f| f.name.clone()));
         for (index, column) in columns.iter().enumerate() {
             if columns[..index].iter().any(|c| c.eq_ignore_ascii_case(column)) {
-                let error = Error::already_exists(format!("view {name} has two columns {column}; give one an alias"));
+                let error = Error::already_exists(format!(
+                    "view {name} has two columns {column}; give one an alias"
+                ));
                 return Err(error.with_sqlstate("42701").at(at));
             }
         }
         let view = ViewSchema { name, columns, statement: self.text.to_string() };
-        Ok(Statement::CreateView { view, replace: create.or_replace, if_not_exists: create.if_not_exists })
+        Ok(Statement::CreateView {
+            view,
+            replace: create.or_replace,
+            if_not_exists: create.if_not_exists,
+        })
     }
 
     /// The rows of a view, and its name as written; none when there is no such view.
@@ -62,7 +79,8 @@ impl<'a> Binder<'a> {
         let Some(view) = self.catalog.view(name) else { return Ok(None) };
         let key = view.name.to_ascii_lowercase();
         if self.views.contains(&key) {
-            return Err(Error::unsupported(format!("view {} refers to itself", view.name)).with_sqlstate("42P19"));
+            return Err(Error::unsupported(format!("view {} refers to itself", view.name))
+                .with_sqlstate("42P19"));
         }
         if self.views.len() >= MAX_VIEWS {
             return Err(Error::limit(format!("views inside views are deeper than {MAX_VIEWS}")));
@@ -81,7 +99,8 @@ impl<'a> Binder<'a> {
         (self.queries, self.numbers, self.copied) = (queries, numbers, copied);
         // A place in the view's text would mislead.
         let plan = plan.map_err(|e| {
-            Error::new(e.kind(), format!("view {}: {}", view.name, e.message())).with_sqlstate(e.sqlstate())
+            Error::new(e.kind(), format!("view {}: {}", view.name, e.message()))
+                .with_sqlstate(e.sqlstate())
         })?;
         let yielded = plan.fields();
         // What `*` stands for may have changed, also in its order: those columns are found by their names.
@@ -95,7 +114,10 @@ impl<'a> Binder<'a> {
             };
             let mut found = (0..yielded.len()).filter(is_it);
             let (Some(place), None) = (found.next(), found.next()) else {
-                let message = format!("view {}: its query does not yield one column {column} any more", view.name);
+                let message = format!(
+                    "view {}: its query does not yield one column {column} any more",
+                    view.name
+                );
                 return Err(Error::type_error(message).with_sqlstate("42P16"));
             };
             exprs.push(Expr::column(place, yielded[place].data_type));
@@ -112,12 +134,15 @@ impl<'a> Binder<'a> {
 
 /// Whether the columns of a query are those that its tables have.
 fn finds_columns(body: &ast::SetExpr) -> bool {
-    let is_wildcard =
-        |item: &ast::SelectItem| matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..));
+    let is_wildcard = |item: &ast::SelectItem| {
+        matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..))
+    };
     match body {
         ast::SetExpr::Select(select) => select.projection.iter().any(is_wildcard),
         ast::SetExpr::Query(query) => finds_columns(&query.body),
-        ast::SetExpr::SetOperation { left, right, .. } => finds_columns(left) || finds_columns(right),
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            finds_columns(left) || finds_columns(right)
+        }
         ast::SetExpr::Values(_) => false,
         _ => true,
     }

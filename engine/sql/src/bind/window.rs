@@ -50,7 +50,12 @@ pub(super) fn is_window_only(name: &str) -> bool {
 
 impl<'a> Binder<'a> {
     /// A call with `OVER`.
-    pub(super) fn window(&mut self, name: &str, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
+    pub(super) fn window(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         if env.windows.is_none() || env.in_aggregate {
             return Err(not_allowed(env.clause));
         }
@@ -78,7 +83,8 @@ impl<'a> Binder<'a> {
     }
 
     fn named_window(&mut self, ident: &ast::Ident) -> Result<&'a ast::WindowSpec> {
-        let found = self.named_windows.iter().find(|w| w.0.value.eq_ignore_ascii_case(&ident.value));
+        let found =
+            self.named_windows.iter().find(|w| w.0.value.eq_ignore_ascii_case(&ident.value));
         match found {
             Some(ast::NamedWindowDefinition(_, ast::NamedWindowExpr::WindowSpec(spec))) => Ok(spec),
             Some(_) => Err(unsupported("a window named after another")),
@@ -97,7 +103,10 @@ impl<'a> Binder<'a> {
         let mut specs = vec![spec];
         while let Some(name) = &spec.window_name {
             if !spec.partition_by.is_empty() {
-                return refused(format!("PARTITION BY is for window `{}` to say", name.value), name);
+                return refused(
+                    format!("PARTITION BY is for window `{}` to say", name.value),
+                    name,
+                );
             }
             spec = self.named_window(name)?;
             if specs.iter().any(|s| std::ptr::eq(*s, spec)) {
@@ -166,12 +175,18 @@ impl<'a> Binder<'a> {
         Ok((Window { partition, order, call: WindowCall { frame, ..call } }, wrapped))
     }
 
-    fn windowed_aggregate(&mut self, name: &str, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
+    fn windowed_aggregate(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
         if env.aggregates.is_none() {
             return Err(aggregates_not_allowed(env));
         }
         self.aggregate_call(name, f, env)?.ok_or_else(|| {
-            Error::type_error(format!("{name} is not an aggregate or window function")).with_sqlstate("42809")
+            Error::type_error(format!("{name} is not an aggregate or window function"))
+                .with_sqlstate("42809")
         })
     }
 
@@ -191,19 +206,23 @@ impl<'a> Binder<'a> {
         if let ast::FunctionArguments::List(list) = &f.args {
             for arg in &list.args {
                 match arg {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => args.push(self.typed(e, env)?),
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                        args.push(self.typed(e, env)?)
+                    }
                     _ => return Err(Error::syntax(format!("function {name} does not take *"))),
                 }
             }
         }
         if args.len() < min || args.len() > max {
-            let message = format!("function {name} takes {min} to {max} arguments, not {}", args.len());
+            let message =
+                format!("function {name} takes {min} to {max} arguments, not {}", args.len());
             return Err(Error::type_error(message).with_sqlstate("42883"));
         }
         use WindowFunction as W;
         let needs_order = matches!(function, W::Rank | W::DenseRank | W::PercentRank | W::CumeDist);
         if needs_order && order.is_empty() {
-            return Err(Error::type_error(format!("{name} needs ORDER BY in its window")).with_sqlstate("42P20"));
+            return Err(Error::type_error(format!("{name} needs ORDER BY in its window"))
+                .with_sqlstate("42P20"));
         }
         let count = if matches!(function, W::Ntile) { Some(0) } else { Some(1) };
         if let Some(at) = count
@@ -215,11 +234,15 @@ impl<'a> Binder<'a> {
         let data_type = match function {
             W::PercentRank | W::CumeDist => DataType::Float64,
             W::Lag | W::Lead if args.len() == 3 => {
-                let default = args.pop().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
+                let default =
+                    args.pop().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
                 let value = args.remove(0);
                 let (mut both, t) = self.unify_all(vec![value, default], name)?;
                 let default = both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t));
-                args.insert(0, cast(both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t)), t)?);
+                args.insert(
+                    0,
+                    cast(both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t)), t)?,
+                );
                 args.push(cast(default, t)?);
                 t
             }
@@ -231,7 +254,12 @@ impl<'a> Binder<'a> {
         Ok(WindowCall { function, args, frame: Frame::default(), data_type })
     }
 
-    fn frame(&mut self, frame: &'a ast::WindowFrame, order: &[SortKey], env: &mut Env<'_>) -> Result<Frame> {
+    fn frame(
+        &mut self,
+        frame: &'a ast::WindowFrame,
+        order: &[SortKey],
+        env: &mut Env<'_>,
+    ) -> Result<Frame> {
         let unit = match frame.units {
             ast::WindowFrameUnits::Rows => FrameUnit::Rows,
             ast::WindowFrameUnits::Range => FrameUnit::Range,
@@ -272,8 +300,10 @@ impl<'a> Binder<'a> {
         if !matches!(offset.kind, ExprKind::Literal(_) | ExprKind::Parameter(_)) {
             return Err(unsupported("a frame bound that is not a constant").at(place(ast)));
         }
-        if matches!(&offset.kind, ExprKind::Literal(v) if v.is_null() || v.to_string().starts_with('-')) {
-            let error = Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013");
+        if matches!(&offset.kind, ExprKind::Literal(v) if v.is_null() || v.to_string().starts_with('-'))
+        {
+            let error = Error::type_error("a frame bound must not be negative or null")
+                .with_sqlstate("22013");
             return Err(error.at(place(ast)));
         }
         let expr = match unit {
@@ -287,8 +317,10 @@ impl<'a> Binder<'a> {
                     let message = "RANGE with an offset needs exactly one ORDER BY expression";
                     return Err(Error::type_error(message).with_sqlstate("42P20"));
                 };
-                let op = if preceding != key.descending { BinaryOp::Subtract } else { BinaryOp::Add };
-                let moved = self.binary(op, key.expr.clone(), offset).map_err(|e| e.at(place(ast)))?;
+                let op =
+                    if preceding != key.descending { BinaryOp::Subtract } else { BinaryOp::Add };
+                let moved =
+                    self.binary(op, key.expr.clone(), offset).map_err(|e| e.at(place(ast)))?;
                 let (_, moved) = self.unify(key.expr.clone(), moved, "RANGE")?;
                 moved
             }
@@ -328,7 +360,8 @@ pub(super) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
     let mut left: Vec<(usize, Window)> = windows.into_iter().enumerate().collect();
     while let Some((_, first)) = left.first() {
         let (partition, order) = (first.partition.clone(), first.order.clone());
-        let (now, later) = left.into_iter().partition(|(_, w)| w.partition == partition && w.order == order);
+        let (now, later) =
+            left.into_iter().partition(|(_, w)| w.partition == partition && w.order == order);
         left = later;
         let now: Vec<(usize, Window)> = now;
         let mut fields = plan.fields();
@@ -336,7 +369,11 @@ pub(super) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
         for (at, window) in now {
             columns[at] = fields.len();
             let data_type = window.call.data_type;
-            fields.push(Field { name: window.call.function.name().into(), data_type, nullable: true });
+            fields.push(Field {
+                name: window.call.function.name().into(),
+                data_type,
+                nullable: true,
+            });
             calls.push(window.call);
         }
         plan = Plan::Window { input: Box::new(plan), partition, order, calls, fields };
@@ -362,7 +399,8 @@ pub(super) fn is_in(expr: &Expr) -> bool {
 }
 
 pub(super) fn not_allowed(clause: &str) -> Error {
-    Error::type_error(format!("window functions are not allowed in {clause}")).with_sqlstate("42P20")
+    Error::type_error(format!("window functions are not allowed in {clause}"))
+        .with_sqlstate("42P20")
 }
 
 /// A window function without `OVER`.

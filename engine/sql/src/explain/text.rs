@@ -2,7 +2,8 @@
 
 use super::joined;
 use crate::expr::{
-    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction, SubqueryKind,
+    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
+    SubqueryKind,
 };
 use crate::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_types::{DataType, Value};
@@ -35,7 +36,11 @@ pub(super) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String 
 pub(super) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
     let mut out = match &call.function {
         WindowFunction::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
-        function => format!("{}({})", function.name(), joined(call.args.iter().map(|e| expr_text(e, name, false)))),
+        function => format!(
+            "{}({})",
+            function.name(),
+            joined(call.args.iter().map(|e| expr_text(e, name, false)))
+        ),
     };
     if call.frame != Frame::default() {
         let unit = match call.frame.unit {
@@ -50,13 +55,22 @@ pub(super) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> 
             Bound::Following(e) => format!("{} following", expr_text(e, name, false)),
             Bound::UnboundedFollowing => "unbounded following".to_string(),
         };
-        let _ = write!(out, " {unit} between {} and {}", bound(&call.frame.start), bound(&call.frame.end));
+        let _ = write!(
+            out,
+            " {unit} between {} and {}",
+            bound(&call.frame.start),
+            bound(&call.frame.end)
+        );
     }
     out
 }
 
 /// An aggregate call; `brief` leaves out casts.
-pub(crate) fn aggregate_text(aggregate: &Aggregate, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+pub(crate) fn aggregate_text(
+    aggregate: &Aggregate,
+    name: &dyn Fn(usize) -> String,
+    brief: bool,
+) -> String {
     let function = aggregate_name(aggregate.function);
     let distinct = if aggregate.distinct { "distinct " } else { "" };
     let arg = match aggregate.arg.as_ref() {
@@ -124,7 +138,10 @@ fn strength(expr: &Expr) -> u8 {
         ExprKind::Or(_) => 1,
         ExprKind::And(_) => 2,
         ExprKind::Not(_) => 3,
-        ExprKind::Like { .. } | ExprKind::InList { .. } | ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => 4,
+        ExprKind::Like { .. }
+        | ExprKind::InList { .. }
+        | ExprKind::IsNull { .. }
+        | ExprKind::IsBoolean { .. } => 4,
         ExprKind::Binary { op, .. } => match op {
             _ if op.is_comparison() => 4,
             Multiply | Divide | IntegerDivide | Modulo => 7,
@@ -136,7 +153,12 @@ fn strength(expr: &Expr) -> u8 {
     }
 }
 
-pub(super) fn operand(expr: &Expr, least: u8, name: &dyn Fn(usize) -> String, brief: bool) -> String {
+pub(super) fn operand(
+    expr: &Expr,
+    least: u8,
+    name: &dyn Fn(usize) -> String,
+    brief: bool,
+) -> String {
     let mut inner = expr;
     while let (true, ExprKind::Cast(arg)) = (brief, &inner.kind) {
         inner = arg;
@@ -158,17 +180,27 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
         ExprKind::Cast(arg) => format!("cast({} as {})", text(arg), expr.data_type),
         ExprKind::Not(arg) => format!("not {}", operand(arg, 4, name, brief)),
         ExprKind::Negate(arg) => format!("-{}", operand(arg, 9, name, brief)),
-        ExprKind::IsNull { arg, negated } => format!("{} is {}null", operand(arg, 5, name, brief), not(negated)),
+        ExprKind::IsNull { arg, negated } => {
+            format!("{} is {}null", operand(arg, 5, name, brief), not(negated))
+        }
         ExprKind::IsBoolean { arg, value, negated } => {
             format!("{} is {}{value}", operand(arg, 5, name, brief), not(negated))
         }
         ExprKind::Binary { op, left, right } => {
             let own = strength(expr);
             let symbol = op.symbol();
-            format!("{} {symbol} {}", operand(left, own, name, brief), operand(right, own + 1, name, brief))
+            format!(
+                "{} {symbol} {}",
+                operand(left, own, name, brief),
+                operand(right, own + 1, name, brief)
+            )
         }
-        ExprKind::And(parts) => parts.iter().map(|p| operand(p, 3, name, brief)).collect::<Vec<_>>().join(" and "),
-        ExprKind::Or(parts) => parts.iter().map(|p| operand(p, 2, name, brief)).collect::<Vec<_>>().join(" or "),
+        ExprKind::And(parts) => {
+            parts.iter().map(|p| operand(p, 3, name, brief)).collect::<Vec<_>>().join(" and ")
+        }
+        ExprKind::Or(parts) => {
+            parts.iter().map(|p| operand(p, 2, name, brief)).collect::<Vec<_>>().join(" or ")
+        }
         ExprKind::Case { branches, otherwise } => {
             let mut out = String::from("case");
             for (condition, result) in branches {
@@ -181,12 +213,21 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
         }
         ExprKind::InList { arg, list: items, negated } => {
             let shown = if items.len() > 20 { &items[..20] } else { items };
-            let more = if items.len() > 20 { format!(", … {} more", items.len() - 20) } else { String::new() };
+            let more = if items.len() > 20 {
+                format!(", … {} more", items.len() - 20)
+            } else {
+                String::new()
+            };
             format!("{} {}in ({}{more})", operand(arg, 5, name, brief), not(negated), list(shown))
         }
         ExprKind::Like { arg, pattern, escape, negated, case_insensitive } => {
             let word = if *case_insensitive { "ilike" } else { "like" };
-            let mut out = format!("{} {}{word} {}", operand(arg, 5, name, brief), not(negated), text(pattern));
+            let mut out = format!(
+                "{} {}{word} {}",
+                operand(arg, 5, name, brief),
+                not(negated),
+                text(pattern)
+            );
             if let Some(c) = escape {
                 let _ = write!(out, " escape '{c}'");
             }
@@ -205,7 +246,9 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
             SubqueryKind::Scalar => "(subquery)".into(),
             SubqueryKind::Exists => "exists (subquery)".into(),
             SubqueryKind::Any(BinaryOp::Equal) => format!("{} in (subquery)", list(&sub.operands)),
-            SubqueryKind::Any(op) => format!("{} {} any (subquery)", list(&sub.operands), op.symbol()),
+            SubqueryKind::Any(op) => {
+                format!("{} {} any (subquery)", list(&sub.operands), op.symbol())
+            }
         },
     }
 }

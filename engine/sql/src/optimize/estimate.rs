@@ -69,7 +69,8 @@ impl<'c> Estimates<'c> {
     /// What is known of an output column of what was estimated.
     pub fn column(&self, of: &Estimate, at: usize) -> Option<ColumnEstimate> {
         let origin = of.origins.get(at)?.as_ref()?;
-        let mut known = origin.stored.as_ref().map_or(NOTHING, |(table, column)| self.stored(table, *column));
+        let mut known =
+            origin.stored.as_ref().map_or(NOTHING, |(table, column)| self.stored(table, *column));
         known.distinct = origin.distinct.unwrap_or(known.distinct);
         Some(known)
     }
@@ -80,7 +81,11 @@ impl<'c> Estimates<'c> {
         let unique = table.unique_sets(false).any(|set| set == [column]);
         let bounds = known.as_ref().and_then(|k| number(&k.min).zip(number(&k.max)));
         let nulls = known.as_ref().map_or(0.0, |k| k.nulls);
-        let distinct = if unique { rows * (1.0 - nulls) } else { known.as_ref().map_or(0.0, |k| k.distinct).min(rows) };
+        let distinct = if unique {
+            rows * (1.0 - nulls)
+        } else {
+            known.as_ref().map_or(0.0, |k| k.distinct).min(rows)
+        };
         ColumnEstimate { distinct, bounds, nulls }
     }
 
@@ -108,12 +113,20 @@ impl<'c> Estimates<'c> {
                 Estimate::new(input.rows, input.origins)
             }
             Plan::Window { input, .. } => unknown(self.of(input).rows),
-            Plan::Aggregate { groups, .. } if groups.is_empty() => Estimate { over_aggregate: true, ..unknown(1.0) },
-            Plan::Aggregate { input, groups, .. } => self.groups(&self.of(input), groups),
-            Plan::Join { left, right, kind, keys, residual } => {
-                self.join(&self.of(left), &self.of(right), *kind, (keys, residual.is_some()), left.fields().len())
+            Plan::Aggregate { groups, .. } if groups.is_empty() => {
+                Estimate { over_aggregate: true, ..unknown(1.0) }
             }
-            Plan::Union { inputs, .. } => unknown(inputs.iter().map(|input| self.of(input).rows).sum()),
+            Plan::Aggregate { input, groups, .. } => self.groups(&self.of(input), groups),
+            Plan::Join { left, right, kind, keys, residual } => self.join(
+                &self.of(left),
+                &self.of(right),
+                *kind,
+                (keys, residual.is_some()),
+                left.fields().len(),
+            ),
+            Plan::Union { inputs, .. } => {
+                unknown(inputs.iter().map(|input| self.of(input).rows).sum())
+            }
             Plan::SetOperation { left, .. } => unknown(self.of(left).rows / 2.0),
             Plan::Limit { input, limit, .. } => {
                 let input = self.of(input);
@@ -142,7 +155,9 @@ impl<'c> Estimates<'c> {
     }
 
     fn scan(&self, table: &Arc<TableSchema>, projection: &[usize], filters: &[Expr]) -> Estimate {
-        let stored = |column: &usize| Some(Origin { stored: Some((table.clone(), *column)), distinct: None });
+        let stored = |column: &usize| {
+            Some(Origin { stored: Some((table.clone(), *column)), distinct: None })
+        };
         let base_rows = self.catalog.row_count(table) as f64;
         let all = Estimate::new(base_rows, projection.iter().map(stored).collect());
         let equal = |column: usize| filters.iter().any(|f| is_equal_to_constant(f, column));
@@ -156,10 +171,13 @@ impl<'c> Estimates<'c> {
 
     fn groups(&self, input: &Estimate, groups: &[Expr]) -> Estimate {
         let distinct = |group: &Expr| match group.kind {
-            ExprKind::Column(at) => self.column(input, at).map(|known| known.distinct).filter(|d| *d > 0.0),
+            ExprKind::Column(at) => {
+                self.column(input, at).map(|known| known.distinct).filter(|d| *d > 0.0)
+            }
             _ => None,
         };
-        let combinations: f64 = groups.iter().map(|g| distinct(g).unwrap_or(input.rows.sqrt())).product();
+        let combinations: f64 =
+            groups.iter().map(|g| distinct(g).unwrap_or(input.rows.sqrt())).product();
         let rows = combinations.min(input.rows * 0.9).max(1.0);
         let origins = match groups {
             [group] => {
@@ -190,7 +208,9 @@ impl<'c> Estimates<'c> {
             JoinKind::Inner => {
                 let matches = |(a, b): &(Expr, Expr)| {
                     let known = |e: &Expr, side: &Estimate| match e.kind {
-                        ExprKind::Column(at) => self.column(side, at).map_or(0.0, |known| known.distinct),
+                        ExprKind::Column(at) => {
+                            self.column(side, at).map_or(0.0, |known| known.distinct)
+                        }
                         _ => 0.0,
                     };
                     known(a, left).max(known(b, right))
@@ -205,7 +225,12 @@ impl<'c> Estimates<'c> {
             (false, _) => right.origins.clone(),
             (true, true) => {
                 let nothing = width.saturating_sub(left.origins.len());
-                let left = left.origins.iter().take(width).cloned().chain(std::iter::repeat_n(None, nothing));
+                let left = left
+                    .origins
+                    .iter()
+                    .take(width)
+                    .cloned()
+                    .chain(std::iter::repeat_n(None, nothing));
                 left.chain(right.origins.iter().cloned()).collect()
             }
         };
@@ -325,12 +350,19 @@ pub(crate) fn selectivity(condition: &Expr, stats: Columns<'_>) -> f64 {
             match op {
                 BinaryOp::Equal | BinaryOp::NotDistinct => equal,
                 BinaryOp::NotEqual | BinaryOp::Distinct => 1.0 - equal,
-                _ if comparison(condition)
-                    .is_some_and(|(at, _, v)| v.is_some() && stats(at).is_some_and(|k| k.bounds.is_some())) =>
+                _ if comparison(condition).is_some_and(|(at, _, v)| {
+                    v.is_some() && stats(at).is_some_and(|k| k.bounds.is_some())
+                }) =>
                 {
                     conjunction(std::slice::from_ref(condition), stats)
                 }
-                _ if matches!((&left.kind, &right.kind), (ExprKind::Column(_), ExprKind::Column(_))) => 0.5,
+                _ if matches!(
+                    (&left.kind, &right.kind),
+                    (ExprKind::Column(_), ExprKind::Column(_))
+                ) =>
+                {
+                    0.5
+                }
                 _ => RANGE,
             }
         }

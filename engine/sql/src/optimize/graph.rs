@@ -64,7 +64,9 @@ pub(super) struct Graph {
 pub(super) fn classes(equations: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for (a, b) in equations {
-        let of = |column: &usize, classes: &[Vec<usize>]| classes.iter().position(|c| c.contains(column));
+        let of = |column: &usize, classes: &[Vec<usize>]| {
+            classes.iter().position(|c| c.contains(column))
+        };
         match (of(a, &classes), of(b, &classes)) {
             (Some(i), Some(j)) if i == j => {}
             (Some(i), Some(j)) => {
@@ -88,7 +90,8 @@ pub(super) fn equation(expr: &Expr) -> Option<(usize, usize)> {
     if l == DataType::Interval {
         return None;
     }
-    (l == r || (l.is_integer() && r.is_integer() && l != DataType::UInt64 && r != DataType::UInt64)).then_some((*a, *b))
+    (l == r || (l.is_integer() && r.is_integer() && l != DataType::UInt64 && r != DataType::UInt64))
+        .then_some((*a, *b))
 }
 
 impl Graph {
@@ -103,7 +106,12 @@ impl Graph {
         let known: Vec<Estimate> = plans.iter().map(|plan| estimates.of(plan)).collect();
         let relation = |((plan, known), start): ((&Plan, &Estimate), &usize)| {
             let width = plan.fields().len();
-            Relation { start: *start, width, rows: known.rows, base_rows: known.base_rows.max(known.rows) }
+            Relation {
+                start: *start,
+                width,
+                rows: known.rows,
+                base_rows: known.base_rows.max(known.rows),
+            }
         };
         let relations: Vec<Relation> = plans.iter().zip(&known).zip(starts).map(relation).collect();
         let mut list: Vec<Class> = Vec::with_capacity(classes.len());
@@ -165,10 +173,9 @@ impl Graph {
     /// Whether anything ties two sets together.
     pub fn connected(&self, a: u64, b: u64) -> bool {
         self.classes.iter().any(|c| c.relations & a != 0 && c.relations & b != 0)
-            || self
-                .conditions
-                .iter()
-                .any(|c| c.relations & !(a | b) == 0 && c.relations & a != 0 && c.relations & b != 0)
+            || self.conditions.iter().any(|c| {
+                c.relations & !(a | b) == 0 && c.relations & a != 0 && c.relations & b != 0
+            })
     }
 
     /// Whether some condition looks at more than two relations, so that products may be needed to get there.
@@ -181,7 +188,10 @@ impl Graph {
         let member = |class: &Class, set: u64| {
             class.members.iter().find(|m| set & (1 << m.relation) != 0).map(|member| member.column)
         };
-        self.classes.iter().filter_map(|class| member(class, left).zip(member(class, right))).collect()
+        self.classes
+            .iter()
+            .filter_map(|class| member(class, left).zip(member(class, right)))
+            .collect()
     }
 }
 
@@ -203,7 +213,8 @@ fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<
     for (a, plan) in plans.iter().enumerate() {
         for b in (0..plans.len()).filter(|b| *b != a) {
             let pair = 1 << a | 1 << b;
-            let shared: Vec<&Class> = classes.iter().filter(|c| c.relations & pair == pair).collect();
+            let shared: Vec<&Class> =
+                classes.iter().filter(|c| c.relations & pair == pair).collect();
             if shared.len() < 2 {
                 continue;
             }
@@ -211,12 +222,15 @@ fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<
                 class.members.iter().find(|m| m.relation == r).map(|m| (m.column, m.distinct))
             };
             let fixed = |at: usize| {
-                shared.iter().any(|c| of(c, a).is_some_and(|(column, _)| column - relations[a].start == at))
+                shared
+                    .iter()
+                    .any(|c| of(c, a).is_some_and(|(column, _)| column - relations[a].start == at))
             };
             if !crate::unnest::unique_among_equal(plan, &fixed) {
                 continue;
             }
-            let both = |c: &&Class| of(c, a).map_or(1.0, |(_, d)| d).max(of(c, b).map_or(1.0, |(_, d)| d));
+            let both =
+                |c: &&Class| of(c, a).map_or(1.0, |(_, d)| d).max(of(c, b).map_or(1.0, |(_, d)| d));
             let product: f64 = shared.iter().map(both).product();
             let factor = (product / relations[a].base_rows).max(1.0);
             match out.iter_mut().find(|c: &&mut Composite| c.relations == pair) {
@@ -236,7 +250,9 @@ pub(super) fn implied_by_classes(
     types: &[DataType],
     own: &mut [Vec<Expr>],
 ) {
-    let owner = |column: usize| starts.iter().position(|(start, width)| column >= *start && column < start + width);
+    let owner = |column: usize| {
+        starts.iter().position(|(start, width)| column >= *start && column < start + width)
+    };
     for class in classes {
         // One is enough, more than one leave nothing: of many, some.
         let mut constants: Vec<Expr> = Vec::new();
@@ -259,7 +275,11 @@ pub(super) fn implied_by_classes(
             let equals = |to: Expr| {
                 let mut left = Expr::column(*column, types[*column]);
                 shift_columns(&mut left, -(starts[at].0 as isize));
-                let kind = ExprKind::Binary { op: BinaryOp::Equal, left: Box::new(left), right: Box::new(to) };
+                let kind = ExprKind::Binary {
+                    op: BinaryOp::Equal,
+                    left: Box::new(left),
+                    right: Box::new(to),
+                };
                 Expr { kind, data_type: DataType::Boolean }
             };
             for constant in &constants {
@@ -270,7 +290,9 @@ pub(super) fn implied_by_classes(
             }
             match first[at] {
                 None => first[at] = Some(*column),
-                Some(other) => own[at].push(equals(Expr::column(other - starts[at].0, types[other]))),
+                Some(other) => {
+                    own[at].push(equals(Expr::column(other - starts[at].0, types[other])))
+                }
             }
         }
     }

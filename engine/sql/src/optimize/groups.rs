@@ -44,7 +44,13 @@ pub(super) fn reduce(plan: &mut Plan) {
         } else {
             places.push((false, least.len()));
             let (function, data_type) = (AggregateFunction::Min, group.data_type);
-            least.push(Aggregate { function, arg: Some(group), distinct: false, filter: None, data_type });
+            least.push(Aggregate {
+                function,
+                arg: Some(group),
+                distinct: false,
+                filter: None,
+                data_type,
+            });
             least_fields.push(field.clone());
         }
     }
@@ -54,14 +60,17 @@ pub(super) fn reduce(plan: &mut Plan) {
         exprs.push(Expr::column(if place.0 { place.1 } else { first + place.1 }, field.data_type));
     }
     let others = old.get(places.len()..).unwrap_or_default();
-    exprs.extend(others.iter().enumerate().map(|(at, field)| Expr::column(count + at, field.data_type)));
+    exprs.extend(
+        others.iter().enumerate().map(|(at, field)| Expr::column(count + at, field.data_type)),
+    );
     let mut fields = group_fields;
     fields.extend(others.iter().cloned());
     fields.extend(least_fields);
     let mut aggregates = std::mem::take(aggregates);
     aggregates.extend(least);
     let input = std::mem::replace(&mut **input, join::nothing());
-    let aggregate = Plan::Aggregate { input: Box::new(input), groups: new_groups, aggregates, fields };
+    let aggregate =
+        Plan::Aggregate { input: Box::new(input), groups: new_groups, aggregates, fields };
     *plan = Plan::Project { input: Box::new(aggregate), exprs, fields: old };
 }
 
@@ -76,27 +85,39 @@ fn column(expr: &Expr) -> Option<usize> {
 fn determine(plan: &Plan, fixed: &mut [bool]) {
     match plan {
         Plan::Scan { table, projection, .. } => {
-            let is_fixed = |c: &usize| projection.iter().zip(&*fixed).any(|(p, fixed)| p == c && *fixed);
+            let is_fixed =
+                |c: &usize| projection.iter().zip(&*fixed).any(|(p, fixed)| p == c && *fixed);
             if table.unique_sets(true).any(|set| set.iter().all(is_fixed)) {
                 fixed.fill(true);
             }
         }
-        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => determine(input, fixed),
+        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => {
+            determine(input, fixed)
+        }
         Plan::Project { input, exprs, .. } => {
             let mut below = vec![false; input.fields().len()];
             let columns = || exprs.iter().map(column);
-            columns().zip(&*fixed).filter(|(_, fixed)| **fixed).filter_map(|(c, _)| c).for_each(|c| below[c] = true);
+            columns()
+                .zip(&*fixed)
+                .filter(|(_, fixed)| **fixed)
+                .filter_map(|(c, _)| c)
+                .for_each(|c| below[c] = true);
             determine(input, &mut below);
             columns().zip(fixed).for_each(|(c, fixed)| *fixed |= c.is_some_and(|c| below[c]));
         }
         Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti, .. } => determine(left, fixed),
-        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => determine(right, fixed),
+        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => {
+            determine(right, fixed)
+        }
         Plan::Join { left, right, kind: JoinKind::Inner, keys, .. } => {
             let (l, r) = fixed.split_at_mut(left.fields().len());
             // Equal keys carry over: of integers and texts equal values are one and the same.
-            let exact = |e: &Expr| matches!(e.data_type.physical(), PhysicalType::I64 | PhysicalType::Bytes);
+            let exact = |e: &Expr| {
+                matches!(e.data_type.physical(), PhysicalType::I64 | PhysicalType::Bytes)
+            };
             let pairs = keys.iter().filter(|(a, b)| exact(a) && a.data_type == b.data_type);
-            let pairs: Vec<(usize, usize)> = pairs.filter_map(|(a, b)| column(a).zip(column(b))).collect();
+            let pairs: Vec<(usize, usize)> =
+                pairs.filter_map(|(a, b)| column(a).zip(column(b))).collect();
             loop {
                 determine(left, l);
                 determine(right, r);

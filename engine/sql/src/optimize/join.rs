@@ -19,13 +19,16 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates
     let fields = plan.fields();
     // What may fail comes after all that was checked below it.
     let mut above: Vec<Expr> = conditions.extract_if(.., |c| expr_may_fail(c)).collect();
-    let mut flat = Flat { room: MAX_RELATIONS - 1, inputs: Vec::new(), conditions, late: Vec::new() };
+    let mut flat =
+        Flat { room: MAX_RELATIONS - 1, inputs: Vec::new(), conditions, late: Vec::new() };
     flat.flatten(plan, 0);
     let Flat { inputs, mut conditions, mut late, .. } = flat;
     conditions.append(&mut late);
     conditions.append(&mut above);
-    let places: Vec<(usize, usize)> = inputs.iter().map(|(plan, start)| (*start, plan.fields().len())).collect();
-    let (mut own, mut shared, mut constant) = (vec![Vec::new(); inputs.len()], Vec::new(), Vec::new());
+    let places: Vec<(usize, usize)> =
+        inputs.iter().map(|(plan, start)| (*start, plan.fields().len())).collect();
+    let (mut own, mut shared, mut constant) =
+        (vec![Vec::new(); inputs.len()], Vec::new(), Vec::new());
     let mut equations = Vec::new();
     for mut expr in conditions {
         let relations = relations_of(&expr, &places);
@@ -53,7 +56,8 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates
     let classes = classes(&equations);
     let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
     implied_by_classes(&classes, &places, &types, &mut own);
-    let (mut plans, mut starts) = (Vec::with_capacity(inputs.len()), Vec::with_capacity(inputs.len()));
+    let (mut plans, mut starts) =
+        (Vec::with_capacity(inputs.len()), Vec::with_capacity(inputs.len()));
     for ((plan, start), conditions) in inputs.into_iter().zip(own) {
         plans.push(push(plan, conditions, estimates));
         starts.push(start);
@@ -76,7 +80,12 @@ pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates
 
 /// The plan of a tree, and which columns of the whole it yields, in order. Every condition is checked by the lowest
 /// join that can.
-fn assemble(tree: &Tree, plans: &mut [Option<Plan>], graph: &Graph, types: &[DataType]) -> (Plan, Vec<usize>) {
+fn assemble(
+    tree: &Tree,
+    plans: &mut [Option<Plan>],
+    graph: &Graph,
+    types: &[DataType],
+) -> (Plan, Vec<usize>) {
     let (left, right) = match tree {
         Tree::Relation(at) => {
             let relation = &graph.relations[*at];
@@ -88,7 +97,8 @@ fn assemble(tree: &Tree, plans: &mut [Option<Plan>], graph: &Graph, types: &[Dat
     let (l, r) = (left.relations(), right.relations());
     let (left, mut yields) = assemble(left, plans, graph, types);
     let (right, others) = assemble(right, plans, graph, types);
-    let position = |list: &[usize], column: usize| list.iter().position(|c| *c == column).unwrap_or_default();
+    let position =
+        |list: &[usize], column: usize| list.iter().position(|c| *c == column).unwrap_or_default();
     let side = |list: &[usize], column: usize| Expr::column(position(list, column), types[column]);
     let mut keys: Vec<(Expr, Expr)> =
         graph.keys(l, r).into_iter().map(|(a, b)| (side(&yields, a), side(&others, b))).collect();
@@ -96,8 +106,10 @@ fn assemble(tree: &Tree, plans: &mut [Option<Plan>], graph: &Graph, types: &[Dat
     yields.extend(others);
     let mut residual = Vec::new();
     for condition in &graph.conditions {
-        let (here, in_one) =
-            (condition.relations & !(l | r) == 0, [l, r].iter().any(|s| condition.relations & !s == 0));
+        let (here, in_one) = (
+            condition.relations & !(l | r) == 0,
+            [l, r].iter().any(|s| condition.relations & !s == 0),
+        );
         if !here || in_one {
             continue;
         }
@@ -173,7 +185,11 @@ impl Flat {
                 }
                 for (l, mut r) in keys {
                     shift_columns(&mut r, width as isize);
-                    let kind = ExprKind::Binary { op: BinaryOp::Equal, left: Box::new(l), right: Box::new(r) };
+                    let kind = ExprKind::Binary {
+                        op: BinaryOp::Equal,
+                        left: Box::new(l),
+                        right: Box::new(r),
+                    };
                     own.push(Expr { kind, data_type: DataType::Boolean });
                 }
                 let mut late = self.take(own, start);

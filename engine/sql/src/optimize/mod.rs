@@ -30,7 +30,9 @@ pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement
 fn optimize_with(statement: Statement, estimates: &Estimates<'_>) -> Statement {
     match statement {
         Statement::Query(plan) => Statement::Query(query(plan, estimates)),
-        Statement::Insert { table, source } => Statement::Insert { table, source: query(source, estimates) },
+        Statement::Insert { table, source } => {
+            Statement::Insert { table, source: query(source, estimates) }
+        }
         Statement::Upsert { table, source, keys, on_duplicate } => {
             Statement::Upsert { table, source: query(source, estimates), keys, on_duplicate }
         }
@@ -38,9 +40,11 @@ fn optimize_with(statement: Statement, estimates: &Estimates<'_>) -> Statement {
             Statement::CreateTableAs { schema, if_not_exists, source: query(source, estimates) }
         }
         // Writers need the whole row, so their scans keep all columns.
-        Statement::Update { table, input, assignments } => {
-            Statement::Update { table, input: push::push(input, Vec::new(), estimates), assignments }
-        }
+        Statement::Update { table, input, assignments } => Statement::Update {
+            table,
+            input: push::push(input, Vec::new(), estimates),
+            assignments,
+        },
         Statement::Delete { table, input } => {
             Statement::Delete { table, input: push::push(input, Vec::new(), estimates) }
         }
@@ -52,9 +56,11 @@ fn optimize_with(statement: Statement, estimates: &Estimates<'_>) -> Statement {
             let target = push::push(target, Vec::new(), estimates);
             Statement::Change { table, target, rows, matches: query(matches, estimates), columns }
         }
-        Statement::Returning { statement, exprs, fields } => {
-            Statement::Returning { statement: Box::new(optimize_with(*statement, estimates)), exprs, fields }
-        }
+        Statement::Returning { statement, exprs, fields } => Statement::Returning {
+            statement: Box::new(optimize_with(*statement, estimates)),
+            exprs,
+            fields,
+        },
         Statement::Explain(inner) => Statement::Explain(Box::new(optimize_with(*inner, estimates))),
         Statement::Profile(inner) => Statement::Profile(Box::new(optimize_with(*inner, estimates))),
         other => other,

@@ -19,15 +19,20 @@ pub(crate) fn prune_root(plan: Plan) -> Plan {
     if same {
         return plan;
     }
-    let exprs: Vec<Expr> =
-        fields.iter().zip(&map).map(|(f, to)| Expr::column(to.unwrap_or_default(), f.data_type)).collect();
+    let exprs: Vec<Expr> = fields
+        .iter()
+        .zip(&map)
+        .map(|(f, to)| Expr::column(to.unwrap_or_default(), f.data_type))
+        .collect();
     project(plan, exprs, fields)
 }
 
 /// A projection, merged with one below it if that costs nothing twice.
 fn project(input: Plan, mut exprs: Vec<Expr>, fields: Vec<Field>) -> Plan {
     match input {
-        Plan::Project { input: inner, exprs: below, .. } if exprs.iter().all(is_column) && once(&exprs, &below) => {
+        Plan::Project { input: inner, exprs: below, .. }
+            if exprs.iter().all(is_column) && once(&exprs, &below) =>
+        {
             exprs.iter_mut().for_each(|e| super::columns::substitute(e, &below));
             Plan::Project { input: inner, exprs, fields }
         }
@@ -44,7 +49,9 @@ fn once(exprs: &[Expr], below: &[Expr]) -> bool {
     let mut seen = vec![false; below.len()];
     exprs.iter().all(|e| match e.kind {
         ExprKind::Column(at) => {
-            let cheap = below.get(at).is_some_and(|b| is_column(b) || matches!(b.kind, ExprKind::Literal(_)));
+            let cheap = below
+                .get(at)
+                .is_some_and(|b| is_column(b) || matches!(b.kind, ExprKind::Literal(_)));
             cheap || seen.get_mut(at).is_some_and(|s| !std::mem::replace(s, true))
         }
         _ => false,
@@ -79,9 +86,11 @@ fn packed(needed: &[bool]) -> Map {
 
 /// Prunes to exactly the columns needed, packed in order.
 fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
-    let fields: Vec<Field> = plan.fields().into_iter().zip(needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+    let fields: Vec<Field> =
+        plan.fields().into_iter().zip(needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
     let (plan, map) = prune(plan, needed.to_vec());
-    let kept: Vec<usize> = map.iter().zip(needed).filter(|(_, n)| **n).filter_map(|(to, _)| *to).collect();
+    let kept: Vec<usize> =
+        map.iter().zip(needed).filter(|(_, n)| **n).filter_map(|(to, _)| *to).collect();
     if kept.iter().copied().eq(0..plan.fields().len()) {
         return plan;
     }
@@ -107,7 +116,8 @@ fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, Map) {
     let kept = || fields.iter().enumerate().filter(|(at, _)| wanted[*at]);
     let exprs = kept().map(|(at, field)| Expr::column(at, field.data_type)).collect();
     let fields = kept().map(|(_, field)| field.clone()).collect();
-    let map = map.into_iter().map(|to| to.and_then(|at| places.get(at).copied().flatten())).collect();
+    let map =
+        map.into_iter().map(|to| to.and_then(|at| places.get(at).copied().flatten())).collect();
     (Plan::Project { input: Box::new(plan), exprs, fields }, map)
 }
 
@@ -116,7 +126,8 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
         Plan::Scan { table, projection, mut filters } => {
             filters.iter().for_each(|f| mark(f, &mut needed));
             let map = packed(&needed);
-            let projection = projection.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(p, _)| p).collect();
+            let projection =
+                projection.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(p, _)| p).collect();
             filters.iter_mut().for_each(|f| moved(f, &map));
             (Plan::Scan { table, projection, filters }, map)
         }
@@ -139,7 +150,9 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             let keep = |at: usize| needed.get(at).copied().unwrap_or(false);
             if exprs.iter().enumerate().all(|(at, e)| !keep(at) || is_column(e)) {
                 let to = |(at, e): (usize, &Expr)| match e.kind {
-                    ExprKind::Column(column) if keep(at) => input_map.get(column).copied().flatten(),
+                    ExprKind::Column(column) if keep(at) => {
+                        input_map.get(column).copied().flatten()
+                    }
                     _ => None,
                 };
                 let map = exprs.iter().enumerate().map(to).collect();
@@ -164,7 +177,8 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             let map = packed(&needed);
             let mut below = vec![false; input.fields().len()];
             groups.iter().for_each(|g| mark(g, &mut below));
-            let kept = aggregates.into_iter().zip(needed.iter().skip(groups.len())).filter(|(_, n)| **n);
+            let kept =
+                aggregates.into_iter().zip(needed.iter().skip(groups.len())).filter(|(_, n)| **n);
             let mut aggregates: Vec<_> = kept.map(|(a, _)| a).collect();
             for aggregate in &aggregates {
                 aggregate.arg.iter().chain(&aggregate.filter).for_each(|e| mark(e, &mut below));
@@ -172,9 +186,14 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             let (input, input_map) = prune(*input, below);
             groups.iter_mut().for_each(|g| moved(g, &input_map));
             for aggregate in &mut aggregates {
-                aggregate.arg.iter_mut().chain(&mut aggregate.filter).for_each(|e| moved(e, &input_map));
+                aggregate
+                    .arg
+                    .iter_mut()
+                    .chain(&mut aggregate.filter)
+                    .for_each(|e| moved(e, &input_map));
             }
-            let fields = fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+            let fields =
+                fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
             (Plan::Aggregate { input: Box::new(input), groups, aggregates, fields }, map)
         }
         Plan::Join { left, right, kind, mut keys, mut residual } => {
@@ -220,23 +239,36 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
                         map.push(Some(new_width));
                     }
                 }
-                (false, _) => map = map.split_off(width).into_iter().map(|to| to.map(|at| at - new_width)).collect(),
+                (false, _) => {
+                    map = map
+                        .split_off(width)
+                        .into_iter()
+                        .map(|to| to.map(|at| at - new_width))
+                        .collect()
+                }
             }
             (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
         }
         Plan::Window { input, mut partition, mut order, calls, fields } => {
             let width = input.fields().len();
             let wanted = needed.split_off(width.min(needed.len()));
-            let mut calls: Vec<_> = calls.into_iter().zip(&wanted).filter(|(_, n)| **n).map(|(c, _)| c).collect();
+            let mut calls: Vec<_> =
+                calls.into_iter().zip(&wanted).filter(|(_, n)| **n).map(|(c, _)| c).collect();
             if calls.is_empty() {
                 let (input, mut map) = prune(*input, needed);
                 map.resize(fields.len(), None);
                 return (input, map);
             }
-            partition.iter().chain(order.iter().map(|k| &k.expr)).for_each(|e| mark(e, &mut needed));
+            partition
+                .iter()
+                .chain(order.iter().map(|k| &k.expr))
+                .for_each(|e| mark(e, &mut needed));
             calls.iter().for_each(|c| c.for_each_expr(&mut |e| mark(e, &mut needed)));
             let (input, mut map) = prune(*input, needed);
-            partition.iter_mut().chain(order.iter_mut().map(|k| &mut k.expr)).for_each(|e| moved(e, &map));
+            partition
+                .iter_mut()
+                .chain(order.iter_mut().map(|k| &mut k.expr))
+                .for_each(|e| moved(e, &map));
             calls.iter_mut().for_each(|c| c.for_each_expr_mut(&mut |e| moved(e, &map)));
             let mut new_fields = input.fields();
             for (field, n) in fields.into_iter().skip(width).zip(&wanted) {
@@ -245,17 +277,28 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
                     new_fields.push(field);
                 }
             }
-            (Plan::Window { input: Box::new(input), partition, order, calls, fields: new_fields }, map)
+            (
+                Plan::Window {
+                    input: Box::new(input),
+                    partition,
+                    order,
+                    calls,
+                    fields: new_fields,
+                },
+                map,
+            )
         }
         Plan::Union { inputs, fields } => {
             let inputs = inputs.into_iter().map(|input| prune_to(input, &needed)).collect();
-            let fields = fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
+            let fields =
+                fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
             (Plan::Union { inputs, fields }, packed(&needed))
         }
         // Whole rows are compared.
         Plan::SetOperation { left, right, except, all, fields } => {
             let every = vec![true; fields.len()];
-            let (left, right) = (Box::new(prune_to(*left, &every)), Box::new(prune_to(*right, &every)));
+            let (left, right) =
+                (Box::new(prune_to(*left, &every)), Box::new(prune_to(*right, &every)));
             let map = (0..fields.len()).map(Some).collect();
             (Plan::SetOperation { left, right, except, all, fields }, map)
         }
@@ -277,7 +320,8 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
         }
         Plan::Recursive { id, base, step, distinct, fields } => {
             let every = vec![true; fields.len()];
-            let (base, step) = (Box::new(prune_to(*base, &every)), Box::new(prune_to(*step, &every)));
+            let (base, step) =
+                (Box::new(prune_to(*base, &every)), Box::new(prune_to(*step, &every)));
             let map = (0..fields.len()).map(Some).collect();
             (Plan::Recursive { id, base, step, distinct, fields }, map)
         }

@@ -41,7 +41,10 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
         }
         Plan::Project { input, exprs, fields } => {
             let (down, above) = through(conditions, &exprs);
-            filter(Plan::Project { input: Box::new(push(*input, down, estimates)), exprs, fields }, above)
+            filter(
+                Plan::Project { input: Box::new(push(*input, down, estimates)), exprs, fields },
+                above,
+            )
         }
         Plan::Aggregate { input, groups, aggregates, fields } => {
             // Over no groups there is one row even of nothing, so nothing may be filtered below.
@@ -54,7 +57,9 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
         }
         // A condition on the partition alone takes whole partitions; any other would change what is computed.
         Plan::Window { input, partition, order, calls, fields } => {
-            let is_partition = |at: usize| partition.iter().any(|e| matches!(e.kind, ExprKind::Column(c) if c == at));
+            let is_partition = |at: usize| {
+                partition.iter().any(|e| matches!(e.kind, ExprKind::Column(c) if c == at))
+            };
             let (below, above) = conditions.into_iter().partition(|c| {
                 let mut any = false;
                 columns(c, &mut |_| any = true);
@@ -65,12 +70,16 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
         }
         // A condition decides by the row alone, so every input can decide it for itself.
         Plan::Union { inputs, fields } => {
-            let inputs = inputs.into_iter().map(|input| push(input, conditions.clone(), estimates)).collect();
+            let inputs = inputs
+                .into_iter()
+                .map(|input| push(input, conditions.clone(), estimates))
+                .collect();
             Plan::Union { inputs, fields }
         }
         // The same, but a row that is in no result must not fail.
         Plan::SetOperation { left, right, except, all, fields } => {
-            let (above, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(expr_may_fail);
+            let (above, conditions): (Vec<_>, Vec<_>) =
+                conditions.into_iter().partition(expr_may_fail);
             let left = Box::new(push(*left, conditions.clone(), estimates));
             let right = Box::new(push(*right, conditions, estimates));
             filter(Plan::SetOperation { left, right, except, all, fields }, above)
@@ -84,7 +93,9 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
         }
         Plan::Limit { input, offset, limit } => {
             let mut input = push(*input, Vec::new(), estimates);
-            if let (Some(limit), Some(offset)) = (rows(limit.as_ref()), rows(offset.as_ref().or(Some(&ZERO)))) {
+            if let (Some(limit), Some(offset)) =
+                (rows(limit.as_ref()), rows(offset.as_ref().or(Some(&ZERO))))
+            {
                 limit_sort(&mut input, limit.saturating_add(offset));
             }
             filter(Plan::Limit { input: Box::new(input), offset, limit }, conditions)
@@ -98,8 +109,10 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             // Its residual is three-valued, and its keys were found when it was made.
             if kind == JoinKind::MarkIn {
                 let width = left.fields().len();
-                let (down, above): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|c| only(c, &|at| at < width));
-                let (left, right) = (push(*left, down, estimates), push(*right, Vec::new(), estimates));
+                let (down, above): (Vec<_>, Vec<_>) =
+                    conditions.into_iter().partition(|c| only(c, &|at| at < width));
+                let (left, right) =
+                    (push(*left, down, estimates), push(*right, Vec::new(), estimates));
                 let residual = (!on.is_empty()).then(|| all(on));
                 let (left, right) = (Box::new(left), Box::new(right));
                 return filter(Plan::Join { left, right, kind, keys, residual }, above);
@@ -108,13 +121,25 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             if kind == JoinKind::Semi && keys.is_empty() && is_lookup(&left, &right, &on) {
                 let residual = if on.is_empty() { None } else { Some(all(on)) };
                 let fields = left.fields();
-                let exprs = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+                let exprs = fields
+                    .iter()
+                    .enumerate()
+                    .map(|(at, f)| Expr::column(at, f.data_type))
+                    .collect();
                 let join = Plan::Join { left, right, kind: JoinKind::Inner, keys, residual };
-                return Plan::Project { input: Box::new(push(join, conditions, estimates)), exprs, fields };
+                return Plan::Project {
+                    input: Box::new(push(join, conditions, estimates)),
+                    exprs,
+                    fields,
+                };
             }
             if kind == JoinKind::Inner && keys.is_empty() {
                 let residual = if on.is_empty() { None } else { Some(all(on)) };
-                return push(Plan::Join { left, right, kind, keys, residual }, conditions, estimates);
+                return push(
+                    Plan::Join { left, right, kind, keys, residual },
+                    conditions,
+                    estimates,
+                );
             }
             outer(*left, *right, kind, keys, on, conditions, estimates)
         }
@@ -150,7 +175,8 @@ fn is_lookup(left: &Plan, right: &Plan, on: &[Expr]) -> bool {
     !fixed.is_empty() && crate::unnest::unique_among_equal(right, &|at| fixed.contains(&at))
 }
 
-const ZERO: Expr = Expr { kind: ExprKind::Literal(Value::Int(0)), data_type: nacre_types::DataType::Int64 };
+const ZERO: Expr =
+    Expr { kind: ExprKind::Literal(Value::Int(0)), data_type: nacre_types::DataType::Int64 };
 
 fn rows(expr: Option<&Expr>) -> Option<u64> {
     match expr.map(|e| &e.kind) {
@@ -180,7 +206,8 @@ pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
 
 /// An outer join whose made-up nulls no condition above lets through is a simpler join.
 fn simplify(kind: JoinKind, width: usize, conditions: Vec<Expr>) -> (JoinKind, Vec<Expr>) {
-    let rejects = |right: bool| conditions.iter().any(|c| rejects_null(c, &|at| (at >= width) == right));
+    let rejects =
+        |right: bool| conditions.iter().any(|c| rejects_null(c, &|at| (at >= width) == right));
     let kind = match kind {
         JoinKind::Left if rejects(true) => JoinKind::Inner,
         JoinKind::Right if rejects(false) => JoinKind::Inner,
@@ -233,13 +260,20 @@ fn outer(
     estimates: &Estimates<'_>,
 ) -> Plan {
     let width = left.fields().len();
-    let (mut to_left, mut to_right, mut above, mut residual) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut to_left, mut to_right, mut above, mut residual) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let is_left = |c: &Expr| only(c, &|at| at < width);
     let is_right = |c: &Expr| only(c, &|at| at >= width);
     for condition in conditions {
         let left_only = is_left(&condition);
         match kind {
-            JoinKind::Left | JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::Single if left_only => {
+            JoinKind::Left
+            | JoinKind::Semi
+            | JoinKind::Anti
+            | JoinKind::Mark
+            | JoinKind::Single
+                if left_only =>
+            {
                 to_left.push(condition)
             }
             JoinKind::Right if is_right(&condition) => to_right.push(condition),
@@ -249,7 +283,11 @@ fn outer(
     for condition in on {
         match kind {
             // What the join condition says about the side that may be padded, that side can check itself.
-            JoinKind::Left | JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::Single
+            JoinKind::Left
+            | JoinKind::Semi
+            | JoinKind::Anti
+            | JoinKind::Mark
+            | JoinKind::Single
                 if is_right(&condition) =>
             {
                 to_right.push(condition)
@@ -270,7 +308,9 @@ fn outer(
 
 /// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
 pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
-    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else { return Err(condition) };
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
+        return Err(condition);
+    };
     // A day equals 24 hours, but is another key.
     if left.data_type == DataType::Interval {
         return Err(condition);

@@ -34,7 +34,11 @@ fn cost(a: f64, b: f64, out: f64) -> f64 {
 }
 
 fn join(a: Tree, a_rows: f64, b: Tree, b_rows: f64) -> Tree {
-    if a_rows >= b_rows { Tree::Join(Box::new(a), Box::new(b)) } else { Tree::Join(Box::new(b), Box::new(a)) }
+    if a_rows >= b_rows {
+        Tree::Join(Box::new(a), Box::new(b))
+    } else {
+        Tree::Join(Box::new(b), Box::new(a))
+    }
 }
 
 /// A good order of all relations of the graph; none of no relations.
@@ -47,7 +51,9 @@ pub(super) fn search(graph: &Graph) -> Option<Tree> {
         'pairs: for i in 0..parts.len() {
             for j in i + 1..parts.len() {
                 let spans = |set: u64| set & parts[i] != 0 && set & parts[j] != 0;
-                if graph.connected(parts[i], parts[j]) || graph.conditions.iter().any(|c| spans(c.relations)) {
+                if graph.connected(parts[i], parts[j])
+                    || graph.conditions.iter().any(|c| spans(c.relations))
+                {
                     let other = parts.remove(j);
                     parts[i] |= other;
                     done = false;
@@ -58,7 +64,11 @@ pub(super) fn search(graph: &Graph) -> Option<Tree> {
     }
     let mut trees: Vec<(Tree, f64)> = Vec::with_capacity(parts.len());
     for part in parts {
-        let tree = if part.count_ones() as usize <= MAX_EXHAUSTIVE { exhaustive(graph, part) } else { None };
+        let tree = if part.count_ones() as usize <= MAX_EXHAUSTIVE {
+            exhaustive(graph, part)
+        } else {
+            None
+        };
         trees.push((tree.unwrap_or_else(|| greedy(graph, part)), graph.rows(part)));
     }
     trees.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -73,7 +83,8 @@ pub(super) fn search(graph: &Graph) -> Option<Tree> {
 
 /// The cheapest tree of a connected set.
 fn exhaustive(graph: &Graph, part: u64) -> Option<Tree> {
-    let members: Vec<usize> = (0..graph.relations.len()).filter(|at| part & (1 << at) != 0).collect();
+    let members: Vec<usize> =
+        (0..graph.relations.len()).filter(|at| part & (1 << at) != 0).collect();
     let count = members.len();
     let spread = |set: usize| {
         let inside = members.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);

@@ -21,9 +21,14 @@ pub(super) fn choose(join: Plan, estimates: &Estimates<'_>) -> Plan {
         return Plan::Join { left, right, kind, keys, residual };
     }
     let fields = match kind {
-        JoinKind::Left | JoinKind::Right => {
-            Plan::Join { left: left.clone(), right: right.clone(), kind, keys: Vec::new(), residual: None }.fields()
+        JoinKind::Left | JoinKind::Right => Plan::Join {
+            left: left.clone(),
+            right: right.clone(),
+            kind,
+            keys: Vec::new(),
+            residual: None,
         }
+        .fields(),
         _ => Vec::new(),
     };
     let (l, r) = (left.fields().len(), right.fields().len());
@@ -36,8 +41,9 @@ pub(super) fn choose(join: Plan, estimates: &Estimates<'_>) -> Plan {
     if fields.is_empty() {
         return join;
     }
-    let column =
-        |(at, field): (usize, &crate::plan::Field)| Expr::column(if at < l { at + r } else { at - l }, field.data_type);
+    let column = |(at, field): (usize, &crate::plan::Field)| {
+        Expr::column(if at < l { at + r } else { at - l }, field.data_type)
+    };
     let exprs = fields.iter().enumerate().map(column).collect();
     Plan::Project { input: Box::new(join), exprs, fields }
 }

@@ -7,37 +7,82 @@ use nacre_types::ErrorKind;
 #[test]
 fn messages() {
     fails("selec 1", "42601 syntax: expected an SQL statement, found selec (line 1, column 1)");
-    fails("select from t where", "42601 syntax: expected an expression, found from (line 1, column 13)");
-    fails("select 1 +", "42601 syntax: expected an expression, found the end of the text (line 1, column 11)");
+    fails(
+        "select from t where",
+        "42601 syntax: expected an expression, found from (line 1, column 13)",
+    );
+    fails(
+        "select 1 +",
+        "42601 syntax: expected an expression, found the end of the text (line 1, column 11)",
+    );
     fails("select 1 # 2", "42601 syntax: an operator that is not known (line 1, column 10)");
     fails("select '1'::int[]", "0A000 unsupported: arrays (line 1, column 16)");
     fails("create table n (a int[])", "0A000 unsupported: arrays (line 1, column 22)");
-    fails("select * from tt", "42P01 not_found: no table `tt`; did you mean `t`? (line 1, column 15)");
-    fails("select nam from t", "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 8)");
-    fails("select t.nam from t", "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 10)");
+    fails(
+        "select * from tt",
+        "42P01 not_found: no table `tt`; did you mean `t`? (line 1, column 15)",
+    );
+    fails(
+        "select nam from t",
+        "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 8)",
+    );
+    fails(
+        "select t.nam from t",
+        "42703 not_found: no column `nam` in `t`; did you mean `name`? (line 1, column 10)",
+    );
     fails("select x.name from t", "42P01 not_found: no table `x` in FROM (line 1, column 10)");
-    fails("select id from t, u", "42702 type: column id is ambiguous; it is in t, u (line 1, column 8)");
+    fails(
+        "select id from t, u",
+        "42702 type: column id is ambiguous; it is in t, u (line 1, column 8)",
+    );
     fails(
         "select a, count(*) from t",
         "42803 type: column a must be in GROUP BY or inside an aggregate (line 1, column 8)",
     );
-    fails("select a from t where count(*) > 1", "42803 type: aggregates are not allowed in WHERE (line 1, column 23)");
-    fails("select sum(sum(a)) from t", "42803 type: aggregates cannot be nested (line 1, column 12)");
+    fails(
+        "select a from t where count(*) > 1",
+        "42803 type: aggregates are not allowed in WHERE (line 1, column 23)",
+    );
+    fails(
+        "select sum(sum(a)) from t",
+        "42803 type: aggregates cannot be nested (line 1, column 12)",
+    );
     fails(
         "select lenght(name) from t",
         "42883 not_found: no function `lenght`; did you mean `length`? (line 1, column 8)",
     );
-    fails("select left(name) from t", "42883 type: function left takes 2 arguments, not 1 (line 1, column 8)");
-    fails("select name + 1 from t", "42883 type: no operator + for TEXT and INT (line 1, column 8)");
-    fails("select * from t where name = 1", "42883 type: no operator = for TEXT and INT (line 1, column 23)");
-    fails("select * from t where day = 'yesterday'", "22007 type: 'yesterday' is not a valid DATE (line 1, column 23)");
-    fails("select * from t where a", "42804 type: WHERE must be BOOLEAN, not INT (line 1, column 23)");
+    fails(
+        "select left(name) from t",
+        "42883 type: function left takes 2 arguments, not 1 (line 1, column 8)",
+    );
+    fails(
+        "select name + 1 from t",
+        "42883 type: no operator + for TEXT and INT (line 1, column 8)",
+    );
+    fails(
+        "select * from t where name = 1",
+        "42883 type: no operator = for TEXT and INT (line 1, column 23)",
+    );
+    fails(
+        "select * from t where day = 'yesterday'",
+        "22007 type: 'yesterday' is not a valid DATE (line 1, column 23)",
+    );
+    fails(
+        "select * from t where a",
+        "42804 type: WHERE must be BOOLEAN, not INT (line 1, column 23)",
+    );
     fails(
         "select * from t where price like 'x'",
         "42883 type: no operator LIKE for DECIMAL(15,2); cast it to TEXT (line 1, column 23)",
     );
-    fails("create table t (x int)", "42P07 already_exists: table t exists already (line 1, column 14)");
-    fails("create table n (x int, X text)", "42701 already_exists: column X is defined twice (line 1, column 24)");
+    fails(
+        "create table t (x int)",
+        "42P07 already_exists: table t exists already (line 1, column 14)",
+    );
+    fails(
+        "create table n (x int, X text)",
+        "42701 already_exists: column X is defined twice (line 1, column 24)",
+    );
     fails("create table n (x foo)", "42704 not_found: column x: no type `foo` (line 1, column 17)");
     fails(
         "create table n (x decimal(39,2))",
@@ -51,14 +96,23 @@ fn messages() {
         "create index i on t (a + 1)",
         "0A000 unsupported: an index of expressions is not supported (line 1, column 14)",
     );
-    fails("create index i on t (a) where a > 1", "0A000 unsupported: an index with WHERE is not supported");
+    fails(
+        "create index i on t (a) where a > 1",
+        "0A000 unsupported: an index with WHERE is not supported",
+    );
     fails("drop index i", "42704 not_found: index i does not exist (line 1, column 12)");
-    fails("create table n (x int, sort key (y))", "42703 not_found: no column `y` in `n` (line 1, column 24)");
+    fails(
+        "create table n (x int, sort key (y))",
+        "42703 not_found: no column `y` in `n` (line 1, column 24)",
+    );
     fails(
         "create table n (x int primary key, y int, shard key (y))",
         "42P16 constraint: the SHARD KEY must be part of every unique key: column y is not in the PRIMARY KEY (line 1, column 43)",
     );
-    fails("set threads = 0", "22023 type: threads is a whole number from 1 to 1024, or DEFAULT (line 1, column 15)");
+    fails(
+        "set threads = 0",
+        "22023 type: threads is a whole number from 1 to 1024, or DEFAULT (line 1, column 15)",
+    );
     fails("set colour = 1", "42704 not_found: no setting colour (line 1, column 5)");
     fails(
         "create table n (x int primary key, shard key ())",
@@ -92,20 +146,38 @@ fn messages() {
         "create table n (x int auto_increment)",
         "0A000 unsupported: AUTO_INCREMENT is not supported (line 1, column 17)",
     );
-    fails("insert into t (id, id) values (1, 2)", "42701 already_exists: column id is named twice (line 1, column 20)");
-    fails("insert into t (nope) values (1)", "42703 not_found: no column `nope` in `t` (line 1, column 16)");
-    fails("insert into u values (1, 2)", "42601 syntax: INSERT has 3 target columns but 2 values (line 1, column 23)");
-    fails("insert into u values (1, 'x', 'c')", "22P02 type: column a: 'x' is not a valid INT (line 1, column 26)");
+    fails(
+        "insert into t (id, id) values (1, 2)",
+        "42701 already_exists: column id is named twice (line 1, column 20)",
+    );
+    fails(
+        "insert into t (nope) values (1)",
+        "42703 not_found: no column `nope` in `t` (line 1, column 16)",
+    );
+    fails(
+        "insert into u values (1, 2)",
+        "42601 syntax: INSERT has 3 target columns but 2 values (line 1, column 23)",
+    );
+    fails(
+        "insert into u values (1, 'x', 'c')",
+        "22P02 type: column a: 'x' is not a valid INT (line 1, column 26)",
+    );
     fails(
         "insert into u values (1, 2, 'c') on conflict (c) do nothing",
         "42P10 not_found: ON CONFLICT names no unique key of table u (line 1, column 47)",
     );
-    fails("insert or fail into u values (1, 2, 'c')", "0A000 unsupported: INSERT OR FAIL is not supported");
+    fails(
+        "insert or fail into u values (1, 2, 'c')",
+        "0A000 unsupported: INSERT OR FAIL is not supported",
+    );
     fails(
         "select * from t where id in (select id, a from u)",
         "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 23)",
     );
-    fails("select (select id, a from u)", "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 9)");
+    fails(
+        "select (select id, a from u)",
+        "42601 syntax: the subquery must have 1 column, not 2 (line 1, column 9)",
+    );
     fails(
         "with recursive x as (select 1 union all (select a from y) ), y as (select * from x) select * from x",
         "0A000 unsupported: a table of WITH RECURSIVE that refers to a later one (mutual recursion) is not supported",
@@ -118,12 +190,21 @@ fn messages() {
         ("select * from t, u for update", "FOR UPDATE on a join"),
         ("select * from t join u on t.id = u.id for update", "FOR UPDATE on a join"),
         ("select * from (select * from t) x for update", "FOR UPDATE on anything but a table"),
-        ("select * from (select * from t for update) x", "FOR UPDATE or FOR SHARE inside a statement"),
-        ("insert into u select id, a, c from u for update", "FOR UPDATE or FOR SHARE inside a statement"),
+        (
+            "select * from (select * from t for update) x",
+            "FOR UPDATE or FOR SHARE inside a statement",
+        ),
+        (
+            "insert into u select id, a, c from u for update",
+            "FOR UPDATE or FOR SHARE inside a statement",
+        ),
         ("with x as (select * from t) select * from x for update", "FOR UPDATE with WITH"),
         ("select 1 as one for update", "FOR UPDATE without a table"),
         ("values (1) for update", "FOR UPDATE on anything but a plain SELECT"),
-        ("select a from t group by a for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
+        (
+            "select a from t group by a for update",
+            "FOR UPDATE with DISTINCT, GROUP BY or aggregates",
+        ),
         ("select distinct a from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
         ("select count(*) from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
         ("select * from u as x (p, q, r) for update", "FOR UPDATE on a table with renamed columns"),
@@ -140,34 +221,67 @@ fn messages() {
     );
     fails("select * from t limit -1", "2201W type: LIMIT must not be negative (line 1, column 24)");
     fails("select * from t limit a", "42703 not_found: no column `a` (line 1, column 23)");
-    fails("select * from t limit 'x'", "42804 type: LIMIT takes a whole number or a parameter (line 1, column 23)");
+    fails(
+        "select * from t limit 'x'",
+        "42804 type: LIMIT takes a whole number or a parameter (line 1, column 23)",
+    );
     fails(
         "select a from t where ? = $2",
         "42601 syntax: parameters of one text must all be ?, all $n or all :name (line 1, column 27)",
     );
     fails("update t set nope = 1", "42703 not_found: no column `nope` in `t` (line 1, column 14)");
-    fails("update t set a = name", "42804 type: column a is INT, the value TEXT; write a CAST (line 1, column 18)");
+    fails(
+        "update t set a = name",
+        "42804 type: column a is INT, the value TEXT; write a CAST (line 1, column 18)",
+    );
     fails("delete from nope", "42P01 not_found: no table `nope` (line 1, column 13)");
-    fails("select 1; select 2 3", "42601 syntax: unexpected 3 after the statement (line 1, column 20)");
+    fails(
+        "select 1; select 2 3",
+        "42601 syntax: unexpected 3 after the statement (line 1, column 20)",
+    );
     fails("select 'abc", "42601 syntax: Unterminated string literal (line 1, column 8)");
-    fails("select case when 1 then 2 end", "42804 type: WHEN must be BOOLEAN, not INT (line 1, column 18)");
-    fails("select id from t join u using (nope)", "42703 not_found: no column `nope` in `t` (line 1, column 32)");
-    fails("select * from t join t on true", "42712 type: table t is in FROM twice; give one an alias");
+    fails(
+        "select case when 1 then 2 end",
+        "42804 type: WHEN must be BOOLEAN, not INT (line 1, column 18)",
+    );
+    fails(
+        "select id from t join u using (nope)",
+        "42703 not_found: no column `nope` in `t` (line 1, column 32)",
+    );
+    fails(
+        "select * from t join t on true",
+        "42712 type: table t is in FROM twice; give one an alias",
+    );
     fails(
         "select case when flag then 1 else name end from t",
         "42804 type: CASE cannot mix INT and TEXT (line 1, column 8)",
     );
     fails("select 1 from t left join u", "42601 syntax: an outer join needs ON or USING");
-    fails("select interval '1' fortnight", "22007 type: '1' is not a valid INTERVAL (line 1, column 17)");
-    fails("select a from t group by 2", "42P10 type: GROUP BY position 2 is not between 1 and 1 (line 1, column 26)");
-    fails("select a b c from t", "42601 syntax: unexpected c after the statement (line 1, column 12)");
+    fails(
+        "select interval '1' fortnight",
+        "22007 type: '1' is not a valid INTERVAL (line 1, column 17)",
+    );
+    fails(
+        "select a from t group by 2",
+        "42P10 type: GROUP BY position 2 is not between 1 and 1 (line 1, column 26)",
+    );
+    fails(
+        "select a b c from t",
+        "42601 syntax: unexpected c after the statement (line 1, column 12)",
+    );
     fails("grant all on t to x", "0A000 unsupported: GRANT is not supported");
-    fails("select date '2024-02-30'", "22007 type: '2024-02-30' is not a valid DATE (line 1, column 13)");
+    fails(
+        "select date '2024-02-30'",
+        "22007 type: '2024-02-30' is not a valid DATE (line 1, column 13)",
+    );
     fails(
         "select 99999999999999999999999999999999999999999",
         "22003 type: number 99999999999999999999999999999999999999999 has more than 38 digits (line 1, column 8)",
     );
-    fails("select a::uuid from t", "0A000 unsupported: type UUID is not supported (line 1, column 8)");
+    fails(
+        "select a::uuid from t",
+        "0A000 unsupported: type UUID is not supported (line 1, column 8)",
+    );
     fails(
         "alter table t add constraint c check (a > 1)",
         "0A000 unsupported: ALTER TABLE … ADD CONSTRAINT is not supported",
@@ -180,12 +294,18 @@ fn messages() {
         "alter table region drop column r_regionkey",
         "2BP01 constraint: column r_regionkey is part of the PRIMARY KEY (line 1, column 32)",
     );
-    fails("alter table u drop column x", "42703 not_found: no column `x` in `u` (line 1, column 27)");
+    fails(
+        "alter table u drop column x",
+        "42703 not_found: no column `x` in `u` (line 1, column 27)",
+    );
     fails(
         "alter table u rename column a to c",
         "42701 already_exists: column c of table u exists already (line 1, column 34)",
     );
-    fails("alter table u rename to region", "42P07 already_exists: table region exists already (line 1, column 25)");
+    fails(
+        "alter table u rename to region",
+        "42P07 already_exists: table region exists already (line 1, column 25)",
+    );
     fails(
         "alter table u add column z int primary key",
         "0A000 unsupported: ADD COLUMN … PRIMARY KEY is not supported (line 1, column 26)",
@@ -194,13 +314,22 @@ fn messages() {
         "profile create table p (a int)",
         "0A000 unsupported: PROFILE of a statement that neither reads nor writes rows is not supported",
     );
-    fails("select * from a.b.c", "0A000 unsupported: a qualified table name is not supported (line 1, column 15)");
+    fails(
+        "select * from a.b.c",
+        "0A000 unsupported: a qualified table name is not supported (line 1, column 15)",
+    );
     fails(
         "select coalesce() from t",
         "42883 type: function coalesce takes 1 or more arguments, not 0 (line 1, column 8)",
     );
-    fails("select id from t where id = 'abc'", "22P02 type: 'abc' is not a valid BIGINT (line 1, column 24)");
-    fails("select 1 +", "42601 syntax: expected an expression, found the end of the text (line 1, column 11)");
+    fails(
+        "select id from t where id = 'abc'",
+        "22P02 type: 'abc' is not a valid BIGINT (line 1, column 24)",
+    );
+    fails(
+        "select 1 +",
+        "42601 syntax: expected an expression, found the end of the text (line 1, column 11)",
+    );
 }
 
 #[test]
@@ -216,60 +345,127 @@ fn stack_is_safe() {
             (format!("select {}1{}", "abs(- - ".repeat(40), ")".repeat(40)), ErrorKind::Closed),
             (format!("select {}1{}", "(1 + 1 * ".repeat(50), ")".repeat(50)), ErrorKind::Closed),
             (format!("select {}1{}", "(1 + 1 * ".repeat(60), ")".repeat(60)), ErrorKind::Limit),
-            (format!("select {}1 > 0{}", "(true or true and ".repeat(50), ")".repeat(50)), ErrorKind::Closed),
-            (format!("select {}1{}", "(true or true and 2 = 1 + 1 * ".repeat(40), ")".repeat(40)), ErrorKind::Limit),
+            (
+                format!("select {}1 > 0{}", "(true or true and ".repeat(50), ")".repeat(50)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "select {}1{}",
+                    "(true or true and 2 = 1 + 1 * ".repeat(40),
+                    ")".repeat(40)
+                ),
+                ErrorKind::Limit,
+            ),
             (format!("select {}1{}", "1 in (".repeat(5000), ")".repeat(5000)), ErrorKind::Limit),
             (format!("select {}true", "not ".repeat(10_000)), ErrorKind::Limit),
             (format!("select 1{}", " + 1".repeat(5_000)), ErrorKind::Limit),
             (format!("select 1{}", " + 1".repeat(390)), ErrorKind::Closed),
             (format!("select id{} from t", " + a".repeat(390)), ErrorKind::Closed),
             (format!("select 1{}", "::bigint".repeat(5_000)), ErrorKind::Limit),
-            (format!("select id from t where a = 1{}", " or a = 2".repeat(5_000)), ErrorKind::Closed),
-            (format!("select id from t where a = 1{}", " and b <> 2".repeat(5_000)), ErrorKind::Closed),
-            (format!("select id from t where a = 1{}", " and b <> 2 or a = 3".repeat(2_900)), ErrorKind::Closed),
+            (
+                format!("select id from t where a = 1{}", " or a = 2".repeat(5_000)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!("select id from t where a = 1{}", " and b <> 2".repeat(5_000)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!("select id from t where a = 1{}", " and b <> 2 or a = 3".repeat(2_900)),
+                ErrorKind::Closed,
+            ),
             (format!("select a = 1{} from t", " or a = 2".repeat(5_000)), ErrorKind::Closed),
-            (format!("select id from t where a = 1{}", " or a = 2".repeat(50_000)), ErrorKind::Limit),
+            (
+                format!("select id from t where a = 1{}", " or a = 2".repeat(50_000)),
+                ErrorKind::Limit,
+            ),
             (format!("select id from t where a in (1{})", ", 2".repeat(50_000)), ErrorKind::Closed),
             (format!("select 1{}", " union select 1".repeat(5_000)), ErrorKind::Limit),
-            (format!("select {}1{}", "(select ".repeat(5_000), ")".repeat(5_000)), ErrorKind::Limit),
-            (format!("select * from {}t{}", "(select * from ".repeat(5_000), ") x".repeat(5_000)), ErrorKind::Limit),
-            (format!("select * from {}t{}", "(select * from ".repeat(16), ") x".repeat(16)), ErrorKind::Closed),
             (
-                format!("select * from t a0{}", (1..5_000).map(|i| format!(" cross join t a{i}")).collect::<String>()),
+                format!("select {}1{}", "(select ".repeat(5_000), ")".repeat(5_000)),
                 ErrorKind::Limit,
             ),
             (
-                format!("select {}1{}", "case when true then 1 else ".repeat(5_000), " end".repeat(5_000)),
+                format!(
+                    "select * from {}t{}",
+                    "(select * from ".repeat(5_000),
+                    ") x".repeat(5_000)
+                ),
                 ErrorKind::Limit,
             ),
-            (format!("select case {} end from t", "when a = 1 then 2 ".repeat(5_000)), ErrorKind::Closed),
+            (
+                format!("select * from {}t{}", "(select * from ".repeat(16), ") x".repeat(16)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "select * from t a0{}",
+                    (1..5_000).map(|i| format!(" cross join t a{i}")).collect::<String>()
+                ),
+                ErrorKind::Limit,
+            ),
+            (
+                format!(
+                    "select {}1{}",
+                    "case when true then 1 else ".repeat(5_000),
+                    " end".repeat(5_000)
+                ),
+                ErrorKind::Limit,
+            ),
+            (
+                format!("select case {} end from t", "when a = 1 then 2 ".repeat(5_000)),
+                ErrorKind::Closed,
+            ),
             (format!("select a{} from t", " is null".repeat(5_000)), ErrorKind::Limit),
             // What is beside each other is not nested.
             (format!("select 1{}", ", abs(1)".repeat(3_000)), ErrorKind::Closed),
-            (format!("insert into t (id) values (0){}", ", (cast('1' as int))".repeat(3_000)), ErrorKind::Closed),
-            (format!("select 1{}", ", (select 2)".repeat(150)), ErrorKind::Closed),
-            (format!("select id from t where a = 1{}", " or a = (select 2)".repeat(150)), ErrorKind::Closed),
-            (format!("select id from t where a = 1{}", " and a in (select b from t)".repeat(150)), ErrorKind::Closed),
             (
-                format!("select id from t where a = 1{}", " and a <> (select max(b) from t)".repeat(150)),
+                format!("insert into t (id) values (0){}", ", (cast('1' as int))".repeat(3_000)),
+                ErrorKind::Closed,
+            ),
+            (format!("select 1{}", ", (select 2)".repeat(150)), ErrorKind::Closed),
+            (
+                format!("select id from t where a = 1{}", " or a = (select 2)".repeat(150)),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "select id from t where a = 1{}",
+                    " and a in (select b from t)".repeat(150)
+                ),
+                ErrorKind::Closed,
+            ),
+            (
+                format!(
+                    "select id from t where a = 1{}",
+                    " and a <> (select max(b) from t)".repeat(150)
+                ),
                 ErrorKind::Closed,
             ),
             (
                 format!(
                     "with c0 as (select 1 a){} select * from c50",
-                    (1..=50).map(|i| format!(", c{i} as (select count(*) a from c{})", i - 1)).collect::<String>()
+                    (1..=50)
+                        .map(|i| format!(", c{i} as (select count(*) a from c{})", i - 1))
+                        .collect::<String>()
                 ),
                 ErrorKind::Closed,
             ),
             (
                 format!(
                     "with c0 as (select 1 a){} select * from c100",
-                    (1..=100).map(|i| format!(", c{i} as (select a from c{})", i - 1)).collect::<String>()
+                    (1..=100)
+                        .map(|i| format!(", c{i} as (select a from c{})", i - 1))
+                        .collect::<String>()
                 ),
                 ErrorKind::Limit,
             ),
             (format!("select 1{}", ", (select 2)".repeat(200)), ErrorKind::Limit),
-            (format!("create table x (a {}int{})", "array<".repeat(5_000), ">".repeat(5_000)), ErrorKind::Limit),
+            (
+                format!("create table x (a {}int{})", "array<".repeat(5_000), ">".repeat(5_000)),
+                ErrorKind::Limit,
+            ),
         ] {
             let result = plan(&sql, &[]);
             match result {

@@ -32,23 +32,37 @@ fn chain(levels: usize, first: &str, next: impl Fn(usize) -> String) -> String {
 fn subqueries_computed_for_distinct_arguments() {
     let sub = |n: usize| format!("(select sum(e.b) from t e where e.a < d.a + {n})");
     planned(&format!("select {} from t d", joined(40, ", ", sub)));
-    planned(&format!("select a from t d where {}", joined(40, " and ", |n| format!("{} > 0", sub(n)))));
+    planned(&format!(
+        "select a from t d where {}",
+        joined(40, " and ", |n| format!("{} > 0", sub(n)))
+    ));
     planned(&format!("update t d set b = {}", joined(40, " + ", sub)));
-    planned(&format!("select case {} end from t d", joined(40, " ", |n| format!("when a = {n} then {}", sub(n)))));
-    let lateral = |n: usize| format!("left join lateral (select sum(b) s from t e where e.a < d.a + {n}) l{n} on true");
+    planned(&format!(
+        "select case {} end from t d",
+        joined(40, " ", |n| format!("when a = {n} then {}", sub(n)))
+    ));
+    let lateral = |n: usize| {
+        format!("left join lateral (select sum(b) s from t e where e.a < d.a + {n}) l{n} on true")
+    };
     planned(&format!("select * from t d {}", joined(40, " ", lateral)));
 }
 
 #[test]
 fn shared_tables_used_twice() {
     let twice = |n: usize| format!("select u.a, v.b from c{n} u join c{n} v on u.a = v.a");
-    planned(&format!("{} select * from c49 u, c49 v where u.a = v.b", chain(50, "select a, b from t", twice)));
+    planned(&format!(
+        "{} select * from c49 u, c49 v where u.a = v.b",
+        chain(50, "select a, b from t", twice)
+    ));
     // Inside a subquery that refers to its row.
     let inner = chain(50, "select a, b from t where t.id = o.id", twice);
     planned(&format!("select ({inner} select max(c49.a + u.b) from c49, c49 u) from t o"));
     // Of one row each, as a scalar.
     let pair = |n: usize| format!("select u.x from c{n} u, c{n} v");
-    planned(&format!("select ({} select u.x from c49 u, c49 v) from t", chain(50, "select sum(a) x from t", pair)));
+    planned(&format!(
+        "select ({} select u.x from c49 u, c49 v) from t",
+        chain(50, "select sum(a) x from t", pair)
+    ));
 }
 
 #[test]
@@ -60,12 +74,17 @@ fn groups_of_groups() {
 
 #[test]
 fn conditions_on_what_is_computed_from_itself() {
-    let case = |n: usize| format!("select case when x > 1 then x - 1 when x is null then 0 else x end as x from c{n}");
+    let case = |n: usize| {
+        format!("select case when x > 1 then x - 1 when x is null then 0 else x end as x from c{n}")
+    };
     planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", case)));
     let sum = |n: usize| format!("select x+x+x+x+x+x+x+x as x from c{n}");
     planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", sum)));
     let grouped = |n: usize| format!("select x+x+x+x as x from c{n} group by x+x+x+x");
-    planned(&format!("{} select x from c39 where x > 0", chain(40, "select a as x from t", grouped)));
+    planned(&format!(
+        "{} select x from c39 where x > 0",
+        chain(40, "select a as x from t", grouped)
+    ));
     // In the subquery of a row, to which its columns are moved up.
     let inner = chain(40, "select a as x from t where t.a = o.a", sum);
     planned(&format!("select ({inner} select x from c39) from t o"));

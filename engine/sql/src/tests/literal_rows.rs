@@ -11,8 +11,14 @@ fn bound(parsed: Result<Vec<Parsed>>) -> Vec<String> {
         Ok(parsed) => parsed
             .iter()
             .map(|one| {
-                let statement = bind(one, &catalog(), &[]).map(|bound| format!("{:?}", bound.statement));
-                format!("{} | {:?} | {}", one.text(), one.parameter_names(), statement.unwrap_or_else(shown))
+                let statement =
+                    bind(one, &catalog(), &[]).map(|bound| format!("{:?}", bound.statement));
+                format!(
+                    "{} | {:?} | {}",
+                    one.text(),
+                    one.parameter_names(),
+                    statement.unwrap_or_else(shown)
+                )
             })
             .collect(),
     }
@@ -22,7 +28,9 @@ fn bound(parsed: Result<Vec<Parsed>>) -> Vec<String> {
 #[track_caller]
 fn same(sql: &str) -> usize {
     let parsed = parse(sql);
-    let cut = parsed.as_ref().map_or(0, |all| all.iter().filter(|one| one.literal_rows().is_some()).count());
+    let cut = parsed
+        .as_ref()
+        .map_or(0, |all| all.iter().filter(|one| one.literal_rows().is_some()).count());
     assert_eq!(bound(parsed), bound(crate::parse::parse_whole(sql)), "{sql}");
     cut
 }
@@ -50,11 +58,15 @@ fn rows_of_literals_are_cut_out() {
     ] {
         assert_eq!(same(sql), 1, "{sql}");
     }
-    let two =
-        "insert into u values (1,2,'a'),(3,4,'b'); insert into u values (5,6,'c'),\n(7,8,'d') returning id ;select 1";
+    let two = "insert into u values (1,2,'a'),(3,4,'b'); insert into u values (5,6,'c'),\n(7,8,'d') returning id ;select 1";
     assert_eq!(same(two), 2);
     // Behind what is not obvious nothing is looked for.
-    assert_eq!(same("insert into u values (1,2,'a'),(3,4,'b') /* ; */; insert into u values (5,6,'c'),(7,8,'d')"), 1);
+    assert_eq!(
+        same(
+            "insert into u values (1,2,'a'),(3,4,'b') /* ; */; insert into u values (5,6,'c'),(7,8,'d')"
+        ),
+        1
+    );
 }
 
 #[test]
@@ -87,7 +99,13 @@ fn what_is_not_obvious_is_left_to_the_parser() {
 /// The rows of a query are not all that it says: nothing may be cut out of them.
 #[test]
 fn rows_of_a_query_stay_in_it() {
-    for tail in ["order by 1", "limit 1", "union all select 1, 2, 'b'", "offset 1", "fetch first 1 rows only"] {
+    for tail in [
+        "order by 1",
+        "limit 1",
+        "union all select 1, 2, 'b'",
+        "offset 1",
+        "fetch first 1 rows only",
+    ] {
         let sql = format!("insert into u values (1, 2, 'a'), (3, 4, 'b'), (5, 6, 'c') {tail}");
         assert!(!literal_rows::find(&sql).is_empty());
         assert_eq!(same(&sql), 0, "{sql}");
@@ -123,7 +141,8 @@ fn errors_are_the_same() {
 fn both_ways_agree_on_random_texts() {
     let mut state = 7u64;
     let mut pick = |n: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % n
     };
     let literals = [
@@ -156,8 +175,12 @@ fn both_ways_agree_on_random_texts() {
         "1e",
         "",
     ];
-    let heads =
-        ["insert into u values", "insert into t (id, a, name) values", "replace into u values ", "INSERT u VALUES\n"];
+    let heads = [
+        "insert into u values",
+        "insert into t (id, a, name) values",
+        "replace into u values ",
+        "INSERT u VALUES\n",
+    ];
     let tails = [
         "",
         ";",
@@ -173,7 +196,11 @@ fn both_ways_agree_on_random_texts() {
     for _ in 0..6_000 {
         let mut sql = String::from(heads[pick(heads.len())]);
         for row in 0..1 + pick(5) {
-            sql += if row > 0 { [",", " , ", ",\n", "", ",,"][[0, 0, 1, 1, 2, 2, 0, 1, 3, 4][pick(10)]] } else { "" };
+            sql += if row > 0 {
+                [",", " , ", ",\n", "", ",,"][[0, 0, 1, 1, 2, 2, 0, 1, 3, 4][pick(10)]]
+            } else {
+                ""
+            };
             // Mostly what can be cut out.
             let mut values = Vec::new();
             for _ in 0..[3, 3, 3, 3, 3, 3, 2, 4][pick(8)] {

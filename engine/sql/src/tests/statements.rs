@@ -394,22 +394,30 @@ fn any_number_of_arguments() {
 
 #[test]
 fn several_statements() {
-    let parsed = crate::parse("select 1 ;\n insert into u values (:x, :y, 'é;') ;; select :x").unwrap();
+    let parsed =
+        crate::parse("select 1 ;\n insert into u values (:x, :y, 'é;') ;; select :x").unwrap();
     let texts: Vec<&str> = parsed.iter().map(|p| p.text()).collect();
     assert_eq!(texts, ["select 1", "insert into u values (:x, :y, 'é;')", "select :x"]);
-    let names: Vec<&str> = parsed[0].parameter_names().iter().flatten().map(String::as_str).collect();
+    let names: Vec<&str> =
+        parsed[0].parameter_names().iter().flatten().map(String::as_str).collect();
     assert_eq!(names, ["x", "y"]);
     assert!(crate::parse(" -- nothing\n ; ").unwrap().is_empty());
 }
 
 #[test]
 fn show_create_reads_back() {
-    let Ok((crate::Statement::Query(crate::Plan::Values { rows, .. }), _)) = plan("show create table t", &[]) else {
+    let Ok((crate::Statement::Query(crate::Plan::Values { rows, .. }), _)) =
+        plan("show create table t", &[])
+    else {
         panic!("not rows")
     };
-    let crate::ExprKind::Literal(nacre_types::Value::Text(sql)) = &rows[0][1].kind else { panic!("not text") };
+    let crate::ExprKind::Literal(nacre_types::Value::Text(sql)) = &rows[0][1].kind else {
+        panic!("not text")
+    };
     let again = sql.replace("\"t\"", "again");
-    let Ok((crate::Statement::CreateTable { schema, .. }, _)) = plan(&again, &[]) else { panic!("{again}") };
+    let Ok((crate::Statement::CreateTable { schema, .. }, _)) = plan(&again, &[]) else {
+        panic!("{again}")
+    };
     let t = crate::Catalog::table(&super::catalog(), "t").unwrap();
     assert_eq!(schema.columns, t.columns);
     assert_eq!(schema.primary_key, t.primary_key);

@@ -3,8 +3,8 @@
 use super::hoist::Hoisted;
 use super::size::hoisting_grows;
 use super::tools::{
-    columns_of, compare, correlated, exactly_one_row, is_null, null_of_null, or_else, replace_outer, same, unique_on,
-    used_args,
+    columns_of, compare, correlated, exactly_one_row, is_null, null_of_null, or_else,
+    replace_outer, same, unique_on, used_args,
 };
 use super::{Unnester, lazy};
 use crate::bind::nullable;
@@ -46,7 +46,14 @@ impl Unnester<'_> {
         };
         if !correlated(&right, frame) {
             let outputs = columns_of(&right.fields()).into_iter().map(shifted).collect();
-            return Ok(Dependent { left, right, conditions: Vec::new(), outputs, missing: None, keys: Vec::new() });
+            return Ok(Dependent {
+                left,
+                right,
+                conditions: Vec::new(),
+                outputs,
+                missing: None,
+                keys: Vec::new(),
+            });
         }
         let hoisted = match hoisting_grows(&right, frame) {
             true => Hoisted::plain(right),
@@ -71,7 +78,14 @@ impl Unnester<'_> {
         let outputs = hoisted.outputs.into_iter().map(over_both).collect();
         let missing = hoisted.missing.map(|list| list.into_iter().map(over_both).collect());
         if !correlated(&hoisted.plan, frame) {
-            return Ok(Dependent { left, right: hoisted.plan, conditions, outputs, missing, keys: Vec::new() });
+            return Ok(Dependent {
+                left,
+                right: hoisted.plan,
+                conditions,
+                outputs,
+                missing,
+                keys: Vec::new(),
+            });
         }
         let mut used = Vec::new();
         used_args(&hoisted.plan, frame, &mut used);
@@ -79,7 +93,11 @@ impl Unnester<'_> {
         let is_null = |at: usize| fields.get(at).is_none_or(|f| f.nullable);
         let key_fields: Vec<Field> = keys
             .iter()
-            .map(|k| Field { name: "key".into(), data_type: k.data_type, nullable: nullable(k, &is_null) })
+            .map(|k| Field {
+                name: "key".into(),
+                data_type: k.data_type,
+                nullable: nullable(k, &is_null),
+            })
             .collect();
         let left = Plan::Shared { id: self.number(), input: Arc::new(left) };
         let domain = Plan::Aggregate {
@@ -100,7 +118,12 @@ impl Unnester<'_> {
 
     /// Rows of the plan for which the subquery (`EXISTS` or a comparison) holds, or surely does not; more columns
     /// may come after the plan's own.
-    pub(super) fn semi(&mut self, mut plan: Plan, mut sub: Subquery, negated: bool) -> Result<Plan> {
+    pub(super) fn semi(
+        &mut self,
+        mut plan: Plan,
+        mut sub: Subquery,
+        negated: bool,
+    ) -> Result<Plan> {
         for operand in &mut sub.operands {
             self.extract(&mut plan, operand)?;
         }
@@ -125,7 +148,12 @@ impl Unnester<'_> {
     }
 
     /// The plan with more columns, and the truth value of `EXISTS` or a comparison over them.
-    pub(super) fn mark(&mut self, plan: Plan, mut sub: Subquery, reached: &[Expr]) -> Result<(Plan, Expr)> {
+    pub(super) fn mark(
+        &mut self,
+        plan: Plan,
+        mut sub: Subquery,
+        reached: &[Expr],
+    ) -> Result<(Plan, Expr)> {
         let fields = plan.fields();
         let mut dependent = match self.existence(plan, &mut sub, reached)? {
             Existence::Certain(plan) => return Ok((plan, truth(true))),
@@ -133,7 +161,11 @@ impl Unnester<'_> {
             Existence::Join(dependent) => *dependent,
         };
         let mut comparisons = comparisons(&sub, &dependent);
-        let kind = if two_valued(&comparisons, &dependent, &fields) { JoinKind::Mark } else { JoinKind::MarkIn };
+        let kind = if two_valued(&comparisons, &dependent, &fields) {
+            JoinKind::Mark
+        } else {
+            JoinKind::MarkIn
+        };
         lazy::guard(&mut dependent, &mut comparisons, kind, reached);
         let plan = mark_join(dependent, comparisons, kind);
         Ok((plan, Expr::column(fields.len(), DataType::Boolean)))
@@ -175,11 +207,15 @@ impl Unnester<'_> {
         }
         let mut fixed = Vec::new();
         for condition in &dependent.conditions {
-            if let Ok((_, ExprKind::Column(at))) = key(condition.clone(), width).map(|(l, r)| (l, r.kind)) {
+            if let Ok((_, ExprKind::Column(at))) =
+                key(condition.clone(), width).map(|(l, r)| (l, r.kind))
+            {
                 fixed.push(at);
             }
         }
-        let one = is_one || dependent.missing.is_some() || unique_on(&dependent.right, &|at| fixed.contains(&at));
+        let one = is_one
+            || dependent.missing.is_some()
+            || unique_on(&dependent.right, &|at| fixed.contains(&at));
         let kind = if one { JoinKind::Left } else { JoinKind::Single };
         lazy::guard(&mut dependent, &mut [], kind, reached);
         Ok(values(dependent, None, Some(kind), reached))
@@ -210,7 +246,8 @@ impl Unnester<'_> {
                     dependent.conditions.push(over_outputs(condition, &dependent.outputs));
                 }
                 outputs.extend(dependent.outputs);
-                let residual = (!dependent.conditions.is_empty()).then(|| all(dependent.conditions));
+                let residual =
+                    (!dependent.conditions.is_empty()).then(|| all(dependent.conditions));
                 let (left, right) = (Box::new(dependent.left), Box::new(dependent.right));
                 plan = Plan::Join { left, right, kind, keys: Vec::new(), residual };
             }
@@ -374,7 +411,9 @@ fn values(
             _ => null_of_null(&output, &is_right),
         };
         let never_null = match output.kind {
-            ExprKind::Column(at) => at >= width && right_fields.get(at - width).is_some_and(|f| !f.nullable),
+            ExprKind::Column(at) => {
+                at >= width && right_fields.get(at - width).is_some_and(|f| !f.nullable)
+            }
             _ => false,
         };
         values.push(match absent {
@@ -383,12 +422,19 @@ fn values(
             absent => {
                 let found = *marker.get_or_insert_with(|| {
                     right_exprs.push(truth(true));
-                    right_fields.push(Field { name: "found".into(), data_type: DataType::Boolean, nullable: false });
+                    right_fields.push(Field {
+                        name: "found".into(),
+                        data_type: DataType::Boolean,
+                        nullable: false,
+                    });
                     width + right_exprs.len() - 1
                 });
                 let data_type = output.data_type;
                 let found = is_null(Expr::column(found, DataType::Boolean), true);
-                let kind = ExprKind::Case { branches: vec![(found, output)], otherwise: absent.map(Box::new) };
+                let kind = ExprKind::Case {
+                    branches: vec![(found, output)],
+                    otherwise: absent.map(Box::new),
+                };
                 Expr { kind, data_type }
             }
         });

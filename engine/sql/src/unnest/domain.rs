@@ -4,7 +4,9 @@
 
 use super::Unnester;
 use super::apply::is_true;
-use super::tools::{columns_of, compare, correlated, empty_value, is_outer, or_else, replace_outer, same};
+use super::tools::{
+    columns_of, compare, correlated, empty_value, is_outer, or_else, replace_outer, same,
+};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::optimize::{all, shift_columns};
 use crate::plan::{Field, JoinKind, Plan};
@@ -41,7 +43,8 @@ impl Domain<'_> {
     /// That two copies of the domain's columns are the same.
     fn same(&self, left: usize, right: usize) -> Vec<Expr> {
         let mut out = Vec::new();
-        for ((l, r), f) in self.columns(left).into_iter().zip(self.columns(right)).zip(&self.fields) {
+        for ((l, r), f) in self.columns(left).into_iter().zip(self.columns(right)).zip(&self.fields)
+        {
             same(l, r, f.nullable, &mut out);
         }
         out
@@ -50,7 +53,13 @@ impl Domain<'_> {
 
 impl Unnester<'_> {
     /// The plan computed for all arguments: its columns, then those of the domain.
-    pub(super) fn over_domain(&mut self, plan: Plan, frame: u32, used: &[usize], domain: Plan) -> Result<Plan> {
+    pub(super) fn over_domain(
+        &mut self,
+        plan: Plan,
+        frame: u32,
+        used: &[usize],
+        domain: Plan,
+    ) -> Result<Plan> {
         let id = match &domain {
             Plan::Shared { id, .. } => *id,
             _ => self.number(),
@@ -91,12 +100,14 @@ impl Unnester<'_> {
             }
             Plan::Union { inputs, mut fields } => {
                 fields.extend(d.fields.iter().cloned());
-                let inputs = inputs.into_iter().map(|input| self.spread(input, d)).collect::<Result<_>>()?;
+                let inputs =
+                    inputs.into_iter().map(|input| self.spread(input, d)).collect::<Result<_>>()?;
                 Plan::Union { inputs, fields }
             }
             Plan::SetOperation { left, right, except, all, mut fields } => {
                 fields.extend(d.fields.iter().cloned());
-                let (left, right) = (Box::new(self.spread(*left, d)?), Box::new(self.spread(*right, d)?));
+                let (left, right) =
+                    (Box::new(self.spread(*left, d)?), Box::new(self.spread(*right, d)?));
                 Plan::SetOperation { left, right, except, all, fields }
             }
             Plan::Values { fields, rows } => self.spread_values(fields, rows, d),
@@ -106,7 +117,8 @@ impl Unnester<'_> {
             Plan::Shared { id, input } => {
                 // All places of it were the same, and stay so: over one domain. A subquery that was bound once and
                 // stands twice has the same frame in both places, and may be asked for other rows.
-                let known = self.spreads.iter().find(|(old, domain, ..)| (*old, *domain) == (id, d.id));
+                let known =
+                    self.spreads.iter().find(|(old, domain, ..)| (*old, *domain) == (id, d.id));
                 let (id, input) = match known {
                     Some((_, _, id, input)) => (*id, input.clone()),
                     None => {
@@ -127,10 +139,17 @@ impl Unnester<'_> {
         })
     }
 
-    fn spread_values(&mut self, fields: Vec<Field>, mut rows: Vec<Vec<Expr>>, d: &Domain<'_>) -> Plan {
+    fn spread_values(
+        &mut self,
+        fields: Vec<Field>,
+        mut rows: Vec<Vec<Expr>>,
+        d: &Domain<'_>,
+    ) -> Plan {
         let numbers = Plan::Values {
             fields: vec![Field { name: "row".into(), data_type: DataType::Int64, nullable: false }],
-            rows: (0..rows.len()).map(|n| vec![Expr::literal(Value::Int(n as i64), DataType::Int64)]).collect(),
+            rows: (0..rows.len())
+                .map(|n| vec![Expr::literal(Value::Int(n as i64), DataType::Int64)])
+                .collect(),
         };
         let input = super::cross(numbers, d.plan.clone());
         rows.iter_mut().flatten().for_each(|e| d.settle(e, 1));
@@ -153,7 +172,9 @@ impl Unnester<'_> {
     }
 
     fn spread_aggregate(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
-        let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else { return Ok(plan) };
+        let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else {
+            return Ok(plan);
+        };
         let base = input.fields().len();
         let input = Box::new(self.spread(*input, d)?);
         let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
@@ -186,11 +207,14 @@ impl Unnester<'_> {
 
     /// Partitions are of one argument each.
     fn spread_window(&mut self, mut plan: Plan, d: &Domain<'_>) -> Result<Plan> {
-        let all_fields: Vec<Field> = plan.fields().into_iter().chain(d.fields.iter().cloned()).collect();
+        let all_fields: Vec<Field> =
+            plan.fields().into_iter().chain(d.fields.iter().cloned()).collect();
         let Plan::Window { input, .. } = &plan else { return Ok(plan) };
         let base = input.fields().len();
         plan.for_each_expr_mut(&mut |e| d.settle(e, base));
-        let Plan::Window { input, mut partition, order, calls, mut fields } = plan else { return Ok(plan) };
+        let Plan::Window { input, mut partition, order, calls, mut fields } = plan else {
+            return Ok(plan);
+        };
         partition.extend(d.columns(base));
         fields.splice(base..base, d.fields.iter().cloned());
         let mut exprs = columns_of(&fields);
@@ -205,12 +229,18 @@ impl Unnester<'_> {
         let Plan::Join { left, right, kind, mut keys, residual } = plan else { return Ok(plan) };
         let (l, r) = (left.fields().len(), right.fields().len());
         let mut conditions: Vec<Expr> = residual.into_iter().collect();
-        if keys.iter().any(|(a, b)| is_outer(a, d.frame) || is_outer(b, d.frame)) || kind == JoinKind::MarkIn {
+        if keys.iter().any(|(a, b)| is_outer(a, d.frame) || is_outer(b, d.frame))
+            || kind == JoinKind::MarkIn
+        {
             let only_key = kind == JoinKind::MarkIn && conditions.is_empty();
             for (a, mut b) in std::mem::take(&mut keys) {
                 shift_columns(&mut b, l as isize);
                 let equal = compare(BinaryOp::Equal, a, b);
-                conditions.push(if kind == JoinKind::MarkIn && !only_key { is_true(equal) } else { equal });
+                conditions.push(if kind == JoinKind::MarkIn && !only_key {
+                    is_true(equal)
+                } else {
+                    equal
+                });
             }
         }
         let in_condition = conditions.iter().any(|c| is_outer(c, d.frame));
@@ -235,9 +265,12 @@ impl Unnester<'_> {
             conditions.extend(d.same(l, right_start + r));
         }
         let residual = (!conditions.is_empty()).then(|| all(conditions));
-        let joined = Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual };
+        let joined =
+            Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual };
         let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-        let column = |at: usize, to: usize| Expr::column(to, types.get(at).copied().unwrap_or(DataType::Null));
+        let column = |at: usize, to: usize| {
+            Expr::column(to, types.get(at).copied().unwrap_or(DataType::Null))
+        };
         let mut exprs: Vec<Expr> = (0..l).map(|at| column(at, at)).collect();
         match kind.sides() {
             (true, true) => {

@@ -1,7 +1,9 @@
 //! What a subquery asks of its enclosing row moves to the subquery's top, as far as that keeps its meaning.
 
 use super::Unnester;
-use super::tools::{columns_of, compare, correlated, empty_value, has_column, is_outer, one_empty_row, over_one_row};
+use super::tools::{
+    columns_of, compare, correlated, empty_value, has_column, is_outer, one_empty_row, over_one_row,
+};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::optimize::{conjuncts, filter, shift_columns, substitute};
 use crate::plan::{Field, JoinKind, Plan, SortKey};
@@ -30,7 +32,9 @@ impl Hoisted {
 
 /// `inner = outer`: the inner side reads the plan's row only, the outer side not at all.
 fn inner_key(condition: &Expr, frame: u32) -> Option<Expr> {
-    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else { return None };
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
+        return None;
+    };
     // Equal intervals need not be of one group.
     if left.data_type == nacre_types::DataType::Interval {
         return None;
@@ -45,7 +49,9 @@ fn inner_key(condition: &Expr, frame: u32) -> Option<Expr> {
 /// The same condition with its inner side replaced.
 fn with_inner(condition: &Expr, frame: u32, inner: Expr) -> Expr {
     match &condition.kind {
-        ExprKind::Binary { left, .. } if is_outer(left, frame) => compare(BinaryOp::Equal, (**left).clone(), inner),
+        ExprKind::Binary { left, .. } if is_outer(left, frame) => {
+            compare(BinaryOp::Equal, (**left).clone(), inner)
+        }
         ExprKind::Binary { right, .. } => compare(BinaryOp::Equal, inner, (**right).clone()),
         _ => condition.clone(),
     }
@@ -111,7 +117,13 @@ impl Unnester<'_> {
         frame: u32,
     ) -> Hoisted {
         let whole = |left: Plan, right, keys, residual| {
-            Hoisted::plain(Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual })
+            Hoisted::plain(Plan::Join {
+                left: Box::new(left),
+                right: Box::new(right),
+                kind,
+                keys,
+                residual,
+            })
         };
         let mut h = match kind {
             JoinKind::Inner
@@ -170,20 +182,26 @@ impl Unnester<'_> {
             }
             _ => h.outputs,
         };
-        let plan = Plan::Join { left: Box::new(h.plan), right: Box::new(r.plan), kind, keys, residual };
+        let plan =
+            Plan::Join { left: Box::new(h.plan), right: Box::new(r.plan), kind, keys, residual };
         Hoisted { plan, outputs, conditions: h.conditions, missing: None }
     }
 
     /// Conditions that equate something of the input with something of the enclosing row become groups; what is
     /// asked of other rows stays below.
     fn hoist_aggregate(&mut self, plan: Plan, frame: u32) -> Hoisted {
-        let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else { return Hoisted::plain(plan) };
+        let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else {
+            return Hoisted::plain(plan);
+        };
         if over_one_row(&input) {
             return Hoisted::plain(Plan::Aggregate { input, groups, aggregates, fields });
         }
         let h = self.hoist(*input, frame);
-        let (up, below): (Vec<_>, Vec<_>) =
-            h.conditions.iter().cloned().partition(|c| inner_key(c, frame).is_some() && h.keeps_outputs_inside(frame));
+        let (up, below): (Vec<_>, Vec<_>) = h
+            .conditions
+            .iter()
+            .cloned()
+            .partition(|c| inner_key(c, frame).is_some() && h.keeps_outputs_inside(frame));
         let input = Box::new(filter(h.plan, below));
         let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
         groups.iter_mut().chain(parts).for_each(|e| substitute(e, &h.outputs));
@@ -193,7 +211,8 @@ impl Unnester<'_> {
         for condition in up {
             let Some(inner) = inner_key(&condition, frame) else { continue };
             let at = groups.iter().position(|g| *g == inner).unwrap_or_else(|| {
-                let field = Field { name: "key".into(), data_type: inner.data_type, nullable: true };
+                let field =
+                    Field { name: "key".into(), data_type: inner.data_type, nullable: true };
                 new_fields.insert(groups.len(), field);
                 groups.push(inner.clone());
                 groups.len() - 1
@@ -206,11 +225,14 @@ impl Unnester<'_> {
             .map(|at| {
                 Expr::column(
                     position(at),
-                    new_fields.get(position(at)).map_or(nacre_types::DataType::Null, |f| f.data_type),
+                    new_fields
+                        .get(position(at))
+                        .map_or(nacre_types::DataType::Null, |f| f.data_type),
                 )
             })
             .collect();
-        let missing = (count == 0 && added > 0).then(|| aggregates.iter().map(empty_value).collect());
+        let missing =
+            (count == 0 && added > 0).then(|| aggregates.iter().map(empty_value).collect());
         let plan = Plan::Aggregate { input, groups, aggregates, fields: new_fields };
         Hoisted { plan, outputs, conditions, missing }
     }
@@ -225,7 +247,9 @@ impl Unnester<'_> {
         if over_one_row(input) {
             return Hoisted::plain(plan);
         }
-        let Some(mut h) = self.hoist_sorted((**input).clone(), frame) else { return Hoisted::plain(plan) };
+        let Some(mut h) = self.hoist_sorted((**input).clone(), frame) else {
+            return Hoisted::plain(plan);
+        };
         let inner: Option<Vec<Expr>> = h.conditions.iter().map(|c| inner_key(c, frame)).collect();
         let Some(inner) = inner else { return Hoisted::plain(plan) };
         keys.iter_mut().for_each(|k| substitute(k, &h.outputs));

@@ -71,7 +71,8 @@ impl Unnester<'_> {
             }
         }
         if let ExprKind::Subquery(_) = &expr.kind
-            && let ExprKind::Subquery(sub) = std::mem::replace(&mut expr.kind, ExprKind::Literal(Value::Null))
+            && let ExprKind::Subquery(sub) =
+                std::mem::replace(&mut expr.kind, ExprKind::Literal(Value::Null))
         {
             let input = std::mem::replace(plan, one_empty_row());
             (*plan, *expr) = self.value(input, *sub, reached)?;
@@ -82,13 +83,19 @@ impl Unnester<'_> {
 
 /// `expr IS NOT TRUE`, or `IS NOT FALSE`.
 fn is_not(expr: Expr, value: bool) -> Expr {
-    Expr { kind: ExprKind::IsBoolean { arg: Box::new(expr), value, negated: true }, data_type: DataType::Boolean }
+    Expr {
+        kind: ExprKind::IsBoolean { arg: Box::new(expr), value, negated: true },
+        data_type: DataType::Boolean,
+    }
 }
 
 /// The expression, and null for rows that do not get there.
 fn when(reached: &[Expr], expr: Expr) -> Expr {
     let data_type = expr.data_type;
-    Expr { kind: ExprKind::Case { branches: vec![(all(reached.to_vec()), expr)], otherwise: None }, data_type }
+    Expr {
+        kind: ExprKind::Case { branches: vec![(all(reached.to_vec()), expr)], otherwise: None },
+        data_type,
+    }
 }
 
 /// The rows that get there.
@@ -107,7 +114,12 @@ fn arrival(reached: &[Expr]) -> (Expr, Expr) {
 }
 
 /// Keeps rows that do not get there from what a join may fail for. `comparisons` are further conditions.
-pub(super) fn guard(dependent: &mut Dependent, comparisons: &mut [Expr], kind: JoinKind, reached: &[Expr]) {
+pub(super) fn guard(
+    dependent: &mut Dependent,
+    comparisons: &mut [Expr],
+    kind: JoinKind,
+    reached: &[Expr],
+) {
     if reached.is_empty() || !may_fail_as(dependent, comparisons, kind) {
         return;
     }
@@ -143,7 +155,9 @@ pub(super) fn may_fail(plan: &Plan) -> bool {
 
 fn node_may_fail(node: &Plan) -> bool {
     let mut found = match node {
-        Plan::Join { kind: JoinKind::Single, .. } | Plan::Recursive { .. } | Plan::Window { .. } => true,
+        Plan::Join { kind: JoinKind::Single, .. }
+        | Plan::Recursive { .. }
+        | Plan::Window { .. } => true,
         Plan::Aggregate { aggregates, .. } => aggregates.iter().any(aggregate_may_fail),
         Plan::Limit { offset, limit, .. } | Plan::LimitBy { offset, limit, .. } => {
             offset.iter().chain(limit).any(|e| !matches!(e.kind, ExprKind::Literal(_)))

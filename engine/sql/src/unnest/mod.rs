@@ -77,7 +77,9 @@ impl Unnester<'_> {
                 let (base, step) = (Box::new(self.plan(*base)?), Box::new(self.plan(*step)?));
                 Plan::Recursive { id, base, step, distinct, fields }
             }
-            Plan::Values { fields, rows } if rows.iter().flatten().any(has_subquery) => self.values(fields, rows)?,
+            Plan::Values { fields, rows } if rows.iter().flatten().any(has_subquery) => {
+                self.values(fields, rows)?
+            }
             Plan::Values { .. } => plan,
             Plan::Filter { input, predicate } => {
                 let input = self.plan(*input)?;
@@ -105,8 +107,16 @@ impl Unnester<'_> {
             Plan::Join { left, right, kind, keys, residual } => {
                 let (left, right) = (self.plan(*left)?, self.plan(*right)?);
                 match residual {
-                    Some(condition) if has_subquery(&condition) => self.join_on(left, right, kind, condition)?,
-                    residual => Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual },
+                    Some(condition) if has_subquery(&condition) => {
+                        self.join_on(left, right, kind, condition)?
+                    }
+                    residual => Plan::Join {
+                        left: Box::new(left),
+                        right: Box::new(right),
+                        kind,
+                        keys,
+                        residual,
+                    },
                 }
             }
             Plan::Sort { input, mut keys, limit } => {
@@ -119,24 +129,37 @@ impl Unnester<'_> {
             }
             Plan::Window { input, partition, order, calls, fields } => {
                 let input = self.plan(*input)?;
-                let node = Plan::Window { input: Box::new(one_empty_row()), partition, order, calls, fields };
+                let node = Plan::Window {
+                    input: Box::new(one_empty_row()),
+                    partition,
+                    order,
+                    calls,
+                    fields,
+                };
                 let mut nested = false;
                 node.for_each_expr(&mut |e| nested |= has_subquery(e));
                 if nested {
-                    return Err(nacre_types::Error::unsupported("a subquery inside a window function"));
+                    return Err(nacre_types::Error::unsupported(
+                        "a subquery inside a window function",
+                    ));
                 }
-                let Plan::Window { partition, order, calls, fields, .. } = node else { return Ok(node) };
+                let Plan::Window { partition, order, calls, fields, .. } = node else {
+                    return Ok(node);
+                };
                 Plan::Window { input: Box::new(input), partition, order, calls, fields }
             }
             Plan::Union { inputs, fields } => {
-                let inputs = inputs.into_iter().map(|input| self.plan(input)).collect::<Result<_>>()?;
+                let inputs =
+                    inputs.into_iter().map(|input| self.plan(input)).collect::<Result<_>>()?;
                 Plan::Union { inputs, fields }
             }
             Plan::SetOperation { left, right, except, all, fields } => {
                 let (left, right) = (Box::new(self.plan(*left)?), Box::new(self.plan(*right)?));
                 Plan::SetOperation { left, right, except, all, fields }
             }
-            Plan::Limit { input, offset, limit } => Plan::Limit { input: Box::new(self.plan(*input)?), offset, limit },
+            Plan::Limit { input, offset, limit } => {
+                Plan::Limit { input: Box::new(self.plan(*input)?), offset, limit }
+            }
             Plan::LimitBy { input, keys, offset, limit } => {
                 Plan::LimitBy { input: Box::new(self.plan(*input)?), keys, offset, limit }
             }
@@ -167,10 +190,18 @@ impl Unnester<'_> {
         let at = input.fields().len();
         let number = |n: usize| Expr::literal(Value::Int(n as i64), DataType::Int64);
         let row = Field { name: "row".into(), data_type: DataType::Int64, nullable: false };
-        let numbers = Plan::Values { fields: vec![row], rows: (0..rows.len()).map(|n| vec![number(n)]).collect() };
+        let numbers = Plan::Values {
+            fields: vec![row],
+            rows: (0..rows.len()).map(|n| vec![number(n)]).collect(),
+        };
         let input = cross(input, numbers);
-        let is_row =
-            |n: usize| tools::compare(crate::expr::BinaryOp::Equal, Expr::column(at, DataType::Int64), number(n));
+        let is_row = |n: usize| {
+            tools::compare(
+                crate::expr::BinaryOp::Equal,
+                Expr::column(at, DataType::Int64),
+                number(n),
+            )
+        };
         let mut columns: Vec<Vec<(Expr, Expr)>> = fields.iter().map(|_| Vec::new()).collect();
         for (n, row) in rows.into_iter().enumerate() {
             for (column, expr) in columns.iter_mut().zip(row) {
@@ -228,7 +259,8 @@ impl Unnester<'_> {
         sub.plan = self.plan(sub.plan)?;
         match sub.kind {
             SubqueryKind::Scalar => {
-                let (plan, mut values) = self.single(plan, sub.plan, (sub.frame, &sub.args), reached)?;
+                let (plan, mut values) =
+                    self.single(plan, sub.plan, (sub.frame, &sub.args), reached)?;
                 Ok((plan, values.swap_remove(0)))
             }
             _ => self.mark(plan, sub, reached),
@@ -236,7 +268,13 @@ impl Unnester<'_> {
     }
 
     /// A join whose condition has subqueries.
-    fn join_on(&mut self, left: Plan, right: Plan, kind: JoinKind, condition: Expr) -> Result<Plan> {
+    fn join_on(
+        &mut self,
+        left: Plan,
+        right: Plan,
+        kind: JoinKind,
+        condition: Expr,
+    ) -> Result<Plan> {
         match kind {
             JoinKind::Inner => self.filter(cross(left, right), condition),
             // The condition belongs to the right side then, which sees the left row.

@@ -106,7 +106,9 @@ pub(super) fn exactly_one_row(plan: &Plan) -> bool {
             Plan::Values { rows, .. } => rows.len() == 1,
             Plan::Project { input, .. } | Plan::Sort { input, .. } => is_one(input, seen),
             Plan::Shared { id, input } => !seen.insert(*id) || is_one(input, seen),
-            Plan::Join { left, right, kind: JoinKind::Inner, keys, residual: None } if keys.is_empty() => {
+            Plan::Join { left, right, kind: JoinKind::Inner, keys, residual: None }
+                if keys.is_empty() =>
+            {
                 is_one(left, seen) && is_one(right, seen)
             }
             _ => false,
@@ -137,7 +139,8 @@ pub(crate) fn unique_among_equal(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> 
 }
 
 fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> bool {
-    let unique_on = |plan: &Plan, fixed: &dyn Fn(usize) -> bool| at_most_one(plan, fixed, with_nulls);
+    let unique_on =
+        |plan: &Plan, fixed: &dyn Fn(usize) -> bool| at_most_one(plan, fixed, with_nulls);
     let is_one = |limit: &Option<Expr>| matches!(limit.as_ref().map(|l| &l.kind), Some(ExprKind::Literal(Value::Int(n))) if *n <= 1);
     let column = |e: &Expr| match e.kind {
         ExprKind::Column(at) => Some(at),
@@ -149,7 +152,8 @@ fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> 
         Plan::Filter { input, .. } | Plan::Sort { input, .. } => unique_on(input, fixed),
         Plan::Limit { input, limit, .. } => is_one(limit) || unique_on(input, fixed),
         Plan::LimitBy { input, keys, limit, .. } => {
-            (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed))) || unique_on(input, fixed)
+            (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed)))
+                || unique_on(input, fixed)
         }
         Plan::Project { input, exprs, .. } => {
             // Asked once for each column, not once for each of its uses at every level.
@@ -161,10 +165,14 @@ fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> 
             let is_fixed = |c: &usize| projection.iter().position(|p| p == c).is_some_and(fixed);
             table.unique_sets(with_nulls).any(|set| set.iter().all(is_fixed))
         }
-        Plan::Join { left, kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn, .. } => {
-            unique_on(left, fixed)
+        Plan::Join {
+            left,
+            kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn,
+            ..
+        } => unique_on(left, fixed),
+        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => {
+            unique_on(right, fixed)
         }
-        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => unique_on(right, fixed),
         Plan::Join { left, right, kind: JoinKind::Inner, .. } => {
             let width = left.fields().len();
             unique_on(left, fixed) && unique_on(right, &|at| fixed(at + width))
@@ -188,7 +196,9 @@ pub(super) fn null_of_null(expr: &Expr, null: &dyn Fn(usize) -> bool) -> bool {
         ExprKind::Column(at) => null(*at),
         ExprKind::Literal(value) => value.is_null(),
         ExprKind::Cast(arg) | ExprKind::Negate(arg) | ExprKind::Not(arg) => null_of_null(arg, null),
-        ExprKind::Binary { op, left, right } if !matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) => {
+        ExprKind::Binary { op, left, right }
+            if !matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) =>
+        {
             null_of_null(left, null) || null_of_null(right, null)
         }
         _ => false,
@@ -208,7 +218,10 @@ pub(super) fn or_else(left: Expr, otherwise: Expr) -> Expr {
 
 /// `left op right`.
 pub(super) fn compare(op: BinaryOp, left: Expr, right: Expr) -> Expr {
-    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, data_type: DataType::Boolean }
+    Expr {
+        kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) },
+        data_type: DataType::Boolean,
+    }
 }
 
 /// `expr IS [NOT] NULL`.

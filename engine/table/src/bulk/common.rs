@@ -29,7 +29,8 @@ impl SortedKeys<'_> {
     fn is_integer(&self) -> bool {
         let columns = self.file.columns();
         let is_one = |at: usize| {
-            columns[at].data_type.physical() == nacre_types::PhysicalType::I64 && columns[at].null_count == 0
+            columns[at].data_type.physical() == nacre_types::PhysicalType::I64
+                && columns[at].null_count == 0
         };
         matches!(self.columns[..], [at] if is_one(at))
     }
@@ -89,7 +90,10 @@ pub(crate) fn is_few(keys: &SortedKeys<'_>, few: usize, many: usize) -> bool {
 }
 
 /// Where the ranges of two files' keys meet: positions in each, none when they do not.
-pub(crate) fn overlap(old: &SortedKeys<'_>, new: &SortedKeys<'_>) -> Result<Option<(Range<usize>, Range<usize>)>> {
+pub(crate) fn overlap(
+    old: &SortedKeys<'_>,
+    new: &SortedKeys<'_>,
+) -> Result<Option<(Range<usize>, Range<usize>)>> {
     if old.file.rows() == 0 || new.file.rows() == 0 {
         return Ok(None);
     }
@@ -134,10 +138,13 @@ pub(crate) fn each_common(
         let (old_start, new_start) = (old.start, new.start);
         match (&old.block, &new.block) {
             (Block::Integers(a), Block::Integers(b)) => {
-                (old.at, new.at) =
-                    side_by_side((a.len(), old.at), (b.len(), new.at), |i| a[i], |j| b[j], &mut |i, j| {
-                        found(old_start + i, new_start + j)
-                    })?;
+                (old.at, new.at) = side_by_side(
+                    (a.len(), old.at),
+                    (b.len(), new.at),
+                    |i| a[i],
+                    |j| b[j],
+                    &mut |i, j| found(old_start + i, new_start + j),
+                )?;
             }
             (Block::Encoded(a), Block::Encoded(b)) => {
                 let (i, j) = ((a.rows.len(), old.at), (b.rows.len(), new.at));
@@ -212,7 +219,16 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(keys: &'a SortedKeys<'a>, range: Range<usize>, as_integers: bool) -> Walk<'a> {
         let block = Block::Integers(Vec::new());
-        Walk { keys, next: range.start, end: range.end, as_integers, whole: Vec::new(), start: 0, block, at: 0 }
+        Walk {
+            keys,
+            next: range.start,
+            end: range.end,
+            as_integers,
+            whole: Vec::new(),
+            start: 0,
+            block,
+            at: 0,
+        }
     }
 
     /// Whether there are keys, of the next block when all of the last one have been walked.
@@ -228,7 +244,11 @@ impl<'a> Walk<'a> {
             let stop = (self.next / limits::BLOCK_ROWS + 1) * limits::BLOCK_ROWS;
             let count = stop.min(self.end) - self.next;
             let columns = self.columns(count)?;
-            self.block = if self.as_integers { integers(self.keys.file, &columns)? } else { encoded(&columns, count) };
+            self.block = if self.as_integers {
+                integers(self.keys.file, &columns)?
+            } else {
+                encoded(&columns, count)
+            };
             (self.start, self.at) = (self.next, 0);
             self.next += count;
         }
@@ -242,13 +262,20 @@ impl<'a> Walk<'a> {
             return columns.iter().map(|column| file.decode(*column, self.next, count)).collect();
         };
         if self.whole.is_empty() {
-            self.whole = columns.iter().map(|column| file.decode(*column, 0, file.rows())).collect::<Result<_>>()?;
+            self.whole = columns
+                .iter()
+                .map(|column| file.decode(*column, 0, file.rows()))
+                .collect::<Result<_>>()?;
         }
-        let bad = || Error::corrupt(format!("segment {}: a row in key order does not exist", file.name()));
+        let bad = || {
+            Error::corrupt(format!("segment {}: a row in key order does not exist", file.name()))
+        };
         let order = file.decode(order, self.next, count)?;
         let flat = order.flat();
         let Values::I64(rows) = &*flat else { return Err(bad()) };
-        let row = |row: &i64| u32::try_from(*row).ok().filter(|row| (*row as usize) < file.rows()).ok_or_else(bad);
+        let row = |row: &i64| {
+            u32::try_from(*row).ok().filter(|row| (*row as usize) < file.rows()).ok_or_else(bad)
+        };
         let rows: Vec<u32> = rows.iter().map(row).collect::<Result<_>>()?;
         Ok(self.whole.iter().map(|column| column.take(&rows)).collect())
     }

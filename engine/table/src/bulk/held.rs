@@ -33,5 +33,8 @@ impl Drop for Held {
 }
 
 pub(super) fn held_by_another(table: &Table) -> Error {
-    Error::conflict(format!("a key of the load is locked by another transaction in table {}", table.schema().name))
+    Error::conflict(format!(
+        "a key of the load is locked by another transaction in table {}",
+        table.schema().name
+    ))
 }

@@ -8,7 +8,8 @@ use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{
-    Column, DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value, limits,
+    Column, DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value,
+    limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,7 +56,8 @@ fn schema(name: &str, kind: Kind) -> TableSchema {
         default: Value::Null,
     };
     let keys = (0..types.len()).collect();
-    let columns: Vec<Column> = types.into_iter().chain([DataType::Int32]).enumerate().map(column).collect();
+    let columns: Vec<Column> =
+        types.into_iter().chain([DataType::Int32]).enumerate().map(column).collect();
     let sort = KeyColumns { name: "SORT".into(), columns: vec![columns.len() - 1] };
     TableSchema {
         name: name.into(),
@@ -67,11 +69,18 @@ fn schema(name: &str, kind: Kind) -> TableSchema {
 }
 
 fn batch(table: &Table, rows: &[Vec<Value>]) -> Batch {
-    let column = |(at, t): (usize, &DataType)| Arc::new(Vector::from_values(*t, rows.iter().map(|row| &row[at])));
+    let column = |(at, t): (usize, &DataType)| {
+        Arc::new(Vector::from_values(*t, rows.iter().map(|row| &row[at])))
+    };
     Batch::new(table.schema().types().iter().enumerate().map(column).collect(), rows.len())
 }
 
-fn load(store: &Arc<Store>, table: &Arc<Table>, rows: &[Vec<Value>], policy: OnDuplicate) -> nacre_types::Result<u64> {
+fn load(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    rows: &[Vec<Value>],
+    policy: OnDuplicate,
+) -> nacre_types::Result<u64> {
     let mut load = store.bulk_load(table, policy);
     load.append(&batch(table, rows))?;
     load.finish()
@@ -86,7 +95,8 @@ fn remove(t: &mut Transaction, table: &Arc<Table>, key: &[Value]) -> bool {
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     }
 }
@@ -107,7 +117,8 @@ fn keys_in_common_are_those_of_both_sets() {
         let mut sets: Vec<BTreeSet<i64>> = Vec::new();
         let mut tables = Vec::new();
         for (at, size) in sizes.into_iter().enumerate() {
-            let keys: BTreeSet<i64> = (0..size).map(|_| (next(size * spread) + at as u64 * shift) as i64).collect();
+            let keys: BTreeSet<i64> =
+                (0..size).map(|_| (next(size * spread) + at as u64 * shift) as i64).collect();
             let table = store.create_table(schema(&format!("t{at}"), kind)).unwrap();
             let rows: Vec<_> = keys.iter().map(|n| row_of(kind, *n, n * 7_919 % 1_009)).collect();
             load(&store, &table, &rows, OnDuplicate::Error).unwrap();
@@ -116,7 +127,8 @@ fn keys_in_common_are_those_of_both_sets() {
         }
         let segment = |table: &Arc<Table>| table.segments()[0].segment.clone();
         let (old, new) = (segment(&tables[0]), segment(&tables[1]));
-        let (old, new) = (tables[0].sorted_keys(&old).unwrap(), tables[1].sorted_keys(&new).unwrap());
+        let (old, new) =
+            (tables[0].sorted_keys(&old).unwrap(), tables[1].sorted_keys(&new).unwrap());
         let mut found = Vec::new();
         each_common(&old, &new, &mut |at, place| {
             assert_eq!(old.at(at)?, new.at(place)?);
@@ -124,7 +136,8 @@ fn keys_in_common_are_those_of_both_sets() {
             Ok(())
         })
         .unwrap();
-        let mut expected: Vec<Vec<Value>> = sets[0].intersection(&sets[1]).map(|n| key_of(kind, *n)).collect();
+        let mut expected: Vec<Vec<Value>> =
+            sets[0].intersection(&sets[1]).map(|n| key_of(kind, *n)).collect();
         let encoded = |key: &Vec<Value>| tables[0].encode_key(key).unwrap();
         expected.sort_by_key(encoded);
         assert_eq!(found, expected, "{kind:?}, round {round}");
@@ -143,7 +156,13 @@ fn keys_with_nulls_are_in_common_with_none_and_others_as_often_as_they_are_there
         let mut schema = schema(name, Kind::Integer);
         schema.columns[1].nullable = true;
         let id = schema.take_index_id();
-        let index = IndexSchema { id, name: "i".into(), columns: vec![2], unique: false, kind: IndexKind::BTree };
+        let index = IndexSchema {
+            id,
+            name: "i".into(),
+            columns: vec![2],
+            unique: false,
+            kind: IndexKind::BTree,
+        };
         schema.indexes.push(index);
         let table = store.create_table(schema).unwrap();
         let rows: Vec<Vec<Value>> = (0..rows).map(|id| vec![Value::Int(id), n(id)]).collect();
@@ -193,8 +212,11 @@ fn loads_of_all_sizes_agree_with_a_map() {
         let kind = KINDS[seed as usize % 4];
         let mut next = random(seed + 100);
         let files = Arc::new(MemoryStore::new());
-        let options =
-            StoreOptions { segment_rows: 1_500, hash_from: [2.0, f64::MAX][seed as usize / 4 % 2], ..options() };
+        let options = StoreOptions {
+            segment_rows: 1_500,
+            hash_from: [2.0, f64::MAX][seed as usize / 4 % 2],
+            ..options()
+        };
         let mut store = Store::open(host(&files), options.clone()).unwrap();
         let mut shape = schema("t", kind);
         shape.shard_key = (seed % 3 == 2).then(|| ShardKey { partitions: 3, columns: vec![0] });
@@ -203,7 +225,8 @@ fn loads_of_all_sizes_agree_with_a_map() {
         let mut filters = 0;
         for step in 0..24 {
             let table = store.table("t").unwrap();
-            let policy = [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace][next(3) as usize];
+            let policy =
+                [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace][next(3) as usize];
             let count = [1, 20, 300, 4_000][next(4) as usize];
             let fresh = policy == OnDuplicate::Error && next(3) > 0;
             let numbers: Vec<i64> = (0..count).map(|_| next(6_000) as i64).collect();
@@ -258,7 +281,11 @@ fn loads_of_all_sizes_agree_with_a_map() {
 }
 
 fn filters(table: &Table) -> Vec<bool> {
-    table.segments().iter().map(|state| state.segment.column_index(KEY_FILTER_COLUMN).is_some()).collect()
+    table
+        .segments()
+        .iter()
+        .map(|state| state.segment.column_index(KEY_FILTER_COLUMN).is_some())
+        .collect()
 }
 
 #[test]
@@ -268,7 +295,8 @@ fn segments_have_filters_where_their_keys_are_between_those_of_others() {
         let apart = store.create_table(schema("apart", kind)).unwrap();
         let mixed = store.create_table(schema("mixed", kind)).unwrap();
         for round in 0..4i64 {
-            let rows: Vec<_> = (0..500).map(|n| row_of(kind, 10_000 + round * 500 + n, 1)).collect();
+            let rows: Vec<_> =
+                (0..500).map(|n| row_of(kind, 10_000 + round * 500 + n, 1)).collect();
             load(&store, &apart, &rows, OnDuplicate::Error).unwrap();
             let rows: Vec<_> = (0..500).map(|n| row_of(kind, 10_000 + n * 4 + round, 1)).collect();
             load(&store, &mixed, &rows, OnDuplicate::Error).unwrap();

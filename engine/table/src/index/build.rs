@@ -58,7 +58,8 @@ impl Store {
 
     /// Whether a table may have parts to be built.
     pub(crate) fn may_build(table: &Table) -> bool {
-        !table.indexes().is_empty() && table.partitions().iter().any(|p| p.may_index().load(Ordering::Relaxed))
+        !table.indexes().is_empty()
+            && table.partitions().iter().any(|p| p.may_index().load(Ordering::Relaxed))
     }
 
     /// Starts with the next part that is missing.
@@ -76,7 +77,8 @@ impl Store {
             for state in segments.iter().filter(|state| state.is_current()) {
                 let missing = |index: &&Index| {
                     let id = index.schema.id;
-                    state.part(id).is_none() && !failed.contains(&(table.id(), state.segment.id(), id))
+                    state.part(id).is_none()
+                        && !failed.contains(&(table.id(), state.segment.id(), id))
                 };
                 if let Some(index) = table.indexes().iter().find(missing) {
                     // There may be more.
@@ -106,7 +108,8 @@ impl Build {
             ColumnSpec { id: column.id, data_type: column.data_type, nullable: column.nullable }
         });
         let order = IndexOrder { columns: (0..index.columns.len()).collect(), ..index.order() };
-        let builder = SegmentBuilder::new(columns.collect()).with_indexes(vec![order]).indexes_only();
+        let builder =
+            SegmentBuilder::new(columns.collect()).with_indexes(vec![order]).indexes_only();
         Build {
             table: table.clone(),
             partition,
@@ -145,7 +148,9 @@ impl Build {
     fn is_wanted(&self, store: &Store) -> bool {
         let newest = store.newest(&self.table);
         self.state.is_current()
-            && newest.is_ok_and(|newest| newest.shares_partitions(&self.table) && newest.index(self.index).is_ok())
+            && newest.is_ok_and(|newest| {
+                newest.shares_partitions(&self.table) && newest.index(self.index).is_ok()
+            })
     }
 
     fn read_some(&mut self, store: &Store) -> Result<()> {
@@ -180,7 +185,11 @@ impl Build {
         let commit = state.last + 1;
         let mut payload = record::begin(commit);
         let part = NewPart { segment: self.state.segment.id(), index: self.index, file: file.id() };
-        record::add_part(&mut payload, self.table.place(self.table.partition(self.partition)), part);
+        record::add_part(
+            &mut payload,
+            self.table.place(self.table.partition(self.partition)),
+            part,
+        );
         let lsn = store.log.append(&payload)?;
         state.last = commit;
         self.state.add_parts(&file);

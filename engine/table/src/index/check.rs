@@ -40,11 +40,20 @@ fn name_of(table: &Table, index: &Index) -> String {
     format!("table {}: index {}", table.schema().name, index.schema.name)
 }
 
-fn meet(table: &Table, index: &Index, index_key: &[u8], seen: &mut Seen, findings: &mut Vec<String>) {
+fn meet(
+    table: &Table,
+    index: &Index,
+    index_key: &[u8],
+    seen: &mut Seen,
+    findings: &mut Vec<String>,
+) {
     if !index.may_repeat(index_key) && !seen.insert(fingerprint(index_key)) {
         let values = key::decode(index_key, &index.types).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        report(findings, format!("{}: ({}) is there twice", name_of(table, index), values.join(", ")));
+        report(
+            findings,
+            format!("{}: ({}) is there twice", name_of(table, index), values.join(", ")),
+        );
     }
 }
 
@@ -92,7 +101,10 @@ fn check_part(
             let place = || format!("{}: segment {}", name_of(table, index), part.file.name());
             let Some(key) = keys.get(row as usize) else { continue };
             if stored != key {
-                report(findings, format!("{}: row {row} has another key than its place {}", place(), start + at));
+                report(
+                    findings,
+                    format!("{}: row {row} has another key than its place {}", place(), start + at),
+                );
             }
             // Strictly ascending: no row is there twice, and by their number all are there.
             if previous.is_some_and(|previous| previous >= (key.as_slice(), row)) {
@@ -123,7 +135,9 @@ fn check_memory(
     let Some(entries) = index.memory.entries.get(partition.number() as usize) else { return };
     partition.each_node(|node| {
         let Visible::Row(row) = node.visible(at, None) else { return };
-        let Ok(key) = table.upgrade(row).and_then(|row: Row| index.key_of(table, &row)) else { return };
+        let Ok(key) = table.upgrade(row).and_then(|row: Row| index.key_of(table, &row)) else {
+            return;
+        };
         let place = [key.as_slice(), node.key()].concat();
         let mut found = Vec::new();
         entries.range(Bound::Included(&place), None, 1, &mut found);

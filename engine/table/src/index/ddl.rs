@@ -17,7 +17,11 @@ use std::sync::{Arc, PoisonError};
 impl Store {
     /// Makes an index, and answers the version of the table that has it. Its id is replaced by a new one. `constraint`
     /// when it is to be unique and two rows have the same values; `conflict` when the table was changed since.
-    pub fn create_index(self: &Arc<Self>, table: &Arc<Table>, mut index: IndexSchema) -> Result<Arc<Table>> {
+    pub fn create_index(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+        mut index: IndexSchema,
+    ) -> Result<Arc<Table>> {
         self.check_open()?;
         let mut changed: TableSchema = (**table.schema()).clone();
         index.id = changed.take_index_id();
@@ -53,9 +57,12 @@ impl Store {
         self.check_open()?;
         let mut changed: TableSchema = (**table.schema()).clone();
         let before = changed.indexes.len();
-        changed.indexes.retain(|index| index.kind == IndexKind::Companion || !index.name.eq_ignore_ascii_case(name));
+        changed.indexes.retain(|index| {
+            index.kind == IndexKind::Companion || !index.name.eq_ignore_ascii_case(name)
+        });
         if changed.indexes.len() == before {
-            return Err(Error::not_found(format!("index {name} of table {}", changed.name)).with_sqlstate("42704"));
+            return Err(Error::not_found(format!("index {name} of table {}", changed.name))
+                .with_sqlstate("42704"));
         }
         self.alter_table(table, changed)
     }
@@ -65,7 +72,9 @@ impl Table {
     /// Checks that all rows may be in those unique indexes that `old` did not have. Under the commit lock, and after
     /// [`Table::enter_all`], for good.
     pub(crate) fn verify_new_indexes(&self, old: &Table) -> Result<()> {
-        let is_new = |index: &&Index| index.schema.unique && old.schema().index_by_id(index.schema.id).is_none();
+        let is_new = |index: &&Index| {
+            index.schema.unique && old.schema().index_by_id(index.schema.id).is_none()
+        };
         self.indexes().iter().filter(is_new).try_for_each(|index| self.verify_unique(index))
     }
 
@@ -79,7 +88,10 @@ impl Table {
             Ok(())
         })?;
         seen.sort_unstable();
-        let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]) else { return Ok(()) };
+        let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+        else {
+            return Ok(());
+        };
         drop(seen);
         self.each_index_key(index, &mut |key| {
             if fingerprint(key) == twice { Err(index.duplicate(self, key)) } else { Ok(()) }
@@ -87,12 +99,21 @@ impl Table {
     }
 
     /// Visits the index keys of all rows there are as of now.
-    fn each_index_key(&self, index: &Index, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn each_index_key(
+        &self,
+        index: &Index,
+        visit: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         for partition in self.partitions() {
             each_entry(index, partition, &[], None, |entry| {
-                let newest = partition.rowstore.get(entry.row_key()).and_then(|node: Arc<Node>| node.newest());
+                let newest = partition
+                    .rowstore
+                    .get(entry.row_key())
+                    .and_then(|node: Arc<Node>| node.newest());
                 match newest.map(|version| version.change) {
-                    Some(Change::Put(row)) if index.has_key(self, &row, entry.index_key())? => visit(entry.index_key()),
+                    Some(Change::Put(row)) if index.has_key(self, &row, entry.index_key())? => {
+                        visit(entry.index_key())
+                    }
                     _ => Ok(()),
                 }
             })?;
@@ -100,7 +121,8 @@ impl Table {
                 let deleted = state.all_deleted();
                 for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
                     let keys = block_keys(self, index, state, start)?;
-                    let live = keys.iter().zip(start as u32..).filter(|(_, row)| !deleted.contains(*row));
+                    let live =
+                        keys.iter().zip(start as u32..).filter(|(_, row)| !deleted.contains(*row));
                     live.map(|(key, _)| key).try_for_each(|key| visit(key))?;
                 }
             }

@@ -42,16 +42,30 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// For the key that identifies the rows of a table.
-    pub fn of_primary_key(table: &Table, list: &[Arc<SegmentState>], tables: &[Arc<HashTable>]) -> Directory {
-        let columns: Vec<Option<Vec<usize>>> = list.iter().map(|s| table.segment_key_columns(s).ok()).collect();
-        let files = list.iter().zip(&columns).map(|(state, columns)| Some((&*state.segment, columns.as_deref()?)));
+    pub fn of_primary_key(
+        table: &Table,
+        list: &[Arc<SegmentState>],
+        tables: &[Arc<HashTable>],
+    ) -> Directory {
+        let columns: Vec<Option<Vec<usize>>> =
+            list.iter().map(|s| table.segment_key_columns(s).ok()).collect();
+        let files = list
+            .iter()
+            .zip(&columns)
+            .map(|(state, columns)| Some((&*state.segment, columns.as_deref()?)));
         Directory::new(table.key_types(), &files.collect::<Vec<_>>(), list, tables)
     }
 
     /// For the keys of an index.
-    pub fn of_index(index: &Index, list: &[Arc<SegmentState>], tables: &[Arc<HashTable>]) -> Directory {
-        let parts: Vec<Option<Arc<Part>>> = list.iter().map(|state| state.part(index.schema.id)).collect();
-        let files = parts.iter().map(|part| part.as_ref().map(|part| (&*part.file, &part.keys[..])));
+    pub fn of_index(
+        index: &Index,
+        list: &[Arc<SegmentState>],
+        tables: &[Arc<HashTable>],
+    ) -> Directory {
+        let parts: Vec<Option<Arc<Part>>> =
+            list.iter().map(|state| state.part(index.schema.id)).collect();
+        let files =
+            parts.iter().map(|part| part.as_ref().map(|part| (&*part.file, &part.keys[..])));
         Directory::new(index.types.clone(), &files.collect::<Vec<_>>(), list, tables)
     }
 
@@ -62,17 +76,20 @@ impl Directory {
         list: &[Arc<SegmentState>],
         tables: &[Arc<HashTable>],
     ) -> Directory {
-        let mut uncovered: Map<u64, u32> = list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
+        let mut uncovered: Map<u64, u32> =
+            list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
         // Two tables never cover the same segment; if they did, one would do. A place in a file that is not known is
         // none: such a segment is a candidate already.
         let is_known = |place: &u32| files.get(*place as usize).is_some_and(Option::is_some);
         let here = |table: &Arc<HashTable>| {
-            let places = table.segments.iter().map(|id| uncovered.remove(id).filter(is_known)).collect();
+            let places =
+                table.segments.iter().map(|id| uncovered.remove(id).filter(is_known)).collect();
             (table.clone(), places)
         };
         let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };
         let places = || files.iter().zip(0u32..);
-        let unbounded = places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
+        let unbounded =
+            places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
         let bounds_of = |column: usize| -> Vec<Bounds> {
             let bounded = places().filter_map(|(file, place)| {
                 let (file, columns) = (*file)?;
@@ -86,7 +103,9 @@ impl Directory {
         let (column, intervals) = best.unwrap_or_default();
         let of_uncovered = || {
             let mut bounds = bounds_of(column);
-            bounds.retain(|(_, _, place)| uncovered.contains_key(&list[*place as usize].segment.id()));
+            bounds.retain(|(_, _, place)| {
+                uncovered.contains_key(&list[*place as usize].segment.id())
+            });
             Intervals::new(&bounds)
         };
         let uncovered = (!tables.is_empty()).then(of_uncovered);
@@ -135,11 +154,14 @@ impl Directory {
                 let value = encode(value)?;
                 (Some(value.clone()), Some(value))
             }
-            None if self.column == range.prefix.len() => (of_bound(&range.low)?, of_bound(&range.high)?),
+            None if self.column == range.prefix.len() => {
+                (of_bound(&range.low)?, of_bound(&range.high)?)
+            }
             None => (None, None),
         };
         let mut found: Vec<usize> = self.unbounded.iter().map(|place| *place as usize).collect();
-        self.intervals.overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
+        self.intervals
+            .overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
         found.sort_unstable();
         Ok(found)
     }
@@ -207,7 +229,8 @@ impl Candidates {
     }
 
     fn sort(&mut self) {
-        let all = if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
+        let all =
+            if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
         all.sort_unstable();
     }
 
@@ -235,7 +258,8 @@ mod tests {
             let mut found = Candidates::default();
             (0..count).for_each(|n| found.push(n * 11 % count, NOWHERE));
             found.sort();
-            let places = |found: &Candidates| found.newest_first().map(|c| c.place).collect::<Vec<_>>();
+            let places =
+                |found: &Candidates| found.newest_first().map(|c| c.place).collect::<Vec<_>>();
             let expected: Vec<usize> = (0..count as usize).rev().collect();
             assert_eq!(places(&found), expected);
             assert_eq!(places(&Candidates::all(count as usize)), expected);

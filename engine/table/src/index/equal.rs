@@ -109,7 +109,9 @@ impl Rows {
     /// One of them, projected.
     pub fn row(&self, at: usize, columns: &[usize]) -> Result<Vec<Value>> {
         match &self.place {
-            Place::Memory(rows) => Ok(columns.iter().map(|c| self.table.layout().value(&rows[at].1, *c)).collect()),
+            Place::Memory(rows) => {
+                Ok(columns.iter().map(|c| self.table.layout().value(&rows[at].1, *c)).collect())
+            }
             Place::Segment(state, rows) => self.table.segment_row(state, rows[at], columns),
         }
     }
@@ -128,8 +130,12 @@ impl Rows {
     /// Leaves those at some positions, which ascend.
     pub fn keep(&mut self, positions: &[u32]) {
         match &mut self.place {
-            Place::Memory(rows) => *rows = positions.iter().map(|at| rows[*at as usize].clone()).collect(),
-            Place::Segment(_, rows) => *rows = positions.iter().map(|at| rows[*at as usize]).collect(),
+            Place::Memory(rows) => {
+                *rows = positions.iter().map(|at| rows[*at as usize].clone()).collect()
+            }
+            Place::Segment(_, rows) => {
+                *rows = positions.iter().map(|at| rows[*at as usize]).collect()
+            }
         }
     }
 }
@@ -171,13 +177,21 @@ impl Transaction {
     /// The rows with some values that this transaction sees; none when there are too many.
     pub fn equal(&self, table: &Arc<Table>, equal: &Equal<'_>) -> Result<Option<Vec<Rows>>> {
         let hidden = |segment: u64, row: u32| self.is_hidden(table, (segment, row));
-        find(table, equal, &Reader { at: self.snapshot(), owner: Some(self.owner()), hidden: &hidden })
+        find(
+            table,
+            equal,
+            &Reader { at: self.snapshot(), owner: Some(self.owner()), hidden: &hidden },
+        )
     }
 }
 
 /// Rows in segments, oldest first, then rows in memory, by partition; none when there are too many.
 fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Option<Vec<Rows>>> {
-    let keys = equal.indexes.iter().map(|index| key_of(table, equal, *index)).collect::<Result<Vec<_>>>()?;
+    let keys = equal
+        .indexes
+        .iter()
+        .map(|index| key_of(table, equal, *index))
+        .collect::<Result<Vec<_>>>()?;
     let (mut found, mut left) = (Vec::new(), equal.most);
     for partition in table.partitions() {
         // Before the segments: a row that goes to one meanwhile does so later than the reader sees.
@@ -199,7 +213,9 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
                     continue;
                 }
                 let keys = Keys { keys: &keys, at: whole.zip(candidate.position) };
-                let Some(numbers) = in_segment(table, state, equal, &keys, reader, left)? else { return Ok(None) };
+                let Some(numbers) = in_segment(table, state, equal, &keys, reader, left)? else {
+                    return Ok(None);
+                };
                 left -= numbers.len();
                 if !numbers.is_empty() {
                     found.push(rows(Place::Segment(state.clone(), numbers)));
@@ -223,9 +239,15 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
     Ok(Some(found))
 }
 
-fn key_of<'a>(table: &'a Table, equal: &Equal<'_>, (index, columns): (IndexId, usize)) -> Result<Key<'a>> {
+fn key_of<'a>(
+    table: &'a Table,
+    equal: &Equal<'_>,
+    (index, columns): (IndexId, usize),
+) -> Result<Key<'a>> {
     let index = table.index(index)?;
-    let value = |column: &usize| equal.values.iter().find(|(at, _)| at == column).map(|(_, value)| value.clone());
+    let value = |column: &usize| {
+        equal.values.iter().find(|(at, _)| at == column).map(|(_, value)| value.clone())
+    };
     let prefix: Vec<Value> = index.columns.iter().take(columns).map_while(value).collect();
     let encoded = index.encode(&prefix)?;
     let hash = (prefix.len() == index.columns.len()).then(|| hash_bytes(&encoded));
@@ -242,20 +264,27 @@ fn in_memory(
 ) -> Result<Vec<(Arc<[u8]>, Row)>> {
     let mut found = Vec::new();
     let Some(key) = keys.first() else { return Ok(found) };
-    each_entry(key.index, partition, &key.encoded, successor(key.encoded.clone()).as_deref(), |entry| {
-        let Some(node) = partition.rowstore.get(entry.row_key()) else { return Ok(()) };
-        let Visible::Row(row) = node.visible(reader.at, reader.owner) else { return Ok(()) };
-        let row = table.upgrade(row)?;
-        // The entry may be an older version's.
-        if key.index.key_of(table, &row)? == entry.index_key()
-            && equal.values.iter().all(|(column, value)| {
-                key.range.prefix.len() == equal.values.len() || has_value(table, &row, *column, value)
-            })
-        {
-            found.push((node.key().clone(), row));
-        }
-        Ok(())
-    })?;
+    each_entry(
+        key.index,
+        partition,
+        &key.encoded,
+        successor(key.encoded.clone()).as_deref(),
+        |entry| {
+            let Some(node) = partition.rowstore.get(entry.row_key()) else { return Ok(()) };
+            let Visible::Row(row) = node.visible(reader.at, reader.owner) else { return Ok(()) };
+            let row = table.upgrade(row)?;
+            // The entry may be an older version's.
+            if key.index.key_of(table, &row)? == entry.index_key()
+                && equal.values.iter().all(|(column, value)| {
+                    key.range.prefix.len() == equal.values.len()
+                        || has_value(table, &row, *column, value)
+                })
+            {
+                found.push((node.key().clone(), row));
+            }
+            Ok(())
+        },
+    )?;
     if key.hash.is_none() {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }
@@ -289,7 +318,9 @@ fn in_segment(
     for (number, key) in keys.iter().enumerate() {
         if let Some(part) = state.part(key.index.schema.id) {
             let run = match at {
-                Some((known, position)) if *known == number => run_at(&part, &key.range.prefix, *position)?,
+                Some((known, position)) if *known == number => {
+                    run_at(&part, &key.range.prefix, *position)?
+                }
                 _ => positions(&part, &key.range, key.hash)?,
             };
             if run.0 == run.1 {
@@ -301,7 +332,9 @@ fn in_segment(
     runs.sort_by_key(|(_, _, (start, end))| end - start);
     let mut verified: Vec<usize> = Vec::new();
     let mut rows = match (runs.first(), keys.first()) {
-        (Some((_, _, (start, end))), _) if end - start > most.saturating_mul(NUMBERS_A_ROW) => return Ok(None),
+        (Some((_, _, (start, end))), _) if end - start > most.saturating_mul(NUMBERS_A_ROW) => {
+            return Ok(None);
+        }
         (Some((key, part, (start, end))), _) => {
             verified.extend(key.columns());
             key.ascending(part.rows(*start, end - start)?)
@@ -323,7 +356,9 @@ fn in_segment(
     }
     let deleted = state.deleted_at(reader.at);
     let id = state.segment.id();
-    rows.retain(|row| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row)) && !(reader.hidden)(id, *row));
+    rows.retain(|row| {
+        deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row)) && !(reader.hidden)(id, *row)
+    });
     for (column, value) in equal.values.iter().filter(|(column, _)| !verified.contains(column)) {
         if rows.is_empty() {
             break;

@@ -33,12 +33,18 @@ impl Intervals {
     pub fn new(bounds: &[Bounds]) -> Intervals {
         let mut common: Option<&[u8]> = None;
         for end in bounds.iter().flat_map(|(low, high, _)| [low, high]) {
-            let shared = common.map_or(end.len(), |c| c.iter().zip(end).take_while(|(a, b)| a == b).count());
+            let shared =
+                common.map_or(end.len(), |c| c.iter().zip(end).take_while(|(a, b)| a == b).count());
             common = Some(&end[..shared]);
         }
         let common = common.unwrap_or_default().to_vec();
         let cut = |end: &[u8]| eight(&end[common.len()..]);
-        let range = |(low, high, item): &Bounds| Range { low: cut(low), high: cut(high), reach: 0, item: *item };
+        let range = |(low, high, item): &Bounds| Range {
+            low: cut(low),
+            high: cut(high),
+            reach: 0,
+            item: *item,
+        };
         let mut ranges: Vec<Range> = bounds.iter().map(range).collect();
         ranges.sort_unstable_by_key(|range| (range.low, range.item));
         set_reach(&mut ranges);
@@ -73,7 +79,8 @@ impl Intervals {
         // Of the ranges that begin at or before a key, those that also ended before it are out.
         let begun = |key: u64| self.ranges.partition_point(|range| range.low <= key);
         let ended = |key: u64| highs.partition_point(|high| *high < key);
-        let sum: usize = self.ranges.iter().map(|range| begun(range.low).saturating_sub(ended(range.low))).sum();
+        let sum: usize =
+            self.ranges.iter().map(|range| begun(range.low).saturating_sub(ended(range.low))).sum();
         sum as f64 / self.ranges.len().max(1) as f64
     }
 }
@@ -124,7 +131,9 @@ mod tests {
     fn random_ranges_are_found_as_by_looking_at_all() {
         let mut state = 7u64;
         let mut next = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         for round in 0..200 {
@@ -140,17 +149,27 @@ mod tests {
             for _ in 0..200 {
                 let key = [b"key:".as_slice(), &next(span + 2).to_be_bytes()].concat();
                 let inside = bounds.iter().filter(|(low, high, _)| *low <= key && key <= *high);
-                assert_eq!(found(&intervals, &key), inside.map(|(_, _, item)| *item).collect::<Vec<_>>());
+                assert_eq!(
+                    found(&intervals, &key),
+                    inside.map(|(_, _, item)| *item).collect::<Vec<_>>()
+                );
                 let (a, b) = (next(span + 2), next(span + 2));
-                let end = |n: u64| [[b"key:", b"kay:", b"kez:"][round % 3].as_slice(), &n.to_be_bytes()].concat();
+                let end = |n: u64| {
+                    [[b"key:", b"kay:", b"kez:"][round % 3].as_slice(), &n.to_be_bytes()].concat()
+                };
                 let (from, to) = (end(a.min(b)), end(a.max(b)));
-                for (from, to) in [(Some(&from), Some(&to)), (Some(&from), None), (None, Some(&to)), (None, None)] {
+                for (from, to) in
+                    [(Some(&from), Some(&to)), (Some(&from), None), (None, Some(&to)), (None, None)]
+                {
                     let is_met = |(low, high, _): &&Bounds| {
                         from.is_none_or(|from| high >= from) && to.is_none_or(|to| low <= to)
                     };
-                    let expected: Vec<u32> = bounds.iter().filter(is_met).map(|(_, _, item)| *item).collect();
+                    let expected: Vec<u32> =
+                        bounds.iter().filter(is_met).map(|(_, _, item)| *item).collect();
                     let mut met = Vec::new();
-                    intervals.overlap(from.map(|b| &b[..]), to.map(|b| &b[..]), &mut |item| met.push(item));
+                    intervals.overlap(from.map(|b| &b[..]), to.map(|b| &b[..]), &mut |item| {
+                        met.push(item)
+                    });
                     met.sort_unstable();
                     assert_eq!(met, expected);
                 }
@@ -162,7 +181,10 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_never_missed() {
-        let bounds = [(b"abcdefghijklm1".to_vec(), b"abcdefghijklm4".to_vec(), 0), (b"a".to_vec(), b"ab".to_vec(), 1)];
+        let bounds = [
+            (b"abcdefghijklm1".to_vec(), b"abcdefghijklm4".to_vec(), 0),
+            (b"a".to_vec(), b"ab".to_vec(), 1),
+        ];
         let intervals = Intervals::new(&bounds);
         assert_eq!(found(&intervals, b"abcdefghijklm3"), [0]);
         // Eight bytes after the common one do not tell these apart.
@@ -176,7 +198,8 @@ mod tests {
     #[test]
     fn few_looks_where_ranges_do_not_overlap() {
         let bytes = |n: u64| n.to_be_bytes().to_vec();
-        let bounds: Vec<Bounds> = (0..1_000).map(|n| (bytes(n * 10), bytes(n * 10 + 8), n as u32)).collect();
+        let bounds: Vec<Bounds> =
+            (0..1_000).map(|n| (bytes(n * 10), bytes(n * 10 + 8), n as u32)).collect();
         let intervals = Intervals::new(&bounds);
         assert_eq!(intervals.depth(), 1.0);
         assert_eq!(found(&intervals, &bytes(5_005)), [500]);
@@ -186,7 +209,8 @@ mod tests {
     /// A damaged footer may say so.
     #[test]
     fn a_range_that_ends_before_it_begins_holds_nothing() {
-        let bounds: Vec<Bounds> = vec![(vec![5], vec![3], 0), (vec![9], vec![4], 1), (vec![1], vec![2], 2)];
+        let bounds: Vec<Bounds> =
+            vec![(vec![5], vec![3], 0), (vec![9], vec![4], 1), (vec![1], vec![2], 2)];
         let intervals = Intervals::new(&bounds);
         assert!(intervals.depth() < 1.0);
         assert_eq!(found(&intervals, &[5]), []);

@@ -46,21 +46,29 @@ impl Walk<'_> {
 }
 
 fn part_of(index: &Index, file: &SegmentState) -> Result<Arc<Part>> {
-    let missing =
-        || Error::corrupt(format!("segment {} has no part of index {}", file.segment.name(), index.schema.name));
+    let missing = || {
+        Error::corrupt(format!(
+            "segment {} has no part of index {}",
+            file.segment.name(),
+            index.schema.name
+        ))
+    };
     file.part(index.schema.id).ok_or_else(missing)
 }
 
 /// Fails when a unique value is in these segments of a load twice. They have parts of all indexes.
 pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> {
     for index in table.indexes().iter().filter(|index| index.schema.unique) {
-        let walk = |file| Ok(Walk { index, part: part_of(index, file)?, next: 0, keys: Vec::new() });
+        let walk =
+            |file| Ok(Walk { index, part: part_of(index, file)?, next: 0, keys: Vec::new() });
         let mut walks: Vec<Walk<'_>> = files.iter().map(walk).collect::<Result<_>>()?;
         let mut last: Option<Vec<u8>> = None;
         loop {
             walks.iter_mut().try_for_each(Walk::fill)?;
-            let least =
-                walks.iter_mut().filter(|walk| !walk.keys.is_empty()).min_by(|a, b| a.keys.last().cmp(&b.keys.last()));
+            let least = walks
+                .iter_mut()
+                .filter(|walk| !walk.keys.is_empty())
+                .min_by(|a, b| a.keys.last().cmp(&b.keys.last()));
             let Some(key) = least.and_then(|walk| walk.keys.pop()) else { break };
             if last.as_ref() == Some(&key) && !index.may_repeat(&key) {
                 return Err(index.duplicate(table, &key));
@@ -72,7 +80,11 @@ pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> 
 }
 
 /// Fails when a unique value of the load is in one of these segments of the table, listed by partition.
-pub(crate) fn check_segments(table: &Table, lists: &[Arc<SegmentList>], files: &[SegmentState]) -> Result<()> {
+pub(crate) fn check_segments(
+    table: &Table,
+    lists: &[Arc<SegmentList>],
+    files: &[SegmentState],
+) -> Result<()> {
     for index in table.indexes().iter().filter(|index| index.schema.unique) {
         for list in lists {
             files.iter().try_for_each(|file| check_file(table, index, list, files, file))?;
@@ -89,13 +101,16 @@ fn check_file(
     files: &[SegmentState],
     file: &SegmentState,
 ) -> Result<()> {
-    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.segment.id());
+    let is_own =
+        |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.segment.id());
     let new_part = part_of(index, file)?;
     let new = new_part.sorted_keys();
     let duplicate = |at: usize| Err(index.duplicate(table, &index.encode(&new.at(at)?)?));
     // Segments with so many rows that each of the load's keys is looked up by itself.
     let mut large = vec![false; list.len()];
-    for (place, state) in list.iter().enumerate().filter(|(_, state)| state.is_current() && !is_own(state)) {
+    for (place, state) in
+        list.iter().enumerate().filter(|(_, state)| state.is_current() && !is_own(state))
+    {
         let Some(old_part) = state.part(index.schema.id) else {
             check_unindexed(table, index, state, &new_part)?;
             continue;
@@ -105,7 +120,9 @@ fn check_file(
             large[place] = common::overlap(&old, &new)?.is_some();
             continue;
         }
-        common::each_common(&old, &new, &mut |old_at, new_at| match state.is_deleted(old_part.row(old_at)?) {
+        common::each_common(&old, &new, &mut |old_at, new_at| match state
+            .is_deleted(old_part.row(old_at)?)
+        {
             true => Ok(()),
             false => duplicate(new_at),
         })?;
@@ -121,7 +138,9 @@ fn check_file(
         }
         let encoded = index.encode(&key)?;
         let (range, hash) = (KeyRange::equal(key), Some(hash_bytes(&encoded)));
-        for candidate in directory.candidates(&encoded)?.newest_first().filter(|found| large[found.place]) {
+        for candidate in
+            directory.candidates(&encoded)?.newest_first().filter(|found| large[found.place])
+        {
             let state = &list[candidate.place];
             let rows = rows_of_candidate(table, index, state, &range, hash, candidate)?;
             if rows.iter().any(|row| !state.is_deleted(*row)) {
@@ -133,7 +152,12 @@ fn check_file(
 }
 
 /// The same of a segment without a part of the index: its keys are read once.
-fn check_unindexed(table: &Table, index: &Index, old: &SegmentState, new: &Arc<Part>) -> Result<()> {
+fn check_unindexed(
+    table: &Table,
+    index: &Index,
+    old: &SegmentState,
+    new: &Arc<Part>,
+) -> Result<()> {
     let known = live_keys(table, index, old)?;
     let mut walk = Walk { index, part: new.clone(), next: 0, keys: Vec::new() };
     loop {
@@ -154,7 +178,8 @@ pub(crate) fn check_memory(table: &Table, files: &[SegmentState]) -> Result<()> 
             }
             let range = KeyRange::equal(key::decode(key, &index.types)?);
             for file in files {
-                let (start, end) = positions(&*part_of(index, file)?, &range, Some(hash_bytes(key)))?;
+                let (start, end) =
+                    positions(&*part_of(index, file)?, &range, Some(hash_bytes(key)))?;
                 if start < end {
                     return Ok(true);
                 }
@@ -182,7 +207,13 @@ pub(crate) fn check_memory(table: &Table, files: &[SegmentState]) -> Result<()> 
     Ok(())
 }
 
-fn has_row(table: &Table, index: &Index, partition: &Partition, row_key: &[u8], index_key: &[u8]) -> Result<bool> {
+fn has_row(
+    table: &Table,
+    index: &Index,
+    partition: &Partition,
+    row_key: &[u8],
+    index_key: &[u8],
+) -> Result<bool> {
     let newest = partition.rowstore.get(row_key).and_then(|node| node.newest());
     match newest.map(|version| version.change) {
         Some(Change::Put(row)) => index.has_key(table, &row, index_key),
@@ -232,5 +263,7 @@ pub(crate) fn one_by_one(
 
 fn held(table: &Table) -> Error {
     let name = &table.schema().name;
-    Error::conflict(format!("a unique value of the load is locked by another transaction in table {name}"))
+    Error::conflict(format!(
+        "a unique value of the load is locked by another transaction in table {name}"
+    ))
 }

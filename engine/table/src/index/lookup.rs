@@ -47,8 +47,13 @@ impl KeyRange {
 
     /// The hash of the one key that it is, if it is one without nulls.
     pub(crate) fn hash(&self, index: &Index) -> Result<Option<u64>> {
-        let is_one = self.prefix.len() == index.types.len() && !self.prefix.iter().any(Value::is_null);
-        if is_one { index.encode(&self.prefix).map(|bytes| Some(hash_bytes(&bytes))) } else { Ok(None) }
+        let is_one =
+            self.prefix.len() == index.types.len() && !self.prefix.iter().any(Value::is_null);
+        if is_one {
+            index.encode(&self.prefix).map(|bytes| Some(hash_bytes(&bytes)))
+        } else {
+            Ok(None)
+        }
     }
 
     fn is_bounded(&self) -> bool {
@@ -168,7 +173,12 @@ impl IndexProbe {
     }
 
     /// Rows in memory, in index key order, projected: those at positions `start..end`.
-    pub fn memory(&self, start: usize, end: usize, projection: &[usize]) -> Result<(Batch, Vec<RowLocator>)> {
+    pub fn memory(
+        &self,
+        start: usize,
+        end: usize,
+        projection: &[usize],
+    ) -> Result<(Batch, Vec<RowLocator>)> {
         let part = &self.memory[start..end];
         let found: Vec<Row> = part.iter().map(|(_, _, row)| row.clone()).collect();
         let locators = part.iter().map(|(_, locator, _)| locator.clone()).collect();
@@ -233,7 +243,9 @@ impl IndexRun {
     fn read(&self, start: usize, end: usize) -> Result<Vec<u32>> {
         match &self.source {
             Source::Part { part, start: first, .. } => part.rows(first + start, end - start),
-            Source::Range { start: first, .. } => Ok((first + start as u32..first + end as u32).collect()),
+            Source::Range { start: first, .. } => {
+                Ok((first + start as u32..first + end as u32).collect())
+            }
             Source::Rows(rows) => Ok(rows[start..end].to_vec()),
         }
     }
@@ -331,7 +343,8 @@ impl TableView {
         }
         if hash.is_some() {
             let keys = KeySet::Index(index.schema.id);
-            probe.tables_probed = self.lists.iter().map(|(_, list)| list.tables_of(keys).count()).sum();
+            probe.tables_probed =
+                self.lists.iter().map(|(_, list)| list.tables_of(keys).count()).sum();
         }
         probe.segments_skipped = self.segments.len() - probe.runs.len();
         Ok(probe)
@@ -339,23 +352,36 @@ impl TableView {
 
     /// The position among its segments of one of a partition's list; `None` when it does not see it.
     fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
-        self.segments.binary_search_by_key(&(partition, place), |view| (view.partition, view.place)).ok()
+        self.segments
+            .binary_search_by_key(&(partition, place), |view| (view.partition, view.place))
+            .ok()
     }
 
     /// Positions of the segments that may hold keys of a range, ascending, and where in them the one key is, as far as
     /// that is known.
-    fn candidates(&self, index: &Index, range: &KeyRange, hash: Option<u64>) -> Result<Vec<(usize, Option<u32>)>> {
+    fn candidates(
+        &self,
+        index: &Index,
+        range: &KeyRange,
+        hash: Option<u64>,
+    ) -> Result<Vec<(usize, Option<u32>)>> {
         let mut found = Vec::new();
         if hash.is_none() {
             for (partition, list) in &self.lists {
                 let places = list.of_index(index).overlapping(range)?.into_iter();
-                found.extend(places.filter_map(|place| self.position_of(*partition, place)).map(|at| (at, None)));
+                found.extend(
+                    places
+                        .filter_map(|place| self.position_of(*partition, place))
+                        .map(|at| (at, None)),
+                );
             }
             return Ok(found);
         }
         let key = index.encode(&range.prefix)?;
         for (partition, list) in &self.lists {
-            for Candidate { place, position, .. } in list.of_index(index).candidates(&key)?.newest_first() {
+            for Candidate { place, position, .. } in
+                list.of_index(index).candidates(&key)?.newest_first()
+            {
                 found.extend(self.position_of(*partition, place).map(|at| (at, position)));
             }
         }
@@ -411,7 +437,11 @@ pub(crate) fn rows_of(
 }
 
 /// Positions of a range of keys, with its hash, in a part.
-pub(crate) fn positions(part: &Part, range: &KeyRange, hash: Option<u64>) -> Result<(usize, usize)> {
+pub(crate) fn positions(
+    part: &Part,
+    range: &KeyRange,
+    hash: Option<u64>,
+) -> Result<(usize, usize)> {
     if let Some(hash) = hash
         && !part.may_have(&range.prefix, hash)?
     {
@@ -451,12 +481,21 @@ fn scan(table: &Table, index: &Index, state: &SegmentState, range: &KeyRange) ->
 }
 
 /// The index keys of a segment's rows that are not deleted, ascending.
-pub(crate) fn live_keys(table: &Table, index: &Index, state: &SegmentState) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn live_keys(
+    table: &Table,
+    index: &Index,
+    state: &SegmentState,
+) -> Result<Vec<Vec<u8>>> {
     let deleted = state.all_deleted();
     let mut all = Vec::new();
     for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
         let keys = block_keys(table, index, state, start)?;
-        all.extend(keys.into_iter().zip(start as u32..).filter(|(_, row)| !deleted.contains(*row)).map(|(key, _)| key));
+        all.extend(
+            keys.into_iter()
+                .zip(start as u32..)
+                .filter(|(_, row)| !deleted.contains(*row))
+                .map(|(key, _)| key),
+        );
     }
     all.sort_unstable();
     Ok(all)
@@ -486,7 +525,12 @@ fn block_may_have(
 }
 
 /// The index keys of a block's rows, deleted ones too.
-pub(crate) fn block_keys(table: &Table, index: &Index, state: &SegmentState, start: usize) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn block_keys(
+    table: &Table,
+    index: &Index,
+    state: &SegmentState,
+    start: usize,
+) -> Result<Vec<Vec<u8>>> {
     let count = limits::BLOCK_ROWS.min(state.segment.rows() - start);
     index.encode_rows(&block_columns(table, index, state, start, count)?)
 }
@@ -503,7 +547,11 @@ pub(crate) fn block_columns(
         let column = &table.schema().columns[*at];
         match state.segment.column_index(column.id) {
             Some(position) => state.segment.decode(position, start, count).map(Arc::new),
-            None => Ok(Arc::new(nacre_column::Vector::constant(column.data_type, &column.default, count))),
+            None => Ok(Arc::new(nacre_column::Vector::constant(
+                column.data_type,
+                &column.default,
+                count,
+            ))),
         }
     };
     Ok(Batch::new(index.columns.iter().map(column).collect::<Result<_>>()?, count))

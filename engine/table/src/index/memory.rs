@@ -11,7 +11,11 @@ use std::sync::Arc;
 
 impl TableView {
     /// Rows in memory that this view sees and whose keys are in a range, in index key order.
-    pub(super) fn probe_memory(&self, index: &Index, range: &KeyRange) -> Result<Vec<(Vec<u8>, RowLocator, Row)>> {
+    pub(super) fn probe_memory(
+        &self,
+        index: &Index,
+        range: &KeyRange,
+    ) -> Result<Vec<(Vec<u8>, RowLocator, Row)>> {
         let (from, to) = range.encode(index)?;
         let mut found = Vec::new();
         for partition in self.seen_partitions() {
@@ -20,7 +24,10 @@ impl TableView {
                 let Visible::Row(row) = self.visible(&node) else { return Ok(()) };
                 let row = self.table().upgrade(row)?;
                 if index.key_of(self.table(), &row)? == entry.index_key() {
-                    let locator = RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
+                    let locator = RowLocator::Memory {
+                        partition: partition.number(),
+                        key: node.key().clone(),
+                    };
                     found.push((entry.index_key().to_vec(), locator, row));
                 }
                 Ok(())
@@ -41,7 +48,9 @@ pub(crate) fn each_entry(
     to: Option<&[u8]>,
     mut visit: impl FnMut(&Entry) -> Result<()>,
 ) -> Result<()> {
-    let Some(entries) = index.memory.entries.get(partition.number() as usize) else { return Ok(()) };
+    let Some(entries) = index.memory.entries.get(partition.number() as usize) else {
+        return Ok(());
+    };
     if entries.is_empty() {
         return Ok(());
     }
@@ -51,7 +60,8 @@ pub(crate) fn each_entry(
     let mut limit = 16;
     loop {
         run.clear();
-        let start = after.as_ref().map_or(Bound::Included(from), |entry| Bound::Excluded(entry.bytes()));
+        let start =
+            after.as_ref().map_or(Bound::Included(from), |entry| Bound::Excluded(entry.bytes()));
         entries.range(start, to, limit, &mut run);
         run.iter().try_for_each(&mut visit)?;
         if run.len() < limit {
@@ -78,7 +88,9 @@ impl Table {
     pub(crate) fn leave(&self, partition: u32, node: &Node, row: &Row) {
         for index in self.indexes() {
             let Some(entries) = index.memory.entries.get(partition as usize) else { continue };
-            let Ok(key) = self.upgrade(row.clone()).and_then(|row| index.key_of(self, &row)) else { continue };
+            let Ok(key) = self.upgrade(row.clone()).and_then(|row| index.key_of(self, &row)) else {
+                continue;
+            };
             // A row that a newer version of the table wrote cannot be read here: it may need the entry.
             if !node.any_row(|row| index.has_key(self, row, &key).unwrap_or(true)) {
                 entries.remove(&key, node.key());
@@ -87,7 +99,13 @@ impl Table {
     }
 
     /// A pending change has been taken back to the one before. The lock is held by who did so.
-    pub(crate) fn take_back(&self, partition: u32, node: &Node, before: Option<&Change>, undone: Option<&Change>) {
+    pub(crate) fn take_back(
+        &self,
+        partition: u32,
+        node: &Node,
+        before: Option<&Change>,
+        undone: Option<&Change>,
+    ) {
         if let Some(Change::Put(row)) = before {
             // What came between may have gone with an entry that both needed. It was put in once, so it can be again.
             let _ = self.enter(partition, node.key(), row);
@@ -112,10 +130,15 @@ impl Table {
             false
         });
         // Freed first: what is left decides.
-        let gone = matches!(node.newest().map(|v| v.change), None | Some(Change::Delete | Change::Flushed));
+        let gone = matches!(
+            node.newest().map(|v| v.change),
+            None | Some(Change::Delete | Change::Flushed)
+        );
         if old.len() > 1 || gone {
             node.free_versions(oldest);
-            node.while_free(|| old.iter().for_each(|row| self.leave(partition.number(), node, row)));
+            node.while_free(|| {
+                old.iter().for_each(|row| self.leave(partition.number(), node, row))
+            });
         }
         partition.rowstore.collect(node, oldest);
     }
@@ -123,11 +146,14 @@ impl Table {
     /// Takes out all entries of a partition's rows that nobody needs.
     pub(crate) fn sweep(&self, partition: &Partition) -> Result<()> {
         for index in self.indexes() {
-            let Some(entries) = index.memory.entries.get(partition.number() as usize) else { continue };
+            let Some(entries) = index.memory.entries.get(partition.number() as usize) else {
+                continue;
+            };
             each_entry(index, partition, &[], None, |entry| {
                 let key = entry.index_key();
                 // A row that a newer version of the table wrote cannot be read here: it may need the entry.
-                let is_needed = |node: &Node| node.any_row(|row| index.has_key(self, row, key).unwrap_or(true));
+                let is_needed =
+                    |node: &Node| node.any_row(|row| index.has_key(self, row, key).unwrap_or(true));
                 // A glance first: most are needed, or all are gone.
                 if partition.rowstore.get(entry.row_key()).is_some_and(|node| is_needed(&node)) {
                     return Ok(());
@@ -157,7 +183,9 @@ impl Table {
                 if let Some(Change::Put(row)) = node.newest().map(|v| v.change)
                     && outcome.is_ok()
                 {
-                    outcome = self.upgrade(row).and_then(|row| self.enter(partition.number(), node.key(), &row));
+                    outcome = self
+                        .upgrade(row)
+                        .and_then(|row| self.enter(partition.number(), node.key(), &row));
                 }
             });
             outcome?;

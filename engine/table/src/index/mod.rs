@@ -34,7 +34,9 @@ use crate::keys::KeyRows;
 use crate::table::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Entries, Row, Rowstore};
-use nacre_types::{DataType, Error, IndexId, IndexKind, IndexSchema, PhysicalType, Result, TableSchema, Value, key};
+use nacre_types::{
+    DataType, Error, IndexId, IndexKind, IndexSchema, PhysicalType, Result, TableSchema, Value, key,
+};
 use std::sync::Arc;
 
 /// An index of one version of a table.
@@ -59,19 +61,31 @@ impl Index {
     pub fn all(schema: &TableSchema, partitions: usize, old: &[Index]) -> Vec<Index> {
         let make = |index: &IndexSchema| {
             let columns = schema.index_positions(index)?;
-            let types: Vec<DataType> = columns.iter().map(|at| schema.columns[*at].data_type).collect();
-            let is_integer = |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
+            let types: Vec<DataType> =
+                columns.iter().map(|at| schema.columns[*at].data_type).collect();
+            let is_integer =
+                |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
             // Hidden row numbers are integers too.
-            let numbered =
-                schema.primary_key.as_ref().is_none_or(|key| matches!(&key.columns[..], [at] if is_integer(at)));
-            let is_packed = index.kind != IndexKind::Hash && numbered && matches!(&columns[..], [at] if is_integer(at));
-            let known = old.iter().find(|old| old.schema.id == index.id).map(|old| old.memory.clone());
+            let numbered = schema
+                .primary_key
+                .as_ref()
+                .is_none_or(|key| matches!(&key.columns[..], [at] if is_integer(at)));
+            let is_packed = index.kind != IndexKind::Hash
+                && numbered
+                && matches!(&columns[..], [at] if is_integer(at));
+            let known =
+                old.iter().find(|old| old.schema.id == index.id).map(|old| old.memory.clone());
             let fresh = || {
                 let new = if is_packed { Entries::of_integers } else { Entries::new };
                 let entries = (0..partitions).map(|_| new()).collect();
                 Arc::new(IndexMemory { entries, given: Rowstore::new() })
             };
-            Some(Index { schema: index.clone(), columns, types, memory: known.unwrap_or_else(fresh) })
+            Some(Index {
+                schema: index.clone(),
+                columns,
+                types,
+                memory: known.unwrap_or_else(fresh),
+            })
         };
         // `check_indexes` has seen to it that there are all columns.
         schema.indexes.iter().filter_map(make).collect()
@@ -117,7 +131,8 @@ impl Index {
 
     /// Whether a row may have the same values as another: it is not unique, or one of them is null.
     pub fn may_repeat(&self, index_key: &[u8]) -> bool {
-        !self.schema.unique || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
+        !self.schema.unique
+            || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
     }
 
     /// The error for values that another row has.
@@ -125,16 +140,27 @@ impl Index {
         let values = key::decode(index_key, &self.types).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
         let (table, name) = (&table.schema().name, self.schema.name.clone());
-        Error::constraint(format!("duplicate key ({}) in table {table}, key {name}", values.join(", ")))
-            .with_sqlstate("23505")
-            .with_table(table.clone())
-            .with_key(name)
+        Error::constraint(format!(
+            "duplicate key ({}) in table {table}, key {name}",
+            values.join(", ")
+        ))
+        .with_sqlstate("23505")
+        .with_table(table.clone())
+        .with_key(name)
     }
 
     /// The index keys of some rows of its columns, given in its own order.
     pub fn encode_rows(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
-        if !batch.columns.iter().zip(&self.types).all(|(column, t)| column.data_type().physical() == t.physical()) {
-            return Err(Error::corrupt(format!("columns of index {} are of other types", self.schema.name)));
+        if !batch
+            .columns
+            .iter()
+            .zip(&self.types)
+            .all(|(column, t)| column.data_type().physical() == t.physical())
+        {
+            return Err(Error::corrupt(format!(
+                "columns of index {} are of other types",
+                self.schema.name
+            )));
         }
         let keys = KeyRows::new(&batch.columns);
         let encode = |row| {
@@ -158,14 +184,20 @@ impl Table {
 
     /// Bytes of its indexes' entries for the rowstore of a partition.
     pub(crate) fn entry_bytes(&self, partition: u32) -> usize {
-        self.indexes().iter().filter_map(|i| i.memory.entries.get(partition as usize)).map(Entries::bytes).sum()
+        self.indexes()
+            .iter()
+            .filter_map(|i| i.memory.entries.get(partition as usize))
+            .map(Entries::bytes)
+            .sum()
     }
 
     /// How far an index is built: segments that have their part of it, and all segments. It answers right all the
     /// time, but reads segments without a part as a whole.
     pub fn index_progress(&self, id: IndexId) -> (usize, usize) {
         let current = self.segments().into_iter().filter(|state| state.is_current());
-        current.fold((0, 0), |(done, all), state| (done + usize::from(state.part(id).is_some()), all + 1))
+        current.fold((0, 0), |(done, all), state| {
+            (done + usize::from(state.part(id).is_some()), all + 1)
+        })
     }
 }
 

@@ -54,9 +54,17 @@ pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
         }
         let (index, place) = ((column.id - FIRST) / IDS, (column.id - FIRST) % IDS);
         match parts.last_mut() {
-            _ if place == 0 => parts.push(Part { index, file: file.clone(), keys: Vec::new(), rows: at, filter: None }),
+            _ if place == 0 => parts.push(Part {
+                index,
+                file: file.clone(),
+                keys: Vec::new(),
+                rows: at,
+                filter: None,
+            }),
             Some(part) if part.index == index && place == FILTER => part.filter = Some(at),
-            Some(part) if part.index == index && part.keys.len() + 1 == place as usize => part.keys.push(at),
+            Some(part) if part.index == index && part.keys.len() + 1 == place as usize => {
+                part.keys.push(at)
+            }
             // Of a later version: not understood, so not there.
             _ => {}
         }
@@ -82,7 +90,11 @@ impl Part {
     pub fn check(&self, index: &Index, rows: usize) -> Result<()> {
         let columns = self.file.columns();
         let fits = self.keys.len() == index.types.len()
-            && self.keys.iter().zip(&index.types).all(|(at, t)| columns[*at].data_type.physical() == t.physical())
+            && self
+                .keys
+                .iter()
+                .zip(&index.types)
+                .all(|(at, t)| columns[*at].data_type.physical() == t.physical())
             && columns[self.rows].data_type == DataType::UInt32
             && self.filter.is_none_or(|at| columns[at].data_type == DataType::UInt16)
             && self.file.rows() == rows;
@@ -90,7 +102,10 @@ impl Part {
             return Ok(());
         }
         let name = &index.schema.name;
-        Err(Error::corrupt(format!("segment {}: this is not a part of index {name}", self.file.name())))
+        Err(Error::corrupt(format!(
+            "segment {}: this is not a part of index {name}",
+            self.file.name()
+        )))
     }
 
     /// Whether a key, without nulls, may be there, by its range and its filter. `hash` is of the encoded key.
@@ -113,7 +128,10 @@ impl Part {
     pub fn row(&self, at: usize) -> Result<u32> {
         match self.file.get(self.rows, at)? {
             Value::Int(row) if (0..self.file.rows() as i64).contains(&row) => Ok(row as u32),
-            other => Err(Error::corrupt(format!("segment {}: {other} at {at} is not a row", self.file.name()))),
+            other => Err(Error::corrupt(format!(
+                "segment {}: {other} at {at} is not a row",
+                self.file.name()
+            ))),
         }
     }
 
@@ -126,9 +144,12 @@ impl Part {
                 rows.push(row as u32);
                 Ok(())
             }
-            false => Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name()))),
+            false => {
+                Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name())))
+            }
         };
-        let no_number = || Error::corrupt(format!("segment {}: row numbers are no numbers", self.file.name()));
+        let no_number =
+            || Error::corrupt(format!("segment {}: row numbers are no numbers", self.file.name()));
         if count <= FEW_ROWS {
             self.file.each(self.rows, start, count, &mut |scalar| match scalar {
                 Scalar::I64(row) => add(row),

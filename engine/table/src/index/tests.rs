@@ -5,7 +5,9 @@ use crate::tests::{host, options};
 use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
-use nacre_types::{Column, DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value};
+use nacre_types::{
+    Column, DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value,
+};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -39,12 +41,23 @@ impl Item {
     pub(super) fn of(values: &[Value]) -> Item {
         let number = |v: &Value| if let Value::Int(v) = v { Some(*v) } else { None };
         let Value::Text(tag) = &values[2] else { panic!("{values:?}") };
-        Item { id: number(&values[0]).unwrap(), u: number(&values[1]), tag: tag.clone(), n: number(&values[3]) }
+        Item {
+            id: number(&values[0]).unwrap(),
+            u: number(&values[1]),
+            tag: tag.clone(),
+            n: number(&values[3]),
+        }
     }
 }
 
 pub(super) fn index(name: &str, columns: &[u32], unique: bool) -> IndexSchema {
-    IndexSchema { id: 0, name: name.into(), columns: columns.to_vec(), unique, kind: IndexKind::BTree }
+    IndexSchema {
+        id: 0,
+        name: name.into(),
+        columns: columns.to_vec(),
+        unique,
+        kind: IndexKind::BTree,
+    }
 }
 
 /// Columns 1 to 4: id, u, tag, n. Unique: u, and tag with n.
@@ -82,7 +95,9 @@ pub(super) fn schema(keyed: bool) -> TableSchema {
 pub(super) fn batch(items: &[Item]) -> Batch {
     let rows: Vec<Vec<Value>> = items.iter().map(Item::values).collect();
     let types = [DataType::Int64, DataType::Int32, DataType::TEXT, DataType::Int64];
-    let column = |(at, t): (usize, &DataType)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])));
+    let column = |(at, t): (usize, &DataType)| {
+        Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])))
+    };
     Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
 }
 
@@ -95,7 +110,10 @@ pub(super) fn open(shape: TableSchema) -> (Arc<MemoryStore>, Arc<Store>, Arc<Tab
     open_with(shape, options())
 }
 
-pub(super) fn open_with(shape: TableSchema, options: StoreOptions) -> (Arc<MemoryStore>, Arc<Store>, Arc<Table>) {
+pub(super) fn open_with(
+    shape: TableSchema,
+    options: StoreOptions,
+) -> (Arc<MemoryStore>, Arc<Store>, Arc<Table>) {
     let files = Arc::new(MemoryStore::new());
     let store = Store::open(host(&files), options).unwrap();
     let table = store.create_table(shape).unwrap();
@@ -109,14 +127,20 @@ pub(super) fn insert(store: &Arc<Store>, items: &[Item]) -> nacre_types::Result<
 }
 
 /// What an index finds, as whole rows: memory first, then segments.
-pub(super) fn find(t: &Transaction, table: &Arc<Table>, name: &str, range: &KeyRange) -> Vec<(Item, RowLocator)> {
+pub(super) fn find(
+    t: &Transaction,
+    table: &Arc<Table>,
+    name: &str,
+    range: &KeyRange,
+) -> Vec<(Item, RowLocator)> {
     let view = t.view(table);
     // Companions too, which nobody else calls by their names.
     let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
     let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]).unwrap();
     let values = |at: usize| rows.columns.iter().map(|c| c.value(at)).collect::<Vec<_>>();
-    let mut found: Vec<_> = locators.into_iter().enumerate().map(|(at, l)| (Item::of(&values(at)), l)).collect();
+    let mut found: Vec<_> =
+        locators.into_iter().enumerate().map(|(at, l)| (Item::of(&values(at)), l)).collect();
     let mut most = found.len();
     for run in &probe.runs {
         let segment = &view.segments[run.segment];
@@ -145,7 +169,11 @@ pub(super) fn find(t: &Transaction, table: &Arc<Table>, name: &str, range: &KeyR
                     None => table.schema().columns[at].default.clone(),
                 })
                 .collect();
-            let locator = RowLocator::Segment { partition: segment.partition, segment: segment.segment.id(), row };
+            let locator = RowLocator::Segment {
+                partition: segment.partition,
+                segment: segment.segment.id(),
+                row,
+            };
             found.push((Item::of(&values), locator));
         }
     }
@@ -167,9 +195,12 @@ fn by_n(n: i64) -> KeyRange {
 fn a_row_is_found_by_an_index_wherever_it_is() {
     for keyed in [true, false] {
         let (files, store, table) = open(schema(keyed));
-        let items: Vec<Item> = (0..50).map(|i| item(i, i, "a", if i % 5 == 0 { -1 } else { i })).collect();
         let items: Vec<Item> =
-            items.into_iter().map(|i| Item { n: i.n.map(|n| n % 7), tag: format!("t{}", i.id), ..i }).collect();
+            (0..50).map(|i| item(i, i, "a", if i % 5 == 0 { -1 } else { i })).collect();
+        let items: Vec<Item> = items
+            .into_iter()
+            .map(|i| Item { n: i.n.map(|n| n % 7), tag: format!("t{}", i.id), ..i })
+            .collect();
         insert(&store, &items).unwrap();
         let expected: Vec<i64> = items.iter().filter(|i| i.n == Some(3)).map(|i| i.id).collect();
         let nulls: Vec<i64> = items.iter().filter(|i| i.n.is_none()).map(|i| i.id).collect();
@@ -179,7 +210,11 @@ fn a_row_is_found_by_an_index_wherever_it_is() {
             assert_eq!(ids(&find(&t, &table, "by_n", &KeyRange::equal(vec![Value::Null]))), nulls);
             let prefix = KeyRange::equal(vec![Value::Text("t7".into())]);
             assert_eq!(ids(&find(&t, &table, "by_tag", &prefix)), [7]);
-            let range = KeyRange { prefix: vec![], low: Bound::Excluded(Value::Int(40)), high: Bound::Unbounded };
+            let range = KeyRange {
+                prefix: vec![],
+                low: Bound::Excluded(Value::Int(40)),
+                high: Bound::Unbounded,
+            };
             assert_eq!(ids(&find(&t, &table, "u", &range)), (41..50).collect::<Vec<_>>());
             assert_eq!(store.check().unwrap(), Vec::<String>::new());
         };
@@ -230,21 +265,25 @@ fn a_statement_may_pass_values_on_from_row_to_row() {
         let mut t = store.begin().unwrap();
         let found = find(&t, &table, "u", &KeyRange::all());
         let locators: Vec<_> = found.iter().map(|(_, l)| l.clone()).collect();
-        let up: Vec<Item> =
-            found.iter().map(|(i, _)| Item { u: i.u.map(|u| u + 1), n: i.n.map(|n| 19 - n), ..i.clone() }).collect();
+        let up: Vec<Item> = found
+            .iter()
+            .map(|(i, _)| Item { u: i.u.map(|u| u + 1), n: i.n.map(|n| 19 - n), ..i.clone() })
+            .collect();
         t.update(&table, &locators, &batch(&up)).unwrap();
         assert_eq!(find(&t, &table, "u", &KeyRange::equal(vec![Value::Int(0)])).len(), 0);
         // A value that two rows would have.
         let savepoint = t.savepoint();
         let found = find(&t, &table, "u", &KeyRange::all());
-        let same: Vec<Item> = found.iter().map(|(i, _)| Item { u: Some(i.id / 2), ..i.clone() }).collect();
+        let same: Vec<Item> =
+            found.iter().map(|(i, _)| Item { u: Some(i.id / 2), ..i.clone() }).collect();
         let locators: Vec<_> = found.iter().map(|(_, l)| l.clone()).collect();
         assert_eq!(t.update(&table, &locators, &batch(&same)).unwrap_err().key(), Some("u"));
         t.rollback_to(savepoint);
         t.commit().unwrap();
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
         let t = store.begin().unwrap();
-        let mut now: Vec<Item> = find(&t, &table, "u", &KeyRange::all()).into_iter().map(|(i, _)| i).collect();
+        let mut now: Vec<Item> =
+            find(&t, &table, "u", &KeyRange::all()).into_iter().map(|(i, _)| i).collect();
         now.sort_by_key(|i| i.id);
         let mut up = up;
         up.sort_by_key(|i| i.id);
@@ -255,8 +294,11 @@ fn a_statement_may_pass_values_on_from_row_to_row() {
 #[test]
 fn entries_go_with_the_rows_that_need_them() {
     let (_, store, table) = open(schema(true));
-    let entries = |table: &Arc<Table>| table.indexes().iter().map(|i| i.memory.entries[0].len()).collect::<Vec<_>>();
-    let given = |table: &Arc<Table>| table.indexes().iter().map(|i| i.memory.given.len()).sum::<usize>();
+    let entries = |table: &Arc<Table>| {
+        table.indexes().iter().map(|i| i.memory.entries[0].len()).collect::<Vec<_>>()
+    };
+    let given =
+        |table: &Arc<Table>| table.indexes().iter().map(|i| i.memory.given.len()).sum::<usize>();
     insert(&store, &[item(1, 1, "a", 1)]).unwrap();
     for n in 0..100 {
         let mut t = store.begin().unwrap();

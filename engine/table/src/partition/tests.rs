@@ -21,7 +21,8 @@ fn insert(store: &Arc<Store>, table: &Arc<Table>, rows: &[Vec<Value>]) -> Result
 /// Rows as text, in order, with repetitions.
 fn contents(store: &Arc<Store>, table: &Arc<Table>) -> Vec<String> {
     let reader = store.begin().unwrap();
-    let mut rows: Vec<String> = scan(&reader.view(table)).unwrap().iter().map(|(r, _)| format!("{r:?}")).collect();
+    let mut rows: Vec<String> =
+        scan(&reader.view(table)).unwrap().iter().map(|(r, _)| format!("{r:?}")).collect();
     rows.sort();
     rows
 }
@@ -31,7 +32,8 @@ fn check(store: &Arc<Store>, table: &Arc<Table>) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let shard = table.schema().shard_key.clone().unwrap();
     for (values, locator) in scan(&store.begin().unwrap().view(table)).unwrap() {
-        let (RowLocator::Memory { partition, .. } | RowLocator::Segment { partition, .. }) = locator;
+        let (RowLocator::Memory { partition, .. } | RowLocator::Segment { partition, .. }) =
+            locator;
         if !shard.columns.is_empty() {
             let values: Vec<Value> = shard.columns.iter().map(|c| values[*c].clone()).collect();
             assert_eq!(table.partition_of_values(&values).unwrap(), partition);
@@ -49,7 +51,11 @@ fn history(seed: u64, columns: &[usize]) {
     for step in 0..40 {
         let table = store.table("t").unwrap();
         let make = |random: &mut Random| {
-            row(random.below(20) as i64, &format!("{}", random.below(5)), random.below(9) as i64 - 1)
+            row(
+                random.below(20) as i64,
+                &format!("{}", random.below(5)),
+                random.below(9) as i64 - 1,
+            )
         };
         match random.below(9) {
             0 => store.flush(&table).unwrap(),
@@ -63,7 +69,8 @@ fn history(seed: u64, columns: &[usize]) {
             4 => {
                 let mut load = store.bulk_load(&table, OnDuplicate::Error);
                 for _ in 0..random.below(4) {
-                    let rows: Vec<_> = (0..random.below(3_000)).map(|_| make(&mut random)).collect();
+                    let rows: Vec<_> =
+                        (0..random.below(3_000)).map(|_| make(&mut random)).collect();
                     load.append(&batch(&rows)).unwrap();
                     model.extend(rows);
                 }
@@ -77,7 +84,11 @@ fn history(seed: u64, columns: &[usize]) {
             kind => {
                 let wanted = Value::Int(random.below(20) as i64);
                 let mut t = store.begin().unwrap();
-                let found: Vec<_> = scan(&t.view(&table)).unwrap().into_iter().filter(|r| r.0[0] == wanted).collect();
+                let found: Vec<_> = scan(&t.view(&table))
+                    .unwrap()
+                    .into_iter()
+                    .filter(|r| r.0[0] == wanted)
+                    .collect();
                 let locators: Vec<_> = found.iter().map(|(_, l)| l.clone()).collect();
                 model.retain(|r| r[0] != wanted);
                 if kind == 7 {
@@ -116,7 +127,10 @@ fn every_partition_gets_its_share_and_answers_for_its_keys() {
     let sizes: Vec<u64> = table.partitions().iter().map(Partition::row_count_estimate).collect();
     assert!(sizes.iter().all(|n| (900..1_100).contains(n)), "{sizes:?}");
     store.flush(&table).unwrap();
-    assert_eq!(table.partitions().iter().map(|p| p.segments().len()).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(
+        table.partitions().iter().map(|p| p.segments().len()).collect::<Vec<_>>(),
+        [1, 1, 1]
+    );
     let reader = store.begin().unwrap();
     for id in (0..3_000).step_by(97) {
         let key = [Value::Int(id), Value::Text("a".into())];
@@ -136,7 +150,9 @@ fn routing_does_not_change_between_versions() {
     let files = Arc::new(MemoryStore::new());
     let store = Store::open(host(&files), options()).unwrap();
     let table = store.create_table(sharded("t", true, &[1, 0])).unwrap();
-    let place = |id: i64, tag: &str| table.partition_of_values(&[Value::Text(tag.into()), Value::Int(id)]).unwrap();
+    let place = |id: i64, tag: &str| {
+        table.partition_of_values(&[Value::Text(tag.into()), Value::Int(id)]).unwrap()
+    };
     let places: Vec<u32> = (0..12).map(|id| place(id, "a\0b")).collect();
     assert_eq!(places, ROUTED);
 }
@@ -166,7 +182,8 @@ fn threads_write_to_several_partitions_at_once() {
             let (store, table) = (&store, &table);
             scope.spawn(move || {
                 for n in 0..100 {
-                    let rows: Vec<_> = (0..5).map(|k| row(thread * 1_000 + n * 5 + k, "a", n)).collect();
+                    let rows: Vec<_> =
+                        (0..5).map(|k| row(thread * 1_000 + n * 5 + k, "a", n)).collect();
                     insert(store, table, &rows).unwrap();
                     if n % 10 == 3 {
                         while store.maintain().unwrap() {}
@@ -174,7 +191,12 @@ fn threads_write_to_several_partitions_at_once() {
                     let mut t = store.begin().unwrap();
                     let key = [Value::Int(thread * 1_000 + n * 5), Value::Text("a".into())];
                     let (at, _) = t.locate(table, &key).unwrap().unwrap();
-                    t.update(table, &[at], &batch(&[row(thread * 1_000 + n * 5 + 500_000, "a", n)])).unwrap();
+                    t.update(
+                        table,
+                        &[at],
+                        &batch(&[row(thread * 1_000 + n * 5 + 500_000, "a", n)]),
+                    )
+                    .unwrap();
                     t.commit().unwrap();
                 }
             });
@@ -187,7 +209,10 @@ fn threads_write_to_several_partitions_at_once() {
     });
     while store.maintain().unwrap() {}
     check(&store, &table);
-    assert!(table.partitions().iter().all(|p| !p.segments().is_empty()), "every partition was flushed");
+    assert!(
+        table.partitions().iter().all(|p| !p.segments().is_empty()),
+        "every partition was flushed"
+    );
     let before = contents(&store, &table);
     assert_eq!(before.len(), 4 * 100 * 5);
     drop((table, store));

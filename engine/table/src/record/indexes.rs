@@ -21,7 +21,9 @@ impl Indexes {
         let schema = TableSchema { indexes: self.list, next_index_id: self.next_id, ..schema };
         match schema.check_indexes() {
             Ok(()) => Ok(schema),
-            Err(error) => Err(Error::corrupt(format!("table {}: {}", schema.name, error.message()))),
+            Err(error) => {
+                Err(Error::corrupt(format!("table {}: {}", schema.name, error.message())))
+            }
         }
     }
 }
@@ -42,7 +44,11 @@ pub(crate) fn put_part(out: &mut Vec<u8>, part: NewPart) {
 }
 
 pub(crate) fn read_part(reader: &mut Reader<'_>) -> Result<NewPart> {
-    Ok(NewPart { segment: reader.varint()?, index: read_u32(reader, "index id")?, file: reader.varint()? })
+    Ok(NewPart {
+        segment: reader.varint()?,
+        index: read_u32(reader, "index id")?,
+        file: reader.varint()?,
+    })
 }
 
 pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {

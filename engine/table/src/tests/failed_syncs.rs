@@ -69,7 +69,11 @@ impl LocalFile for RefusingFile {
         if let Some(during) = during {
             during();
         }
-        if disk.refuse.load(Ordering::Relaxed) { Err(Error::io("sync refused")) } else { self.0.sync() }
+        if disk.refuse.load(Ordering::Relaxed) {
+            Err(Error::io("sync refused"))
+        } else {
+            self.0.sync()
+        }
     }
 }
 
@@ -229,7 +233,8 @@ fn files_of_a_dropped_table_stay_until_that_is_durable() {
     let disk = Refusing::default();
     let durability = crate::Durability::Relaxed { interval_ms: 1_000_000 };
     let store = Store::open(disk.host(), StoreOptions { durability, ..options() }).unwrap();
-    let [gone, other] = ["gone", "other"].map(|name| store.create_table(schema(name, true)).unwrap());
+    let [gone, other] =
+        ["gone", "other"].map(|name| store.create_table(schema(name, true)).unwrap());
     let insert = |store: &Arc<Store>, table: &Arc<Table>| {
         let mut t = store.begin().unwrap();
         t.insert(table, &batch(&[row(1, "a", 1)])).unwrap();
@@ -260,7 +265,9 @@ fn files_of_a_dropped_table_stay_until_that_is_durable() {
         }
     }));
     store.drop_table(&gone).unwrap();
-    let segments = |files: &MemoryStore| files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count();
+    let segments = |files: &MemoryStore| {
+        files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count()
+    };
     assert_eq!(segments(&at_crash), 1);
     // The other thread may be in the middle of it.
     for _ in 0..500 {
@@ -292,7 +299,8 @@ fn a_load_that_could_not_write_its_rows_loads_nothing() {
 
 #[test]
 fn closing_is_done_when_all_is_durable() {
-    let relaxed = StoreOptions { durability: Durability::Relaxed { interval_ms: 1_000_000 }, ..options() };
+    let relaxed =
+        StoreOptions { durability: Durability::Relaxed { interval_ms: 1_000_000 }, ..options() };
     let (store, table, refuse, _) = refusing(relaxed);
     insert(&store, &table, 1).unwrap().commit().unwrap();
     let mut load = store.bulk_load(&table, OnDuplicate::Error);

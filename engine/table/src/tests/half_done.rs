@@ -11,12 +11,18 @@ use std::time::Duration;
 
 fn with_unique(store: &Arc<Store>, table: &Arc<Table>) -> Arc<Table> {
     let columns = vec![table.schema().columns[2].id];
-    let index = IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree };
+    let index =
+        IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree };
     store.create_index(table, index).unwrap()
 }
 
 /// Lists a segment of these rows, as a commit does before it is decided; answers how to take it out again.
-fn list(store: &Arc<Store>, table: &Arc<Table>, commit: u64, rows: &[Vec<Value>]) -> impl FnOnce() + use<> {
+fn list(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    commit: u64,
+    rows: &[Vec<Value>],
+) -> impl FnOnce() + use<> {
     let partition = table.partition_for(&rows[0]).unwrap().number();
     assert!(rows.iter().all(|row| table.partition_for(row).unwrap().number() == partition));
     let mut builder = table.segment_builder();
@@ -25,7 +31,11 @@ fn list(store: &Arc<Store>, table: &Arc<Table>, commit: u64, rows: &[Vec<Value>]
     let state = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
     table.partition(partition).update_segments(|list| list.push(state));
     let table = table.clone();
-    move || table.partition(partition).update_segments(|list| list.retain(|s| s.segment.id() != segment.id()))
+    move || {
+        table
+            .partition(partition)
+            .update_segments(|list| list.retain(|s| s.segment.id() != segment.id()))
+    }
 }
 
 fn all(store: &Arc<Store>, table: &Arc<Table>) -> Vec<Vec<Value>> {
@@ -100,7 +110,12 @@ fn a_unique_value_that_was_deleted_is_free_while_its_row_is_flushed() {
     }
 }
 
-fn load(store: &Arc<Store>, table: &Arc<Table>, on_duplicate: OnDuplicate, rows: &[Vec<Value>]) -> Result<u64> {
+fn load(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    on_duplicate: OnDuplicate,
+    rows: &[Vec<Value>],
+) -> Result<u64> {
     let mut load = store.bulk_load(table, on_duplicate);
     load.append(&batch(rows))?;
     load.finish()
@@ -119,7 +134,11 @@ fn a_load_does_not_believe_a_commit_that_is_refused() {
         assert_eq!(all(&store, &table), [row(1, "a", 7), row(2, "a", 8)]);
         drop((table, store));
         let store = Store::open(host(&files), options()).unwrap();
-        assert_eq!(all(&store, &store.table("t").unwrap()), [row(1, "a", 7), row(2, "a", 8)], "{on_duplicate:?}");
+        assert_eq!(
+            all(&store, &store.table("t").unwrap()),
+            [row(1, "a", 7), row(2, "a", 8)],
+            "{on_duplicate:?}"
+        );
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
     }
 }
@@ -128,8 +147,9 @@ fn a_load_does_not_believe_a_commit_that_is_refused() {
 fn a_load_does_not_believe_unique_values_of_a_commit_that_is_refused() {
     let (_, store, table) = open_with(&[]);
     let table = with_unique(&store, &table);
-    let loaded =
-        beside(&store, &table, &[row(1, "a", 7)], || load(&store, &table, OnDuplicate::Error, &[row(2, "a", 7)]));
+    let loaded = beside(&store, &table, &[row(1, "a", 7)], || {
+        load(&store, &table, OnDuplicate::Error, &[row(2, "a", 7)])
+    });
     assert_eq!(loaded.map_err(|e| e.to_string()), Ok(1));
     assert_eq!(all(&store, &table), [row(2, "a", 7)]);
 }
@@ -152,7 +172,8 @@ fn an_insert_does_not_believe_a_commit_that_is_refused() {
 fn catching_up_makes_everything_visible() {
     let (_, store, table) = open_with(&[]);
     let before = store.visible();
-    let (commit, _) = store.commit_record(&mut crate::record::begin(0), |_| Ok(()), |_, ()| {}).unwrap();
+    let (commit, _) =
+        store.commit_record(&mut crate::record::begin(0), |_| Ok(()), |_, ()| {}).unwrap();
     assert_eq!((commit, store.visible()), (before + 1, before));
     store.catch_up().unwrap();
     assert_eq!(store.visible(), commit);
@@ -163,10 +184,12 @@ fn catching_up_makes_everything_visible() {
 fn a_refused_row_leaves_no_entries() {
     let (_, store, table) = open_with(&[row(1, "a", 7)]);
     let columns = vec![table.schema().columns[1].id];
-    let index = IndexSchema { id: 0, name: "i".into(), columns, unique: false, kind: IndexKind::BTree };
+    let index =
+        IndexSchema { id: 0, name: "i".into(), columns, unique: false, kind: IndexKind::BTree };
     let table = store.create_index(&table, index).unwrap();
     let table = with_unique(&store, &table);
-    let entries = || table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
+    let entries =
+        || table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
     let before = entries();
     let mut t = store.begin().unwrap();
     for id in 2..50 {
@@ -187,8 +210,10 @@ fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
         t.update_row(&table, &at, &row(1, "a", n)).unwrap();
         t.commit().unwrap();
     };
-    let bytes =
-        || table.rowstore_size().1 + table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
+    let bytes = || {
+        table.rowstore_size().1
+            + table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>()
+    };
     update(1);
     let few = bytes();
     let reader = store.begin().unwrap();
@@ -208,6 +233,10 @@ fn a_segment_that_stays_listed_is_believed() {
     let table = with_unique(&store, &table);
     let _ = list(&store, &table, store.visible() + 1, &[row(1, "a", 7)]);
     for new in [row(1, "a", 8), row(2, "a", 7)] {
-        assert_eq!(store.begin().unwrap().insert_row(&table, &new).unwrap_err().sqlstate(), "23505", "{new:?}");
+        assert_eq!(
+            store.begin().unwrap().insert_row(&table, &new).unwrap_err().sqlstate(),
+            "23505",
+            "{new:?}"
+        );
     }
 }

@@ -35,8 +35,11 @@ fn upsert(t: &mut Transaction, table: &Arc<Table>, rows: &[Row]) -> Result<usize
 /// Identities and numbers of what a transaction sees, sorted.
 fn seen(t: &Transaction, table: &Arc<Table>) -> Vec<(i64, i64)> {
     let number = |value: &Value| if let Value::Int(v) = value { *v } else { panic!("{value:?}") };
-    let mut rows: Vec<_> =
-        scan(&t.view(table)).unwrap().iter().map(|(row, _)| (number(&row[0]), number(&row[2]))).collect();
+    let mut rows: Vec<_> = scan(&t.view(table))
+        .unwrap()
+        .iter()
+        .map(|(row, _)| (number(&row[0]), number(&row[2])))
+        .collect();
     rows.sort_unstable();
     rows
 }
@@ -60,7 +63,12 @@ fn rows_are_met_wherever_they_are() {
         |store, table| {
             store.flush(table).unwrap();
             let mut mover = store.begin().unwrap();
-            let all: Vec<_> = scan(&mover.view(table)).unwrap().into_iter().map(|(_, at)| at).step_by(2).collect();
+            let all: Vec<_> = scan(&mover.view(table))
+                .unwrap()
+                .into_iter()
+                .map(|(_, at)| at)
+                .step_by(2)
+                .collect();
             mover.lock(table, &all).unwrap();
             mover.rollback();
         },
@@ -77,7 +85,8 @@ fn rows_are_met_wherever_they_are() {
             between(&store, &table);
             let batch: Vec<Row> = rows(20..60, 7).into_iter().rev().collect();
             assert_eq!(upsert(&mut t, &table, &batch).unwrap(), 20, "{first} {second}");
-            let mut expected: Vec<(i64, i64)> = (0..60).map(|id| (id, [1, 2, 7][id as usize / 20])).collect();
+            let mut expected: Vec<(i64, i64)> =
+                (0..60).map(|id| (id, [1, 2, 7][id as usize / 20])).collect();
             assert_eq!(seen(&t, &table), expected, "{first} {second}");
             // The same transaction meets what it has left, also after it took something back.
             let savepoint = t.savepoint();
@@ -130,7 +139,10 @@ fn what_came_after_the_snapshot_is_a_conflict() {
                 1 => upsert(&mut other, &table, &rows(3..4, 2)).map(|_| ()).unwrap(),
                 2 => {
                     let all = scan(&other.view(&table)).unwrap();
-                    other.delete(&table, &all.into_iter().map(|(_, at)| at).collect::<Vec<_>>()).map(|_| ()).unwrap();
+                    other
+                        .delete(&table, &all.into_iter().map(|(_, at)| at).collect::<Vec<_>>())
+                        .map(|_| ())
+                        .unwrap();
                 }
                 _ => {
                     let mut load = store.bulk_load(&table, OnDuplicate::Replace);
@@ -163,17 +175,26 @@ fn locks_are_given_back() {
     let before = nodes(&store, &table);
     let mut t = store.begin().unwrap();
     t.write_keys(&table, &keys(&table, &rows(2..6, 0)), |_, olds| {
-        assert_eq!(olds.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(
+            olds.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [true, true, false, false]
+        );
         Ok(vec![None; 4])
     })
     .unwrap();
     assert!(!t.has_writes());
     assert_eq!(nodes(&store, &table), before, "no node is left of a lock without a change");
-    let failed = t.write_keys(&table, &keys(&table, &rows(2..6, 0)), |_, _| Err(Error::out_of_range("too much")));
+    let failed = t.write_keys(&table, &keys(&table, &rows(2..6, 0)), |_, _| {
+        Err(Error::out_of_range("too much"))
+    });
     assert_eq!(failed.unwrap_err().message(), "too much");
     let mut other = store.begin().unwrap();
     let blocked = upsert(&mut other, &table, &rows(1..3, 0)).unwrap_err();
-    assert_eq!(blocked.kind(), ErrorKind::LockTimeout, "a failed batch keeps its locks until it is taken back");
+    assert_eq!(
+        blocked.kind(),
+        ErrorKind::LockTimeout,
+        "a failed batch keeps its locks until it is taken back"
+    );
     assert!(other.take_blocker().is_some());
     other.rollback();
     t.rollback();
@@ -191,7 +212,10 @@ fn locks_that_are_given_back_keep_nobody_waiting() {
     let mut met = None;
     let mut t = store.begin().unwrap();
     t.write_keys(&table, &keys(&table, &rows(2..4, 0)), |_, olds| {
-        assert_eq!(upsert(&mut other, &table, &rows(3..4, 0)).unwrap_err().kind(), ErrorKind::LockTimeout);
+        assert_eq!(
+            upsert(&mut other, &table, &rows(3..4, 0)).unwrap_err().kind(),
+            ErrorKind::LockTimeout
+        );
         met = other.take_blocker();
         Ok(vec![None; olds.len()])
     })

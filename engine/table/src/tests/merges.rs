@@ -60,20 +60,34 @@ fn segments_are_sorted_by_the_sort_key_and_found_by_the_key() {
         for round in 0..2 {
             for state in table.segments().iter().filter(|s| s.is_current()) {
                 let segment = &state.segment;
-                let sorted: Vec<_> = (0..segment.rows()).map(|row| segment.get(2, row).unwrap()).collect();
+                let sorted: Vec<_> =
+                    (0..segment.rows()).map(|row| segment.get(2, row).unwrap()).collect();
                 let number = |v: &Value| if let Value::Int(n) = v { *n } else { -1 };
-                assert!(sorted.windows(2).all(|pair| number(&pair[0]) <= number(&pair[1])), "round {round}");
+                assert!(
+                    sorted.windows(2).all(|pair| number(&pair[0]) <= number(&pair[1])),
+                    "round {round}"
+                );
             }
             let reader = store.begin().unwrap();
             if keyed {
                 for id in (0..7_000).step_by(97) {
                     let n = if id < 2_000 { (id * 37) % 101 - 1 } else { (id * 41) % 103 };
-                    let found = reader.get(&table, &[Value::Int(id), Value::Text("a".into())], &[0, 1, 2]).unwrap();
+                    let found = reader
+                        .get(&table, &[Value::Int(id), Value::Text("a".into())], &[0, 1, 2])
+                        .unwrap();
                     assert_eq!(found, Some(row(id, "a", n)));
                 }
-                assert_eq!(reader.get(&table, &[Value::Int(9_999), Value::Text("a".into())], &[0]).unwrap(), None);
+                assert_eq!(
+                    reader
+                        .get(&table, &[Value::Int(9_999), Value::Text("a".into())], &[0])
+                        .unwrap(),
+                    None
+                );
             }
-            assert_eq!(scan(&reader.view(&table)).unwrap().len(), if keyed { 7_000 } else { 7_500 });
+            assert_eq!(
+                scan(&reader.view(&table)).unwrap().len(),
+                if keyed { 7_000 } else { 7_500 }
+            );
             assert_eq!(store.check().unwrap(), Vec::<String>::new());
             store.merge_all(&table).unwrap();
         }
@@ -103,7 +117,11 @@ fn rows_are_sorted_by_texts_that_are_longer_than_keys() {
         load.finish().unwrap();
         store.merge_all(&table).unwrap();
         let reader = store.begin().unwrap();
-        let ids: Vec<Value> = scan(&reader.view(&table)).unwrap().into_iter().map(|(row, _)| row[0].clone()).collect();
+        let ids: Vec<Value> = scan(&reader.view(&table))
+            .unwrap()
+            .into_iter()
+            .map(|(row, _)| row[0].clone())
+            .collect();
         assert_eq!(ids, [2, 4, 1, 3].map(Value::Int));
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
     }
@@ -155,9 +173,14 @@ fn a_merge_is_stepped_and_deletes_overtake_it() {
             }
         }
         while end != "close" && store.maintain().unwrap() {}
-        let known: Vec<String> = table.segments().iter().map(|s| s.segment.name().to_string()).collect();
+        let known: Vec<String> =
+            table.segments().iter().map(|s| s.segment.name().to_string()).collect();
         match end {
-            "close" => assert!(on_disk().iter().all(|name| known.contains(name)), "{:?} of {known:?}", on_disk()),
+            "close" => assert!(
+                on_disk().iter().all(|name| known.contains(name)),
+                "{:?} of {known:?}",
+                on_disk()
+            ),
             _ => assert_eq!(on_disk(), Vec::<String>::new(), "{end}"),
         }
         drop((table, store));
@@ -191,8 +214,9 @@ fn moves_that_wait_together_are_committed_together() {
         assert_eq!(store.commit.lock().unwrap().last, last + 1, "one record for all four");
         transactions.into_iter().for_each(|t| t.commit().unwrap());
     });
-    let expected: Vec<_> =
-        (0..100).map(|id| row(id, "a", if id % 20 == 0 && id < 80 { 1_000 + id } else { id })).collect();
+    let expected: Vec<_> = (0..100)
+        .map(|id| row(id, "a", if id % 20 == 0 && id < 80 { 1_000 + id } else { id }))
+        .collect();
     for _ in 0..2 {
         let reader = store.begin().unwrap();
         assert_eq!(crate::tests::sorted(scan(&reader.view(&table)).unwrap()), expected);
@@ -238,7 +262,9 @@ fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
     let partition = &table.partitions()[0];
     let not_yet = store.visible() + 1;
     partition.update_segments(|list| {
-        let new = |old: &Arc<SegmentState>| SegmentState::new(old.segment.clone(), not_yet, RoaringBitmap::new());
+        let new = |old: &Arc<SegmentState>| {
+            SegmentState::new(old.segment.clone(), not_yet, RoaringBitmap::new())
+        };
         *list = list.iter().map(|old| Arc::new(new(old))).collect();
     });
     while store.maintain().unwrap() {}
@@ -254,8 +280,11 @@ fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
 #[test]
 fn segments_are_bounded_in_bytes() {
     const BYTES: usize = 20_000;
-    let store =
-        Store::open(host(&Arc::new(MemoryStore::new())), StoreOptions { segment_bytes: BYTES, ..options() }).unwrap();
+    let store = Store::open(
+        host(&Arc::new(MemoryStore::new())),
+        StoreOptions { segment_bytes: BYTES, ..options() },
+    )
+    .unwrap();
     for (name, sorted) in [("t", false), ("sorted", true)] {
         let mut shape = schema(name, true);
         shape.sort_key = sorted.then(|| KeyColumns { name: "SORT".into(), columns: vec![2] });
@@ -264,7 +293,13 @@ fn segments_are_bounded_in_bytes() {
         let long = "x".repeat(150);
         // Two orders, so that rows are picked one by one, and one row that is longer than a segment.
         let rows: Vec<_> = (0..1_200)
-            .map(|n| row(n * 7 % 1_200, if n == 77 { "y".repeat(3 * BYTES) } else { long.clone() }.as_str(), n))
+            .map(|n| {
+                row(
+                    n * 7 % 1_200,
+                    if n == 77 { "y".repeat(3 * BYTES) } else { long.clone() }.as_str(),
+                    n,
+                )
+            })
             .collect();
         let (loaded, inserted) = rows.split_at(600);
         let mut load = store.bulk_load(&table, OnDuplicate::Error);
@@ -281,7 +316,10 @@ fn segments_are_bounded_in_bytes() {
             let current: Vec<_> = segments.iter().filter(|s| s.is_current()).cloned().collect();
             for state in &current {
                 let (rows, bytes) = (state.segment.rows(), state.segment.raw_bytes() as usize);
-                assert!(rows == 1 || !(2 * BYTES..=3 * BYTES).contains(&bytes), "{rows} rows of {bytes} bytes");
+                assert!(
+                    rows == 1 || !(2 * BYTES..=3 * BYTES).contains(&bytes),
+                    "{rows} rows of {bytes} bytes"
+                );
             }
             assert!((8..=most).contains(&current.len()), "{}", current.len());
             assert_eq!(current.iter().map(|s| s.segment.rows()).sum::<usize>(), rows.len());
@@ -344,17 +382,26 @@ fn a_large_rowstore_is_flushed_commit_by_commit() {
     let tag = "k".repeat(900);
     for from in (0..2_800).step_by(400) {
         let mut t = store.begin().unwrap();
-        t.insert(&table, &batch(&(from..from + 400).map(|id| row(id, &tag, id)).collect::<Vec<_>>())).unwrap();
+        t.insert(
+            &table,
+            &batch(&(from..from + 400).map(|id| row(id, &tag, id)).collect::<Vec<_>>()),
+        )
+        .unwrap();
         t.commit().unwrap();
     }
     // Somebody holds a row of the first commit.
     let mut holder = store.begin().unwrap();
-    let (at, _) = holder.locate(&table, &[Value::Int(7), Value::Text(tag.clone())]).unwrap().unwrap();
+    let (at, _) =
+        holder.locate(&table, &[Value::Int(7), Value::Text(tag.clone())]).unwrap().unwrap();
     holder.update(&table, &[at], &batch(&[row(7, &tag, 70_000)])).unwrap();
     store.flush(&table).unwrap();
     assert!(table.segments().len() > 1, "{} segments", table.segments().len());
     let live = |state: &Arc<SegmentState>| state.segment.rows() as u64 - state.deleted_rows();
-    assert_eq!(table.segments().iter().map(live).sum::<u64>(), 2_799, "all but the row that is held");
+    assert_eq!(
+        table.segments().iter().map(live).sum::<u64>(),
+        2_799,
+        "all but the row that is held"
+    );
     holder.commit().unwrap();
     drop((store, table));
     let store = Store::open(host(&files), options()).unwrap();
@@ -368,13 +415,19 @@ fn a_large_rowstore_is_flushed_commit_by_commit() {
 fn many_tables_together_have_a_bound_in_memory() {
     let options = StoreOptions { flush_bytes: 100_000, ..options() };
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
-    let tables: Vec<_> = (0..10).map(|n| store.create_table(schema(&format!("t{n}"), n % 2 == 0)).unwrap()).collect();
+    let tables: Vec<_> = (0..10)
+        .map(|n| store.create_table(schema(&format!("t{n}"), n % 2 == 0)).unwrap())
+        .collect();
     let bytes = || tables.iter().map(|table| table.rowstore_size().1).sum::<usize>();
     let mut most = 0;
     for from in (0..1_000).step_by(50) {
         for table in &tables {
             let mut t = store.begin().unwrap();
-            t.insert(table, &batch(&(from..from + 50).map(|id| row(id, "a", id)).collect::<Vec<_>>())).unwrap();
+            t.insert(
+                table,
+                &batch(&(from..from + 50).map(|id| row(id, "a", id)).collect::<Vec<_>>()),
+            )
+            .unwrap();
             t.commit().unwrap();
             most = most.max(bytes());
             while store.needs_maintenance() && store.maintain().unwrap() {}
@@ -382,7 +435,11 @@ fn many_tables_together_have_a_bound_in_memory() {
         }
     }
     assert!(most > 400_000, "{most} bytes at most: not one was flushed for the sake of all");
-    assert!(tables.iter().all(|table| scan(&store.begin().unwrap().view(table)).unwrap().len() == 1_000));
+    assert!(
+        tables
+            .iter()
+            .all(|table| scan(&store.begin().unwrap().view(table)).unwrap().len() == 1_000)
+    );
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
@@ -399,7 +456,8 @@ fn many_rows_are_moved_in_several_records() {
     let last = || store.commit.lock().unwrap().last;
     let before = last();
     let mut t = store.begin().unwrap();
-    let found: Vec<_> = scan(&t.view(&table)).unwrap().into_iter().map(|(_, locator)| locator).collect();
+    let found: Vec<_> =
+        scan(&t.view(&table)).unwrap().into_iter().map(|(_, locator)| locator).collect();
     assert_eq!(t.delete(&table, &found[..1_500]).unwrap(), 1_500);
     let moves = last() - before;
     assert!(moves > 10, "{moves} moves");

@@ -3,7 +3,9 @@
 use crate::index::Index;
 use crate::record::{self, NewSegment};
 use crate::segments::SegmentState;
-use crate::tests::{alter, batch, batch_for, extra_of, host, open_with, options, row, scan, schema};
+use crate::tests::{
+    alter, batch, batch_for, extra_of, host, open_with, options, row, scan, schema,
+};
 use crate::{OnDuplicate, Store, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{ErrorKind, IndexKind, IndexSchema, Result, Value};
@@ -45,7 +47,11 @@ fn unique(table: &Arc<Table>) -> IndexSchema {
 
 /// Makes a unique index while somebody else is in the middle of a commit, which `finish` ends.
 #[allow(clippy::disallowed_methods)]
-fn create_beside(store: &Arc<Store>, table: &Arc<Table>, finish: impl FnOnce()) -> Result<Arc<Table>> {
+fn create_beside(
+    store: &Arc<Store>,
+    table: &Arc<Table>,
+    finish: impl FnOnce(),
+) -> Result<Arc<Table>> {
     std::thread::scope(|scope| {
         let creator = scope.spawn(|| store.create_index(table, unique(table)));
         // Long enough for all that it does before it waits.
@@ -118,7 +124,9 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
 fn a_unique_index_is_not_refused_for_rows_that_were_truncated() {
     let (_, store, table) = open_with(&[row(1, "a", 7), row(2, "b", 7)]);
     store.truncate(std::slice::from_ref(&table)).unwrap();
-    let kind = |table: &Arc<Table>| store.create_index(table, unique(table)).err().map(|error| error.kind());
+    let kind = |table: &Arc<Table>| {
+        store.create_index(table, unique(table)).err().map(|error| error.kind())
+    };
     assert_eq!(kind(&table), Some(ErrorKind::Conflict));
     assert_eq!(kind(&store.table("t").unwrap()), None);
 }
@@ -173,10 +181,12 @@ fn a_dropped_index_serves_those_who_began_before() {
     let table = store.create_index(&table, index).unwrap();
     while store.maintain().unwrap() {}
     let id = table.schema().indexes[0].id;
-    let built = |index: &Index| table.segments().iter().all(|state| state.part(index.schema.id).is_some());
+    let built =
+        |index: &Index| table.segments().iter().all(|state| state.part(index.schema.id).is_some());
     assert!(table.indexes().iter().all(built));
     let list = table.partitions()[0].segments();
-    let covered = list.tables_of(crate::index::hash::KeySet::Index(id)).map(|hashes| hashes.segments.len());
+    let covered =
+        list.tables_of(crate::index::hash::KeySet::Index(id)).map(|hashes| hashes.segments.len());
     assert_eq!(covered.sum::<usize>(), 8);
     let old = store.begin().unwrap();
     let view = old.view(&table);
@@ -191,7 +201,13 @@ fn a_dropped_index_serves_those_who_began_before() {
         let found = old.equal(&table, &equal).unwrap().unwrap();
         assert_eq!(found.iter().map(crate::Rows::count).sum::<usize>(), 1, "{wanted}");
     }
-    let parts = || nacre_host::LocalStore::list(&*files).unwrap().iter().filter(|n| n.starts_with("idx-")).count();
+    let parts = || {
+        nacre_host::LocalStore::list(&*files)
+            .unwrap()
+            .iter()
+            .filter(|n| n.starts_with("idx-"))
+            .count()
+    };
     assert_eq!(parts(), 8);
     drop((old, view));
     while store.maintain().unwrap() {}

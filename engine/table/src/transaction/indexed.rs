@@ -24,7 +24,12 @@ type Own<'a> = (u32, &'a [u8]);
 impl Transaction {
     /// Gives a locked row its new content. On an error the lock is kept and registered, to be given back with the
     /// statement.
-    pub(super) fn write_row(&mut self, table: &Arc<Table>, locked: LockedRow, row: Row) -> Result<()> {
+    pub(super) fn write_row(
+        &mut self,
+        table: &Arc<Table>,
+        locked: LockedRow,
+        row: Row,
+    ) -> Result<()> {
         if !table.indexes().is_empty()
             && let Err(error) = self.index_row(table, &locked, &row)
         {
@@ -53,7 +58,12 @@ impl Transaction {
     }
 
     /// Whether a row's unique values change with its content: then its old ones go before anybody's new ones come.
-    pub(super) fn changes_unique(&self, table: &Arc<Table>, node: &Node, row: &Row) -> Result<bool> {
+    pub(super) fn changes_unique(
+        &self,
+        table: &Arc<Table>,
+        node: &Node,
+        row: &Row,
+    ) -> Result<bool> {
         for index in table.indexes().iter().filter(|index| index.schema.unique) {
             if !has_now(table, index, node, &index.key_of(table, row)?)? {
                 return Ok(true);
@@ -63,7 +73,13 @@ impl Transaction {
     }
 
     /// Takes the lock of a unique value and makes sure that no other row has it.
-    fn claim(&mut self, table: &Arc<Table>, at: usize, index_key: &[u8], own: Own<'_>) -> Result<()> {
+    fn claim(
+        &mut self,
+        table: &Arc<Table>,
+        at: usize,
+        index_key: &[u8],
+        own: Own<'_>,
+    ) -> Result<()> {
         let index = &table.indexes()[at];
         let node = loop {
             let node = index.memory.given.get_or_insert(index_key);
@@ -91,7 +107,8 @@ impl Transaction {
             self.probe(table, index, partition, index_key, &values, own)?;
         }
         // Nobody has it now. In this transaction's snapshot somebody may: two rows would have it there.
-        if table.changed() > self.guard.at() && self.find_unique(table, index, index_key, &values, Some(own))?.is_some()
+        if table.changed() > self.guard.at()
+            && self.find_unique(table, index, index_key, &values, Some(own))?.is_some()
         {
             return Err(self.conflict(table));
         }
@@ -101,7 +118,8 @@ impl Transaction {
     fn blocked_by(&mut self, table: &Table, index: &Index, holder: Blocker) -> Error {
         self.blocker = Some(holder);
         let (table, index) = (&table.schema().name, &index.schema.name);
-        let message = format!("a value of index {index} of table {table} is locked by another transaction");
+        let message =
+            format!("a value of index {index} of table {table} is locked by another transaction");
         Error::new(ErrorKind::LockTimeout, message)
     }
 
@@ -118,10 +136,16 @@ impl Transaction {
         own: Own<'_>,
     ) -> Result<()> {
         let mut row_keys: Vec<Vec<u8>> = Vec::new();
-        each_entry(index, partition, index_key, successor(index_key.to_vec()).as_deref(), |entry| {
-            row_keys.push(entry.row_key().to_vec());
-            Ok(())
-        })?;
+        each_entry(
+            index,
+            partition,
+            index_key,
+            successor(index_key.to_vec()).as_deref(),
+            |entry| {
+                row_keys.push(entry.row_key().to_vec());
+                Ok(())
+            },
+        )?;
         for row_key in row_keys.iter().filter(|row| (partition.number(), row.as_slice()) != own) {
             if let Some(node) = partition.rowstore.get(row_key) {
                 self.meet(table, index, index_key, &node)?;
@@ -154,7 +178,8 @@ impl Transaction {
     fn meet(&mut self, table: &Table, index: &Index, index_key: &[u8], node: &Node) -> Result<()> {
         let own = node.is_locked_by(&self.owner);
         let change = if own { node.pending() } else { None };
-        let Some(Change::Put(row)) = change.or_else(|| node.newest().map(|version| version.change)) else {
+        let Some(Change::Put(row)) = change.or_else(|| node.newest().map(|version| version.change))
+        else {
             return Ok(());
         };
         if !index.has_key(table, &row, index_key)? {
@@ -186,17 +211,24 @@ impl Transaction {
         // While a flush or a load commits, its segments are listed with rows that are still in memory, or not any more.
         let is_here = |node: &Arc<Node>| {
             node.is_locked_by(&self.owner) && node.pending().is_some()
-                || matches!(node.newest().map(|version| version.change), Some(Change::Put(_) | Change::Delete))
+                || matches!(
+                    node.newest().map(|version| version.change),
+                    Some(Change::Put(_) | Change::Delete)
+                )
         };
         let mut settled = state.created() <= self.store.visible();
         loop {
             let is_deleted = state.is_deleted(row);
             match partition.rowstore.get(&row_key) {
-                Some(node) if is_deleted || is_here(&node) => return self.meet(table, index, index_key, &node),
+                Some(node) if is_deleted || is_here(&node) => {
+                    return self.meet(table, index, index_key, &node);
+                }
                 None if is_deleted => return Ok(()),
                 node => {
                     let blocker = node.and_then(|node| node.blocker());
-                    if let Some(holder) = blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &self.owner)) {
+                    if let Some(holder) =
+                        blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &self.owner))
+                    {
                         return Err(self.blocked_by(table, index, holder));
                     }
                 }
@@ -294,7 +326,13 @@ impl Transaction {
                         continue;
                     }
                     if let Some(own) = own
-                        && own == (number, table.encode_key(&table.key_of_segment_row(state, row)?)?.as_slice())
+                        && own
+                            == (
+                                number,
+                                table
+                                    .encode_key(&table.key_of_segment_row(state, row)?)?
+                                    .as_slice(),
+                            )
                     {
                         continue;
                     }
@@ -308,10 +346,18 @@ impl Transaction {
     }
 
     /// The error for a row that is not unique, though this transaction may not see why: then it is a `conflict`.
-    pub(super) fn explain_duplicate(&self, table: &Arc<Table>, row: &[Value], error: Error) -> Result<Error> {
+    pub(super) fn explain_duplicate(
+        &self,
+        table: &Arc<Table>,
+        row: &[Value],
+        error: Error,
+    ) -> Result<Error> {
         let is_named = |index: &&Index| error.key() == Some(index.schema.name.as_str());
-        let Some(index) = table.indexes().iter().find(is_named) else { return Ok(self.conflict(table)) };
-        let seen = self.locate_unique(table, index.schema.id, &rows::key_of(&index.columns, row))?;
+        let Some(index) = table.indexes().iter().find(is_named) else {
+            return Ok(self.conflict(table));
+        };
+        let seen =
+            self.locate_unique(table, index.schema.id, &rows::key_of(&index.columns, row))?;
         Ok(if seen.is_some() { error } else { self.conflict(table) })
     }
 

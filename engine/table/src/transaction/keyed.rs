@@ -57,7 +57,8 @@ impl Transaction {
         table.check_newest()?;
         let mut locked = Vec::with_capacity(keys.len());
         let mut olds: Vec<Option<Vec<Value>>> = vec![None; keys.len()];
-        let decided = self.lock_keys(table, keys, &mut locked, &mut olds).and_then(|()| decide(self, &olds));
+        let decided =
+            self.lock_keys(table, keys, &mut locked, &mut olds).and_then(|()| decide(self, &olds));
         // From here on every lock goes to the undo list, or back.
         let mut failed = decided.as_ref().map(|_| ()).map_err(Clone::clone);
         let mut news = decided.unwrap_or_default();
@@ -139,7 +140,10 @@ impl Transaction {
             Visible::Row(row) => Ok((Some(table.layout().decode(&table.upgrade(row)?)), None)),
             Visible::Deleted => Ok((None, None)),
             Visible::Elsewhere => match self.probe_key(table, partition, key)? {
-                Some((state, row)) => Ok((Some(table.segment_row(&state, row, all)?), Some((state.segment.id(), row)))),
+                Some((state, row)) => Ok((
+                    Some(table.segment_row(&state, row, all)?),
+                    Some((state.segment.id(), row)),
+                )),
                 None => Ok((None, None)),
             },
         }
@@ -163,8 +167,13 @@ impl Transaction {
                 if !is_seen && !is_current {
                     continue;
                 }
-                let Some(row) = table.find_candidate(state, candidate, &key.values)? else { continue };
-                if is_seen && !state.is_deleted_at(row, at) && !self.is_hidden(table, (state.segment.id(), row)) {
+                let Some(row) = table.find_candidate(state, candidate, &key.values)? else {
+                    continue;
+                };
+                if is_seen
+                    && !state.is_deleted_at(row, at)
+                    && !self.is_hidden(table, (state.segment.id(), row))
+                {
                     return Ok(Some((state.clone(), row)));
                 }
                 is_newer |= is_current && !state.is_deleted(row);
@@ -191,7 +200,12 @@ impl Transaction {
     }
 
     /// Inserts a row under a locked key that is free. Other unique values may be taken.
-    fn insert_locked(&mut self, table: &Arc<Table>, locked: LockedRow, values: &[Value]) -> Result<()> {
+    fn insert_locked(
+        &mut self,
+        table: &Arc<Table>,
+        locked: LockedRow,
+        values: &[Value],
+    ) -> Result<()> {
         let row = match table.encode_row(values) {
             Ok(row) => row,
             Err(error) => {
@@ -200,7 +214,9 @@ impl Transaction {
             }
         };
         match self.write_row(table, locked, row) {
-            Err(error) if error.sqlstate() == "23505" => Err(self.explain_duplicate(table, values, error)?),
+            Err(error) if error.sqlstate() == "23505" => {
+                Err(self.explain_duplicate(table, values, error)?)
+            }
             done => done,
         }
     }

@@ -27,17 +27,32 @@ pub(super) struct LockedRow {
 
 impl Transaction {
     /// Locks the node of a key.
-    pub(super) fn lock_node(&mut self, table: &Arc<Table>, partition: &Partition, key: &[u8]) -> Result<LockedRow> {
+    pub(super) fn lock_node(
+        &mut self,
+        table: &Arc<Table>,
+        partition: &Partition,
+        key: &[u8],
+    ) -> Result<LockedRow> {
         loop {
             let node = partition.rowstore.get_or_insert(key);
             match node.lock(&self.owner) {
-                Ok(fresh) => return Ok(LockedRow { partition: partition.number(), node, fresh, hides: None }),
+                Ok(fresh) => {
+                    return Ok(LockedRow {
+                        partition: partition.number(),
+                        node,
+                        fresh,
+                        hides: None,
+                    });
+                }
                 Err(LockError::Dead) => std::hint::spin_loop(),
                 Err(LockError::Held(holder)) => {
                     self.blocker = Some(holder);
                     return Err(Error::new(
                         ErrorKind::LockTimeout,
-                        format!("a row of table {} is locked by another transaction", table.schema().name),
+                        format!(
+                            "a row of table {} is locked by another transaction",
+                            table.schema().name
+                        ),
                     ));
                 }
             }
@@ -74,7 +89,9 @@ impl Transaction {
         for (at, locator) in locators.iter().enumerate() {
             let seen = seen.get(at).copied();
             let row = match locator {
-                RowLocator::Memory { partition, key } => self.lock_node(table, table.partition(*partition), key)?,
+                RowLocator::Memory { partition, key } => {
+                    self.lock_node(table, table.partition(*partition), key)?
+                }
                 RowLocator::Segment { partition, segment, row } => {
                     let partition = table.partition(*partition);
                     let state = partition.segment(*segment).ok_or_else(|| self.conflict(table))?;
@@ -83,7 +100,10 @@ impl Transaction {
                         _ => table.key_of_segment_row(&state, *row)?,
                     };
                     let key = table.encode_key(&key)?;
-                    LockedRow { hides: Some((*segment, *row)), ..self.lock_node(table, partition, &key)? }
+                    LockedRow {
+                        hides: Some((*segment, *row)),
+                        ..self.lock_node(table, partition, &key)?
+                    }
                 }
             };
             locked.push(row.clone());
@@ -95,7 +115,9 @@ impl Transaction {
                     return Err(self.conflict(table));
                 }
                 Some(newest) if matches!(newest.change, Change::Put(_)) => {}
-                Some(newest) if matches!(newest.change, Change::Delete) => return Err(self.conflict(table)),
+                Some(newest) if matches!(newest.change, Change::Delete) => {
+                    return Err(self.conflict(table));
+                }
                 _ => moves.push((row, seen)),
             }
         }
@@ -103,7 +125,11 @@ impl Transaction {
     }
 
     /// Moves rows from segments into the rowstore, wherever merges take them meanwhile.
-    pub(super) fn move_all(&self, table: &Arc<Table>, moves: &[(LockedRow, Option<&[Value]>)]) -> Result<()> {
+    pub(super) fn move_all(
+        &self,
+        table: &Arc<Table>,
+        moves: &[(LockedRow, Option<&[Value]>)],
+    ) -> Result<()> {
         for _ in 0..MOVE_ATTEMPTS {
             if self.move_rows(table, moves)? {
                 return Ok(());
@@ -115,7 +141,11 @@ impl Transaction {
     /// Moves rows from segments into the rowstore. The nodes are locked by this transaction, so nobody else moves them;
     /// flushes skip them. Answers `false` when a merge replaced one of the segments meanwhile: then some may have been
     /// moved.
-    fn move_rows(&self, table: &Arc<Table>, moves: &[(LockedRow, Option<&[Value]>)]) -> Result<bool> {
+    fn move_rows(
+        &self,
+        table: &Arc<Table>,
+        moves: &[(LockedRow, Option<&[Value]>)],
+    ) -> Result<bool> {
         let all: Vec<usize> = (0..table.schema().columns.len()).collect();
         let mut move_of = Move::new(table);
         for (LockedRow { partition, node, hides: hint, .. }, seen) in moves {
@@ -125,13 +155,17 @@ impl Transaction {
             }
             let partition = table.partition(*partition);
             let hinted = hint.and_then(|(segment, row)| {
-                partition.segment(segment).filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
+                partition
+                    .segment(segment)
+                    .filter(|s| s.is_current() && !s.is_deleted(row))
+                    .map(|s| (s, row))
             });
             let (state, row, seen) = match hinted {
                 Some((state, row)) => (state, row, *seen),
                 None => {
                     let key = nacre_types::key::decode(node.key(), &table.key_types())?;
-                    let found = table.find_newest(partition, &key)?.ok_or_else(|| self.conflict(table))?;
+                    let found =
+                        table.find_newest(partition, &key)?.ok_or_else(|| self.conflict(table))?;
                     // The row is not where it was seen. If only moves, flushes and merges did that, its content
                     // is the same; a bulk load may have replaced it.
                     if found.0.content() > self.guard.at() {

@@ -140,7 +140,12 @@ fn reads(history: &History, writers: &Writers, report: &mut impl FnMut(&'static 
     for (at, transaction) in history.iter().enumerate() {
         each_read(transaction, |key, values, foreign| {
             let Some(foreign) = foreign else {
-                report("internal", format!("T{at} does not see its own appends at the end of list {key}: {values:?}"));
+                report(
+                    "internal",
+                    format!(
+                        "T{at} does not see its own appends at the end of list {key}: {values:?}"
+                    ),
+                );
                 return;
             };
             for value in foreign {
@@ -150,7 +155,10 @@ fn reads(history: &History, writers: &Writers, report: &mut impl FnMut(&'static 
                         report("G1a", format!("T{at} read {value}, which T{writer} rolled back"));
                     }
                     Some((writer, ..)) if *writer == at => {
-                        report("internal", format!("T{at} read its own {value} in a place of others"));
+                        report(
+                            "internal",
+                            format!("T{at} read its own {value} in a place of others"),
+                        );
                     }
                     Some(_) => {}
                 }
@@ -184,7 +192,8 @@ fn graph(history: &History, writers: &Writers, orders: &BTreeMap<usize, Vec<u64>
                 graph.wr.insert((from, at));
             }
             // Whoever appended first after what was read, but for the reader itself.
-            let later = orders[&key].iter().skip(foreign.len()).filter_map(writer).find(|w| *w != at);
+            let later =
+                orders[&key].iter().skip(foreign.len()).filter_map(writer).find(|w| *w != at);
             if let Some(over) = later {
                 graph.rw.insert((at, over));
             }
@@ -228,9 +237,16 @@ fn way(edges: &[&BTreeSet<(usize, usize)>], from: usize, to: usize) -> Option<Ve
     None
 }
 
-fn cycles(history: &History, graph: &Graph, level: Level, report: &mut impl FnMut(&'static str, String)) {
+fn cycles(
+    history: &History,
+    graph: &Graph,
+    level: Level,
+    report: &mut impl FnMut(&'static str, String),
+) {
     let Graph { ww, wr, rw, start } = graph;
-    let mut search = |name: &'static str, first: &BTreeSet<(usize, usize)>, rest: &[&BTreeSet<(usize, usize)>]| {
+    let mut search = |name: &'static str,
+                      first: &BTreeSet<(usize, usize)>,
+                      rest: &[&BTreeSet<(usize, usize)>]| {
         for (a, b) in first {
             if let Some(way) = way(rest, *b, *a) {
                 let way: Vec<String> = way.iter().map(|t| format!("T{t}")).collect();

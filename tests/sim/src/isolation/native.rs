@@ -41,7 +41,9 @@ pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
                 scope.spawn(|| {
                     let mut session = db.session();
                     let pause = async |_: &'static str| std::thread::yield_now();
-                    let each = tasks.iter().map(|task| block_on(transact(&mut session, task, kind, &tick, &pause)));
+                    let each = tasks
+                        .iter()
+                        .map(|task| block_on(transact(&mut session, task, kind, &tick, &pause)));
                     each.collect::<Result<History, String>>()
                 })
             })

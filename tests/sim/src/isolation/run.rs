@@ -28,7 +28,8 @@ pub fn history(number: u64) -> (String, Result<History, String>, Level) {
     };
     // Neighbours are of different kinds, so that both come natively too.
     let native = number / 2 % SIMULATED_PER_NATIVE == SIMULATED_PER_NATIVE - 1;
-    let name = format!("{kind:?} history {number}, {}", if native { "threads" } else { "simulated" });
+    let name =
+        format!("{kind:?} history {number}, {}", if native { "threads" } else { "simulated" });
     let history = if native { native::run(number, kind) } else { simulated::run(number, kind) };
     (name, history, level)
 }

@@ -64,7 +64,8 @@ pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
 
     let moment = Rc::new(Cell::new(0));
     let history: Rc<RefCell<Result<History, String>>> = Rc::new(RefCell::new(Ok(History::new())));
-    let scheduler = Rc::new(Scheduler::new(world.clone(), clock, random.clone(), *random.pick(&[0, 30])));
+    let scheduler =
+        Rc::new(Scheduler::new(world.clone(), clock, random.clone(), *random.pick(&[0, 30])));
     world.borrow_mut().sessions.resize_with(sessions.len() + 1, Default::default);
     let running = Rc::new(Cell::new(sessions.len()));
     for (at, tasks) in sessions.into_iter().enumerate() {

@@ -16,7 +16,12 @@ fn read(key: usize, values: &[u64]) -> Event {
 /// A transaction that lasts from one moment to another.
 fn during(from: u64, to: u64, events: &[Event]) -> Transaction {
     let moment = |at: u64| Span { called: at * 10, answered: at * 10 + 1 };
-    Transaction { events: events.to_vec(), begin: moment(from), finish: moment(to), end: End::Committed }
+    Transaction {
+        events: events.to_vec(),
+        begin: moment(from),
+        finish: moment(to),
+        end: End::Committed,
+    }
 }
 
 fn aborted(from: u64, to: u64, events: &[Event]) -> Transaction {
@@ -109,8 +114,11 @@ fn a_lost_update() {
 #[test]
 fn an_update_over_a_concurrent_one_interferes() {
     // Nothing is lost, but the second never saw the first, which committed after the second had begun.
-    let history =
-        vec![during(1, 5, &[append(0, 1)]), during(2, 6, &[append(0, 2)]), during(9, 10, &[read(0, &[1, 2])])];
+    let history = vec![
+        during(1, 5, &[append(0, 1)]),
+        during(2, 6, &[append(0, 2)]),
+        during(9, 10, &[read(0, &[1, 2])]),
+    ];
     finds(history, &["G-SIa"]);
 }
 
@@ -121,15 +129,25 @@ fn g_sia_a_read_past_the_snapshot() {
 
 #[test]
 fn g_sib_half_of_a_commit() {
-    let history = vec![during(1, 2, &[append(0, 1), append(1, 2)]), during(3, 4, &[read(0, &[1]), read(1, &[])])];
-    let found = names(&[history, vec![during(9, 10, &[read(0, &[1]), read(1, &[2])])]].concat(), Level::Snapshot);
+    let history = vec![
+        during(1, 2, &[append(0, 1), append(1, 2)]),
+        during(3, 4, &[read(0, &[1]), read(1, &[])]),
+    ];
+    let found = names(
+        &[history, vec![during(9, 10, &[read(0, &[1]), read(1, &[2])])]].concat(),
+        Level::Snapshot,
+    );
     assert_eq!(found, ["G-SIb"]);
 }
 
 #[test]
 fn g_sib_a_snapshot_from_the_past() {
     finds(
-        vec![during(1, 2, &[append(0, 1)]), during(3, 4, &[read(0, &[])]), during(5, 6, &[read(0, &[1])])],
+        vec![
+            during(1, 2, &[append(0, 1)]),
+            during(3, 4, &[read(0, &[])]),
+            during(5, 6, &[read(0, &[1])]),
+        ],
         &["G-SIb"],
     );
 }
@@ -155,7 +173,10 @@ fn simulated_histories_repeat_and_plain_ones_have_write_skew() {
     let mut skew = 0;
     for seed in 1..=60 {
         let history = simulated::run(seed, Kind::Plain).unwrap();
-        assert_eq!(format!("{history:?}"), format!("{:?}", simulated::run(seed, Kind::Plain).unwrap()));
+        assert_eq!(
+            format!("{history:?}"),
+            format!("{:?}", simulated::run(seed, Kind::Plain).unwrap())
+        );
         assert_eq!(check(&history, Level::Snapshot), [], "seed {seed}");
         skew += check(&history, Level::Serialisable).iter().filter(|a| a.name == "G2").count();
     }

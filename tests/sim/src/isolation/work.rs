@@ -60,7 +60,10 @@ pub fn tasks(random: &mut Random, sessions: usize, each: usize) -> (usize, Vec<V
 /// Statements that make the lists.
 pub fn setup(lists: usize) -> String {
     let rows: Vec<String> = (0..lists).map(|k| format!("({k}, '')")).collect();
-    format!("create table l (k bigint primary key, s text); insert into l values {}", rows.join(", "))
+    format!(
+        "create table l (k bigint primary key, s text); insert into l values {}",
+        rows.join(", ")
+    )
 }
 
 fn parse(text: &str) -> Vec<u64> {
@@ -71,12 +74,15 @@ fn parse(text: &str) -> Vec<u64> {
 pub async fn step(session: &mut Session, step: Do, kind: Kind) -> Result<Event> {
     match step {
         Do::Append(key, value) => {
-            session.execute(&format!("update l set s = s || ',{value}' where k = {key}"), &[]).await?;
+            session
+                .execute(&format!("update l set s = s || ',{value}' where k = {key}"), &[])
+                .await?;
             Ok(Event::Append { key, value })
         }
         Do::Read(key) => {
             let lock = if kind == Kind::Locked { " for update" } else { "" };
-            let result = session.execute(&format!("select s from l where k = {key}{lock}"), &[]).await?;
+            let result =
+                session.execute(&format!("select s from l where k = {key}{lock}"), &[]).await?;
             let values = match result.row(0).first() {
                 Some(Value::Text(text)) => parse(text),
                 _ => Vec::new(),
@@ -102,7 +108,8 @@ pub async fn transact(
     let begin = Span { called, answered: tick() };
     let mut commit = task.commit;
     for one in &task.steps {
-        pause(if matches!(one, Do::Append(..)) || kind == Kind::Locked { "write" } else { "read" }).await;
+        pause(if matches!(one, Do::Append(..)) || kind == Kind::Locked { "write" } else { "read" })
+            .await;
         match step(session, *one, kind).await {
             Ok(event) => events.push(event),
             Err(error) if retryable(error.kind()) => {

@@ -39,7 +39,12 @@ impl DelimitedSource {
         DelimitedSource::open(input, b'|', true, options)
     }
 
-    fn open(input: &Input, delimiter: u8, tbl: bool, options: &TextOptions) -> Result<DelimitedSource> {
+    fn open(
+        input: &Input,
+        delimiter: u8,
+        tbl: bool,
+        options: &TextOptions,
+    ) -> Result<DelimitedSource> {
         let path = input.path();
         let mut source = DelimitedSource {
             input: input.clone(),
@@ -57,7 +62,10 @@ impl DelimitedSource {
         if !found {
             return match tbl || options.no_header {
                 true => Ok(source),
-                false => Err(Error::corrupt(format!("{}: line 1: no header, the file is empty", path.display()))),
+                false => Err(Error::corrupt(format!(
+                    "{}: line 1: no header, the file is empty",
+                    path.display()
+                ))),
             };
         }
         if tbl && record.fields.len() > 1 && record.is_last_empty() {
@@ -152,12 +160,19 @@ impl Source for DelimitedSource {
             }
         }
         if columns.is_empty() {
-            return Err(Error::corrupt(format!("{}: line 1: the file is empty", self.input.path().display()))
-                .with_hint("create the table first to load an empty file into it"));
+            return Err(Error::corrupt(format!(
+                "{}: line 1: the file is empty",
+                self.input.path().display()
+            ))
+            .with_hint("create the table first to load an empty file into it"));
         }
         let names = self.names.clone().unwrap_or_default();
         let described = columns.iter().enumerate().map(|(at, column)| FileColumn {
-            name: names.get(at).filter(|n| !n.is_empty()).cloned().unwrap_or_else(|| format!("column{}", at + 1)),
+            name: names
+                .get(at)
+                .filter(|n| !n.is_empty())
+                .cloned()
+                .unwrap_or_else(|| format!("column{}", at + 1)),
             data_type: if rows == 0 { DataType::TEXT } else { column.data_type() },
         });
         Ok(described.collect())
@@ -168,11 +183,17 @@ impl Source for DelimitedSource {
             Some(names) => {
                 let numbered = names.iter().enumerate();
                 let names: Vec<String> = numbered
-                    .map(|(at, n)| if n.is_empty() { format!("column{}", at + 1) } else { n.clone() })
+                    .map(
+                        |(at, n)| {
+                            if n.is_empty() { format!("column{}", at + 1) } else { n.clone() }
+                        },
+                    )
                     .collect();
                 match_names(schema, &names, self.input.path())?
             }
-            None if self.width == schema.columns.len() || self.width == 0 => (0..self.width).collect(),
+            None if self.width == schema.columns.len() || self.width == 0 => {
+                (0..self.width).collect()
+            }
             None => {
                 return Err(Error::type_error(format!(
                     "{}: line 1: {} fields, table {} has {} columns",
@@ -194,7 +215,8 @@ impl Source for DelimitedSource {
         let Some((mut builder, columns)) = self.target.take() else { return Ok(None) };
         let mut record = Record::default();
         while builder.rows() < BATCH_ROWS && self.record(&mut record)? {
-            self.fill_row(&record, &mut builder, &columns).map_err(|e| at_line(self.input.path(), record.line, e))?;
+            self.fill_row(&record, &mut builder, &columns)
+                .map_err(|e| at_line(self.input.path(), record.line, e))?;
         }
         let batch = builder.take();
         self.target = Some((builder, columns));

@@ -112,7 +112,10 @@ impl<R: Read> Reader<R> {
                 }
                 State::FieldStart | State::Plain => {
                     let delimiter = self.delimiter;
-                    let length = rest.iter().position(|&b| b == delimiter || b == b'\n').unwrap_or(rest.len());
+                    let length = rest
+                        .iter()
+                        .position(|&b| b == delimiter || b == b'\n')
+                        .unwrap_or(rest.len());
                     record.data.extend_from_slice(&rest[..length]);
                     state = State::Plain;
                     let Some(&stop) = rest.get(length) else {

@@ -22,7 +22,12 @@ fn records(text: &str) -> Result<Vec<Vec<String>>> {
         let mut out = Vec::new();
         let mut record = Record::default();
         while reader.read(&mut record)? {
-            out.push(record.texts()?.map(|(t, q)| if q { format!("<{t}>") } else { t.to_owned() }).collect());
+            out.push(
+                record
+                    .texts()?
+                    .map(|(t, q)| if q { format!("<{t}>") } else { t.to_owned() })
+                    .collect(),
+            );
         }
         Ok(out)
     };
@@ -78,7 +83,8 @@ fn columns_go_by_name() {
 #[test]
 fn tbl_has_a_pipe_more() {
     let table = [("id", DataType::Int64), ("t!", DataType::TEXT)];
-    let expected = [[Value::Int(1), Value::Text("a\"b".into())], [Value::Int(2), Value::Text("".into())]];
+    let expected =
+        [[Value::Int(1), Value::Text("a\"b".into())], [Value::Int(2), Value::Text("".into())]];
     assert_eq!(load(FileFormat::Tbl, b"1|a\"b|\n2||\n", &table).unwrap(), expected);
     assert_eq!(load(FileFormat::Tbl, b"1|a\"b\n2|\n", &table).unwrap(), expected);
 }
@@ -87,7 +93,11 @@ fn tbl_has_a_pipe_more() {
 fn errors_name_file_line_and_column() {
     let table = [("id!", DataType::Int64), ("day", DataType::Date)];
     for (text, kind, part) in [
-        (&b"id,day\n1,2026-01-01\n2,tomorrow\n"[..], ErrorKind::Type, "line 3: column day: \"tomorrow\""),
+        (
+            &b"id,day\n1,2026-01-01\n2,tomorrow\n"[..],
+            ErrorKind::Type,
+            "line 3: column day: \"tomorrow\"",
+        ),
         (b"id,day\n\"1\",\n\n\n,\n", ErrorKind::Constraint, "line 5: column id must not be null"),
         (b"id,day\n1,2026-01-01,x\n", ErrorKind::Corrupt, "line 2: 3 fields where line 1 has 2"),
         (b"id,day\n1,\"2026\n", ErrorKind::Corrupt, "line 2: a quote is opened"),
@@ -109,9 +119,11 @@ fn types_are_inferred_from_every_row() {
     (0..20_000).for_each(|i| text.push_str(&format!("{i},{i}.50,2026-01-01,00501,,x\n")));
     text.push_str("20000,1,2026-01-02 10:00:00,,last,\n");
     let file = temp(".csv", text.as_bytes());
-    let mut source = open(&Input::open(&file.0).unwrap(), FileFormat::Csv, &TextOptions::default()).unwrap();
+    let mut source =
+        open(&Input::open(&file.0).unwrap(), FileFormat::Csv, &TextOptions::default()).unwrap();
     let columns = source.describe(&|_, _| ()).unwrap();
-    let described: Vec<(&str, DataType)> = columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
+    let described: Vec<(&str, DataType)> =
+        columns.iter().map(|c| (c.name.as_str(), c.data_type)).collect();
     let expected = [
         ("id", DataType::Int64),
         ("price", DataType::Decimal { precision: 18, scale: 2 }),
@@ -140,12 +152,16 @@ fn reads_what_another_writer_wrote() {
         let width = random(4) as usize + 1;
         let mut rows: Vec<Vec<String>> = Vec::new();
         for _ in 0..random(6) {
-            let mut field = || (0..random(5)).map(|_| PIECES[random(9) as usize]).collect::<String>();
+            let mut field =
+                || (0..random(5)).map(|_| PIECES[random(9) as usize]).collect::<String>();
             rows.push((0..width).map(|_| field()).collect());
         }
         let style = [csv::QuoteStyle::Necessary, csv::QuoteStyle::Always][random(2) as usize];
         let terminator = [csv::Terminator::Any(b'\n'), csv::Terminator::CRLF][random(2) as usize];
-        let mut writer = csv::WriterBuilder::new().quote_style(style).terminator(terminator).from_writer(Vec::new());
+        let mut writer = csv::WriterBuilder::new()
+            .quote_style(style)
+            .terminator(terminator)
+            .from_writer(Vec::new());
         rows.iter().for_each(|row| writer.write_record(row).unwrap());
         let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
         let mut reader = Reader::new(text.as_bytes(), b',', true);

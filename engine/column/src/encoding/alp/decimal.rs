@@ -12,11 +12,13 @@ use crate::pack::width_of;
 use nacre_types::key;
 
 /// 10^0 to 10^18: what a double holds exactly, as far as it is of use.
-const POWERS: [f64; 19] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
+const POWERS: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18,
+];
 const INVERSES: [f64; 19] = [
-    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
-    1e-18,
+    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14,
+    1e-15, 1e-16, 1e-17, 1e-18,
 ];
 /// 2^52 + 2^51: added to a double it leaves the nearest integer in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -81,7 +83,9 @@ impl Decoder {
             }
             low as i128
         };
-        let one = |&(low, high): &Range| Some((first(low), first(high + 1) - 1)).filter(|(low, high)| low <= high);
+        let one = |&(low, high): &Range| {
+            Some((first(low), first(high + 1) - 1)).filter(|(low, high)| low <= high)
+        };
         ranges.iter().filter_map(one).collect()
     }
 }
@@ -122,8 +126,10 @@ pub(super) fn candidates(values: &[f64], single: bool) -> (Vec<Exponents>, usize
     // A factor above the exponent is for multiples of a power of ten; without an exponent it does them all.
     let powers = POWERS.len() as u8;
     let factors = |e: u8| 0..if e == 0 { powers } else { e + 1 };
-    let pairs = (0..powers).flat_map(|e| factors(e).map(move |f| Exponents { exponent: e, factor: f }));
-    let mut found: Vec<(usize, Exponents)> = pairs.map(|pair| (bits(&sample, pair, single), pair)).collect();
+    let pairs =
+        (0..powers).flat_map(|e| factors(e).map(move |f| Exponents { exponent: e, factor: f }));
+    let mut found: Vec<(usize, Exponents)> =
+        pairs.map(|pair| (bits(&sample, pair, single), pair)).collect();
     // Of equals the one with the smallest powers, which has the least to lose on values not sampled.
     found.sort_by_key(|(bits, pair)| (*bits, pair.exponent, pair.factor));
     found.truncate(CANDIDATES);
@@ -132,7 +138,12 @@ pub(super) fn candidates(values: &[f64], single: bool) -> (Vec<Exponents>, usize
 }
 
 /// Encodes rows, each vector with the candidate that suits it.
-pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, candidates: &[Exponents], single: bool) -> Numbers {
+pub(super) fn encode(
+    values: &[f64],
+    valid: &dyn Fn(usize) -> bool,
+    candidates: &[Exponents],
+    single: bool,
+) -> Numbers {
     let mut integers = Vec::with_capacity(values.len());
     let (mut exponents, mut exceptions) = (Vec::new(), Vec::new());
     for (index, vector) in values.chunks(VECTOR).enumerate() {
@@ -141,7 +152,11 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, candidates: 
             let rows = (0..vector.len()).step_by(step).filter(|row| valid(index * VECTOR + row));
             rows.map(|row| vector[row]).collect()
         };
-        let best = candidates.iter().min_by_key(|pair| bits(&some, **pair, single)).copied().unwrap_or_default();
+        let best = candidates
+            .iter()
+            .min_by_key(|pair| bits(&some, **pair, single))
+            .copied()
+            .unwrap_or_default();
         let decoder = best.decoder(single);
         let start = integers.len();
         let mut holes = Vec::new();
@@ -168,6 +183,9 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, candidates: 
     }
     let integers = Values::I64(integers);
     let mut packed = Vec::new();
-    bitpacked::encode(Input { values: &integers, validity: None, start: 0, len: integers.len() }, &mut packed);
+    bitpacked::encode(
+        Input { values: &integers, validity: None, start: 0, len: integers.len() },
+        &mut packed,
+    );
     Numbers { kind: DECIMAL, parameters: [0, 0], packed, exponents, exceptions }
 }

@@ -72,7 +72,8 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let mut stored = Vec::new();
     let mut exceptions = &numbers.exceptions[..];
     for (vector, exponents) in numbers.exponents.iter().enumerate() {
-        let (own, rest) = exceptions.split_at(exceptions.partition_point(|row| *row < (vector + 1) * VECTOR));
+        let (own, rest) =
+            exceptions.split_at(exceptions.partition_point(|row| *row < (vector + 1) * VECTOR));
         exceptions = rest;
         out.extend_from_slice(&[exponents.exponent, exponents.factor]);
         out.put_u16(own.len() as u16);
@@ -112,7 +113,8 @@ impl Exceptions<'_> {
         if self.rows.is_empty() {
             return None;
         }
-        let at = self.rows.binary_search_by_key(&row, |row| u16::from_le_bytes(*row) as usize).ok()?;
+        let at =
+            self.rows.binary_search_by_key(&row, |row| u16::from_le_bytes(*row) as usize).ok()?;
         self.values.get(at).map(|value| f64::from_le_bytes(*value))
     }
 
@@ -154,7 +156,10 @@ impl<'a> Alp<'a> {
         let rows_bytes = (count * 2).next_multiple_of(8);
         let all = slice(self.exceptions, start, rows_bytes + count * 8, ENDS_EARLY)?;
         let (rows, values) = all.split_at(rows_bytes);
-        Ok((exponents, Exceptions { rows: &rows.as_chunks().0[..count], values: values.as_chunks().0 }))
+        Ok((
+            exponents,
+            Exceptions { rows: &rows.as_chunks().0[..count], values: values.as_chunks().0 },
+        ))
     }
 
     #[inline]
@@ -164,7 +169,9 @@ impl<'a> Alp<'a> {
             return Ok(value);
         }
         match &self.kind {
-            Kind::Decimal(integers) => Ok(exponents.decoder(self.single).decode(integers.one(row)?)),
+            Kind::Decimal(integers) => {
+                Ok(exponents.decoder(self.single).decode(integers.one(row)?))
+            }
             Kind::Real(real) => real.one(row),
         }
     }
@@ -228,7 +235,13 @@ impl<'a> Body<'a> for Alp<'a> {
 
     /// Decoding keeps order, so ranges of doubles are ranges of integers; exceptions are looked at one
     /// by one.
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let Kind::Decimal(integers) = &self.kind else {
             filter_form(&self.decode(start, len)?, len, predicate, out);
             return Ok(());

@@ -42,12 +42,14 @@ pub(super) fn split(values: &[f64]) -> (Split, usize) {
     let shift = all.trailing_zeros().min(63 - FRONT_BITS);
     let sample: Vec<u64> = sample(values, SAMPLE).map(|value| value.to_bits() >> shift).collect();
     let significant = 64 - shift;
-    let mut best = (Split { shift, back: significant - FRONT_BITS, fronts: Vec::new() }, usize::MAX);
+    let mut best =
+        (Split { shift, back: significant - FRONT_BITS, fronts: Vec::new() }, usize::MAX);
     for front_bits in 1..=FRONT_BITS {
         let back = significant - front_bits;
         let mut fronts: Vec<u64> = sample.iter().map(|bits| bits >> back).collect();
         fronts.sort_unstable();
-        let mut counted: Vec<(usize, u64)> = fronts.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
+        let mut counted: Vec<(usize, u64)> =
+            fronts.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
         counted.sort_unstable_by(|a, b| b.cmp(a));
         counted.truncate(FRONTS);
         let exceptions = sample.len() - counted.iter().map(|(count, _)| count).sum::<usize>();
@@ -62,7 +64,8 @@ pub(super) fn split(values: &[f64]) -> (Split, usize) {
 
 /// Encodes rows by a cut.
 pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Split) -> Numbers {
-    let (mut codes, mut backs) = (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
+    let (mut codes, mut backs) =
+        (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
     let mut exceptions = Vec::new();
     for (row, value) in values.iter().enumerate() {
         let front = split.front(*value);
@@ -94,7 +97,13 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Spli
     packed.extend_from_slice(&codes);
     packed.extend_from_slice(&body(backs));
     let exponents = vec![Exponents::default(); values.len().div_ceil(VECTOR)];
-    Numbers { kind: REAL, parameters: [split.shift as u8, split.back as u8], packed, exponents, exceptions }
+    Numbers {
+        kind: REAL,
+        parameters: [split.shift as u8, split.back as u8],
+        packed,
+        exponents,
+        exceptions,
+    }
 }
 
 /// Packed numbers of the real kind.

@@ -50,15 +50,23 @@ fn any_bits_come_back() {
     .to_vec();
     round_trip(&odd);
     // Each of them among decimals, and everything else there is.
-    let mixed: Vec<f64> =
-        (0..4096).map(|i| if i % 37 == 0 { odd[i / 37 % odd.len()] } else { i as f64 / 100.0 }).collect();
+    let mixed: Vec<f64> = (0..4096)
+        .map(|i| if i % 37 == 0 { odd[i / 37 % odd.len()] } else { i as f64 / 100.0 })
+        .collect();
     round_trip(&mixed);
     round_trip(&random(1, 3000).map(f64::from_bits).collect::<Vec<_>>());
     for exponent in -320..=308 {
-        let decimals: Vec<f64> = (1..40).map(|i| format!("{i}e{exponent}").parse().unwrap()).collect();
+        let decimals: Vec<f64> =
+            (1..40).map(|i| format!("{i}e{exponent}").parse().unwrap()).collect();
         round_trip(&decimals);
     }
-    round_trip(&[i64::MAX as f64, i64::MIN as f64, (1u64 << 51) as f64, (1u64 << 53) as f64, 4503599627370495.5]);
+    round_trip(&[
+        i64::MAX as f64,
+        i64::MIN as f64,
+        (1u64 << 51) as f64,
+        (1u64 << 53) as f64,
+        4503599627370495.5,
+    ]);
 }
 
 #[test]
@@ -69,7 +77,8 @@ fn decimals_become_small() {
     assert!(bits(random(3, 4096).map(|n| ((n % 1_000) as f64 - 500.0) / 1000.0).collect()) <= 12);
     assert!(bits(random(4, 4096).map(|n| (n % 1_000) as f64 * 1e9).collect()) <= 12);
     // One in fifty that is none.
-    let some = random(5, 4096).map(|n| if n % 50 == 0 { uniform(n) } else { (n % 1_000) as f64 / 10.0 });
+    let some =
+        random(5, 4096).map(|n| if n % 50 == 0 { uniform(n) } else { (n % 1_000) as f64 / 10.0 });
     assert!(bits(some.collect()) <= 16);
     // `FLOAT`s hold the nearest single to a decimal.
     assert!(bits(random(6, 4096).map(|n| ((n % 1_000_000) as f32 / 100.0) as f64).collect()) <= 22);
@@ -85,8 +94,9 @@ fn reals_become_smaller() {
 
 #[test]
 fn a_row_reads_no_other_vectors_exceptions() {
-    let values: Vec<f64> =
-        (0..4096).map(|i| if i % 9 == 0 { uniform(hash_u64(i)) } else { i as f64 / 100.0 }).collect();
+    let values: Vec<f64> = (0..4096)
+        .map(|i| if i % 9 == 0 { uniform(hash_u64(i)) } else { i as f64 / 100.0 })
+        .collect();
     let all = Values::F64(values.clone());
     let input = Input { values: &all, validity: None, start: 0, len: 4096 };
     let mut body = Vec::new();
@@ -112,7 +122,8 @@ fn chosen_for_decimals_and_reals_but_not_for_noise() {
         (f64::from_bits, Encoding::Plain),
     ];
     for (make, wanted) in cases {
-        let blocks: Vec<_> = (0..5).map(|i| (Values::F64(random(20 + i, 4096).map(make).collect()), None)).collect();
+        let blocks: Vec<_> =
+            (0..5).map(|i| (Values::F64(random(20 + i, 4096).map(make).collect()), None)).collect();
         let plan = ColumnPlan::choose(&blocks);
         assert_eq!(encode_block(&plan, 1, &blocks[1].0, None).encoding, wanted);
     }

@@ -166,7 +166,11 @@ fn size<T>(frames: &[Frame<T>], reference: usize) -> usize {
 }
 
 /// Appends the body of integers of one kind, if their ranges fit 64 bits.
-pub(super) fn encode_integers<T: Integer>(values: &[T], input: Input<'_>, out: &mut Vec<u8>) -> bool {
+pub(super) fn encode_integers<T: Integer>(
+    values: &[T],
+    input: Input<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
     let Some(frames) = frames(values, input) else { return false };
     out.reserve(size(&frames, T::BYTES));
     let mut offset = 0;
@@ -189,7 +193,10 @@ pub(super) fn encode_integers<T: Integer>(values: &[T], input: Input<'_>, out: &
             pairs.for_each(|(row, (out, v))| *out = difference(row, v) as u32);
             pack::<u32, LANES_32>(&narrow[..frame.rows], frame.width, out);
         } else {
-            wide.iter_mut().zip(sub).enumerate().for_each(|(row, (out, v))| *out = difference(row, v));
+            wide.iter_mut()
+                .zip(sub)
+                .enumerate()
+                .for_each(|(row, (out, v))| *out = difference(row, v));
             pack::<u64, LANES_64>(&wide[..frame.rows], frame.width, out);
         }
     }
@@ -355,7 +362,13 @@ impl<'a> Body<'a> for BitPacked<'a> {
         }))
     }
 
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         match self.physical {
             PhysicalType::I128 => self.filter_as::<i128>(predicate.numbers(), start, len, out),
             _ => self.filter_as::<i64>(predicate.numbers(), start, len, out),

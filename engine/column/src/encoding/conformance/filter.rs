@@ -36,10 +36,12 @@ fn predicates(data_type: DataType, expected: &Vector, random: &mut Random) -> Ve
         out.extend(Comparison::ALL.map(|op| compare(op, constant)));
     }
     if let [low, .., high] = &constants[..] {
-        let between = compare(Comparison::GreaterOrEqual, low).and(&compare(Comparison::LessOrEqual, high));
+        let between =
+            compare(Comparison::GreaterOrEqual, low).and(&compare(Comparison::LessOrEqual, high));
         out.extend([between.clone(), between.not()]);
     }
-    let several: Vec<Value> = (0..9).map(|_| expected.value(random.below(expected.len() as u64) as usize)).collect();
+    let several: Vec<Value> =
+        (0..9).map(|_| expected.value(random.below(expected.len() as u64) as usize)).collect();
     for list in [&constants[..], &several] {
         let list = Predicate::any_of(physical, list).unwrap();
         out.extend([list.clone(), list.not()]);
@@ -62,7 +64,13 @@ fn passes(predicate: &Predicate, expected: &Vector) -> Vec<bool> {
 }
 
 /// Filters of a block of these values.
-pub(super) fn check(block: &Encoded, data_type: DataType, expected: &Vector, random: &mut Random, what: &str) {
+pub(super) fn check(
+    block: &Encoded,
+    data_type: DataType,
+    expected: &Vector,
+    random: &mut Random,
+    what: &str,
+) {
     let rows = expected.len();
     let start = random.below(rows as u64) as usize;
     for predicate in predicates(data_type, expected, random) {
@@ -71,9 +79,17 @@ pub(super) fn check(block: &Encoded, data_type: DataType, expected: &Vector, ran
             continue;
         }
         let passes = passes(&predicate, expected);
-        for (start, len) in [(0, rows), (start, rows - start), (start, (rows - start).min(70)), (rows, 0)] {
-            let bits = block.read(data_type, rows, |b| b.filter(&predicate, start, len)).unwrap().unwrap();
-            assert_bits(&bits, &predicate, &passes[start..start + len], &format!("{what} filter {start}+{len}"));
+        for (start, len) in
+            [(0, rows), (start, rows - start), (start, (rows - start).min(70)), (rows, 0)]
+        {
+            let bits =
+                block.read(data_type, rows, |b| b.filter(&predicate, start, len)).unwrap().unwrap();
+            assert_bits(
+                &bits,
+                &predicate,
+                &passes[start..start + len],
+                &format!("{what} filter {start}+{len}"),
+            );
         }
     }
     let all = Predicate::nothing(data_type.physical()).not();
@@ -120,15 +136,23 @@ fn a_million_rows_in_every_encoding() {
             let expected = Vector::new(data_type, values.clone(), validity.clone());
             let what = format!("{} block {part}", encoding.name());
             let block = encoded(encoding, &values, &validity).unwrap();
-            let all = block.read(data_type, BLOCK_ROWS, |b| b.decode(0, BLOCK_ROWS)).unwrap().unwrap();
+            let all =
+                block.read(data_type, BLOCK_ROWS, |b| b.decode(0, BLOCK_ROWS)).unwrap().unwrap();
             let every: Vec<u32> = (0..BLOCK_ROWS as u32).collect();
             assert_rows(&all, &every, &expected, &what);
             let row = random.below(BLOCK_ROWS as u64) as usize;
-            let value = block.read(data_type, BLOCK_ROWS, |b| b.get(row).unwrap().to_value(data_type)).unwrap();
+            let value = block
+                .read(data_type, BLOCK_ROWS, |b| b.get(row).unwrap().to_value(data_type))
+                .unwrap();
             assert!(same(&value, &expected.value(row)), "{what} get {row}");
             let constant = expected.value(random.below(BLOCK_ROWS as u64) as usize);
-            let predicate = Predicate::compare(data_type.physical(), Comparison::LessOrEqual, &constant).unwrap();
-            let bits = block.read(data_type, BLOCK_ROWS, |b| b.filter(&predicate, 0, BLOCK_ROWS)).unwrap().unwrap();
+            let predicate =
+                Predicate::compare(data_type.physical(), Comparison::LessOrEqual, &constant)
+                    .unwrap();
+            let bits = block
+                .read(data_type, BLOCK_ROWS, |b| b.filter(&predicate, 0, BLOCK_ROWS))
+                .unwrap()
+                .unwrap();
             found += bits.count_ones();
             wanted += passes(&predicate, &expected).iter().filter(|pass| **pass).count();
             rows += all.len();

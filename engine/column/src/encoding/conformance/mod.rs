@@ -51,8 +51,15 @@ enum Shape {
     Extreme,
     Runs,
 }
-const SHAPES: [Shape; 7] =
-    [Shape::One, Shape::Few, Shape::Narrow, Shape::Ascending, Shape::Random, Shape::Extreme, Shape::Runs];
+const SHAPES: [Shape; 7] = [
+    Shape::One,
+    Shape::Few,
+    Shape::Narrow,
+    Shape::Ascending,
+    Shape::Random,
+    Shape::Extreme,
+    Shape::Runs,
+];
 
 fn integer(shape: Shape, row: usize, random: &mut Random) -> i128 {
     match shape {
@@ -81,14 +88,19 @@ fn values(data_type: DataType, shape: Shape, rows: usize, random: &mut Random) -
                 _ => n,
             }),
             Values::F64(v) => v.push(match shape {
-                Shape::Extreme => [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::MIN][random.below(5) as usize],
+                Shape::Extreme => {
+                    [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::MIN][random.below(5) as usize]
+                }
                 _ => n as f64 / 8.0,
             }),
             Values::Bytes(v) => match shape {
-                Shape::Extreme => v.push(&vec![b'x'; [0, 1, 300, 20_000][random.below(64).min(3) as usize] / 30]),
+                Shape::Extreme => {
+                    v.push(&vec![b'x'; [0, 1, 300, 20_000][random.below(64).min(3) as usize] / 30])
+                }
                 Shape::Random => {
-                    let text: String =
-                        (0..random.below(30)).map(|_| ['a', 'é', '中', ' '][random.below(4) as usize]).collect();
+                    let text: String = (0..random.below(30))
+                        .map(|_| ['a', 'é', '中', ' '][random.below(4) as usize])
+                        .collect();
                     v.push(text.as_bytes());
                 }
                 Shape::Narrow => v.push(format!("{n:08}").as_bytes()),
@@ -127,7 +139,10 @@ fn assert_rows(vector: &Vector, rows: &[u32], expected: &Vector, what: &str) {
         assert!(same(&a, &b), "{what}: row {row}: {a:?} instead of {b:?}");
     }
     if let Form::Dictionary { codes, values } = vector.form() {
-        assert!(codes.iter().all(|code| (*code as usize) < values.len()), "{what}: code out of range");
+        assert!(
+            codes.iter().all(|code| (*code as usize) < values.len()),
+            "{what}: code out of range"
+        );
     }
 }
 
@@ -153,7 +168,12 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
 }
 
 impl Encoded {
-    fn read<T>(&self, data_type: DataType, rows: usize, read: impl Fn(&Block<'_>) -> T) -> nacre_types::Result<T> {
+    fn read<T>(
+        &self,
+        data_type: DataType,
+        rows: usize,
+        read: impl Fn(&Block<'_>) -> T,
+    ) -> nacre_types::Result<T> {
         let decoded = OnceLock::new();
         let dictionary = match &self.dictionary {
             Some((bytes, count)) => Some(Dictionary::open(bytes, data_type, *count, &decoded)?),
@@ -163,7 +183,13 @@ impl Encoded {
     }
 }
 
-fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random: &mut Random, what: &str) -> usize {
+fn check(
+    data_type: DataType,
+    values: &Values,
+    validity: &Option<Bitmap>,
+    random: &mut Random,
+    what: &str,
+) -> usize {
     let rows = values.len();
     let expected = Vector::new(data_type, values.clone(), validity.clone());
     let mut accepted = 0;
@@ -202,8 +228,9 @@ fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random
             assert!(same(&value, &expected.value(row)), "{what} get {row}: {value:?}");
             assert_eq!(order, Some(std::cmp::Ordering::Equal), "{what} compare {row}");
             let other = expected.value(random.below(rows as u64) as usize);
-            let orders =
-                block.read(data_type, rows, |b| (b.compare(row, &other).unwrap(), b.get(row).unwrap().compare(&other)));
+            let orders = block.read(data_type, rows, |b| {
+                (b.compare(row, &other).unwrap(), b.get(row).unwrap().compare(&other))
+            });
             let (quick, plain) = orders.unwrap();
             assert_eq!(quick, plain, "{what} compare {row} to {other:?}");
         }
@@ -213,7 +240,10 @@ fn check(data_type: DataType, values: &Values, validity: &Option<Bitmap>, random
         }
         assert!(block.read(data_type, rows, |b| b.get(rows).is_err()).unwrap());
         assert!(block.read(data_type, rows, |b| b.take(&[rows as u32]).is_err()).unwrap());
-        assert!(block.read(data_type, rows + 1, |_| ()).is_err(), "{what}: the row count is checked");
+        assert!(
+            block.read(data_type, rows + 1, |_| ()).is_err(),
+            "{what}: the row count is checked"
+        );
     }
     accepted
 }
@@ -246,7 +276,9 @@ fn every_encoding_accepts_what_it_is_for() {
     for data_type in TYPES {
         assert!(accepts(Encoding::Plain, data_type, Shape::Extreme));
         assert!(accepts(Encoding::Constant, data_type, Shape::One));
-        assert!(data_type == DataType::Boolean || accepts(Encoding::Dictionary, data_type, Shape::Few));
+        assert!(
+            data_type == DataType::Boolean || accepts(Encoding::Dictionary, data_type, Shape::Few)
+        );
     }
     assert!(accepts(Encoding::BitPacked, DataType::Int64, Shape::Extreme));
     assert!(accepts(Encoding::BitPacked, WIDE, Shape::Narrow));
@@ -257,7 +289,10 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(accepts(Encoding::Alp, DataType::Float64, Shape::Extreme));
     for data_type in TYPES {
         assert!(accepts(Encoding::RunLength, data_type, Shape::Runs));
-        assert!(data_type == DataType::Boolean || !accepts(Encoding::RunLength, data_type, Shape::Random));
+        assert!(
+            data_type == DataType::Boolean
+                || !accepts(Encoding::RunLength, data_type, Shape::Random)
+        );
     }
 }
 
@@ -267,7 +302,8 @@ fn every_width_packs() {
     for width in 0..=64u32 {
         for rows in [1, 16, 40, 1024, 1500] {
             let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
-            let v: Vec<i64> = (0..rows).map(|_| i64::MIN.wrapping_add((random.next() & mask) as i64)).collect();
+            let v: Vec<i64> =
+                (0..rows).map(|_| i64::MIN.wrapping_add((random.next() & mask) as i64)).collect();
             check(DataType::Int64, &Values::I64(v), &None, &mut random, &format!("width {width}"));
         }
     }
@@ -278,7 +314,13 @@ fn long_values_need_long_offsets() {
     let mut random = Random::new(4);
     let mut column = BytesColumn::default();
     (0..100).for_each(|i| column.push(&vec![b'a' + (i % 26) as u8; 1000 * (i % 7)]));
-    check(DataType::TEXT, &Values::Bytes(column), &validity(3, 100, &mut random), &mut random, "long");
+    check(
+        DataType::TEXT,
+        &Values::Bytes(column),
+        &validity(3, 100, &mut random),
+        &mut random,
+        "long",
+    );
 }
 
 #[test]
@@ -289,34 +331,57 @@ fn plans_choose_well_and_many_blocks_share_a_dictionary() {
             let blocks: Vec<(Values, Option<Bitmap>)> = [4096, 4096, 4096, 4096, 777]
                 .into_iter()
                 .enumerate()
-                .map(|(i, rows)| (values(data_type, shape, rows, &mut random), validity(i % 4, rows, &mut random)))
+                .map(|(i, rows)| {
+                    (
+                        values(data_type, shape, rows, &mut random),
+                        validity(i % 4, rows, &mut random),
+                    )
+                })
                 .collect();
             let plan = ColumnPlan::choose(&blocks);
             let dictionary = plan.dictionary();
             let decoded = OnceLock::new();
             for (index, (values, validity)) in blocks.iter().enumerate() {
                 let block = encode_block(&plan, index, values, validity.as_ref());
-                let open = dictionary.as_ref().map(|(b, n)| Dictionary::open(b, data_type, *n, &decoded).unwrap());
-                let view = Block::open(&block.bytes, data_type, block.encoding, values.len(), open).unwrap();
+                let open = dictionary
+                    .as_ref()
+                    .map(|(b, n)| Dictionary::open(b, data_type, *n, &decoded).unwrap());
+                let view = Block::open(&block.bytes, data_type, block.encoding, values.len(), open)
+                    .unwrap();
                 let all: Vec<u32> = (0..values.len() as u32).collect();
                 let expected = Vector::new(data_type, values.clone(), validity.clone());
                 let vector = view.decode(0, all.len()).unwrap();
-                assert_rows(&vector, &all, &expected, &format!("{data_type} {shape:?} block {index}"));
+                assert_rows(
+                    &vector,
+                    &all,
+                    &expected,
+                    &format!("{data_type} {shape:?} block {index}"),
+                );
                 let nulls_only = validity.as_ref().is_some_and(|v| v.count_ones() == 0);
                 let wanted = match (shape, data_type) {
                     _ if nulls_only => Some(Encoding::Constant),
                     (Shape::One, _) => Some(Encoding::Constant),
                     (Shape::Few, DataType::Boolean) => None,
                     (Shape::Few, _) => Some(Encoding::Dictionary),
-                    (Shape::Narrow, DataType::Int64 | DataType::Timestamp) => Some(Encoding::BitPacked),
+                    (Shape::Narrow, DataType::Int64 | DataType::Timestamp) => {
+                        Some(Encoding::BitPacked)
+                    }
                     (Shape::Narrow, DataType::TEXT) => Some(Encoding::Dictionary),
-                    (Shape::Runs, DataType::Int64) if validity.is_none() => Some(Encoding::RunLength),
-                    (Shape::Ascending, DataType::Int64) if validity.is_none() && values.len() == 4096 => {
+                    (Shape::Runs, DataType::Int64) if validity.is_none() => {
+                        Some(Encoding::RunLength)
+                    }
+                    (Shape::Ascending, DataType::Int64)
+                        if validity.is_none() && values.len() == 4096 =>
+                    {
                         Some(Encoding::Delta)
                     }
                     _ => None,
                 };
-                assert!(wanted.is_none_or(|w| w == block.encoding), "{data_type} {shape:?}: {:?}", block.encoding);
+                assert!(
+                    wanted.is_none_or(|w| w == block.encoding),
+                    "{data_type} {shape:?}: {:?}",
+                    block.encoding
+                );
             }
         }
     }
@@ -348,8 +413,11 @@ fn damaged_bytes_never_panic() {
                 for encoding in Encoding::ALL {
                     let Some(mut block) = encoded(encoding, &values, &validity) else { continue };
                     let whole = block.bytes.clone();
-                    let cuts: Vec<usize> =
-                        if whole.len() < 500 { (0..whole.len()).collect() } else { (0..60).map(|i| i * 7).collect() };
+                    let cuts: Vec<usize> = if whole.len() < 500 {
+                        (0..whole.len()).collect()
+                    } else {
+                        (0..60).map(|i| i * 7).collect()
+                    };
                     for cut in cuts {
                         block.bytes.truncate(cut);
                         survive(&block, data_type, rows);
@@ -408,7 +476,14 @@ fn a_dictionary_is_decoded_once() {
     let shared: Vec<Arc<Values>> = (0..2)
         .map(|_| {
             let dictionary = Dictionary::open(bytes, DataType::TEXT, *count, &decoded).unwrap();
-            let view = Block::open(&block.bytes, DataType::TEXT, Encoding::Dictionary, 4096, Some(dictionary)).unwrap();
+            let view = Block::open(
+                &block.bytes,
+                DataType::TEXT,
+                Encoding::Dictionary,
+                4096,
+                Some(dictionary),
+            )
+            .unwrap();
             match view.decode(0, 100).unwrap().form() {
                 Form::Dictionary { values, .. } => values.clone(),
                 other => panic!("{other:?}"),
@@ -421,14 +496,30 @@ fn a_dictionary_is_decoded_once() {
 #[test]
 fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
     let mut random = Random::new(8);
-    let words = ["carefully", "final", "deposits", "sleep", "quickly", "among", "the", "ironic", "requests"];
+    let words = [
+        "carefully",
+        "final",
+        "deposits",
+        "sleep",
+        "quickly",
+        "among",
+        "the",
+        "ironic",
+        "requests",
+    ];
     let mut block = |long: bool| {
         let mut column = BytesColumn::default();
         for row in 0..4096 {
             let text: Vec<&str> = (0..4).map(|_| words[random.below(9) as usize]).collect();
             let text = format!("{} {row}", text.join(" "));
-            column
-                .push(if long { format!("{}{text}", "The same long beginning. ".repeat(20)) } else { text }.as_bytes());
+            column.push(
+                if long {
+                    format!("{}{text}", "The same long beginning. ".repeat(20))
+                } else {
+                    text
+                }
+                .as_bytes(),
+            );
         }
         vec![(Values::Bytes(column), None)]
     };
@@ -439,10 +530,15 @@ fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
     }
     // Chunks would be a third smaller here, but a row of few bytes is not worth a chunk.
     let mut column = BytesColumn::default();
-    (0..4096).for_each(|row| column.push(format!("a row of the usual length, number {row}, from the load").as_bytes()));
+    (0..4096).for_each(|row| {
+        column.push(format!("a row of the usual length, number {row}, from the load").as_bytes())
+    });
     let blocks = vec![(Values::Bytes(column), None)];
     let input = Input { values: &blocks[0].0, validity: None, start: 0, len: 4096 };
     let size = |encoding| encode(encoding, input, None).unwrap().len();
     assert!(size(Encoding::Lz4) * 5 < size(Encoding::Fsst) * 4);
-    assert_eq!(encode_block(&ColumnPlan::choose(&blocks), 0, &blocks[0].0, None).encoding, Encoding::Fsst);
+    assert_eq!(
+        encode_block(&ColumnPlan::choose(&blocks), 0, &blocks[0].0, None).encoding,
+        Encoding::Fsst
+    );
 }

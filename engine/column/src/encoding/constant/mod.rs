@@ -13,7 +13,8 @@ use nacre_types::{PhysicalType, Result};
 pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Some(first) = (0..input.len).find(|row| input.is_valid(*row)) else { return false };
     let at = input.start + first;
-    let others = (first + 1..input.len).filter(|row| input.is_valid(*row)).map(|row| input.start + row);
+    let others =
+        (first + 1..input.len).filter(|row| input.is_valid(*row)).map(|row| input.start + row);
     let same = match input.values {
         Values::Bool(v) => others.into_iter().all(|row| v[row] == v[at]),
         Values::I64(v) => others.into_iter().all(|row| v[row] == v[at]),

@@ -24,7 +24,9 @@ pub fn suits(input: Input<'_>) -> bool {
     let values = &values[input.start..input.start + input.len];
     match input.validity {
         None => values.is_sorted(),
-        Some(_) => (0..input.len).filter(|row| input.is_valid(*row)).is_sorted_by_key(|row| values[row]),
+        Some(_) => {
+            (0..input.len).filter(|row| input.is_valid(*row)).is_sorted_by_key(|row| values[row])
+        }
     }
 }
 
@@ -34,7 +36,8 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let mut bases = Vec::with_capacity(input.len.div_ceil(GROUP));
     let mut deltas = Vec::with_capacity(input.len);
     // A null is the value before it; nulls in front are the first value there is.
-    let first = (0..input.len).find(|row| input.is_valid(*row)).map_or(0, |row| values[input.start + row]);
+    let first =
+        (0..input.len).find(|row| input.is_valid(*row)).map_or(0, |row| values[input.start + row]);
     let (mut previous, mut delta) = (first, 0i64);
     for row in 0..input.len {
         let value = if input.is_valid(row) { values[input.start + row] } else { previous };
@@ -121,7 +124,9 @@ impl<'a> Body<'a> for Delta<'a> {
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
-        let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else { return self.decode(0, 0) };
+        let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
+            return self.decode(0, 0);
+        };
         let span = (last - first) as usize + 1;
         let values: Vec<i64> = if rows.len() * SEEK_BELOW < span {
             rows.iter().map(|row| self.one(*row as usize)).collect::<Result<_>>()?

@@ -177,7 +177,11 @@ pub(super) struct Coded<'a> {
 }
 
 impl<'a> Coded<'a> {
-    pub(super) fn open(bytes: &'a [u8], rows: usize, dictionary: Dictionary<'a>) -> Result<Coded<'a>> {
+    pub(super) fn open(
+        bytes: &'a [u8],
+        rows: usize,
+        dictionary: Dictionary<'a>,
+    ) -> Result<Coded<'a>> {
         Ok(Coded { codes: BitPacked::open(bytes, PhysicalType::I64, rows)?, dictionary })
     }
 
@@ -205,7 +209,13 @@ impl<'a> Body<'a> for Coded<'a> {
     }
 
     /// The dictionary is sorted, so a predicate on values is one on codes: each end of a range is searched.
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let values = self.dictionary.values()?;
         let number_below = |at: usize, bound: i128| match &*values {
             Values::I64(v) => (v[at] as i128) < bound,
@@ -214,7 +224,8 @@ impl<'a> Body<'a> for Coded<'a> {
             Values::Bool(v) => (v[at] as i128) < bound,
             Values::Bytes(_) => false,
         };
-        let bytes_below = |at: usize, bound: &[u8]| matches!(&*values, Values::Bytes(v) if v.get(at) < bound);
+        let bytes_below =
+            |at: usize, bound: &[u8]| matches!(&*values, Values::Bytes(v) if v.get(at) < bound);
         let codes = predicate.positions(self.dictionary.count, number_below, bytes_below);
         if codes.is_empty() {
             out.extend_run(false, len);

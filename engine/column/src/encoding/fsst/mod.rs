@@ -25,8 +25,9 @@ const ENDS_EARLY: &str = "symbol table ends early";
 /// Appends the body, if the values are text or binary.
 pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
-    let lines: Vec<&[u8]> =
-        (0..input.len).map(|row| if input.is_valid(row) { values.get(input.start + row) } else { &[] }).collect();
+    let lines: Vec<&[u8]> = (0..input.len)
+        .map(|row| if input.is_valid(row) { values.get(input.start + row) } else { &[] })
+        .collect();
     let compressor = ::fsst::Compressor::train(&lines);
     let symbols = compressor.n_symbols().min(ESCAPE as usize);
     out.put_u32(symbols as u32);
@@ -36,7 +37,10 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let mut codes = BytesColumn::default();
     codes.offsets.reserve(lines.len());
     lines.iter().for_each(|line| codes.push(&compressor.compress(line)));
-    plain::encode(Input { values: &Values::Bytes(codes), validity: None, start: 0, len: input.len }, out);
+    plain::encode(
+        Input { values: &Values::Bytes(codes), validity: None, start: 0, len: input.len },
+        out,
+    );
     true
 }
 
@@ -76,7 +80,8 @@ impl<'a> Fsst<'a> {
         out.resize(at + codes.len() * LONGEST, 0);
         let mut codes = codes.iter();
         while let Some(&code) = codes.next() {
-            if let (Some(symbol), Some(&length)) = (self.symbols.get(code as usize), self.lengths.get(code as usize))
+            if let (Some(symbol), Some(&length)) =
+                (self.symbols.get(code as usize), self.lengths.get(code as usize))
                 && let Some(room) = out.get_mut(at..at + LONGEST)
             {
                 room.copy_from_slice(symbol);
@@ -95,7 +100,9 @@ impl<'a> Fsst<'a> {
     }
 
     fn expand_all(&self, form: Form) -> Result<Form> {
-        let Form::Flat(Values::Bytes(codes)) = form else { return Err(corrupt("codes of text are not bytes")) };
+        let Form::Flat(Values::Bytes(codes)) = form else {
+            return Err(corrupt("codes of text are not bytes"));
+        };
         let mut out = BytesColumn::default();
         out.offsets.reserve(codes.len());
         out.data.reserve(codes.data.len() * 3);
@@ -120,7 +127,8 @@ impl<'a> Body<'a> for Fsst<'a> {
     /// The symbols too: each is somewhere else in the table.
     fn touch(&self, row: usize) -> u8 {
         let codes = self.codes.bytes(row).unwrap_or_default();
-        let symbols = codes.iter().take(TOUCHED).filter_map(|code| self.symbols.get(*code as usize));
+        let symbols =
+            codes.iter().take(TOUCHED).filter_map(|code| self.symbols.get(*code as usize));
         symbols.fold(0, |touched, symbol| touched ^ symbol[0])
     }
 
@@ -152,7 +160,13 @@ impl<'a> Body<'a> for Fsst<'a> {
         self.expand_all(self.codes.decode(start, len)?)
     }
 
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let mut text = Vec::new();
         for row in start..start + len {
             text.clear();

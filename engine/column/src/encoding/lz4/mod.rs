@@ -28,7 +28,10 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let total: usize = (0..input.len).map(|row| get(row).len()).sum();
     // A power of two near the target, from one row to all of them.
     let average = total / input.len.max(1) + 1;
-    let chunk_rows = (CHUNK_BYTES / average).max(1).next_power_of_two().min(input.len.max(1).next_power_of_two());
+    let chunk_rows = (CHUNK_BYTES / average)
+        .max(1)
+        .next_power_of_two()
+        .min(input.len.max(1).next_power_of_two());
     let chunks = input.len.div_ceil(chunk_rows);
     out.put_u32(chunk_rows as u32);
     out.put_u32(chunks as u32);
@@ -77,7 +80,8 @@ impl<'a> Lz4<'a> {
     pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Lz4<'a>> {
         let chunk_rows = u32_at(bytes, 0, ENDS_EARLY)?;
         let chunks = u32_at(bytes, 4, ENDS_EARLY)?;
-        if physical != PhysicalType::Bytes || chunk_rows == 0 || rows.div_ceil(chunk_rows) != chunks {
+        if physical != PhysicalType::Bytes || chunk_rows == 0 || rows.div_ceil(chunk_rows) != chunks
+        {
             return Err(corrupt("compressed block has a wrong number of chunks"));
         }
         let table = slice(bytes, 8, chunks * 8, ENDS_EARLY)?;
@@ -172,13 +176,20 @@ impl<'a> Body<'a> for Lz4<'a> {
             let from_byte = if from == 0 { chunk.start } else { chunk.ends[from - 1] };
             let before = out.data.len();
             out.data.extend_from_slice(&chunk.bytes[from_byte..chunk.ends[to - 1]]);
-            out.offsets.extend(chunk.ends[from..to].iter().map(|end| (before + end - from_byte) as u32));
+            out.offsets
+                .extend(chunk.ends[from..to].iter().map(|end| (before + end - from_byte) as u32));
             at = first + to;
         }
         Ok(Form::Flat(Values::Bytes(out)))
     }
 
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let end = start + len;
         let mut at = start;
         while at < end {
@@ -194,7 +205,9 @@ impl<'a> Body<'a> for Lz4<'a> {
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
         let mut out = BytesColumn::default();
-        for run in rows.chunk_by(|a, b| *a as usize / self.chunk_rows == *b as usize / self.chunk_rows) {
+        for run in
+            rows.chunk_by(|a, b| *a as usize / self.chunk_rows == *b as usize / self.chunk_rows)
+        {
             let chunk = self.chunk(run[0] as usize / self.chunk_rows)?;
             run.iter().for_each(|row| out.push(chunk.get(*row as usize % self.chunk_rows)));
         }

@@ -30,18 +30,23 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) {
     match input.values {
         Values::Bool(v) => {
             for (index, eight) in v[range].chunks(8).enumerate() {
-                let byte = eight
-                    .iter()
-                    .enumerate()
-                    .fold(0, |byte, (bit, v)| byte | ((*v && input.is_valid(index * 8 + bit)) as u8) << bit);
+                let byte = eight.iter().enumerate().fold(0, |byte, (bit, v)| {
+                    byte | ((*v && input.is_valid(index * 8 + bit)) as u8) << bit
+                });
                 out.push(byte);
             }
         }
         Values::I64(v) => {
-            v[range].iter().enumerate().for_each(|(i, v)| out.put_u64(if input.is_valid(i) { *v as u64 } else { 0 }));
+            v[range]
+                .iter()
+                .enumerate()
+                .for_each(|(i, v)| out.put_u64(if input.is_valid(i) { *v as u64 } else { 0 }));
         }
         Values::I128(v) => {
-            v[range].iter().enumerate().for_each(|(i, v)| out.put_i128(if input.is_valid(i) { *v } else { 0 }));
+            v[range]
+                .iter()
+                .enumerate()
+                .for_each(|(i, v)| out.put_i128(if input.is_valid(i) { *v } else { 0 }));
         }
         Values::F64(v) => {
             let bits = |i: usize, v: &f64| if input.is_valid(i) { v.to_bits() } else { 0 };
@@ -56,9 +61,10 @@ fn encode_bytes(input: Input<'_>, values: &BytesColumn, out: &mut Vec<u8>) {
     let first = if input.len == 0 { 0 } else { get(0).len() };
     let fixed = (0..input.len).all(|row| get(row).len() == first);
     let short = !fixed
-        && (0..input.len)
-            .step_by(GROUP)
-            .all(|at| (at..input.len.min(at + GROUP)).map(|row| get(row).len()).sum::<usize>() <= u16::MAX as usize);
+        && (0..input.len).step_by(GROUP).all(|at| {
+            (at..input.len.min(at + GROUP)).map(|row| get(row).len()).sum::<usize>()
+                <= u16::MAX as usize
+        });
     out.put_u32(if fixed { FIXED } else { LONG - SHORT * short as u32 });
     out.put_u32(if fixed { first as u32 } else { 0 });
     if short {
@@ -103,7 +109,8 @@ pub struct Plain<'a> {
 impl<'a> Plain<'a> {
     /// Reads the head of a body and checks its size.
     pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Plain<'a>> {
-        let mut view = Plain { physical, layout: FIXED, length: 0, offsets: &[], data: bytes, rows };
+        let mut view =
+            Plain { physical, layout: FIXED, length: 0, offsets: &[], data: bytes, rows };
         let size = match physical {
             PhysicalType::Bool => rows.div_ceil(8),
             PhysicalType::I64 | PhysicalType::F64 => rows * 8,
@@ -136,7 +143,8 @@ impl<'a> Plain<'a> {
             LONG => u32_at(self.offsets, row * 4, ENDS_EARLY),
             _ => {
                 let ends = self.rows.div_ceil(GROUP) * 4;
-                let end = u16::from_le_bytes(array_at(self.offsets, ends + row * 2, ENDS_EARLY)?) as usize;
+                let end = u16::from_le_bytes(array_at(self.offsets, ends + row * 2, ENDS_EARLY)?)
+                    as usize;
                 // Damaged offsets may wrap where `usize` is short; order is checked where it matters.
                 Ok(self.base(row)?.wrapping_add(end))
             }
@@ -181,11 +189,17 @@ impl<'a> Plain<'a> {
         match self.layout {
             FIXED => (start..start + len).for_each(|row| ordered &= put((row + 1) * self.length)),
             LONG => {
-                let (ends, _) = slice(self.offsets, start * 4, len * 4, ENDS_EARLY)?.as_chunks::<4>();
+                let (ends, _) =
+                    slice(self.offsets, start * 4, len * 4, ENDS_EARLY)?.as_chunks::<4>();
                 ends.iter().for_each(|end| ordered &= put(u32::from_le_bytes(*end) as usize));
             }
             _ => {
-                let ends = slice(self.offsets, self.rows.div_ceil(GROUP) * 4 + start * 2, len * 2, ENDS_EARLY)?;
+                let ends = slice(
+                    self.offsets,
+                    self.rows.div_ceil(GROUP) * 4 + start * 2,
+                    len * 2,
+                    ENDS_EARLY,
+                )?;
                 let mut base = self.base(start)?;
                 for (row, end) in (start..).zip(ends.as_chunks::<2>().0) {
                     if row.is_multiple_of(GROUP) {
@@ -205,16 +219,18 @@ impl<'a> Plain<'a> {
     pub fn values(&self, start: usize, len: usize) -> Result<Values> {
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
         Ok(match self.physical {
-            PhysicalType::Bool => Values::Bool((start..start + len).map(|row| self.bit(row)).collect()),
-            PhysicalType::I64 => {
-                Values::I64(fixed(8)?.as_chunks::<8>().0.iter().map(|v| i64::from_le_bytes(*v)).collect())
+            PhysicalType::Bool => {
+                Values::Bool((start..start + len).map(|row| self.bit(row)).collect())
             }
-            PhysicalType::F64 => {
-                Values::F64(fixed(8)?.as_chunks::<8>().0.iter().map(|v| f64::from_le_bytes(*v)).collect())
-            }
-            PhysicalType::I128 => {
-                Values::I128(fixed(16)?.as_chunks::<16>().0.iter().map(|v| i128::from_le_bytes(*v)).collect())
-            }
+            PhysicalType::I64 => Values::I64(
+                fixed(8)?.as_chunks::<8>().0.iter().map(|v| i64::from_le_bytes(*v)).collect(),
+            ),
+            PhysicalType::F64 => Values::F64(
+                fixed(8)?.as_chunks::<8>().0.iter().map(|v| f64::from_le_bytes(*v)).collect(),
+            ),
+            PhysicalType::I128 => Values::I128(
+                fixed(16)?.as_chunks::<16>().0.iter().map(|v| i128::from_le_bytes(*v)).collect(),
+            ),
             PhysicalType::Bytes => Values::Bytes(self.decode_bytes(start, len)?),
         })
     }
@@ -234,15 +250,15 @@ impl<'a> Plain<'a> {
         let rows = rows.iter().map(|row| *row as usize);
         Ok(match self.physical {
             PhysicalType::Bool => Values::Bool(rows.map(|row| self.bit(row)).collect()),
-            PhysicalType::I64 => {
-                Values::I64(rows.map(|row| self.fixed(row).map(i64::from_le_bytes)).collect::<Result<_>>()?)
-            }
-            PhysicalType::F64 => {
-                Values::F64(rows.map(|row| self.fixed(row).map(f64::from_le_bytes)).collect::<Result<_>>()?)
-            }
-            PhysicalType::I128 => {
-                Values::I128(rows.map(|row| self.fixed(row).map(i128::from_le_bytes)).collect::<Result<_>>()?)
-            }
+            PhysicalType::I64 => Values::I64(
+                rows.map(|row| self.fixed(row).map(i64::from_le_bytes)).collect::<Result<_>>()?,
+            ),
+            PhysicalType::F64 => Values::F64(
+                rows.map(|row| self.fixed(row).map(f64::from_le_bytes)).collect::<Result<_>>()?,
+            ),
+            PhysicalType::I128 => Values::I128(
+                rows.map(|row| self.fixed(row).map(i128::from_le_bytes)).collect::<Result<_>>()?,
+            ),
             PhysicalType::Bytes => {
                 let mut out = BytesColumn::default();
                 out.offsets.reserve(rows.len());
@@ -273,7 +289,9 @@ impl<'a> Body<'a> for Plain<'a> {
 
     fn touch(&self, row: usize) -> u8 {
         match self.physical {
-            PhysicalType::Bytes => self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or_default(),
+            PhysicalType::Bytes => {
+                self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or_default()
+            }
             _ => 0,
         }
     }
@@ -282,7 +300,13 @@ impl<'a> Body<'a> for Plain<'a> {
         Ok(Form::Flat(self.values(start, len)?))
     }
 
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
         let (ranges, domain) = (predicate.numbers(), domain(self.physical));
         match self.physical {
@@ -291,14 +315,26 @@ impl<'a> Body<'a> for Plain<'a> {
                 (start..start + len).for_each(|row| out.push(pass[self.bit(row) as usize]));
             }
             PhysicalType::I64 => {
-                Spans::<u64>::new(ranges, domain, 0).filter(fixed(8)?.as_chunks::<8>().0, u64::from_le_bytes, out);
+                Spans::<u64>::new(ranges, domain, 0).filter(
+                    fixed(8)?.as_chunks::<8>().0,
+                    u64::from_le_bytes,
+                    out,
+                );
             }
             PhysicalType::F64 => {
                 let order = |raw| key::order_f64(f64::from_le_bytes(raw));
-                Spans::<u64>::new(ranges, domain, 0).filter(fixed(8)?.as_chunks::<8>().0, order, out);
+                Spans::<u64>::new(ranges, domain, 0).filter(
+                    fixed(8)?.as_chunks::<8>().0,
+                    order,
+                    out,
+                );
             }
             PhysicalType::I128 => {
-                Spans::<u128>::new(ranges, domain, 0).filter(fixed(16)?.as_chunks::<16>().0, u128::from_le_bytes, out);
+                Spans::<u128>::new(ranges, domain, 0).filter(
+                    fixed(16)?.as_chunks::<16>().0,
+                    u128::from_le_bytes,
+                    out,
+                );
             }
             PhysicalType::Bytes => {
                 for row in start..start + len {

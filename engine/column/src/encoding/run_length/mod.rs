@@ -112,8 +112,12 @@ impl<'a> RunLength<'a> {
         let (ends, _) = slice(bytes, 8, count * 2, ENDS_EARLY)?.as_chunks();
         let values = &bytes[8 + count * 2..];
         let runs = match kind {
-            k if k == Encoding::Plain as usize => Runs::Plain(Plain::open(values, physical, count)?),
-            k if k == Encoding::BitPacked as usize => Runs::BitPacked(BitPacked::open(values, physical, count)?),
+            k if k == Encoding::Plain as usize => {
+                Runs::Plain(Plain::open(values, physical, count)?)
+            }
+            k if k == Encoding::BitPacked as usize => {
+                Runs::BitPacked(BitPacked::open(values, physical, count)?)
+            }
             _ => return Err(corrupt("unknown kind of values of runs")),
         };
         Ok(RunLength { ends, runs, rows, bytes: bytes.len() })
@@ -129,7 +133,10 @@ impl<'a> RunLength<'a> {
 
     #[inline]
     fn end(&self, run: usize) -> Result<usize> {
-        self.ends.get(run).map(|end| u16::from_le_bytes(*end) as usize).ok_or_else(|| corrupt(BAD_END))
+        self.ends
+            .get(run)
+            .map(|end| u16::from_le_bytes(*end) as usize)
+            .ok_or_else(|| corrupt(BAD_END))
     }
 
     /// The run a row is in; any run, or none, where ends are damaged.
@@ -177,7 +184,13 @@ impl<'a> Body<'a> for RunLength<'a> {
         self.expand(values, positions)
     }
 
-    fn filter(&self, predicate: &Predicate, start: usize, len: usize, out: &mut Bitmap) -> Result<()> {
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
         let first = self.run(start);
         let past = self.run(start + len - 1).min(self.ends.len() - 1) + 1;
         let mut passes = Bitmap::default();

@@ -3,12 +3,13 @@
 use super::{Call, text};
 use nacre_sql::Builtin as B;
 use nacre_types::temporal::{
-    MAX_DATE, MICROS_PER_DAY, MICROS_PER_SECOND, MIN_DATE, civil_from_days, date_from_parts, days_from_civil,
-    days_in_month,
+    MAX_DATE, MICROS_PER_DAY, MICROS_PER_SECOND, MIN_DATE, civil_from_days, date_from_parts,
+    days_from_civil, days_in_month,
 };
 use nacre_types::{Result, Value};
 
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -126,14 +127,22 @@ impl Call<'_> {
             B::IsoYear => int(clock.iso_week().0 as i64),
             B::YearWeek => int(clock.iso_week().0 as i64 * 100 + clock.iso_week().1),
             B::LastDay => {
-                let last = days_from_civil(clock.year, clock.month, days_in_month(clock.year, clock.month));
+                let last = days_from_civil(
+                    clock.year,
+                    clock.month,
+                    days_in_month(clock.year, clock.month),
+                );
                 Some(Value::Date(last))
             }
             B::MakeDate => Some(Value::Date(self.date(0)?)),
             B::MakeTime => Some(Value::Time(self.clock(0)?)),
-            B::MakeTimestamp => Some(Value::Timestamp(self.date(0)? as i64 * MICROS_PER_DAY + self.clock(3)?)),
+            B::MakeTimestamp => {
+                Some(Value::Timestamp(self.date(0)? as i64 * MICROS_PER_DAY + self.clock(3)?))
+            }
             B::ToDays => int(clock.days as i64 + MYSQL_DAYS),
-            B::FromDays => Some(Value::Date(self.checked_days(self.int(0).saturating_sub(MYSQL_DAYS))?)),
+            B::FromDays => {
+                Some(Value::Date(self.checked_days(self.int(0).saturating_sub(MYSQL_DAYS))?))
+            }
             B::FromUnixTime => {
                 let micros = self.double(0) * MICROS_PER_SECOND as f64;
                 if !micros.is_finite() || micros.abs() > 9e18 {
@@ -153,7 +162,9 @@ impl Call<'_> {
             B::Century => int((year - 1).div_euclid(100) + 1),
             B::Decade => int(year.div_euclid(10)),
             B::Millennium => int((year - 1).div_euclid(1000) + 1),
-            B::JulianDay => Some(Value::Float(self.micros(0) as f64 / MICROS_PER_DAY as f64 + JULIAN)),
+            B::JulianDay => {
+                Some(Value::Float(self.micros(0) as f64 / MICROS_PER_DAY as f64 + JULIAN))
+            }
             B::DateDiff | B::TimestampDiff => int(self.difference()?),
             _ => None,
         })
@@ -174,7 +185,8 @@ impl Call<'_> {
 
     fn clock(&self, at: usize) -> Result<i64> {
         let (hour, minute, second) = (self.int(at), self.int(at + 1), self.double(at + 2));
-        if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {
+        if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second)
+        {
             return Err(self.out_of_range());
         }
         let micros = (second * MICROS_PER_SECOND as f64).round() as i64;
@@ -249,7 +261,9 @@ impl Call<'_> {
             if bare {
                 letter = letters.next();
             }
-            let Some(letter) = letter else { return Err(self.error("the format ends after %", "22007")) };
+            let Some(letter) = letter else {
+                return Err(self.error("the format ends after %", "22007"));
+            };
             let field = self.field(clock, letter, mysql)?;
             let digits = if bare { field.trim_start_matches(['0', ' ']) } else { &field };
             out += if digits.is_empty() && bare { "0" } else { digits };
@@ -386,7 +400,8 @@ impl<'a> Reading<'a> {
         for length in [usize::MAX, 3] {
             for (at, name) in names.iter().enumerate() {
                 let name = name.get(..length.min(name.len()))?;
-                if self.rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)) {
+                if self.rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+                {
                     self.rest = &self.rest[name.len()..];
                     return Some(at);
                 }
@@ -422,7 +437,9 @@ impl<'a> Reading<'a> {
                 self.micros = digits * 10i64.pow(6 - (before - self.rest.len()) as u32);
             }
             ('p', _) => self.afternoon = Some(self.name(&["AM", "PM"])? == 1),
-            ('b', _) | ('h', false) | ('M', true) | ('B', false) => self.month = self.name(&MONTHS)? as u32 + 1,
+            ('b', _) | ('h', false) | ('M', true) | ('B', false) => {
+                self.month = self.name(&MONTHS)? as u32 + 1
+            }
             ('a', _) | ('W', true) | ('A', false) => {
                 self.name(&DAYS)?;
             }
@@ -457,7 +474,8 @@ impl<'a> Reading<'a> {
         }
         let days = match self.day_of_year {
             Some(n) => {
-                let (first, last) = (date_from_parts(self.year, 1, 1)?, date_from_parts(self.year, 12, 31)?);
+                let (first, last) =
+                    (date_from_parts(self.year, 1, 1)?, date_from_parts(self.year, 12, 31)?);
                 let day = i32::try_from(n).ok()?.checked_sub(1)?.checked_add(first)?;
                 (first..=last).contains(&day).then_some(day)?
             }

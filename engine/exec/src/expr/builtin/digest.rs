@@ -15,8 +15,12 @@ impl Call<'_> {
             B::Md5 => text(hex(&md5(bytes), b"0123456789abcdef")),
             B::Crc32 => Some(Value::Int(crc32(bytes) as i64)),
             B::ToBase64 => text(to_base64(bytes)),
-            B::Unhex => Some(Value::Binary(unhex(bytes).ok_or_else(|| self.bad("hexadecimal digits"))?)),
-            B::FromBase64 => Some(Value::Binary(from_base64(bytes).ok_or_else(|| self.bad("Base64"))?)),
+            B::Unhex => {
+                Some(Value::Binary(unhex(bytes).ok_or_else(|| self.bad("hexadecimal digits"))?))
+            }
+            B::FromBase64 => {
+                Some(Value::Binary(from_base64(bytes).ok_or_else(|| self.bad("Base64"))?))
+            }
             _ => None,
         })
     }
@@ -27,7 +31,10 @@ impl Call<'_> {
 }
 
 fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
-    bytes.iter().flat_map(|b| [digits[(b >> 4) as usize] as char, digits[(b & 15) as usize] as char]).collect()
+    bytes
+        .iter()
+        .flat_map(|b| [digits[(b >> 4) as usize] as char, digits[(b & 15) as usize] as char])
+        .collect()
 }
 
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
@@ -85,7 +92,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 /// RFC 1321.
 fn md5(bytes: &[u8]) -> [u8; 16] {
-    const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    const SHIFTS: [[u32; 4]; 4] =
+        [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
     let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let mut padded = bytes.to_vec();
     padded.push(0x80);

@@ -36,7 +36,9 @@ pub(super) fn apply(
             Builtin::TryCast => super::cast_value(call.value(0), data_type).unwrap_or(Value::Null),
             _ => call.compute(&mut patterns)?,
         };
-        debug_assert!(!value.is_null() || function.makes_nulls() || values.iter().any(Value::is_null));
+        debug_assert!(
+            !value.is_null() || function.makes_nulls() || values.iter().any(Value::is_null)
+        );
         Ok(value)
     })
 }

@@ -8,7 +8,8 @@ impl Call<'_> {
     /// `None`: not a function of this file.
     pub(super) fn number(&self) -> Result<Option<Value>> {
         let x = self.double(0);
-        let unit = || if (-1.0..=1.0).contains(&x) || x.is_nan() { Ok(x) } else { Err(self.domain()) };
+        let unit =
+            || if (-1.0..=1.0).contains(&x) || x.is_nan() { Ok(x) } else { Err(self.domain()) };
         let float = match self.function {
             B::Sin => x.sin(),
             B::Cos => x.cos(),
@@ -68,9 +69,11 @@ impl Call<'_> {
             B::IsInfinite => Value::Boolean(self.double(0).is_infinite()),
             B::IsFinite => Value::Boolean(self.double(0).is_finite()),
             B::WidthBucket => {
-                let (x, low, high, count) = (self.double(0), self.double(1), self.double(2), self.int(3));
+                let (x, low, high, count) =
+                    (self.double(0), self.double(1), self.double(2), self.int(3));
                 if count <= 0 || low == high || !low.is_finite() || !high.is_finite() {
-                    return Err(self.error("needs at least one bucket between two different bounds", "2201G"));
+                    return Err(self
+                        .error("needs at least one bucket between two different bounds", "2201G"));
                 }
                 let share = (x - low) / (high - low);
                 Value::Int(match share {

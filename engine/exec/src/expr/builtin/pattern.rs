@@ -34,7 +34,8 @@ impl Patterns {
                 };
             }
             let regex = builder.build().map_err(|e| {
-                Error::type_error(format!("'{pattern}' is not a regular expression: {e}")).with_sqlstate("2201B")
+                Error::type_error(format!("'{pattern}' is not a regular expression: {e}"))
+                    .with_sqlstate("2201B")
             })?;
             self.0 = Some((pattern.to_string(), flags.to_string(), regex));
         }
@@ -61,7 +62,8 @@ impl Call<'_> {
             B::RegexpLike => Some(Value::Boolean(regex.is_match(&value))),
             B::RegexpCount => Some(Value::Int(regex.find_iter(&value).count() as i64)),
             B::RegexpPosition => {
-                let found = regex.find(&value).map(|m| value[..m.start()].chars().count() as i64 + 1);
+                let found =
+                    regex.find(&value).map(|m| value[..m.start()].chars().count() as i64 + 1);
                 Some(Value::Int(found.unwrap_or(0)))
             }
             B::RegexpExtract => {
@@ -130,7 +132,8 @@ fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result
 
 /// `*` any run, `?` any one character, `[a-z]` one of a set, `[^a-z]` one not of it.
 fn glob(value: &str, pattern: &str) -> bool {
-    let (value, pattern): (Vec<char>, Vec<char>) = (value.chars().collect(), pattern.chars().collect());
+    let (value, pattern): (Vec<char>, Vec<char>) =
+        (value.chars().collect(), pattern.chars().collect());
     let (mut v, mut p) = (0, 0);
     // Where the last star was, and how far it reaches.
     let mut star: Option<(usize, usize)> = None;

@@ -25,7 +25,9 @@ impl Call<'_> {
             B::ConcatWs if self.value(0).is_null() => Some(Value::Null),
             B::ConcatWs => {
                 let mut out = String::new();
-                let parts = (1..self.args.len()).filter(|at| !self.value(*at).is_null()).map(|at| self.text(at));
+                let parts = (1..self.args.len())
+                    .filter(|at| !self.value(*at).is_null())
+                    .map(|at| self.text(at));
                 for (at, part) in parts.enumerate() {
                     if at > 0 {
                         out += first;
@@ -39,8 +41,11 @@ impl Call<'_> {
             B::SubstringIndex => text(substring_index(first, &self.text(1), self.int(2))),
             B::Insert => text(insert(first, self.int(1), self.int(2), &self.text(3))),
             B::Field => {
-                let found = (1..self.args.len())
-                    .find(|at| !self.value(0).is_null() && !self.value(*at).is_null() && self.text(*at) == first);
+                let found = (1..self.args.len()).find(|at| {
+                    !self.value(0).is_null()
+                        && !self.value(*at).is_null()
+                        && self.text(*at) == first
+                });
                 int(found.unwrap_or(0) as i64)
             }
             B::Elt => match usize::try_from(self.int(0)) {
@@ -49,7 +54,11 @@ impl Call<'_> {
             },
             B::FindInSet => {
                 let list = self.text(1);
-                let found = if list.is_empty() { None } else { list.split(',').position(|part| part == first) };
+                let found = if list.is_empty() {
+                    None
+                } else {
+                    list.split(',').position(|part| part == first)
+                };
                 int(found.map_or(0, |at| at as i64 + 1))
             }
             B::StrCmp => int(first.cmp(self.text(1).as_ref()) as i64),
@@ -93,9 +102,15 @@ impl Call<'_> {
         if n == 0 {
             return Err(self.error("parts are counted from 1, or from -1 from the end", "22023"));
         }
-        let parts: Vec<&str> = if separator.is_empty() { vec![value] } else { value.split(separator).collect() };
+        let parts: Vec<&str> =
+            if separator.is_empty() { vec![value] } else { value.split(separator).collect() };
         let at = if n > 0 { n - 1 } else { parts.len() as i64 + n };
-        Ok(usize::try_from(at).ok().and_then(|at| parts.get(at)).copied().unwrap_or_default().to_string())
+        Ok(usize::try_from(at)
+            .ok()
+            .and_then(|at| parts.get(at))
+            .copied()
+            .unwrap_or_default()
+            .to_string())
     }
 
     fn levenshtein(&self, a: &str, b: &str) -> Result<usize> {
@@ -193,7 +208,8 @@ fn soundex(value: &str) -> String {
         'H' | 'W' => '-',
         _ => '0',
     };
-    let mut letters = value.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_uppercase());
+    let mut letters =
+        value.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_uppercase());
     let Some(first) = letters.next() else { return String::new() };
     let mut out = String::from(first);
     let mut last = code(first);

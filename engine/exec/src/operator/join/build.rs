@@ -47,7 +47,8 @@ pub(crate) struct Build {
 impl Build {
     /// Nothing collected.
     pub fn new(spec: &JoinSpec) -> Build {
-        let types: Vec<_> = spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
+        let types: Vec<_> =
+            spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
         Build {
             rows: RowStore::new(&spec.right_types),
             grouper: Grouper::new(&types),
@@ -71,7 +72,11 @@ impl Build {
     }
 
     /// Collects all of an input; `limit` when that cannot be held.
-    pub fn collected(mut right: Box<dyn Operator>, spec: &JoinSpec, context: &Context<'_>) -> Result<Arc<Build>> {
+    pub fn collected(
+        mut right: Box<dyn Operator>,
+        spec: &JoinSpec,
+        context: &Context<'_>,
+    ) -> Result<Arc<Build>> {
         let mut build = Build::new(spec);
         let keys: Vec<Expr> = spec.keys.iter().map(|(_, key)| key.clone()).collect();
         while let Step::Batch(batch) = right.next(context)? {
@@ -87,7 +92,13 @@ impl Build {
     }
 
     /// Takes in a batch; false when all of it together is more than can be held.
-    pub fn collect(&mut self, batch: &Batch, keys: &[Expr], keeps_right: bool, context: &Context<'_>) -> Result<bool> {
+    pub fn collect(
+        &mut self,
+        batch: &Batch,
+        keys: &[Expr],
+        keeps_right: bool,
+        context: &Context<'_>,
+    ) -> Result<bool> {
         let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
         count(&context.statistics.build_rows, rows.count());
         let keys = evaluate_all(keys, batch, context)?;
@@ -128,11 +139,17 @@ impl Build {
     }
 
     /// Gives all rows away.
-    pub fn drain(&mut self, spec: &JoinSpec, to: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+    pub fn drain(
+        &mut self,
+        spec: &JoinSpec,
+        to: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
         let Build { rows, nulls, .. } = std::mem::replace(self, Build::new(spec));
         self.nulls = nulls;
         let order: Vec<u32> = (0..rows.rows() as u32).collect();
-        order.chunks(limits::VECTOR_ROWS).try_for_each(|rows_of| to(Batch::new(rows.take(rows_of), rows_of.len())))
+        order
+            .chunks(limits::VECTOR_ROWS)
+            .try_for_each(|rows_of| to(Batch::new(rows.take(rows_of), rows_of.len())))
     }
 
     /// All rows are there.

@@ -79,7 +79,11 @@ struct Pairs {
 impl Pairs {
     /// The pairs from `at` on.
     fn split_off(&mut self, at: usize) -> Pairs {
-        Pairs { left: self.left.split_off(at), right: self.right.split_off(at), ordinals: self.ordinals.split_off(at) }
+        Pairs {
+            left: self.left.split_off(at),
+            right: self.right.split_off(at),
+            ordinals: self.ordinals.split_off(at),
+        }
     }
 }
 
@@ -104,7 +108,12 @@ impl HashJoin {
                     }
                 }
                 let mut found = Vec::new();
-                self.build.grouper.lookup(&keys, rows.narrowed(&usable), &mut self.seen, &mut found)?;
+                self.build.grouper.lookup(
+                    &keys,
+                    rows.narrowed(&usable),
+                    &mut self.seen,
+                    &mut found,
+                )?;
                 let mut with_key = usable.iter().zip(&found).peekable();
                 for row in rows.iter() {
                     let group = with_key.next_if(|(usable, _)| **usable as usize == row);
@@ -122,7 +131,18 @@ impl HashJoin {
             Turns::new((0..selected.len() as u32).filter(has_members).collect())
         });
         let (cut_off, matched) = (Pairs::default(), vec![false; tracked]);
-        Ok(Probe { rows: selected, groups, at: 0, done: 0, turns, cut_off, longest: None, matched, unknown, batch })
+        Ok(Probe {
+            rows: selected,
+            groups,
+            at: 0,
+            done: 0,
+            turns,
+            cut_off,
+            longest: None,
+            matched,
+            unknown,
+            batch,
+        })
     }
 
     /// The right rows of a group.
@@ -131,7 +151,8 @@ impl HashJoin {
             return &[];
         }
         let group = group as usize;
-        &self.build.members[self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
+        &self.build.members
+            [self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
     }
 
     /// All rows of these groups have a partner.
@@ -172,7 +193,8 @@ impl HashJoin {
 
     /// How many of these pairs are of no more than [`BATCH_BYTES`] of text: at least one.
     fn fitting(&self, probe: &Probe, pairs: &Pairs) -> usize {
-        let texts: Vec<_> = probe.batch.columns.iter().filter_map(|column| copied_texts(column)).collect();
+        let texts: Vec<_> =
+            probe.batch.columns.iter().filter_map(|column| copied_texts(column)).collect();
         let mut bytes = 0;
         let fits = |(left, right): (&u32, &u32)| {
             let left: usize = texts.iter().map(|texts| texts.get(*left as usize).len()).sum();
@@ -226,7 +248,9 @@ impl HashJoin {
                     break;
                 }
                 let members = |ordinal: u32| self.members(probe.groups[ordinal as usize]).len();
-                turns.again(|ordinal, from| !probe.matched[ordinal as usize] && members(ordinal) > from);
+                turns.again(|ordinal, from| {
+                    !probe.matched[ordinal as usize] && members(ordinal) > from
+                });
                 if turns.waiting.is_empty() {
                     break;
                 }
@@ -252,8 +276,8 @@ impl HashJoin {
     }
 
     fn pair_batch(&self, probe: &Probe, pairs: &Pairs) -> Batch {
-        let whole =
-            pairs.left.len() == probe.batch.rows && pairs.left.iter().enumerate().all(|(i, p)| i == *p as usize);
+        let whole = pairs.left.len() == probe.batch.rows
+            && pairs.left.iter().enumerate().all(|(i, p)| i == *p as usize);
         let mut columns: Vec<Arc<Vector>> = if whole {
             probe.batch.columns.clone()
         } else {
@@ -264,7 +288,11 @@ impl HashJoin {
     }
 
     /// What the next pairs of a left batch yield; `None` when there are no more.
-    pub(super) fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
+    pub(super) fn advance(
+        &mut self,
+        probe: &mut Probe,
+        context: &Context<'_>,
+    ) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
             let pairs = self.next_pairs(probe)?;
@@ -306,12 +334,18 @@ impl HashJoin {
 
     /// Left rows without a partner, once all pairs of the batch went through the residual.
     pub(super) fn left_alone(&self, probe: &Probe) -> Option<Batch> {
-        let alone: Vec<u32> =
-            probe.rows.iter().zip(&probe.matched).filter(|(_, matched)| !**matched).map(|(row, _)| *row).collect();
+        let alone: Vec<u32> = probe
+            .rows
+            .iter()
+            .zip(&probe.matched)
+            .filter(|(_, matched)| !**matched)
+            .map(|(row, _)| *row)
+            .collect();
         if alone.is_empty() {
             return None;
         }
-        let mut columns: Vec<_> = probe.batch.columns.iter().map(|c| Arc::new(c.take(&alone))).collect();
+        let mut columns: Vec<_> =
+            probe.batch.columns.iter().map(|c| Arc::new(c.take(&alone))).collect();
         columns.extend(nulls(&self.spec.right_types, alone.len()));
         Some(Batch::new(columns, alone.len()))
     }
@@ -325,7 +359,8 @@ impl HashJoin {
         };
         if self.spec.kind.marks() {
             let len = probe.batch.rows;
-            let (mut marks, mut validity) = (vec![false; len], nacre_column::Bitmap::filled(len, true));
+            let (mut marks, mut validity) =
+                (vec![false; len], nacre_column::Bitmap::filled(len, true));
             let mut any_null = false;
             for (at, row) in probe.rows.iter().enumerate() {
                 marks[*row as usize] = has_partner(at);
@@ -335,11 +370,17 @@ impl HashJoin {
                 }
             }
             let marks = nacre_column::Values::Bool(marks);
-            probe.batch.columns.push(Arc::new(Vector::new(DataType::Boolean, marks, any_null.then_some(validity))));
+            probe.batch.columns.push(Arc::new(Vector::new(
+                DataType::Boolean,
+                marks,
+                any_null.then_some(validity),
+            )));
             return Some(probe.batch);
         }
-        let kept: Vec<u32> =
-            (0..probe.rows.len()).filter(|at| has_partner(*at) == wanted).map(|at| probe.rows[at]).collect();
+        let kept: Vec<u32> = (0..probe.rows.len())
+            .filter(|at| has_partner(*at) == wanted)
+            .map(|at| probe.rows[at])
+            .collect();
         if kept.is_empty() {
             return None;
         }
@@ -359,7 +400,11 @@ impl HashJoin {
         if alone.is_empty() {
             return None;
         }
-        let mut columns = if self.judges_right() { Vec::new() } else { nulls(&self.spec.left_types, alone.len()) };
+        let mut columns = if self.judges_right() {
+            Vec::new()
+        } else {
+            nulls(&self.spec.left_types, alone.len())
+        };
         columns.extend(self.build.rows.take(&alone));
         Some(Batch::new(columns, alone.len()))
     }

@@ -12,7 +12,10 @@ const I64: DataType = DataType::Int64;
 
 fn numbers(values: impl Iterator<Item = i64>) -> Box<Plan> {
     let field = Field { name: "n".into(), data_type: I64, nullable: false };
-    Box::new(Plan::Values { fields: vec![field], rows: values.map(|v| vec![lit(int(v), I64)]).collect() })
+    Box::new(Plan::Values {
+        fields: vec![field],
+        rows: values.map(|v| vec![lit(int(v), I64)]).collect(),
+    })
 }
 
 #[test]
@@ -35,7 +38,11 @@ fn rows_with_a_partner_look_for_no_other() {
             keys: Vec::new(),
             residual: Some(residual.clone()),
         };
-        assert_eq!(run(&mut *build(&join, &context).unwrap(), &context).unwrap(), expected, "{kind:?}");
+        assert_eq!(
+            run(&mut *build(&join, &context).unwrap(), &context).unwrap(),
+            expected,
+            "{kind:?}"
+        );
     }
 }
 
@@ -47,7 +54,10 @@ fn long_texts_of_pairs_come_some_at_a_time() {
     let field = |data_type| Field { name: "c".into(), data_type, nullable: true };
     let wide = || {
         let row = |n| vec![lit(int(n), I64), lit(long.clone(), DataType::TEXT)];
-        Box::new(Plan::Values { fields: vec![field(I64), field(DataType::TEXT)], rows: (0..2).map(row).collect() })
+        Box::new(Plan::Values {
+            fields: vec![field(I64), field(DataType::TEXT)],
+            rows: (0..2).map(row).collect(),
+        })
     };
     let many = || numbers((0..1000).map(|n| n % 2));
     for (kind, mirrored, rows) in [
@@ -57,14 +67,27 @@ fn long_texts_of_pairs_come_some_at_a_time() {
         (JoinKind::Full, true, 1000),
     ] {
         let (left, right) = if mirrored { (many(), wide()) } else { (wide(), many()) };
-        let join = Plan::Join { left, right, kind, keys: vec![(col(0, I64), col(0, I64))], residual: None };
+        let join = Plan::Join {
+            left,
+            right,
+            kind,
+            keys: vec![(col(0, I64), col(0, I64))],
+            residual: None,
+        };
         let mut operator = build(&join, &context).unwrap();
         let mut found = 0;
         while let Step::Batch(batch) = operator.next(&context).unwrap() {
             let bytes = batch.flat_bytes();
-            assert!(bytes <= BATCH_BYTES + 100_000, "{kind:?}: {bytes} bytes in {} rows", batch.rows);
+            assert!(
+                bytes <= BATCH_BYTES + 100_000,
+                "{kind:?}: {bytes} bytes in {} rows",
+                batch.rows
+            );
             for row in rows_of(&batch) {
-                assert_eq!((&row[0], row.contains(&long)), (&row[if mirrored { 1 } else { 2 }], true));
+                assert_eq!(
+                    (&row[0], row.contains(&long)),
+                    (&row[if mirrored { 1 } else { 2 }], true)
+                );
                 found += 1;
             }
         }
@@ -79,6 +102,15 @@ fn long_texts_of_pairs_come_some_at_a_time() {
         residual: None,
     };
     assert_eq!(run(&mut *build(&single, &context).unwrap(), &context).unwrap().len(), 1000);
-    let single = Plan::Join { left: wide(), right: many(), kind: JoinKind::Single, keys: Vec::new(), residual: None };
-    assert_eq!(run(&mut *build(&single, &context).unwrap(), &context).unwrap_err().sqlstate(), "21000");
+    let single = Plan::Join {
+        left: wide(),
+        right: many(),
+        kind: JoinKind::Single,
+        keys: Vec::new(),
+        residual: None,
+    };
+    assert_eq!(
+        run(&mut *build(&single, &context).unwrap(), &context).unwrap_err().sqlstate(),
+        "21000"
+    );
 }

@@ -36,14 +36,20 @@ impl Bounds {
 
 impl Offset {
     fn new(run: &Run<'_>, bound: &Expr, preceding: bool) -> Result<Offset> {
-        let wrong = || Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013");
+        let wrong = || {
+            Error::type_error("a frame bound must not be negative or null").with_sqlstate("22013")
+        };
         if run.call.frame.unit != FrameUnit::Range {
             let values = run.eval(bound)?;
-            let is_wrong = run.batch.rows > 0 && !matches!(values.value(0), Value::Int(v) if v >= 0);
+            let is_wrong =
+                run.batch.rows > 0 && !matches!(values.value(0), Value::Int(v) if v >= 0);
             return if is_wrong { Err(wrong()) } else { Ok(Offset { values, keys: None }) };
         }
-        let Some(key) = run.order.first() else { return Ok(Offset { values: run.eval(bound)?, keys: None }) };
-        let keys = expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
+        let Some(key) = run.order.first() else {
+            return Ok(Offset { values: run.eval(bound)?, keys: None });
+        };
+        let keys =
+            expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
         let (values, is_whole) = match run.eval(bound) {
             Err(error) if is_beyond(&error) => (run.eval_row_by_row(bound)?, false),
             other => (other?, true),
@@ -51,7 +57,8 @@ impl Offset {
         let known = |row: &usize| !keys.is_null(*row) && (is_whole || !values.is_null(*row));
         let is_wrong = |row: usize| {
             let order = compare_values(&values.value(row), &keys.value(row));
-            values.is_null(row) || if preceding != key.descending { order.is_gt() } else { order.is_lt() }
+            values.is_null(row)
+                || if preceding != key.descending { order.is_gt() } else { order.is_lt() }
         };
         match (0..run.batch.rows).find(known).is_some_and(is_wrong) {
             true => Err(wrong()),

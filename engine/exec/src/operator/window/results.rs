@@ -25,7 +25,14 @@ pub(super) struct Results<'a> {
 impl<'a> Results<'a> {
     /// None yet, of rows that take so many bytes.
     pub fn new(held: &'a mut Held, base_bytes: usize) -> Results<'a> {
-        Results { held, base_bytes, text_bytes: 0, asked_for: 0, room: Room::of_column(), refused: false }
+        Results {
+            held,
+            base_bytes,
+            text_bytes: 0,
+            asked_for: 0,
+            room: Room::of_column(),
+            refused: false,
+        }
     }
 
     /// Those of the next call.
@@ -34,7 +41,12 @@ impl<'a> Results<'a> {
     }
 
     /// One more. What has a fixed width was held with the rows.
-    pub fn push(&mut self, out: &mut VectorBuilder, value: &Value, context: &Context<'_>) -> Result<()> {
+    pub fn push(
+        &mut self,
+        out: &mut VectorBuilder,
+        value: &Value,
+        context: &Context<'_>,
+    ) -> Result<()> {
         let before = self.room.taken();
         self.room.take_value(value)?;
         self.text_bytes += self.room.taken() - before;

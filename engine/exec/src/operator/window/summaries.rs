@@ -59,7 +59,9 @@ impl Summaries {
     ) -> Result<()> {
         parts(rows, self.levels.len()).try_for_each(|part| match part {
             Part::Rows(rows) => add(to, rows),
-            Part::Level(level, groups) => to.absorb(&self.levels[level], groups.start, &[0; FANOUT][..groups.len()]),
+            Part::Level(level, groups) => {
+                to.absorb(&self.levels[level], groups.start, &[0; FANOUT][..groups.len()])
+            }
         })
     }
 }
@@ -95,7 +97,8 @@ mod tests {
 
     #[test]
     fn parts_are_few_and_all_there_is() {
-        let ends = [0, 1, 63, 64, 65, 127, 128, 129, 4_095, 4_096, 4_097, 8_192, 12_345, 262_144, 300_000];
+        let ends =
+            [0, 1, 63, 64, 65, 127, 128, 129, 4_095, 4_096, 4_097, 8_192, 12_345, 262_144, 300_000];
         for levels in 0..4 {
             for (from, to) in ends.iter().flat_map(|from| ends.iter().map(move |to| (*from, *to))) {
                 let mut at = from;
@@ -112,7 +115,10 @@ mod tests {
                 }
                 assert_eq!(at, to.max(from));
                 let above = (to.max(from) - from) / FANOUT.pow(levels as u32 + 1);
-                assert!(count <= 2 * levels + 2 + above, "{count} parts of {from}..{to} with {levels} levels");
+                assert!(
+                    count <= 2 * levels + 2 + above,
+                    "{count} parts of {from}..{to} with {levels} levels"
+                );
             }
         }
     }

@@ -16,7 +16,9 @@ const I64: DataType = DataType::Int64;
 /// A window over `(n, text)`, in the order of `n`.
 fn window(rows: Vec<Vec<Value>>, calls: Vec<WindowCall>) -> Plan {
     let field = |data_type| Field { name: "c".into(), data_type, nullable: true };
-    let rows = rows.into_iter().map(|row| vec![lit(row[0].clone(), I64), lit(row[1].clone(), DataType::TEXT)]);
+    let rows = rows
+        .into_iter()
+        .map(|row| vec![lit(row[0].clone(), I64), lit(row[1].clone(), DataType::TEXT)]);
     let fields = vec![field(I64), field(DataType::TEXT)];
     let input = Plan::Values { fields: fields.clone(), rows: rows.collect() };
     let added = calls.iter().map(|call| field(call.data_type));
@@ -33,10 +35,20 @@ fn rows_frame(start: Bound, end: Bound) -> Frame {
     Frame { unit: FrameUnit::Rows, start, end }
 }
 
-fn over(function: AggregateFunction, column: usize, data_type: DataType, frame: Frame) -> WindowCall {
+fn over(
+    function: AggregateFunction,
+    column: usize,
+    data_type: DataType,
+    frame: Frame,
+) -> WindowCall {
     let arg = Some(col(column, if column == 0 { I64 } else { DataType::TEXT }));
     let aggregate = Aggregate { function, arg, distinct: false, filter: None, data_type };
-    WindowCall { function: WindowFunction::Aggregate(Box::new(aggregate)), args: Vec::new(), frame, data_type }
+    WindowCall {
+        function: WindowFunction::Aggregate(Box::new(aggregate)),
+        args: Vec::new(),
+        frame,
+        data_type,
+    }
 }
 
 #[test]
@@ -58,9 +70,12 @@ fn texts_of_results_are_held() {
         (0..2000).map(|n| vec![int(n), Value::Text(text(n))]).collect()
     };
     for call in [longest, first] {
-        let few = run(&mut *build(&window(rows(50), vec![call.clone()]), &context).unwrap(), &context).unwrap();
+        let few =
+            run(&mut *build(&window(rows(50), vec![call.clone()]), &context).unwrap(), &context)
+                .unwrap();
         assert_eq!((few.len(), &few[1999][2]), (2000, &text(&"y".repeat(50))));
-        let error = run(&mut *build(&window(rows(5000), vec![call]), &context).unwrap(), &context).unwrap_err();
+        let error = run(&mut *build(&window(rows(5000), vec![call]), &context).unwrap(), &context)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         assert!(error.message().starts_with("window"), "{error}");
     }
@@ -94,7 +109,8 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
     let context = fixture.context();
     use AggregateFunction::{Count, Max, Min, Sum};
     // Rows 20 to 29 have no text; of the others those before and behind have each their own.
-    let texts = |n: i64| if n / 10 == 2 { Value::Null } else { text(&format!("{:02}", n * 37 % 100)) };
+    let texts =
+        |n: i64| if n / 10 == 2 { Value::Null } else { text(&format!("{:02}", n * 37 % 100)) };
     let rows: Vec<Vec<Value>> = (0..50).map(|n| vec![int(n), texts(n)]).collect();
     let ten = || lit(int(10), I64);
     for (start, first) in [
@@ -110,7 +126,8 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
             over(Min, 1, DataType::TEXT, frame()),
             over(Max, 1, DataType::TEXT, frame()),
         ];
-        let found = run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
+        let found =
+            run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
         for n in 0..50 {
             let there = first(n)..50;
             let known: Vec<Value> = there.clone().map(texts).filter(|t| !t.is_null()).collect();
@@ -133,13 +150,16 @@ fn frames_that_slide_are_what_their_rows_are() {
     let context = fixture.context();
     use AggregateFunction::{Count, CountStar, Max, Min, Sum};
     let count = 9_000i64;
-    let texts = |n: i64| if n % 11 < 3 { Value::Null } else { text(&format!("{:04}", n * 7_919 % 10_007)) };
+    let texts =
+        |n: i64| if n % 11 < 3 { Value::Null } else { text(&format!("{:04}", n * 7_919 % 10_007)) };
     let rows: Vec<Vec<Value>> = (0..count).map(|n| vec![int(n), texts(n)]).collect();
     let bound = |offset: i64| match offset {
         ..0 => Bound::Preceding(lit(int(-offset), I64)),
         _ => Bound::Following(lit(int(offset), I64)),
     };
-    for (from, to) in [(-1, 1), (-63, 64), (-128, -1), (-200, 0), (1, 4_500), (-5_000, 77), (-9_000, 3)] {
+    for (from, to) in
+        [(-1, 1), (-63, 64), (-128, -1), (-200, 0), (1, 4_500), (-5_000, 77), (-9_000, 3)]
+    {
         let frame = || rows_frame(bound(from), bound(to));
         let mut calls = vec![
             over(Sum, 0, decimal(38, 0), frame()),
@@ -148,10 +168,13 @@ fn frames_that_slide_are_what_their_rows_are() {
             over(Max, 1, DataType::TEXT, frame()),
             over(CountStar, 0, I64, frame()),
         ];
-        if let Some(WindowFunction::Aggregate(all)) = calls.last_mut().map(|call| &mut call.function) {
+        if let Some(WindowFunction::Aggregate(all)) =
+            calls.last_mut().map(|call| &mut call.function)
+        {
             all.arg = None;
         }
-        let found = run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
+        let found =
+            run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
         for n in (0..count).filter(|n| n % 97 == 0 || (*n + 300) % count < 600) {
             let there = (n + from).clamp(0, count)..(n + to + 1).clamp(0, count);
             let known: Vec<Value> = there.clone().map(texts).filter(|t| !t.is_null()).collect();

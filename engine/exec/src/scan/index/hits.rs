@@ -57,7 +57,9 @@ impl Hits {
                     names.push(name);
                 }
             }
-            Hits::All(list) | Hits::Any(list) => list.iter().for_each(|hits| hits.note(schema, names)),
+            Hits::All(list) | Hits::Any(list) => {
+                list.iter().for_each(|hits| hits.note(schema, names))
+            }
         }
     }
 
@@ -85,7 +87,8 @@ impl Hits {
             }
             Hits::All(list) => {
                 let mut list = list.iter();
-                let mut rows = list.next().map_or_else(|| Ok(Vec::new()), |hits| hits.rows(segment))?;
+                let mut rows =
+                    list.next().map_or_else(|| Ok(Vec::new()), |hits| hits.rows(segment))?;
                 for hits in list {
                     if rows.is_empty() {
                         break;
@@ -161,8 +164,12 @@ impl Hits {
                 }
             }
             // Whoever leads has found them all.
-            Hits::All(list) => list.iter().take(1).try_for_each(|hits| hits.memory(projection, seen, out))?,
-            Hits::Any(list) => list.iter().try_for_each(|hits| hits.memory(projection, seen, out))?,
+            Hits::All(list) => {
+                list.iter().take(1).try_for_each(|hits| hits.memory(projection, seen, out))?
+            }
+            Hits::Any(list) => {
+                list.iter().try_for_each(|hits| hits.memory(projection, seen, out))?
+            }
         }
         Ok(())
     }
@@ -173,7 +180,9 @@ fn taken(batch: &Batch, rows: &[u32]) -> Batch {
 }
 
 /// Each batch in the order of keys; there is one most of the time.
-pub(super) fn in_scan_order(mut memory: Vec<(Batch, Vec<RowLocator>)>) -> Vec<(Batch, Vec<RowLocator>)> {
+pub(super) fn in_scan_order(
+    mut memory: Vec<(Batch, Vec<RowLocator>)>,
+) -> Vec<(Batch, Vec<RowLocator>)> {
     for (batch, locators) in &mut memory {
         let place = |at: &u32| match &locators[*at as usize] {
             RowLocator::Memory { partition, key } => (*partition, key.clone()),

@@ -22,7 +22,9 @@ type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
 fn joins<'w>(projection: &[usize], wanted: &'w Wanted) -> Vec<Join<'w>> {
     let mut joins: Vec<Join<'w>> = Vec::new();
     for (at, filter) in &wanted.0 {
-        let (Some((keys, column)), Some(position)) = (filter.lookup(), projection.get(*at)) else { continue };
+        let (Some((keys, column)), Some(position)) = (filter.lookup(), projection.get(*at)) else {
+            continue;
+        };
         match joins.iter_mut().find(|(known, _)| Arc::ptr_eq(known, keys)) {
             Some((_, columns)) => columns.push((*position, column)),
             None => joins.push((keys, vec![(*position, column)])),
@@ -32,7 +34,12 @@ fn joins<'w>(projection: &[usize], wanted: &'w Wanted) -> Vec<Join<'w>> {
 }
 
 /// Whether some index finds the rows of a table by the keys of a join above.
-pub(in crate::scan) fn may_help(schema: &TableSchema, projection: &[usize], filters: &[Expr], wanted: &Wanted) -> bool {
+pub(in crate::scan) fn may_help(
+    schema: &TableSchema,
+    projection: &[usize],
+    filters: &[Expr],
+    wanted: &Wanted,
+) -> bool {
     let joins = joins(projection, wanted);
     if joins.is_empty() {
         return false;
@@ -56,9 +63,14 @@ pub(super) fn hits(
     let fixed = fixed_columns(lookup.schema, projection, filters);
     for (keys, columns) in joins(projection, wanted) {
         let Some(vectors) = keys.get() else { continue };
-        let of_join = |at: usize| columns.iter().find(|(position, _)| *position == at).map(|(_, column)| *column);
+        let of_join = |at: usize| {
+            columns.iter().find(|(position, _)| *position == at).map(|(_, column)| *column)
+        };
         let joined = |at: usize| of_join(at).is_some();
-        let Some((index, known)) = joined_key(lookup.schema, &joined, &|at| fixed[at].is_some()) else { continue };
+        let Some((index, known)) = joined_key(lookup.schema, &joined, &|at| fixed[at].is_some())
+        else {
+            continue;
+        };
         let Some(positions) = lookup.positions(index) else { continue };
         let mut parts = Vec::new();
         for at in &positions[..known] {
@@ -89,8 +101,15 @@ enum Part<'v> {
 }
 
 /// The different keys, in order; none when they are too many.
-fn ranges(lookup: &Lookup<'_, '_>, positions: &[usize], parts: &[Part<'_>]) -> Result<Option<Vec<KeyRange>>> {
-    let rows = parts.iter().map(|part| if let Part::Joined(vector) = part { vector.len() } else { 0 }).max();
+fn ranges(
+    lookup: &Lookup<'_, '_>,
+    positions: &[usize],
+    parts: &[Part<'_>],
+) -> Result<Option<Vec<KeyRange>>> {
+    let rows = parts
+        .iter()
+        .map(|part| if let Part::Joined(vector) = part { vector.len() } else { 0 })
+        .max();
     let factor = parts.iter().fold(1usize, |product, part| match part {
         Part::Joined(_) => product,
         Part::Fixed(values) => product.saturating_mul(values.len()),
@@ -107,7 +126,8 @@ fn ranges(lookup: &Lookup<'_, '_>, positions: &[usize], parts: &[Part<'_>]) -> R
             let values: &[Value] = match part {
                 // What the column cannot hold equals none of its values, nor does null.
                 Part::Joined(vector) => {
-                    own = lookup.value(*position, vector.value(row)).filter(|value| !value.is_null());
+                    own =
+                        lookup.value(*position, vector.value(row)).filter(|value| !value.is_null());
                     own.as_slice()
                 }
                 Part::Fixed(values) => values,

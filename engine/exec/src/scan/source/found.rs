@@ -28,8 +28,14 @@ impl Source {
     /// See [`Source::look_up_later`].
     pub(super) fn look_up(&mut self, context: &Context<'_>) -> Result<()> {
         if let Some(view) = self.later.take()
-            && let Some(found) =
-                index::find(&self.schema, &view, &self.projection, &self.filters, &self.wanted, context)?
+            && let Some(found) = index::find(
+                &self.schema,
+                &view,
+                &self.projection,
+                &self.filters,
+                &self.wanted,
+                context,
+            )?
         {
             self.only(found);
         }
@@ -73,7 +79,10 @@ impl Source {
         }
         if passed.len() < rows.len() {
             rows = passed.iter().map(|at| rows[*at as usize]).collect();
-            columns.iter_mut().flatten().for_each(|vector| *vector = Arc::new(vector.take(&passed)));
+            columns
+                .iter_mut()
+                .flatten()
+                .for_each(|vector| *vector = Arc::new(vector.take(&passed)));
         }
         let columns = (columns.into_iter().enumerate())
             .map(|(column, have)| match have {
@@ -83,7 +92,10 @@ impl Source {
             })
             .collect::<Result<Vec<_>>>()?;
         let batch = Batch::new(columns, rows.len());
-        Ok(Some((batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })))
+        Ok(Some((
+            batch,
+            Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows },
+        )))
     }
 
     /// Those of the `passed` rows that joins above may have a use for.
@@ -100,11 +112,17 @@ impl Source {
                 break;
             }
             passed = match &columns[*column] {
-                Some(vector) => filter.select(vector, Rows { len: rows.len(), selection: Some(&passed) }),
+                Some(vector) => {
+                    filter.select(vector, Rows { len: rows.len(), selection: Some(&passed) })
+                }
                 None => {
                     let left: Vec<u32> = passed.iter().map(|at| rows[*at as usize]).collect();
                     let vector = self.take(view, *column, &left, context)?;
-                    filter.select(&vector, Rows::all(left.len())).iter().map(|at| passed[*at as usize]).collect()
+                    filter
+                        .select(&vector, Rows::all(left.len()))
+                        .iter()
+                        .map(|at| passed[*at as usize])
+                        .collect()
                 }
             };
         }

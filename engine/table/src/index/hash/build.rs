@@ -69,7 +69,8 @@ impl Store {
             let list = partition.segments();
             let sets = table.indexes().iter().map(|index| KeySet::Index(index.schema.id));
             for keys in std::iter::once(KeySet::Primary).chain(sets) {
-                let build = HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
+                let build =
+                    HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
                 if let Some(build) = self.next_hash(build, &list)? {
                     // There may be more.
                     partition.consider_hashing();
@@ -82,15 +83,20 @@ impl Store {
 
     fn next_hash(&self, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
         let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
-        let current: nacre_types::hash::Set<u64> =
-            list.iter().filter(|state| state.is_current()).map(|state| state.segment.id()).collect();
-        let live = |table: &HashTable| table.segments.iter().filter(|id| current.contains(id)).count();
+        let current: nacre_types::hash::Set<u64> = list
+            .iter()
+            .filter(|state| state.is_current())
+            .map(|state| state.segment.id())
+            .collect();
+        let live =
+            |table: &HashTable| table.segments.iter().filter(|id| current.contains(id)).count();
         if let Some(dead) = tables.iter().find(|table| live(table) * 2 <= table.segments.len()) {
             return Ok(Some(build.of_tables(vec![dead.clone()], &current)));
         }
         let class = |table: &HashTable| (table.len() / limits::BLOCK_ROWS).max(1).ilog2() / 2;
         for table in &tables {
-            let members: Vec<_> = tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
+            let members: Vec<_> =
+                tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
             if members.len() >= FAN_IN {
                 return Ok(Some(build.of_tables(members, &current)));
             }
@@ -98,9 +104,11 @@ impl Store {
         // Segments that are not visible yet wait for their turn: their commit may still fail.
         let visible = self.visible();
         let full = self.options.segment_rows / 2;
-        let is_big = |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
+        let is_big =
+            |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
         let big: Vec<Arc<SegmentState>> = list.iter().filter(is_big).cloned().collect();
-        let covered: nacre_types::hash::Set<u64> = tables.iter().flat_map(|table| &table.segments).copied().collect();
+        let covered: nacre_types::hash::Set<u64> =
+            tables.iter().flat_map(|table| &table.segments).copied().collect();
         let mut uncovered = big.iter().filter(|state| !covered.contains(&state.segment.id()));
         let Some(next) = uncovered.next() else { return Ok(None) };
         if !next.exists_at(visible) {
@@ -142,7 +150,11 @@ impl HashBuild {
     }
 
     /// One table in the place of some, without the segments that are gone.
-    fn of_tables(self, old: Vec<Arc<HashTable>>, current: &nacre_types::hash::Set<u64>) -> HashBuild {
+    fn of_tables(
+        self,
+        old: Vec<Arc<HashTable>>,
+        current: &nacre_types::hash::Set<u64>,
+    ) -> HashBuild {
         let mut segments = Vec::new();
         let mut number = |id: &u64| {
             current.contains(id).then(|| {
@@ -202,7 +214,8 @@ impl HashBuild {
     }
 
     fn read_some(&mut self, store: &Store) -> Result<()> {
-        let rows = store.options.segment_rows.saturating_mul(FILE_SEGMENTS).min(limits::MAX_SEGMENT_ROWS);
+        let rows =
+            store.options.segment_rows.saturating_mul(FILE_SEGMENTS).min(limits::MAX_SEGMENT_ROWS);
         let most = rows.saturating_sub(self.builder.rows()).min(READ_BLOCKS * limits::BLOCK_ROWS);
         let (mut hashes, mut places) = (Vec::new(), Vec::new());
         let is_end = match &mut self.source {
@@ -251,7 +264,11 @@ impl HashBuild {
     fn commit(&mut self, store: &Store) -> Result<()> {
         let made = match self.segments.is_empty() {
             true => None,
-            false => Some(Arc::new(HashTable::new(self.keys, self.files.complete().to_vec(), self.segments.clone())?)),
+            false => Some(Arc::new(HashTable::new(
+                self.keys,
+                self.files.complete().to_vec(),
+                self.segments.clone(),
+            )?)),
         };
         let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_wanted(store) {
@@ -263,7 +280,12 @@ impl HashBuild {
         let mut payload = record::begin(commit);
         let dropped: Vec<u64> = self.old.iter().map(|table| table.id()).collect();
         let place = self.table.place(self.partition());
-        record::set_tables(&mut payload, place, &dropped, made.as_ref().map(|table| table.name()).as_ref());
+        record::set_tables(
+            &mut payload,
+            place,
+            &dropped,
+            made.as_ref().map(|table| table.name()).as_ref(),
+        );
         let lsn = store.log.append(&payload)?;
         state.last = commit;
         self.partition().update_tables(|tables| {
@@ -280,7 +302,12 @@ impl HashBuild {
 
 /// Takes the least entries of some tables, at most so many and about as many as a step may read. Answers whether there
 /// are no more.
-fn merge_some(readers: &mut [TableReader], most: usize, hashes: &mut Vec<i64>, places: &mut Vec<i64>) -> Result<bool> {
+fn merge_some(
+    readers: &mut [TableReader],
+    most: usize,
+    hashes: &mut Vec<i64>,
+    places: &mut Vec<i64>,
+) -> Result<bool> {
     let mut blocks = 0;
     while blocks < READ_BLOCKS && hashes.len() < most {
         for reader in readers.iter_mut() {
@@ -290,8 +317,9 @@ fn merge_some(readers: &mut [TableReader], most: usize, hashes: &mut Vec<i64>, p
             }
         }
         let order = |reader: &TableReader| reader.peek();
-        let Some(least) =
-            (0..readers.len()).filter(|r| order(&readers[*r]).is_some()).min_by_key(|r| order(&readers[*r]))
+        let Some(least) = (0..readers.len())
+            .filter(|r| order(&readers[*r]).is_some())
+            .min_by_key(|r| order(&readers[*r]))
         else {
             return Ok(true);
         };
@@ -300,7 +328,8 @@ fn merge_some(readers: &mut [TableReader], most: usize, hashes: &mut Vec<i64>, p
         let bound = others.filter_map(|r| order(&readers[r])).min();
         let reader = &mut readers[least];
         while hashes.len() < most
-            && let Some((hash, place)) = reader.peek().filter(|entry| bound.is_none_or(|bound| *entry <= bound))
+            && let Some((hash, place)) =
+                reader.peek().filter(|entry| bound.is_none_or(|bound| *entry <= bound))
         {
             hashes.push(hash);
             places.push(place);

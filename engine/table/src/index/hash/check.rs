@@ -13,12 +13,17 @@ pub(crate) fn check(table: &Table, list: &SegmentList, findings: &mut Vec<String
     for hashes in list.tables() {
         let name = match hashes.keys {
             KeySet::Primary => "primary key".to_string(),
-            KeySet::Index(id) => table.index(id).map_or_else(|_| id.to_string(), |index| index.schema.name.clone()),
+            KeySet::Index(id) => {
+                table.index(id).map_or_else(|_| id.to_string(), |index| index.schema.name.clone())
+            }
         };
-        let place = format!("table {}: hash table {:016x} of {name}", table.schema().name, hashes.id());
+        let place =
+            format!("table {}: hash table {:016x} of {name}", table.schema().name, hashes.id());
         let problems: Vec<_> = hashes.files.iter().flat_map(|file| file.verify()).collect();
         let is_damaged = !problems.is_empty();
-        problems.iter().for_each(|problem| report(findings, format!("{place}: {}", problem.message())));
+        problems
+            .iter()
+            .for_each(|problem| report(findings, format!("{place}: {}", problem.message())));
         if !is_damaged && let Err(error) = check_entries(table, list, hashes, &place, findings) {
             report(findings, format!("{place}: {}", error.message()));
         }
@@ -34,7 +39,8 @@ fn check_entries(
     findings: &mut Vec<String>,
 ) -> Result<()> {
     let mut entries: Vec<Vec<u64>> = vec![Vec::new(); hashes.segments.len()];
-    let mut reader = TableReader::new(hashes.clone(), (0..hashes.segments.len()).map(Some).collect());
+    let mut reader =
+        TableReader::new(hashes.clone(), (0..hashes.segments.len()).map(Some).collect());
     let mut last = i64::MIN;
     loop {
         while reader.is_empty() {
@@ -51,7 +57,10 @@ fn check_entries(
         reader.advance();
     }
     for (id, mut found) in hashes.segments.iter().zip(entries) {
-        let Some(state) = list.iter().find(|state| state.segment.id() == *id && state.is_current()) else { continue };
+        let Some(state) = list.iter().find(|state| state.segment.id() == *id && state.is_current())
+        else {
+            continue;
+        };
         let Some(keys) = place_of(table, hashes.keys, state)? else {
             report(findings, format!("{place}: segment {id} has no part of the index"));
             continue;
@@ -64,7 +73,11 @@ fn check_entries(
         while keys.take(&mut hashes, &mut positions) {}
         let expected = hashes.iter().zip(&positions);
         found.sort_unstable();
-        if !found.iter().copied().eq(expected.map(|(hash, at)| (*hash as u64) << POSITION_BITS | *at as u64)) {
+        if !found
+            .iter()
+            .copied()
+            .eq(expected.map(|(hash, at)| (*hash as u64) << POSITION_BITS | *at as u64))
+        {
             report(findings, format!("{place}: its entries are not the keys of segment {id}"));
         }
     }

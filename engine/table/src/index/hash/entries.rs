@@ -18,12 +18,17 @@ const STORED_BITS: u32 = 64 - super::LEFT_OUT;
 pub(crate) type KeyPlace = (Arc<Segment>, Vec<usize>);
 
 /// Finds the keys of a segment; `None` when it has no part of the index yet.
-pub(crate) fn place_of(table: &Table, keys: KeySet, state: &SegmentState) -> Result<Option<KeyPlace>> {
+pub(crate) fn place_of(
+    table: &Table,
+    keys: KeySet,
+    state: &SegmentState,
+) -> Result<Option<KeyPlace>> {
     Ok(match keys {
         KeySet::Primary => Some((state.segment.clone(), table.segment_key_columns(state)?)),
-        KeySet::Index(id) => {
-            table.index(id).map(|_| state.part(id))?.map(|part| (part.file.clone(), part.keys.clone()))
-        }
+        KeySet::Index(id) => table
+            .index(id)
+            .map(|_| state.part(id))?
+            .map(|part| (part.file.clone(), part.keys.clone())),
     })
 }
 
@@ -125,8 +130,10 @@ impl TableReader {
     pub fn read_block(&mut self) -> Result<()> {
         let Some(file) = self.table.files.get(self.file) else { return Ok(()) };
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
-        (self.hashes, self.places, self.at) = (Vec::with_capacity(count), Vec::with_capacity(count), 0);
-        let (hashes, places) = (file.decode(HASH, self.next_row, count)?, file.decode(PLACE, self.next_row, count)?);
+        (self.hashes, self.places, self.at) =
+            (Vec::with_capacity(count), Vec::with_capacity(count), 0);
+        let (hashes, places) =
+            (file.decode(HASH, self.next_row, count)?, file.decode(PLACE, self.next_row, count)?);
         let (hashes, places) = (hashes.flat(), places.flat());
         let (Values::I64(hashes), Values::I64(places)) = (&*hashes, &*places) else {
             return Err(Error::corrupt(format!("{}: entries are no numbers", file.name())));

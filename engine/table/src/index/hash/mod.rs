@@ -59,7 +59,10 @@ pub(crate) fn stored(hash: u64) -> i64 {
 
 /// A segment's number in a table, and a position in the segment.
 pub(crate) fn unpack(place: i64) -> (usize, u32) {
-    (usize::try_from(place >> POSITION_BITS).unwrap_or(usize::MAX), (place & ((1 << POSITION_BITS) - 1)) as u32)
+    (
+        usize::try_from(place >> POSITION_BITS).unwrap_or(usize::MAX),
+        (place & ((1 << POSITION_BITS) - 1)) as u32,
+    )
 }
 
 pub(crate) fn pack(segment: usize, position: u32) -> i64 {
@@ -79,10 +82,17 @@ impl HashTable {
         for file in &files {
             let ids: Vec<_> = file.columns().iter().map(|c| (c.id, c.data_type)).collect();
             if ids != [(HASH_COLUMN, DataType::Int64), (PLACE_COLUMN, DataType::Int64)] {
-                return Err(Error::corrupt(format!("{}: this is no hash table of an index", file.name())));
+                return Err(Error::corrupt(format!(
+                    "{}: this is no hash table of an index",
+                    file.name()
+                )));
             }
             // A file without rows has no hashes.
-            lasts.push(if let Value::Int(last) = file.columns()[HASH].max { last } else { i64::MIN });
+            lasts.push(if let Value::Int(last) = file.columns()[HASH].max {
+                last
+            } else {
+                i64::MIN
+            });
         }
         Ok(HashTable { keys, files, lasts, segments })
     }
@@ -110,7 +120,9 @@ impl HashTable {
         for file in &self.files[first..] {
             let Some(mut row) = file.find_even(HASH, stored(hash))? else { return Ok(()) };
             loop {
-                let Value::Int(place) = file.get(PLACE, row)? else { return Err(bad_entry(file, row)) };
+                let Value::Int(place) = file.get(PLACE, row)? else {
+                    return Err(bad_entry(file, row));
+                };
                 let (segment, position) = unpack(place);
                 if segment >= self.segments.len() {
                     return Err(bad_entry(file, row));
@@ -131,5 +143,8 @@ impl HashTable {
 }
 
 fn bad_entry(file: &Segment, row: usize) -> Error {
-    Error::corrupt(format!("{}: entry {row} names a segment that the table does not cover", file.name()))
+    Error::corrupt(format!(
+        "{}: entry {row} names a segment that the table does not cover",
+        file.name()
+    ))
 }

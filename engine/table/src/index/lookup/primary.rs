@@ -36,10 +36,14 @@ impl TableView {
             memory: Vec::new(),
             table: table.clone(),
         };
-        for partition in self.seen_partitions().iter().filter(|p| only.is_none_or(|only| only == p.number())) {
+        for partition in
+            self.seen_partitions().iter().filter(|p| only.is_none_or(|only| only == p.number()))
+        {
             self.memory_of_key(partition, &encoded, is_whole, &mut probe.memory)?;
         }
-        for (partition, list) in self.lists.iter().filter(|(n, _)| only.is_some_and(|only| only == *n)) {
+        for (partition, list) in
+            self.lists.iter().filter(|(n, _)| only.is_some_and(|only| only == *n))
+        {
             probe.tables_probed += list.tables_of(KeySet::Primary).count();
             for candidate in list.of_key(&table, &encoded)?.newest_first() {
                 let Some(at) = self.position_of(*partition, candidate.place) else { continue };
@@ -55,17 +59,29 @@ impl TableView {
         for (at, view) in self.segments.iter().enumerate().filter(|_| only.is_none()) {
             if let Some(source) = rows_of_key(&table, &view.segment, prefix)? {
                 let ascends = matches!(source, Source::Range { .. });
-                probe.runs.push(IndexRun { segment: at, source, ascends, deleted: view.deleted.clone() });
+                probe.runs.push(IndexRun {
+                    segment: at,
+                    source,
+                    ascends,
+                    deleted: view.deleted.clone(),
+                });
             }
         }
         probe.segments_skipped = self.segments.len() - probe.runs.len();
         Ok(probe)
     }
 
-    fn memory_of_key(&self, partition: &Partition, encoded: &[u8], is_whole: bool, out: &mut Memory) -> Result<()> {
+    fn memory_of_key(
+        &self,
+        partition: &Partition,
+        encoded: &[u8],
+        is_whole: bool,
+        out: &mut Memory,
+    ) -> Result<()> {
         let mut see = |node: &Arc<Node>| -> Result<()> {
             if let Visible::Row(row) = self.visible(node) {
-                let locator = RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
+                let locator =
+                    RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
                 out.push((node.key().to_vec(), locator, self.table().upgrade(row)?));
             }
             Ok(())

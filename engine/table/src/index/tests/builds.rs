@@ -8,7 +8,8 @@ fn full() -> (Arc<MemoryStore>, Arc<Store>) {
     shape.indexes.clear();
     let (files, store, table) = open(shape);
     for round in 0..2 {
-        let items: Vec<Item> = (0..5_000).map(|i| 2 * i + round).map(|i| item(i, i, "a", i % 10)).collect();
+        let items: Vec<Item> =
+            (0..5_000).map(|i| 2 * i + round).map(|i| item(i, i, "a", i % 10)).collect();
         insert(&store, &items).unwrap();
         store.flush(&table).unwrap();
     }
@@ -21,7 +22,10 @@ fn part_files(files: &Arc<MemoryStore>) -> Vec<String> {
 
 fn look(store: &Arc<Store>) {
     let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
-    assert_eq!(ids(&find(&t, &table, "by_n", &by_n(3))), (0..10_000).filter(|i| i % 10 == 3).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&find(&t, &table, "by_n", &by_n(3))),
+        (0..10_000).filter(|i| i % 10 == 3).collect::<Vec<_>>()
+    );
     assert_eq!(insert(store, &[item(99_999, 17, "x", 1)]).unwrap_err().key(), Some("u"));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
@@ -36,7 +40,8 @@ fn parts_are_built_in_steps_and_after_a_crash_at_any_of_them() {
     let mut steps = 0;
     loop {
         let (files, store) = full();
-        let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
+        let table =
+            store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
         store.create_index(&table, index("u", &[2], true)).unwrap();
         assert_eq!(progress(&store), [(0, 4), (0, 4)]);
         let mut done = false;
@@ -117,7 +122,10 @@ fn check_finds_a_part_that_is_not_of_its_segment() {
     }
     let store = Store::open(host(&files), options()).unwrap();
     let findings = store.check().unwrap();
-    assert!(findings.iter().any(|f| f.contains("index by_n") && f.contains("another key")), "{findings:?}");
+    assert!(
+        findings.iter().any(|f| f.contains("index by_n") && f.contains("another key")),
+        "{findings:?}"
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ fn float(name: &str, id: u32, default: Value) -> Column {
 fn keys_that_begin_with_nan_are_found() {
     let files = Arc::new(MemoryStore::new());
     let store = Store::open(host(&files), options()).unwrap();
-    let number = |id, name: &str| Column { data_type: DataType::Int64, ..float(name, id, Value::Null) };
+    let number =
+        |id, name: &str| Column { data_type: DataType::Int64, ..float(name, id, Value::Null) };
     let shape = TableSchema {
         name: "f".into(),
         columns: vec![float("d", 1, Value::Null), number(2, "id"), number(3, "n")],
@@ -55,7 +56,9 @@ fn a_default_that_is_nan_is_found() {
     let table = store.alter_table(&table, changed).unwrap();
     let by_n = table.schema().index_by_name("by_n").unwrap().id;
     let t = store.begin().unwrap();
-    for (nan, zero, expected) in [(f64::NAN, 0.0, 2), (f64::NAN, -0.0, 2), (1.0, 0.0, 0), (f64::NAN, 1.0, 0)] {
+    for (nan, zero, expected) in
+        [(f64::NAN, 0.0, 2), (f64::NAN, -0.0, 2), (1.0, 0.0, 0), (f64::NAN, 1.0, 0)]
+    {
         let values = [(3, Value::Int(3)), (4, Value::Float(nan)), (5, Value::Float(zero))];
         let equal = Equal { values: &values, indexes: &[(by_n, 1)], unique: false, most: 100 };
         let found = t.equal(&table, &equal).unwrap().unwrap();

@@ -12,8 +12,10 @@ fn scattered(segments: i64, from: f64) -> (Arc<MemoryStore>, Arc<Store>, StoreOp
     let options = StoreOptions { segment_rows: 100, hash_from: from, ..options() };
     let (files, store, _) = open_with(schema(true), options.clone());
     for round in 0..segments {
-        let items: Vec<Item> =
-            (0..100).map(|i| round + i * segments).map(|i| item(i, i, &format!("t{i}"), i % 10)).collect();
+        let items: Vec<Item> = (0..100)
+            .map(|i| round + i * segments)
+            .map(|i| item(i, i, &format!("t{i}"), i % 10))
+            .collect();
         insert(&store, &items).unwrap();
         store.flush(&store.table("t").unwrap()).unwrap();
     }
@@ -40,7 +42,10 @@ fn look(store: &Arc<Store>, rows: i64) {
         assert_eq!(row, Some(vec![Value::Int(id), Value::Int(id)]));
     }
     assert_eq!(store.get(&table, &[Value::Int(rows)], &[0]).unwrap(), None);
-    assert_eq!(ids(&find(&t, &table, "by_n", &by_n(3))), (0..rows).filter(|i| i % 10 == 3).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&find(&t, &table, "by_n", &by_n(3))),
+        (0..rows).filter(|i| i % 10 == 3).collect::<Vec<_>>()
+    );
     assert_eq!(insert(store, &[item(99_999, 17, "x", 1)]).unwrap_err().key(), Some("u"));
     assert_eq!(insert(store, &[item(17, 99_999, "x", 1)]).unwrap_err().key(), Some("PRIMARY"));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
@@ -78,7 +83,8 @@ fn segments_that_do_not_overlap_get_no_tables() {
     let options = StoreOptions { segment_rows: 100, hash_from: 2.0, ..options() };
     let (_, store, table) = open_with(schema(true), options);
     for round in 0..9 {
-        let items: Vec<Item> = (0..100).map(|i| round * 100 + i).map(|i| item(i, i, "a", i)).collect();
+        let items: Vec<Item> =
+            (0..100).map(|i| round * 100 + i).map(|i| item(i, i, "a", i)).collect();
         insert(&store, &items).unwrap();
         store.flush(&table).unwrap();
     }
@@ -94,7 +100,8 @@ fn tables_cover_all_big_segments_and_are_few() {
     let list = list(&store);
     for keys in [KeySet::Primary, KeySet::Index(0), KeySet::Index(2)] {
         let tables: Vec<_> = list.tables().iter().filter(|table| table.keys == keys).collect();
-        let mut covered: Vec<u64> = tables.iter().flat_map(|table| table.segments.clone()).collect();
+        let mut covered: Vec<u64> =
+            tables.iter().flat_map(|table| table.segments.clone()).collect();
         covered.sort_unstable();
         let mut all: Vec<u64> = list.iter().map(|state| state.segment.id()).collect();
         all.sort_unstable();
@@ -130,14 +137,17 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     look(&store, 800);
     while store.maintain().unwrap() {}
     look(&store, 800);
-    let current: Vec<u64> = list(&store).iter().filter(|s| s.is_current()).map(|s| s.segment.id()).collect();
+    let current: Vec<u64> =
+        list(&store).iter().filter(|s| s.is_current()).map(|s| s.segment.id()).collect();
     let states: Vec<_> = list(&store).iter().filter(|s| s.is_current()).cloned().collect();
     store.merge(&table, &table.partitions()[0], &states[..states.len() - 1]).unwrap();
     while store.maintain().unwrap() {}
     assert_ne!(current.len(), 0);
     for table in list(&store).tables() {
-        let dead =
-            table.segments.iter().filter(|id| !list(&store).iter().any(|s| s.is_current() && s.segment.id() == **id));
+        let dead = table
+            .segments
+            .iter()
+            .filter(|id| !list(&store).iter().any(|s| s.is_current() && s.segment.id() == **id));
         assert!(dead.count() * 2 < table.segments.len());
     }
     look(&store, 800);
@@ -178,7 +188,8 @@ fn made(keys: KeySet, files: &[&[(i64, i64)]], segments: &[u64]) -> Arc<HashTabl
     let local = MemoryStore::new();
     let file = |(id, entries): (usize, &&[(i64, i64)])| {
         let mut builder = file_builder();
-        let column = |values: Vec<i64>| Arc::new(Vector::new(DataType::Int64, Values::I64(values), None));
+        let column =
+            |values: Vec<i64>| Arc::new(Vector::new(DataType::Int64, Values::I64(values), None));
         let columns = vec![
             column(entries.iter().map(|(hash, _)| *hash).collect()),
             column(entries.iter().map(|(_, place)| *place).collect()),
@@ -189,7 +200,10 @@ fn made(keys: KeySet, files: &[&[(i64, i64)]], segments: &[u64]) -> Arc<HashTabl
         builder.write(&*file).unwrap();
         Arc::new(Segment::open(file, "hsh", 1_000 + id as u64, cache.clone()).unwrap())
     };
-    Arc::new(HashTable::new(keys, files.iter().enumerate().map(file).collect(), segments.to_vec()).unwrap())
+    Arc::new(
+        HashTable::new(keys, files.iter().enumerate().map(file).collect(), segments.to_vec())
+            .unwrap(),
+    )
 }
 
 #[test]

@@ -16,7 +16,8 @@ fn conflict(a: &Item, b: &Item) -> Option<&'static str> {
 
 /// Whether unique indexes that are there at the moment forbid a map.
 fn is_allowed(model: &Model, has: &dyn Fn(&str) -> bool) -> bool {
-    let (mut us, mut tag_ns) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    let (mut us, mut tag_ns) =
+        (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     model.values().all(|i| {
         (!has("u") || i.u.is_none_or(|u| us.insert(u)))
             && (!has("tag_n") || i.n.is_none_or(|n| tag_ns.insert((i.tag.clone(), n))))
@@ -63,10 +64,12 @@ impl World {
             let (savepoint, before) = (t.savepoint(), after.clone());
             match self.random.below(5) {
                 0 | 1 => {
-                    let items: Vec<Item> = (0..1 + self.random.below(6)).map(|_| self.item()).collect();
+                    let items: Vec<Item> =
+                        (0..1 + self.random.below(6)).map(|_| self.item()).collect();
                     let mut fails = false;
                     for item in &items {
-                        fails |= after.insert(item.id, item.clone()).is_some() || !is_allowed(&after, &has);
+                        fails |= after.insert(item.id, item.clone()).is_some()
+                            || !is_allowed(&after, &has);
                     }
                     let outcome = t.insert(&table, &batch(&items));
                     assert_eq!(
@@ -84,7 +87,11 @@ impl World {
                     let others = after.values().filter(|other| match conflict(&item, other) {
                         Some("PRIMARY") => true,
                         Some("u") => {
-                            has("u") || (has("tag_n") && item.n.is_some() && item.n == other.n && item.tag == other.tag)
+                            has("u")
+                                || (has("tag_n")
+                                    && item.n.is_some()
+                                    && item.n == other.n
+                                    && item.tag == other.tag)
                         }
                         Some(name) => has(name),
                         None => false,
@@ -116,7 +123,11 @@ impl World {
                         found.iter().for_each(|(item, _)| drop(after.remove(&item.id)));
                     } else {
                         let shift = self.random.below(3) as i64;
-                        let change = |i: &Item| Item { u: i.u.map(|u| u + shift), n: i.n.map(|n| n + 1), ..i.clone() };
+                        let change = |i: &Item| Item {
+                            u: i.u.map(|u| u + shift),
+                            n: i.n.map(|n| n + 1),
+                            ..i.clone()
+                        };
                         let rows: Vec<Item> = found.iter().map(|(item, _)| change(item)).collect();
                         rows.iter().for_each(|item| drop(after.insert(item.id, item.clone())));
                         let fails = !is_allowed(&after, &has);
@@ -163,7 +174,8 @@ impl World {
                     1 => Bound::Included(next.clone()),
                     _ => Bound::Excluded(next.clone()),
                 };
-                (range.low, range.high) = (bound(self.random.below(3)), bound(self.random.below(3)));
+                (range.low, range.high) =
+                    (bound(self.random.below(3)), bound(self.random.below(3)));
             }
             let order = |v: &Value| match v {
                 Value::Null => (0, 0, String::new()),
@@ -175,7 +187,8 @@ impl World {
                 let key = key(item);
                 let Some(next) = key.get(depth) else { return key[..depth] == wanted[..depth] };
                 let next = order(next);
-                let unbounded = matches!((&range.low, &range.high), (Bound::Unbounded, Bound::Unbounded));
+                let unbounded =
+                    matches!((&range.low, &range.high), (Bound::Unbounded, Bound::Unbounded));
                 let low = match &range.low {
                     Bound::Included(v) => next >= order(v),
                     Bound::Excluded(v) => next > order(v),
@@ -189,12 +202,14 @@ impl World {
                 key[..depth] == wanted[..depth] && low && high
             };
             let expected: Vec<Item> = model.values().filter(is_inside).cloned().collect();
-            let mut found: Vec<Item> = find(t, &table, &index.name, &range).into_iter().map(|(item, _)| item).collect();
+            let mut found: Vec<Item> =
+                find(t, &table, &index.name, &range).into_iter().map(|(item, _)| item).collect();
             found.sort_by_key(|item| item.id);
             assert_eq!(found, expected, "index {} {range:?}", index.name);
             if index.unique && !wanted.iter().any(Value::is_null) {
                 let expected = model.values().find(|item| key(item) == wanted).map(Item::values);
-                let found = t.locate_unique(&table, index.id, &wanted).unwrap().map(|(_, values)| values);
+                let found =
+                    t.locate_unique(&table, index.id, &wanted).unwrap().map(|(_, values)| values);
                 assert_eq!(found, expected, "index {} {wanted:?}", index.name);
             }
         }
@@ -203,10 +218,12 @@ impl World {
     fn load(&mut self) {
         let table = self.table();
         let has = |name: &str| table.schema().index_by_name(name).is_some();
-        let policy = [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace][self.random.below(3) as usize];
+        let policy = [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]
+            [self.random.below(3) as usize];
         let mut load = self.store.bulk_load(&table, policy);
         let mut after = self.model.clone();
-        let (many, first) = (self.random.below(2) == 0, 1_000 + self.random.below(1 << 17) as i64 * 16_000);
+        let (many, first) =
+            (self.random.below(2) == 0, 1_000 + self.random.below(1 << 17) as i64 * 16_000);
         // The odd ones have the value of their even neighbour.
         let clash = self.random.below(2) == 0;
         let mut fails = false;
@@ -216,7 +233,12 @@ impl World {
                 true => (0..4_000)
                     .map(|i| first + round * 4_000 + i)
                     .map(|v| {
-                        item(v, if v % 9 == 0 { -1 } else { v / 2 * 2 + 1 }, "bulk", if v % 2 == 0 { -1 } else { v })
+                        item(
+                            v,
+                            if v % 9 == 0 { -1 } else { v / 2 * 2 + 1 },
+                            "bulk",
+                            if v % 2 == 0 { -1 } else { v },
+                        )
                     })
                     .filter(|i| i.id % 2 == 0 || (clash && i.id % 100 == 1))
                     .collect(),
@@ -244,7 +266,10 @@ impl World {
                             Some("PRIMARY") => false,
                             Some(_) => {
                                 !(has("u") && item.u.is_some() && item.u == other.u)
-                                    && !(has("tag_n") && item.n.is_some() && item.n == other.n && item.tag == other.tag)
+                                    && !(has("tag_n")
+                                        && item.n.is_some()
+                                        && item.n == other.n
+                                        && item.tag == other.tag)
                             }
                         });
                         next.insert(item.id, item.clone());
@@ -293,12 +318,21 @@ fn run_seed(seed: u64) {
         shape.sort_key = Some(KeyColumns { name: "SORT".into(), columns: vec![2] });
     }
     if seed.is_multiple_of(2) {
-        shape.shard_key = Some(ShardKey { columns: if keyed { vec![0] } else { vec![] }, partitions: 3 });
+        shape.shard_key =
+            Some(ShardKey { columns: if keyed { vec![0] } else { vec![] }, partitions: 3 });
     }
     // Most histories have many small segments, which hash tables cover.
     let options = if seed.is_multiple_of(5) { options() } else { hashed() };
     let (files, store, _) = open_with(shape, options.clone());
-    let mut world = World { files, options, store, model: Model::new(), random: Random(seed), keyed, next_id: 0 };
+    let mut world = World {
+        files,
+        options,
+        store,
+        model: Model::new(),
+        random: Random(seed),
+        keyed,
+        next_id: 0,
+    };
     let mut readers: Vec<(Transaction, Model)> = Vec::new();
     for step in 0..70 {
         let (store, table) = (world.store.clone(), world.table());
@@ -329,8 +363,13 @@ fn run_seed(seed: u64) {
                 // A column before all others: positions move, ids do not. And it goes again.
                 let mut changed = (**table.schema()).clone();
                 let id = changed.take_column_id();
-                let column =
-                    Column { id, name: "x".into(), data_type: DataType::TEXT, nullable: true, default: Value::Null };
+                let column = Column {
+                    id,
+                    name: "x".into(),
+                    data_type: DataType::TEXT,
+                    nullable: true,
+                    default: Value::Null,
+                };
                 changed.insert_column(0, column);
                 let mut wider = store.alter_table(&table, changed).unwrap();
                 if world.random.below(2) == 0 {

@@ -17,7 +17,9 @@ struct Owners(Mutex<BTreeMap<i64, Item>>);
 impl Owners {
     fn put(&self, item: &Item) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = all.values().find(|other| other.u == item.u || (other.tag == item.tag && other.n == item.n));
+        let other = all
+            .values()
+            .find(|other| other.u == item.u || (other.tag == item.tag && other.n == item.n));
         assert!(other.is_none(), "{item:?} beside {other:?}");
         all.insert(item.id, item.clone());
     }
@@ -48,7 +50,12 @@ fn expected(world: &World, outcome: &Result<()>) {
 }
 
 fn new_item(random: &mut Random, id: i64) -> Item {
-    item(id, random.below(NUMBERS) as i64, ["a", "b"][random.below(2) as usize], random.below(NUMBERS / 2) as i64)
+    item(
+        id,
+        random.below(NUMBERS) as i64,
+        ["a", "b"][random.below(2) as usize],
+        random.below(NUMBERS / 2) as i64,
+    )
 }
 
 /// Inserts, changes and deletes rows of its own.
@@ -67,7 +74,8 @@ fn writer(world: &World, thread: u64, rounds: u64) {
             let outcome = if kind == 0 {
                 drop(t);
                 let mut load = store.bulk_load(&table, OnDuplicate::Error);
-                load.append(&batch(std::slice::from_ref(&new))).and_then(|()| load.finish().map(drop))
+                load.append(&batch(std::slice::from_ref(&new)))
+                    .and_then(|()| load.finish().map(drop))
             } else {
                 t.insert_row(&table, &new.values()).and_then(|()| t.commit())
             };
@@ -114,9 +122,11 @@ fn writer(world: &World, thread: u64, rounds: u64) {
 fn scan(view: &TableView) -> Vec<Item> {
     let mut found = Vec::new();
     for segment in &view.segments {
-        let is_there = |row: &u32| segment.deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row));
+        let is_there =
+            |row: &u32| segment.deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row));
         for row in (0..segment.segment.rows() as u32).filter(is_there) {
-            let value = |at: &Option<usize>| segment.segment.get(at.unwrap(), row as usize).unwrap();
+            let value =
+                |at: &Option<usize>| segment.segment.get(at.unwrap(), row as usize).unwrap();
             found.push(Item::of(&segment.columns.iter().map(value).collect::<Vec<_>>()));
         }
     }
@@ -148,10 +158,14 @@ fn reader(world: &World) {
         assert_eq!(ids(&find(&t, &table, "by_tag", &tag)), expect(&|i| i.tag == wanted.tag));
         // One that comes and goes.
         if let Some(extra) = table.schema().index_by_name("extra").map(|index| index.id) {
-            assert_eq!(ids(&find(&t, &table, "extra", &number(wanted.u))), expect(&|i| i.u == wanted.u));
+            assert_eq!(
+                ids(&find(&t, &table, "extra", &number(wanted.u))),
+                expect(&|i| i.u == wanted.u)
+            );
             let values = [(1, Value::Int(wanted.u.unwrap())), (2, Value::Text(wanted.tag.clone()))];
             let equal = Equal { values: &values, indexes: &[(extra, 1)], unique: false, most: 100 };
-            let found: usize = t.equal(&table, &equal).unwrap().unwrap().iter().map(Rows::count).sum();
+            let found: usize =
+                t.equal(&table, &equal).unwrap().unwrap().iter().map(Rows::count).sum();
             assert_eq!(found, expect(&|i| i.u == wanted.u && i.tag == wanted.tag).len());
         }
     }
@@ -176,8 +190,10 @@ fn changer(world: &World) {
     while !world.done.load(Ordering::Relaxed) {
         let table = world.store.table("t").unwrap();
         unique = !unique;
-        let made =
-            world.store.create_index(&table, index("extra", if unique { &[2] } else { &[2, 1] }, unique)).unwrap();
+        let made = world
+            .store
+            .create_index(&table, index("extra", if unique { &[2] } else { &[2, 1] }, unique))
+            .unwrap();
         world.store.build_indexes(&made).unwrap();
         // What is under way begins again.
         for _ in 0..20 {
@@ -251,7 +267,10 @@ fn fight(options: StoreOptions, changes: bool) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let look = |store: &Arc<Store>| {
         let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
-        assert_eq!(ids(&find(&t, &table, "u", &KeyRange::all())), expected.keys().copied().collect::<Vec<_>>());
+        assert_eq!(
+            ids(&find(&t, &table, "u", &KeyRange::all())),
+            expected.keys().copied().collect::<Vec<_>>()
+        );
     };
     look(&store);
     drop(store);
