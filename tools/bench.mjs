@@ -46,9 +46,13 @@ function unzip(archive, name) {
 }
 
 async function fromMaven(folder, library) {
-  await run('mvn', ['-q', 'dependency:copy', `-Dartifact=${MAVEN}`, `-DoutputDirectory=${folder}`], {
-    quiet: true,
-  });
+  await run(
+    'mvn',
+    ['-q', 'dependency:copy', `-Dartifact=${MAVEN}`, `-DoutputDirectory=${folder}`],
+    {
+      quiet: true,
+    },
+  );
   const machine = { x64: 'amd64', arm64: 'arm64' }[os.arch()];
   const jar = path.join(folder, 'duckdb_jdbc-2.0.0.0.jar');
   fs.writeFileSync(library, unzip(jar, `libduckdb_java.so_linux_${machine}`));
@@ -56,8 +60,13 @@ async function fromMaven(folder, library) {
 }
 
 async function fromNpm(folder, library) {
-  await run('npm', ['install', '--no-save', '--ignore-scripts', '--prefix', folder, NPM], { quiet: true });
-  fs.copyFileSync(path.join(folder, 'node_modules/@duckdb/node-bindings-linux-x64/libduckdb.so'), library);
+  await run('npm', ['install', '--no-save', '--ignore-scripts', '--prefix', folder, NPM], {
+    quiet: true,
+  });
+  fs.copyFileSync(
+    path.join(folder, 'node_modules/@duckdb/node-bindings-linux-x64/libduckdb.so'),
+    library,
+  );
 }
 
 /** Path of DuckDB's library, fetched if it is not there. */

@@ -48,7 +48,13 @@ const SMALL_PARSER = ['--config', 'profile.wasm.package.sqlparser.opt-level="z"'
 
 /** The caller holds the lock `build`. */
 export async function buildWasm() {
-  const inputs = filesBelow('engine', 'bindings/wasm', 'Cargo.toml', 'Cargo.lock', 'tools/build-wasm.mjs');
+  const inputs = filesBelow(
+    'engine',
+    'bindings/wasm',
+    'Cargo.toml',
+    'Cargo.lock',
+    'tools/build-wasm.mjs',
+  );
   const hash = fingerprint(inputs);
   if (upToDate(STAMP, hash, OUTPUTS)) {
     return;
@@ -95,7 +101,15 @@ export async function buildWasm() {
 async function optimize(file) {
   const enable = FEATURES.map((feature) => `--enable-${feature}`);
   const optimized = `${file}.opt`;
-  await run(bin('wasm-opt'), ['-O2', ...enable, '--strip-debug', '--strip-producers', '-o', optimized, file]);
+  await run(bin('wasm-opt'), [
+    '-O2',
+    ...enable,
+    '--strip-debug',
+    '--strip-producers',
+    '-o',
+    optimized,
+    file,
+  ]);
   fs.renameSync(optimized, file);
 }
 

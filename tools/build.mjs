@@ -26,7 +26,13 @@ const DIST = 'bindings/js/dist';
 /** Where the next one is made, so that what is being used stays whole until it is replaced. */
 const NEXT = 'bindings/js/dist.next';
 const STAMP = `${DIST}/.stamp`;
-const OUTPUTS = ['index.js', 'node.js', 'worker.js', 'nacre_bg.wasm', 'types/bindings/js/src/index.d.ts'];
+const OUTPUTS = [
+  'index.js',
+  'node.js',
+  'worker.js',
+  'nacre_bg.wasm',
+  'types/bindings/js/src/index.d.ts',
+];
 const ENTRIES = {
   index: 'bindings/js/src/index.ts',
   node: 'bindings/js/src/node.ts',
@@ -44,8 +50,13 @@ export function buildPackage({ keepEngine = false } = {}) {
 }
 
 async function build() {
-  const pkg = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map((file) => `bindings/wasm/pkg/${file}`);
-  const inputs = [...filesBelow('bindings/js', 'worker', 'tsconfig.json', 'tools/build.mjs'), ...pkg];
+  const pkg = ['nacre.js', 'nacre.d.ts', 'nacre_bg.wasm'].map(
+    (file) => `bindings/wasm/pkg/${file}`,
+  );
+  const inputs = [
+    ...filesBelow('bindings/js', 'worker', 'tsconfig.json', 'tools/build.mjs'),
+    ...pkg,
+  ];
   const hash = fingerprint(inputs);
   if (
     upToDate(
@@ -60,12 +71,23 @@ async function build() {
   const dist = path.join(root, NEXT);
   fs.rmSync(dist, { recursive: true, force: true });
   fs.mkdirSync(dist, { recursive: true });
-  fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm'), path.join(dist, 'nacre_bg.wasm'));
+  fs.copyFileSync(
+    path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm'),
+    path.join(dist, 'nacre_bg.wasm'),
+  );
   // The engine's glue has no dependency but itself: its types are a file to copy.
   const glueTypes = path.join(dist, 'types/bindings/wasm/pkg');
   fs.mkdirSync(glueTypes, { recursive: true });
-  fs.copyFileSync(path.join(root, 'bindings/wasm/pkg/nacre.d.ts'), path.join(glueTypes, 'nacre.d.ts'));
-  await run(bin('tsc'), ['-p', 'bindings/js/tsconfig.build.json', '--outDir', path.join(dist, 'types')]);
+  fs.copyFileSync(
+    path.join(root, 'bindings/wasm/pkg/nacre.d.ts'),
+    path.join(glueTypes, 'nacre.d.ts'),
+  );
+  await run(bin('tsc'), [
+    '-p',
+    'bindings/js/tsconfig.build.json',
+    '--outDir',
+    path.join(dist, 'types'),
+  ]);
   await bundle(dist);
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(root, 'bindings/js/LICENSE'));
   replace(DIST, NEXT);
@@ -82,7 +104,12 @@ async function bundle(dist) {
       external: /^node:/,
       platform: name === 'node' ? 'node' : 'browser',
     });
-    await build.write({ dir: dist, entryFileNames: `${name}.js`, format: 'esm', codeSplitting: false });
+    await build.write({
+      dir: dist,
+      entryFileNames: `${name}.js`,
+      format: 'esm',
+      codeSplitting: false,
+    });
     await build.close();
   }
 }

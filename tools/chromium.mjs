@@ -36,7 +36,9 @@ export function findChromium() {
   if (named !== undefined) {
     return fs.existsSync(named) ? named : null;
   }
-  return [...INSTALLED, playwrightsOwn()].find((place) => place !== null && fs.existsSync(place)) ?? null;
+  return (
+    [...INSTALLED, playwrightsOwn()].find((place) => place !== null && fs.existsSync(place)) ?? null
+  );
 }
 
 function playwrightsOwn() {

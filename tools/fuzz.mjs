@@ -21,11 +21,14 @@ const MEMORY_MB = 2048;
 const MAX_BYTES = { sql: 600, segment: 2000, arrow: 1500, csv: 800, differential: 500, tlp: 500 };
 
 const [name, ...args] = process.argv.slice(2);
-const option = (word, otherwise) => (args.includes(word) ? Number(args[args.indexOf(word) + 1]) : otherwise);
+const option = (word, otherwise) =>
+  args.includes(word) ? Number(args[args.indexOf(word) + 1]) : otherwise;
 const seconds = option('--seconds', 60);
 const minimise = args.includes('--minimise');
 if (!TARGETS.includes(name) || !(seconds > 0)) {
-  console.error(`usage: npm run fuzz -- TARGET [--seconds N | --minimise]\ntargets: ${TARGETS.join(', ')}`);
+  console.error(
+    `usage: npm run fuzz -- TARGET [--seconds N | --minimise]\ntargets: ${TARGETS.join(', ')}`,
+  );
   process.exit(2);
 }
 
@@ -63,7 +66,9 @@ if (built.status !== 0) {
   process.exit(built.status ?? 1);
 }
 
-const triple = spawnSync('rustc', ['-vV'], { env, encoding: 'utf8' }).stdout.match(/host: (\S+)/)[1];
+const triple = spawnSync('rustc', ['-vV'], { env, encoding: 'utf8' }).stdout.match(
+  /host: (\S+)/,
+)[1];
 const binary = path.join(env.CARGO_TARGET_DIR, triple, 'release', name);
 const learnt = path.join(home, 'corpus', name);
 const artifacts = path.join(home, 'artifacts', name);
@@ -80,7 +85,10 @@ if (minimise) {
   const fewer = `${learnt}.fewer`;
   fs.rmSync(fewer, { recursive: true, force: true });
   fs.mkdirSync(fewer);
-  const merged = spawnSync(binary, ['-merge=1', ...limits, fewer, learnt], { env, stdio: 'ignore' });
+  const merged = spawnSync(binary, ['-merge=1', ...limits, fewer, learnt], {
+    env,
+    stdio: 'ignore',
+  });
   if (merged.status !== 0) {
     console.error('fuzz: the corpus stays as it was: libFuzzer could not merge it');
     process.exit(1);
@@ -111,7 +119,8 @@ const findings = fs.readdirSync(artifacts).length - before;
 if (ran.status !== 0) {
   console.error(lines.slice(-120).join('\n'));
 }
-const executions = ran.stderr.match(/stat::number_of_executed_units:\s+(\d+)/)?.[1] ?? lastCount(lines);
+const executions =
+  ran.stderr.match(/stat::number_of_executed_units:\s+(\d+)/)?.[1] ?? lastCount(lines);
 const cpu = cpuBefore === undefined ? 'unknown' : Math.round(cpuOfChildren() - cpuBefore);
 const line = `fuzz: target=${name} seconds=${Math.round((Date.now() - started) / 1000)} cpu=${cpu} executions=${executions} findings=${findings}`;
 fs.appendFileSync(path.join(home, 'account'), `${new Date().toISOString()} ${line}\n`);
@@ -119,7 +128,9 @@ console.log(line);
 process.exit(ran.status === 0 ? 0 : 1);
 
 function lastCount(all) {
-  const counts = all.map((text) => /^#(\d+)\s/.exec(text)?.[1]).filter((count) => count !== undefined);
+  const counts = all
+    .map((text) => /^#(\d+)\s/.exec(text)?.[1])
+    .filter((count) => count !== undefined);
   return counts.at(-1) ?? 0;
 }
 

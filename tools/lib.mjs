@@ -70,7 +70,9 @@ export function run(command, args = [], options = {}) {
       if (quiet) {
         process.stdout.write(output);
       }
-      const failure = new Failure(`${path.basename(command)} ${args.join(' ')} failed (exit code ${code})`);
+      const failure = new Failure(
+        `${path.basename(command)} ${args.join(' ')} failed (exit code ${code})`,
+      );
       failure.output = output;
       reject(failure);
     });
@@ -91,7 +93,16 @@ export function seconds(ms) {
 /** Every file below the given files and folders, relative to the root, sorted. */
 export function filesBelow(...starts) {
   const found = [];
-  const skip = new Set(['node_modules', 'target', 'dist', 'dist.next', 'pkg', 'pkg.next', '.git', 'tmp']);
+  const skip = new Set([
+    'node_modules',
+    'target',
+    'dist',
+    'dist.next',
+    'pkg',
+    'pkg.next',
+    '.git',
+    'tmp',
+  ]);
   const visit = (relative) => {
     const stat = fs.statSync(path.join(root, relative), { throwIfNoEntry: false });
     if (stat?.isDirectory()) {

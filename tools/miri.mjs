@@ -11,7 +11,11 @@ import { Failure, main, probe, run } from './lib.mjs';
  */
 const RUNS = [
   { name: 'nodes', filter: ['tests::nodes'], flags: '-Zmiri-tree-borrows' },
-  { name: 'whole rowstore', filter: [], flags: '-Zmiri-disable-stacked-borrows -Zmiri-ignore-leaks' },
+  {
+    name: 'whole rowstore',
+    filter: [],
+    flags: '-Zmiri-disable-stacked-borrows -Zmiri-ignore-leaks',
+  },
 ];
 
 await main(async () => {

@@ -79,7 +79,10 @@ export async function packCheck() {
 
 async function pack(folder) {
   const cwd = path.join(root, 'bindings/js');
-  await run('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], { cwd, quiet: true });
+  await run('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], {
+    cwd,
+    quiet: true,
+  });
   const name = fs.readdirSync(folder).find((file) => file.endsWith('.tgz'));
   return `./${name}`;
 }
@@ -87,7 +90,16 @@ async function pack(folder) {
 /** The package's types stand on their own, in a strict project without anything installed beside. */
 async function types(folder) {
   fs.writeFileSync(path.join(folder, 'types.ts'), TYPES);
-  const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', ''];
+  const options = [
+    '--noEmit',
+    '--strict',
+    '--target',
+    'es2022',
+    '--module',
+    'nodenext',
+    '--types',
+    '',
+  ];
   await run(bin('tsc'), [...options, 'types.ts'], { cwd: folder, quiet: true });
 }
 
@@ -126,9 +138,12 @@ const MEDIA = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'applic
 
 function serve(folder) {
   const server = http.createServer((request, response) => {
-    const name = request.url === '/' ? '/index.html' : new URL(request.url, 'http://localhost').pathname;
+    const name =
+      request.url === '/' ? '/index.html' : new URL(request.url, 'http://localhost').pathname;
     fs.readFile(path.join(folder, path.normalize(name)), (error, data) => {
-      response.writeHead(error ? 404 : 200, { 'content-type': MEDIA[path.extname(name)] ?? 'text/plain' });
+      response.writeHead(error ? 404 : 200, {
+        'content-type': MEDIA[path.extname(name)] ?? 'text/plain',
+      });
       response.end(error ? 'not found' : data);
     });
   });

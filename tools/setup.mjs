@@ -7,7 +7,17 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureChromium } from './chromium.mjs';
-import { Failure, fingerprint, main, ownTools, probe, root, run, upToDate, writeStamp } from './lib.mjs';
+import {
+  Failure,
+  fingerprint,
+  main,
+  ownTools,
+  probe,
+  root,
+  run,
+  upToDate,
+  writeStamp,
+} from './lib.mjs';
 
 const NPM_STAMP = 'node_modules/.nacre-stamp';
 
@@ -75,7 +85,12 @@ async function wasmBindgen() {
 }
 
 async function npm() {
-  const manifests = ['package.json', 'bindings/js/package.json', 'web/package.json', 'package-lock.json'];
+  const manifests = [
+    'package.json',
+    'bindings/js/package.json',
+    'web/package.json',
+    'package-lock.json',
+  ];
   const present = manifests.filter((file) => fs.existsSync(path.join(root, file)));
   if (upToDate(NPM_STAMP, fingerprint(present))) {
     return;

@@ -13,12 +13,22 @@ const BROTLI_LIMIT = 1_300_000;
 /** Prints the sizes; throws when the budget is exceeded. */
 export function printSize() {
   const wasm = fs.readFileSync(path.join(root, 'bindings/js/dist/nacre_bg.wasm'));
-  const brotli = brotliCompressSync(wasm, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length;
-  const sizes = { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, 'brotli-11': brotli };
-  const text = Object.entries(sizes).map(([name, bytes]) => `${name} ${(bytes / 1e6).toFixed(3)} MB`);
+  const brotli = brotliCompressSync(wasm, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11 },
+  }).length;
+  const sizes = {
+    raw: wasm.length,
+    gzip: gzipSync(wasm, { level: 9 }).length,
+    'brotli-11': brotli,
+  };
+  const text = Object.entries(sizes).map(
+    ([name, bytes]) => `${name} ${(bytes / 1e6).toFixed(3)} MB`,
+  );
   console.log(`nacre_bg.wasm: ${text.join(', ')} (limit: brotli ${BROTLI_LIMIT / 1e6} MB)`);
   if (brotli > BROTLI_LIMIT) {
-    throw new Failure(`the engine is too large: ${brotli} bytes with brotli, at most ${BROTLI_LIMIT}`);
+    throw new Failure(
+      `the engine is too large: ${brotli} bytes with brotli, at most ${BROTLI_LIMIT}`,
+    );
   }
 }
 

@@ -72,7 +72,9 @@ function add(counts) {
 /** Sums up what `cargo test` prints. */
 function cargoCounts(output) {
   const counts = { passed: 0, failed: 0, ignored: 0 };
-  for (const match of output.matchAll(/test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored/g)) {
+  for (const match of output.matchAll(
+    /test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored/g,
+  )) {
     counts.passed += Number(match[1]);
     counts.failed += Number(match[2]);
     counts.ignored += Number(match[3]);
@@ -103,7 +105,9 @@ async function vitest(project) {
     `--outputFile.json=${report}`,
   ];
   const counts = () => {
-    const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(fs.readFileSync(report, 'utf8'));
+    const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(
+      fs.readFileSync(report, 'utf8'),
+    );
     return { passed: numPassedTests, failed: numFailedTests, ignored: numPendingTests };
   };
   try {
@@ -118,7 +122,12 @@ async function vitest(project) {
 /** Every interleaving of few threads, under loom. A feature, so that nothing else is built again for it. */
 const MODELS = [
   '--lib',
-  ...['nacre-rowstore', 'nacre-log'].flatMap((crate) => ['-p', crate, '--features', `${crate}/loom`]),
+  ...['nacre-rowstore', 'nacre-log'].flatMap((crate) => [
+    '-p',
+    crate,
+    '--features',
+    `${crate}/loom`,
+  ]),
 ];
 /** Publishing of segments and bitmaps: only the models, because other tests of that crate know no loom. */
 const TABLE_MODELS = ['--lib', '-p', 'nacre-table', '--features', 'nacre-table/loom', 'models'];
@@ -126,24 +135,45 @@ const quiet = { quiet: true };
 const wasm = ['--target', 'wasm32-unknown-unknown'];
 
 async function lint() {
-  await step('cargo fmt', async () => void (await run('cargo', ['fmt', '--all', '--check'], quiet)));
+  await step(
+    'cargo fmt',
+    async () => void (await run('cargo', ['fmt', '--all', '--check'], quiet)),
+  );
   await step('prettier', async () => void (await run(bin('prettier'), ['--check', '.'], quiet)));
   await step('cargo clippy', async () => {
     await run(
       'cargo',
-      ['clippy', '-q', '--workspace', '--exclude', 'nacre-wasm', '--all-targets', '--', '-D', 'warnings'],
+      [
+        'clippy',
+        '-q',
+        '--workspace',
+        '--exclude',
+        'nacre-wasm',
+        '--all-targets',
+        '--',
+        '-D',
+        'warnings',
+      ],
       quiet,
     );
   });
   await step('cargo clippy, wasm', async () => {
-    await run('cargo', ['clippy', '-q', '-p', 'nacre-wasm', ...wasm, '--', '-D', 'warnings'], quiet);
+    await run(
+      'cargo',
+      ['clippy', '-q', '-p', 'nacre-wasm', ...wasm, '--', '-D', 'warnings'],
+      quiet,
+    );
   });
   await step('tidy', () => cargoTest(['-p', 'nacre-tidy']));
 }
 
 /** The scripts' totals, in records, and why some were skipped. Their tests are counted by `cargo test`. */
 async function sqllogictest() {
-  const output = await run('cargo', ['run', '-q', '-p', 'nacre-slt', '--', 'tests/slt/cases'], quiet);
+  const output = await run(
+    'cargo',
+    ['run', '-q', '-p', 'nacre-slt', '--', 'tests/slt/cases'],
+    quiet,
+  );
   for (const line of output.split('\n').filter((l) => /^(skipped \d|slt: )/.test(l))) {
     console.log(`  ${line}`);
   }

@@ -13,7 +13,16 @@ import { launchOptions } from './chromium.mjs';
 import { Failure, main, root, run, target } from './lib.mjs';
 import { setup } from './setup.mjs';
 
-const TABLES = ['region', 'nation', 'part', 'supplier', 'partsupp', 'customer', 'orders', 'lineitem'];
+const TABLES = [
+  'region',
+  'nation',
+  'part',
+  'supplier',
+  'partsupp',
+  'customer',
+  'orders',
+  'lineitem',
+];
 /** Queries that may have rows of equal sort keys; the same list is in tests/tpch. */
 const WITH_TIES = [3, 5, 10, 11, 18];
 const MEDIA = { '.js': 'text/javascript', '.wasm': 'application/wasm' };
@@ -59,7 +68,9 @@ function arguments_() {
   const value = (name) => (given.includes(name) ? given[given.indexOf(name) + 1] : undefined);
   const verify = value('--verify');
   if (verify === undefined) {
-    throw new Failure('npm run tpch:browser needs --verify FOLDER, with queries/ and answers/ in it');
+    throw new Failure(
+      'npm run tpch:browser needs --verify FOLDER, with queries/ and answers/ in it',
+    );
   }
   return { verify: path.resolve(verify), scale: value('--scale') ?? '0.01', data: value('--data') };
 }
@@ -82,10 +93,15 @@ function serve(data) {
       return;
     }
     const name = path.basename(request.url ?? '');
-    fs.readFile(path.join(request.url?.startsWith('/data/') ? data : dist, name), (error, bytes) => {
-      const type = MEDIA[path.extname(name)] ?? 'text/plain';
-      response.writeHead(error ? 404 : 200, { 'content-type': type }).end(error ? 'not found' : bytes);
-    });
+    fs.readFile(
+      path.join(request.url?.startsWith('/data/') ? data : dist, name),
+      (error, bytes) => {
+        const type = MEDIA[path.extname(name)] ?? 'text/plain';
+        response
+          .writeHead(error ? 404 : 200, { 'content-type': type })
+          .end(error ? 'not found' : bytes);
+      },
+    );
   });
   return new Promise((resolve) => server.listen(0, 'localhost', () => resolve(server)));
 }
@@ -105,7 +121,8 @@ function difference(query, { rows, numeric }, answer) {
     return apart <= 0.01 || apart <= 1e-9 * Math.max(Math.abs(Number(a)), Math.abs(Number(b)));
   };
   const same = (row, other) =>
-    row.length === other.length && row.every((v, i) => v === other[i] || (numeric[i] && near(v, other[i])));
+    row.length === other.length &&
+    row.every((v, i) => v === other[i] || (numeric[i] && near(v, other[i])));
   const first = expected.findIndex((row, i) => !same(rows[i], row));
   if (first === -1) {
     return null;
@@ -158,7 +175,9 @@ await main(async () => {
         const wrong = difference(query, result, answer);
         right += wrong === null ? 1 : 0;
         const verdict = wrong === null ? 'right' : `WRONG: ${wrong}`;
-        console.log(`${file} ${result.ms.toFixed(1).padStart(10)} ms ${result.rows.length} rows  ${verdict}`);
+        console.log(
+          `${file} ${result.ms.toFixed(1).padStart(10)} ms ${result.rows.length} rows  ${verdict}`,
+        );
       } catch (error) {
         console.log(`${file} FAILED: ${error.message}`);
       }

@@ -23,7 +23,9 @@ await main(async () => {
       'release',
       process.platform === 'win32' ? 'nacre-tpch.exe' : 'nacre-tpch',
     );
-    const { status } = spawnSync(command, [path.join(folder, 'db'), ...given], { stdio: 'inherit' });
+    const { status } = spawnSync(command, [path.join(folder, 'db'), ...given], {
+      stdio: 'inherit',
+    });
     process.exitCode = status ?? 1;
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });

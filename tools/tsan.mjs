@@ -32,12 +32,32 @@ await main(async () => {
     if (probe('rustup', ['--version']) === null) {
       throw new Failure('ThreadSanitizer needs rustup: https://rustup.rs');
     }
-    await run('rustup', ['toolchain', 'install', 'nightly', '--profile', 'minimal', '-c', 'rust-src']);
+    await run('rustup', [
+      'toolchain',
+      'install',
+      'nightly',
+      '--profile',
+      'minimal',
+      '-c',
+      'rust-src',
+    ]);
   }
-  for (const { name, filter } of RUNS.filter((one) => wanted.length === 0 || wanted.includes(one.name))) {
+  for (const { name, filter } of RUNS.filter(
+    (one) => wanted.length === 0 || wanted.includes(one.name),
+  )) {
     console.log(`▸ ${name}`);
     // The standard library is built too: what it synchronizes must be seen.
-    const args = ['+nightly', 'test', '-Zbuild-std', '--target', TRIPLE, '-p', name, '--lib', ...filter];
+    const args = [
+      '+nightly',
+      'test',
+      '-Zbuild-std',
+      '--target',
+      TRIPLE,
+      '-p',
+      name,
+      '--lib',
+      ...filter,
+    ];
     await run('cargo', args, {
       env: {
         RUSTFLAGS: '-Zsanitizer=thread',

@@ -5,13 +5,24 @@
 
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { filesBelow, fingerprint, main, run, seconds, target, upToDate, writeStamp } from '../tools/lib.mjs';
+import {
+  filesBelow,
+  fingerprint,
+  main,
+  run,
+  seconds,
+  target,
+  upToDate,
+  writeStamp,
+} from '../tools/lib.mjs';
 import { findWasmBindgen } from '../tools/setup.mjs';
 
 const OUT = 'web/src/generated';
 const MODULE = 'nacre_web_tpch';
 const STAMP = `${OUT}/.stamp`;
-const OUTPUTS = [`${MODULE}.js`, `${MODULE}.d.ts`, `${MODULE}_bg.wasm`].map((file) => `${OUT}/${file}`);
+const OUTPUTS = [`${MODULE}.js`, `${MODULE}.d.ts`, `${MODULE}_bg.wasm`].map(
+  (file) => `${OUT}/${file}`,
+);
 
 export async function buildTpch() {
   const hash = fingerprint(filesBelow('web/tpch', 'web/build-tpch.mjs'));

@@ -77,7 +77,9 @@ export class Page {
 
   /** Presses one of the buttons beside an open transaction. */
   endTransaction(how) {
-    return this.#running(() => this.#page.locator('.editor-transaction button', { hasText: how }).click());
+    return this.#running(() =>
+      this.#page.locator('.editor-transaction button', { hasText: how }).click(),
+    );
   }
 
   /** Types a script and runs it with the keyboard. */
@@ -132,8 +134,9 @@ export class Page {
   cut() {
     return this.#page.evaluate(
       () =>
-        [...document.querySelectorAll('.results td')].filter((cell) => cell.scrollWidth > cell.clientWidth)
-          .length,
+        [...document.querySelectorAll('.results td')].filter(
+          (cell) => cell.scrollWidth > cell.clientWidth,
+        ).length,
     );
   }
 
@@ -182,7 +185,8 @@ export class Page {
       const section = document.querySelector('.section');
       const stacks = [...section.querySelectorAll('.stack')];
       return {
-        drawn: stacks.length > 0 && stacks.every((stack) => stack.getBoundingClientRect().height > 4),
+        drawn:
+          stacks.length > 0 && stacks.every((stack) => stack.getBoundingClientRect().height > 4),
         segments: stacks.length,
         grains: section.querySelectorAll('.grains circle').length,
         pits: section.querySelectorAll('.pit').length,
@@ -225,7 +229,8 @@ export class Page {
 /** In the page: what the last run shows. */
 function readAnswer() {
   const results = document.querySelector('.results');
-  const value = (name) => Number(results.querySelector(`[data-figure=${name}]`)?.dataset.value ?? NaN);
+  const value = (name) =>
+    Number(results.querySelector(`[data-figure=${name}]`)?.dataset.value ?? NaN);
   const rows = [...results.querySelectorAll('tbody tr:not(.spacer)')];
   return {
     headline: results.querySelector('h2')?.textContent,
@@ -235,7 +240,9 @@ function readAnswer() {
     rows: rows.length,
     text: rows
       .map((row) =>
-        [...row.querySelectorAll('td:not([aria-hidden])')].map((cell) => cell.textContent).join('\t'),
+        [...row.querySelectorAll('td:not([aria-hidden])')]
+          .map((cell) => cell.textContent)
+          .join('\t'),
       )
       .join('\n'),
     elapsedMs: value('elapsedMs'),

@@ -73,7 +73,13 @@ async function analytics(page) {
   const aggregate = await page.take('aggregate');
   expect('groups', aggregate.rows, 4);
   // Of TPC-H's published answers for this scale: these columns do not depend on comments.
-  for (const value of ['380456.00', '532348211.65', '505822441.4861', '526165934.000839', '14876']) {
+  for (const value of [
+    '380456.00',
+    '532348211.65',
+    '505822441.4861',
+    '526165934.000839',
+    '14876',
+  ]) {
     expect('the aggregate', aggregate.text, (text) => text.includes(value));
   }
   report('aggregate', '4 rows', figures(aggregate));
@@ -147,7 +153,11 @@ async function openTransactions(page) {
   const before = await page.one(comment);
   await page.run("begin; update region set r_comment = 'mine' where r_regionkey = 1");
   await page.run('selec 1');
-  expect('the transaction after a mistake in a later script', await page.count('.editor-transaction'), 1);
+  expect(
+    'the transaction after a mistake in a later script',
+    await page.count('.editor-transaction'),
+    1,
+  );
   expect('its change', await page.one(comment), 'mine');
   await page.endTransaction('Roll back');
   expect('the change after a rollback', await page.one(comment), before);
@@ -169,7 +179,8 @@ async function oddText(page) {
 }
 
 async function stopping(page) {
-  const script = 'select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax > c.l_tax';
+  const script =
+    'select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax > c.l_tax';
   expect('cards that can be taken meanwhile', await page.stop(script), 0);
   expect('the script afterwards', await page.script(), script);
   expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
@@ -190,7 +201,9 @@ async function reload(page) {
   const ms = Date.now() - started;
   expect('the load', await page.textOf('.bar-loaded'), 'found as you left it');
   const order = await page.take('read');
-  expect('the changed order after a reload', order.text, (text) => text.includes('changed in this tab'));
+  expect('the changed order after a reload', order.text, (text) =>
+    text.includes('changed in this tab'),
+  );
   expect(
     'rows in lineitem after a reload',
     await page.number('select count(*) from lineitem'),
@@ -223,7 +236,11 @@ async function secondTab(page, other, address) {
   await page.close();
   await other.click('[data-screen=in_use] button');
   await other.waitFor('.console', 30_000);
-  expect('rows in orders in the second tab', await other.number('select count(*) from orders'), ROWS.orders);
+  expect(
+    'rows in orders in the second tab',
+    await other.number('select count(*) from orders'),
+    ROWS.orders,
+  );
   report('second tab', 'in_use while the first has it, opens once that is closed');
 }
 
@@ -250,7 +267,9 @@ async function withoutGenerator(page, address) {
   await page.goto(address);
   await page.waitFor('[data-screen=failed]');
   expect('the screen', await page.textOf('h1'), 'The data could not be made');
-  expect('the reason', await page.textOf('[data-screen=failed]'), (text) => text.includes('generator'));
+  expect('the reason', await page.textOf('[data-screen=failed]'), (text) =>
+    text.includes('generator'),
+  );
   report('no generator', 'and it says so');
 }
 
@@ -258,7 +277,11 @@ async function check() {
   await buildPackage();
   await buildTpch();
   await build({ root: WEB, logLevel: 'warn' });
-  const server = await preview({ root: WEB, logLevel: 'warn', preview: { host: '127.0.0.1', port: 0 } });
+  const server = await preview({
+    root: WEB,
+    logLevel: 'warn',
+    preview: { host: '127.0.0.1', port: 0 },
+  });
   const browser = await chromium.launch(launchOptions());
   try {
     const address = server.resolvedUrls.local[0];

@@ -26,7 +26,9 @@ export async function serve(): Promise<Server> {
     }
     fs.readFile(path.join(dist, name), (error, data) => {
       const type = MEDIA[path.extname(name)] ?? 'text/plain';
-      response.writeHead(error ? 404 : 200, { 'content-type': type }).end(error ? 'not found' : data);
+      response
+        .writeHead(error ? 404 : 200, { 'content-type': type })
+        .end(error ? 'not found' : data);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));

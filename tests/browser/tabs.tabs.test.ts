@@ -67,7 +67,10 @@ function startWriting(page: Page): Promise<void> {
     window.acknowledged = 0;
     void (async () => {
       for (;;) {
-        await window.db.query('insert into t values (?, ?)', [window.acknowledged, 'x'.repeat(100)]);
+        await window.db.query('insert into t values (?, ?)', [
+          window.acknowledged,
+          'x'.repeat(100),
+        ]);
         window.acknowledged++;
       }
     })();

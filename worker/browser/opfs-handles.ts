@@ -15,7 +15,9 @@ export interface SyncAccessHandle {
   close(): void;
 }
 
-type SyncFileHandle = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncAccessHandle> };
+type SyncFileHandle = FileSystemFileHandle & {
+  createSyncAccessHandle(): Promise<SyncAccessHandle>;
+};
 
 const LINGER_MS = 2000;
 const RETRY_MS = 40;
@@ -55,7 +57,10 @@ export async function databaseDirectory(database: string): Promise<FileSystemDir
     );
   }
   if (typeof navigator === 'undefined' || typeof navigator.storage?.getDirectory !== 'function') {
-    throw nacreError('unsupported', 'this context has no origin private file system (is the page secure?)');
+    throw nacreError(
+      'unsupported',
+      'this context has no origin private file system (is the page secure?)',
+    );
   }
   const root = await navigator.storage.getDirectory();
   return root.getDirectoryHandle(database, { create: true });

@@ -4,7 +4,10 @@ import { crc32, decodeHeader, encodeHeader, isFileName } from './opfs-header.js'
 test('a header reads back', () => {
   const name = 'segment-000000000001.ncr';
   expect(decodeHeader(encodeHeader({ name, generation: 7 }))).toEqual({ name, generation: 7 });
-  expect(decodeHeader(encodeHeader({ name: null, generation: 8 }))).toEqual({ name: null, generation: 8 });
+  expect(decodeHeader(encodeHeader({ name: null, generation: 8 }))).toEqual({
+    name: null,
+    generation: 8,
+  });
   const longest = 'x'.repeat(64);
   expect(decodeHeader(encodeHeader({ name: longest, generation: 0 }))?.name).toBe(longest);
 });

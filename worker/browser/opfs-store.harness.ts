@@ -38,7 +38,11 @@ const extra: Record<string, (...args: never[]) => unknown> = {
     }),
 };
 
-async function change(name: string, text: string, work: (bytes: Uint8Array) => void): Promise<void> {
+async function change(
+  name: string,
+  text: string,
+  work: (bytes: Uint8Array) => void,
+): Promise<void> {
   const root = await navigator.storage.getDirectory();
   const directory = await root.getDirectoryHandle(name);
   for await (const entry of directory.keys()) {

@@ -9,13 +9,17 @@ const drivers: Driver[] = [];
 let names = 0;
 
 function driver(): Driver {
-  const worker = new Worker(new URL('./opfs-store.harness.ts', import.meta.url), { type: 'module' });
+  const worker = new Worker(new URL('./opfs-store.harness.ts', import.meta.url), {
+    type: 'module',
+  });
   const made = {
     worker,
     call: (...message: [string, ...unknown[]]) =>
       new Promise((resolve, reject) => {
-        worker.onmessage = ({ data }) => ('error' in data ? reject(data.error) : resolve(data.result));
-        worker.onerror = (event) => reject(new Error(event.message || 'the worker could not be loaded'));
+        worker.onmessage = ({ data }) =>
+          'error' in data ? reject(data.error) : resolve(data.result);
+        worker.onerror = (event) =>
+          reject(new Error(event.message || 'the worker could not be loaded'));
         worker.postMessage(message);
       }),
   };
@@ -78,7 +82,9 @@ test('reading past the end is corrupt, truncating works both ways', async () => 
   const store = await started(freshName());
   const file = await store.call('create', 'a');
   await store.call('put', file, 'hello');
-  await expect(store.call('read', file, 3, new Uint8Array(3))).rejects.toMatchObject({ kind: 'corrupt' });
+  await expect(store.call('read', file, 3, new Uint8Array(3))).rejects.toMatchObject({
+    kind: 'corrupt',
+  });
   await store.call('truncate', file, 2);
   expect(await store.call('get', file)).toBe('he');
   await store.call('truncate', file, 4);

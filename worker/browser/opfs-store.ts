@@ -15,7 +15,13 @@
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-handles.js';
-import { decodeHeader, encodeHeader, HEADER_BYTES, isFileName, type Header } from './opfs-header.js';
+import {
+  decodeHeader,
+  encodeHeader,
+  HEADER_BYTES,
+  isFileName,
+  type Header,
+} from './opfs-header.js';
 
 const LOCK = 'LOCK';
 const MIN_SPARE = 8;
@@ -60,7 +66,11 @@ export class OpfsStore implements OwnedStore {
   #preparing: Promise<void> | null = null;
   #closed = false;
 
-  private constructor(database: string, directory: FileSystemDirectoryHandle, lock: SyncAccessHandle) {
+  private constructor(
+    database: string,
+    directory: FileSystemDirectoryHandle,
+    lock: SyncAccessHandle,
+  ) {
     this.#database = database;
     this.#directory = directory;
     this.#lock = lock;
@@ -69,7 +79,11 @@ export class OpfsStore implements OwnedStore {
   /** Opens the directory of a database, making it if need be; `in_use` when another tab has it. */
   static async open(database: string): Promise<OpfsStore> {
     const directory = await databaseDirectory(database);
-    const store = new OpfsStore(database, directory, await openExclusive(directory, LOCK, database));
+    const store = new OpfsStore(
+      database,
+      directory,
+      await openExclusive(directory, LOCK, database),
+    );
     try {
       await store.#load();
       await store.prepare();
@@ -198,7 +212,10 @@ export class OpfsStore implements OwnedStore {
     const { handle, name } = this.#file(file);
     const written = handle.write(bytes, { at: offset + HEADER_BYTES });
     if (written !== bytes.length) {
-      throw nacreError('limit', `no storage left: ${written} of ${bytes.length} bytes written to ${name}`);
+      throw nacreError(
+        'limit',
+        `no storage left: ${written} of ${bytes.length} bytes written to ${name}`,
+      );
     }
   }
 
@@ -290,7 +307,10 @@ export class OpfsStore implements OwnedStore {
     const file = this.#byId.get(id);
     if (file === undefined) {
       this.#mustBeOpen();
-      throw nacreError('not_found', `a file of opfs://${this.#database} was removed while it was open`);
+      throw nacreError(
+        'not_found',
+        `a file of opfs://${this.#database} was removed while it was open`,
+      );
     }
     return file;
   }
@@ -305,7 +325,10 @@ export class OpfsStore implements OwnedStore {
   #writeHeader(file: Physical, name: string | null): void {
     const sector = encodeHeader({ name, generation: ++this.#generation });
     if (file.handle.write(sector, { at: 0 }) !== HEADER_BYTES) {
-      throw nacreError('limit', `no storage left for ${name ?? 'a file header'} in opfs://${this.#database}`);
+      throw nacreError(
+        'limit',
+        `no storage left for ${name ?? 'a file header'} in opfs://${this.#database}`,
+      );
     }
   }
 

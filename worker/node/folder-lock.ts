@@ -270,7 +270,12 @@ function startOf(pid: number): string {
   }
 }
 
-async function isAlive(folder: string, lock: string, id: string, owner: string | null): Promise<boolean> {
+async function isAlive(
+  folder: string,
+  lock: string,
+  id: string,
+  owner: string | null,
+): Promise<boolean> {
   const answer = await answers(lock, id);
   if (answer !== undefined) {
     return answer;

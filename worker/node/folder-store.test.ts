@@ -39,7 +39,8 @@ function synced(): string[] {
   const { calls, invocationCallOrder } = vi.mocked(fs.fsyncSync).mock;
   return calls.map(([descriptor], i) => {
     const at = opened.results.findLastIndex(
-      ({ value }, k) => value === descriptor && opened.invocationCallOrder[k]! < invocationCallOrder[i]!,
+      ({ value }, k) =>
+        value === descriptor && opened.invocationCallOrder[k]! < invocationCallOrder[i]!,
     );
     return String(opened.calls[at]![0]);
   });
@@ -95,7 +96,9 @@ test('names are unique, missing files are not found, short files are corrupt', a
   expect(() => store.create('a')).toThrow(expect.objectContaining({ kind: 'already_exists' }));
   expect(() => store.open('b')).toThrow(expect.objectContaining({ code: 'ENOENT' }));
   expect(() => store.remove('b')).toThrow(expect.objectContaining({ code: 'ENOENT' }));
-  expect(() => store.read(file, 0, new Uint8Array(1))).toThrow(expect.objectContaining({ kind: 'corrupt' }));
+  expect(() => store.read(file, 0, new Uint8Array(1))).toThrow(
+    expect.objectContaining({ kind: 'corrupt' }),
+  );
   store.truncate(file, 3);
   expect(text(store, file)).toBe('\0\0\0');
   store.remove('a');
@@ -114,7 +117,9 @@ test('a store that is closed makes and removes nothing', async () => {
 test('the lock is not listed, and keeps a second opening out', async () => {
   const store = await open();
   expect(store.list()).toEqual([]);
-  await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+  await expect(FolderStore.open(folder)).rejects.toThrow(
+    expect.objectContaining({ kind: 'in_use' }),
+  );
   store.close();
   await open();
 });
@@ -132,7 +137,9 @@ function lockOf(owner: string, id = ID): void {
 async function beside(during: (owner: string) => Promise<void>): Promise<void> {
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
   try {
-    const stat = fs.existsSync('/proc/self/stat') ? fs.readFileSync(`/proc/${other.pid}/stat`, 'utf8') : '';
+    const stat = fs.existsSync('/proc/self/stat')
+      ? fs.readFileSync(`/proc/${other.pid}/stat`, 'utf8')
+      : '';
     const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
     await during(`${other.pid} ${start}`);
   } finally {
@@ -146,7 +153,9 @@ test('a lock of a running process holds, one of a dead process does not', async 
   await beside(async (owner) => {
     lockOf(DEAD, 'aaaaaaaaaa');
     lockOf(owner);
-    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+    await expect(FolderStore.open(folder)).rejects.toThrow(
+      expect.objectContaining({ kind: 'in_use' }),
+    );
   });
   await open();
   expect(fs.readdirSync(folder)).toEqual(['LOCK.node']);
@@ -162,7 +171,9 @@ test('who is late to give its lock back leaves alone what came after it', async 
     });
     store.close();
     expect(fs.readdirSync(lock)).toEqual([`${ID}.owner`]);
-    await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+    await expect(FolderStore.open(folder)).rejects.toThrow(
+      expect.objectContaining({ kind: 'in_use' }),
+    );
   });
 });
 
@@ -182,7 +193,9 @@ test('who is late to remove a dead owner leaves alone what came after it', async
         }
         rmSync(name, options);
       });
-      await expect(FolderStore.open(folder)).rejects.toThrow(expect.objectContaining({ kind: 'in_use' }));
+      await expect(FolderStore.open(folder)).rejects.toThrow(
+        expect.objectContaining({ kind: 'in_use' }),
+      );
       expect(fs.readdirSync(lock)).toEqual(['fedcba9876.owner']);
       rmSync(lock, { recursive: true });
     }
@@ -206,7 +219,9 @@ test('a lock with something else in it is told, and what was left beside it is r
 /** Listens on a socket for as long as `during` takes. */
 async function listening(socket: string, during: () => Promise<void>): Promise<void> {
   const script = `require('net').createServer().listen(process.argv[1], () => console.log('listens'))`;
-  const other = spawn(process.execPath, ['-e', script, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(process.execPath, ['-e', script, socket], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => other.on('close', resolve));
   try {
     await new Promise((resolve) => other.stdout.once('data', resolve));
@@ -220,48 +235,60 @@ async function listening(socket: string, during: () => Promise<void>): Promise<v
 const refusal = (message: RegExp) =>
   expect.objectContaining({ kind: 'in_use', message: expect.stringMatching(message) });
 
-test.skipIf(process.platform === 'win32')('an owner that answers lives, in whatever container', async () => {
-  lockOf(`${process.pid} 1 boot pid:[1] socket`);
-  await listening(path.join(folder, 'LOCK.node', ID), async () => {
-    await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/open in process/));
-  });
-  await open();
-});
+test.skipIf(process.platform === 'win32')(
+  'an owner that answers lives, in whatever container',
+  async () => {
+    lockOf(`${process.pid} 1 boot pid:[1] socket`);
+    await listening(path.join(folder, 'LOCK.node', ID), async () => {
+      await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/open in process/));
+    });
+    await open();
+  },
+);
 
-test.skipIf(process.platform !== 'linux')('who cannot be asked is not looked for here', async () => {
-  const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  lockOf(`${process.pid} 1 ${boot} pid:[1] `);
-  await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/another container/));
-  const namespace = fs.readlinkSync('/proc/self/ns/pid');
-  for (const dead of [`another-boot ${namespace} `, `${boot} pid:[1] socket`]) {
-    lockOf(`${process.pid} 1 ${dead}`);
-    (await open()).close();
-  }
-});
+test.skipIf(process.platform !== 'linux')(
+  'who cannot be asked is not looked for here',
+  async () => {
+    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    lockOf(`${process.pid} 1 ${boot} pid:[1] `);
+    await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/another container/));
+    const namespace = fs.readlinkSync('/proc/self/ns/pid');
+    for (const dead of [`another-boot ${namespace} `, `${boot} pid:[1] socket`]) {
+      lockOf(`${process.pid} 1 ${dead}`);
+      (await open()).close();
+    }
+  },
+);
 
-test.skipIf(process.platform === 'win32')('a native process that answers has the folder', async () => {
-  await listening(path.join(folder, 'LOCK.sock'), async () => {
-    await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/native process/));
-    expect(fs.existsSync(path.join(folder, 'LOCK.node'))).toBe(false);
-  });
-  await open();
-});
+test.skipIf(process.platform === 'win32')(
+  'a native process that answers has the folder',
+  async () => {
+    await listening(path.join(folder, 'LOCK.sock'), async () => {
+      await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/native process/));
+      expect(fs.existsSync(path.join(folder, 'LOCK.node'))).toBe(false);
+    });
+    await open();
+  },
+);
 
-test.skipIf(process.platform !== 'linux')('the owner can be asked in a folder with a long name', async () => {
-  const long = path.join(folder, 'x'.repeat(120));
-  const store = await FolderStore.open(long);
-  // Only the socket tells that this one lives.
-  const lock = path.join(long, 'LOCK.node');
-  const owner = fs.readdirSync(lock).find((name) => name.endsWith('.owner'))!;
-  fs.writeFileSync(path.join(lock, owner), '4194305 1 boot pid:[1] socket');
-  const script = `const { connect } = await import(process.argv[1]);
+test.skipIf(process.platform !== 'linux')(
+  'the owner can be asked in a folder with a long name',
+  async () => {
+    const long = path.join(folder, 'x'.repeat(120));
+    const store = await FolderStore.open(long);
+    // Only the socket tells that this one lives.
+    const lock = path.join(long, 'LOCK.node');
+    const owner = fs.readdirSync(lock).find((name) => name.endsWith('.owner'))!;
+    fs.writeFileSync(path.join(lock, owner), '4194305 1 boot pid:[1] socket');
+    const script = `const { connect } = await import(process.argv[1]);
     await connect(process.argv[2]).then(() => console.log('open'), (error) => console.log(error.kind));`;
-  const engine = path.resolve('bindings/js/dist/node.js');
-  const other = spawn(process.execPath, ['--input-type=module', '-e', script, engine, long]);
-  let said = '';
-  other.stdout.on('data', (chunk) => (said += chunk));
-  await new Promise((resolve) => other.on('close', resolve));
-  expect(said.trim()).toBe('in_use');
-  store.close();
-  expect(fs.readdirSync(long)).toEqual([]);
-});
+    const engine = path.resolve('bindings/js/dist/node.js');
+    const other = spawn(process.execPath, ['--input-type=module', '-e', script, engine, long]);
+    let said = '';
+    other.stdout.on('data', (chunk) => (said += chunk));
+    await new Promise((resolve) => other.on('close', resolve));
+    expect(said.trim()).toBe('in_use');
+    store.close();
+    expect(fs.readdirSync(long)).toEqual([]);
+  },
+);

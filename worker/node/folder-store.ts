@@ -112,7 +112,13 @@ export class FolderStore implements OwnedStore {
     const { name, descriptor } = this.#file(file);
     let filled = 0;
     while (filled < buffer.length) {
-      const count = fs.readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled);
+      const count = fs.readSync(
+        descriptor,
+        buffer,
+        filled,
+        buffer.length - filled,
+        offset + filled,
+      );
       if (count === 0) {
         throw nacreError('corrupt', `file ${name} ends before byte ${offset + buffer.length}`);
       }
@@ -149,7 +155,9 @@ export class FolderStore implements OwnedStore {
 
   bytes(): number {
     return this.list().reduce((sum, name) => {
-      return sum + (fs.statSync(path.join(this.#folder, name), { throwIfNoEntry: false })?.size ?? 0);
+      return (
+        sum + (fs.statSync(path.join(this.#folder, name), { throwIfNoEntry: false })?.size ?? 0)
+      );
     }, 0);
   }
 

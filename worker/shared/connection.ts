@@ -65,7 +65,11 @@ export class Connection {
     this.#store = store;
     this.#relaxed = options.durability === 'relaxed';
     this.#forgetTrap = afterTrap(() => store?.close());
-    this.#sessions.set(MAIN_SESSION, { engine: database.session(), transaction: false, tail: null });
+    this.#sessions.set(MAIN_SESSION, {
+      engine: database.session(),
+      transaction: false,
+      tail: null,
+    });
   }
 
   /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
@@ -97,7 +101,13 @@ export class Connection {
       this.#streams.open(stream, form, (opened) =>
         this.#run(session, sql, (engine) => opened(() => engine.stream(sql, parameters))),
       ),
-    runStream: (session: number, stream: number, form: StreamForm, statement: number, parameters: unknown) =>
+    runStream: (
+      session: number,
+      stream: number,
+      form: StreamForm,
+      statement: number,
+      parameters: unknown,
+    ) =>
       this.#streams.open(stream, form, (opened) =>
         this.#run(session, '', (engine) =>
           opened(() => engine.streamPrepared(this.#statement(statement), parameters)),

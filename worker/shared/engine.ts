@@ -47,7 +47,9 @@ export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   } else {
     const source = read();
     try {
-      initSync({ module: source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source) });
+      initSync({
+        module: source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source),
+      });
     } catch (error) {
       throw notStarted(error);
     }

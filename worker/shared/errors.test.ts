@@ -12,7 +12,12 @@ test('an error survives being sent', () => {
   });
   const again = new NacreError(structuredClone(toErrorData(error)));
   expect(again).toBeInstanceOf(Error);
-  expect(again).toMatchObject({ kind: 'constraint', sqlstate: '23505', table: 't', key: 'primary' });
+  expect(again).toMatchObject({
+    kind: 'constraint',
+    sqlstate: '23505',
+    table: 't',
+    key: 'primary',
+  });
   expect(again.position).toEqual({ line: 1, column: 2 });
 });
 

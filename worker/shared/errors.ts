@@ -59,7 +59,12 @@ const SQLSTATES: Record<ErrorKind, string> = {
   closed: '08003',
 };
 
-const RETRYABLE: ReadonlySet<ErrorKind> = new Set(['conflict', 'lock_timeout', 'deadlock', 'unavailable']);
+const RETRYABLE: ReadonlySet<ErrorKind> = new Set([
+  'conflict',
+  'lock_timeout',
+  'deadlock',
+  'unavailable',
+]);
 
 /** Any failure of the database. */
 export class NacreError extends Error {
@@ -104,7 +109,11 @@ export function toErrorData(thrown: unknown, context = ''): ErrorData {
     const { kind, message, sqlstate, position, hint, table, key } = thrown;
     return { kind, message, sqlstate, position, hint, table, key };
   }
-  const { name = '', message = String(thrown), code } = (thrown ?? {}) as Partial<Error> & { code?: string };
+  const {
+    name = '',
+    message = String(thrown),
+    code,
+  } = (thrown ?? {}) as Partial<Error> & { code?: string };
   const prefix = context === '' ? '' : `${context}: `;
   if (name === 'QuotaExceededError' || code === 'ENOSPC' || code === 'EDQUOT') {
     return { kind: 'limit', message: `${prefix}no storage left: ${message}` };

@@ -86,7 +86,9 @@ export class Streams {
     stream.rows = rows;
     const fields = rows.fields() as WireField[];
     const chunk = this.#chunk(id, stream, rows);
-    return chunk instanceof Promise ? chunk.then((first) => ({ ...first, fields })) : { ...chunk, fields };
+    return chunk instanceof Promise
+      ? chunk.then((first) => ({ ...first, fields }))
+      : { ...chunk, fields };
   }
 
   #chunk(id: number, stream: Open, rows: Rows): WireChunk | Promise<WireChunk> {

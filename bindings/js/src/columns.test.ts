@@ -58,7 +58,10 @@ describe.each(places)('types in $name', (place) => {
     }
     for (const [i, [type, , got]] of CASES.entries()) {
       const rows = (await db.query(`select v from t${i} order by id`)).rows;
-      expect(rows, type).toEqual([{ v: null }, ...Array.from({ length: copies }, () => ({ v: got }))]);
+      expect(rows, type).toEqual([
+        { v: null },
+        ...Array.from({ length: copies }, () => ({ v: got })),
+      ]);
     }
   });
 
@@ -69,7 +72,10 @@ describe.each(places)('types in $name', (place) => {
     const marks = CASES.map(() => '?').join(', ');
     const given = CASES.map((c) => c[1]);
     for (let id = 0; id < 40; id++) {
-      await db.query(`insert into t values (${id}, ${marks})`, id % 4 === 3 ? CASES.map(() => null) : given);
+      await db.query(
+        `insert into t values (${id}, ${marks})`,
+        id % 4 === 3 ? CASES.map(() => null) : given,
+      );
     }
     await db.exec('optimize table t flush');
     const result = await db.query('select * from t order by id');
@@ -84,7 +90,13 @@ test('other JavaScript types are a choice', async () => {
   const types = { bigint: 'number', decimal: 'number', date: 'string', json: 'string' } as const;
   const db = await connected('memory://', { types });
   await db.exec('create table t (a bigint, b decimal(5,2), c date, d timestamp, e json)');
-  await db.query('insert into t values (?, ?, ?, ?, ?)', [5, '1.50', '2026-11-21', new Date(0), [1]]);
+  await db.query('insert into t values (?, ?, ?, ?, ?)', [
+    5,
+    '1.50',
+    '2026-11-21',
+    new Date(0),
+    [1],
+  ]);
   expect((await db.query('select * from t')).values(0)).toEqual([
     5,
     1.5,

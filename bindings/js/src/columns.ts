@@ -17,7 +17,11 @@ const DATE_RANGE_DAYS = 100_000_000;
 const MICROS_PER_MS = 1000n;
 
 /** A reader for a column. */
-export function columnReader(field: WireField, column: WireColumn, types: TypeOptions): ColumnReader {
+export function columnReader(
+  field: WireField,
+  column: WireColumn,
+  types: TypeOptions,
+): ColumnReader {
   const raw = rawReader(field.code, column);
   const convert = converter(field, types);
   if (convert === null) {
@@ -41,7 +45,11 @@ function rawReader(code: Code, { values, validity, offsets }: WireColumn): Colum
   return (row) => ((validity[row >> 3]! >> (row & 7)) & 1 ? read(row) : null);
 }
 
-function presentReader(code: Code, values: ArrayLike<unknown>, offsets?: Uint32Array): ColumnReader {
+function presentReader(
+  code: Code,
+  values: ArrayLike<unknown>,
+  offsets?: Uint32Array,
+): ColumnReader {
   switch (code) {
     case Code.Null:
       return () => null;
@@ -80,7 +88,10 @@ function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
 }
 
 /** What is left to do with a raw value that is not null; `null` when it is nothing. */
-function converter({ code, scale }: WireField, types: TypeOptions): ((raw: never) => unknown) | null {
+function converter(
+  { code, scale }: WireField,
+  types: TypeOptions,
+): ((raw: never) => unknown) | null {
   switch (code) {
     case Code.BigInt:
     case Code.UBigInt:

@@ -33,7 +33,10 @@ test('files that are not there are errors, not silence', async () => {
 
 test('what cannot be an address or a choice is refused before anything is opened', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://' }), 'type');
-  await expectKind(connect('memory://', { workerUrl: 'https://elsewhere.example/worker.js' }), 'io');
+  await expectKind(
+    connect('memory://', { workerUrl: 'https://elsewhere.example/worker.js' }),
+    'io',
+  );
   await expectKind(connect('memory://', { types: { bigint: 'string' as never } }), 'type');
   await expectKind(connect('memory://', { types: { numbers: 'number' } as never }), 'type');
 });

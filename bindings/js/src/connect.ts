@@ -56,7 +56,10 @@ function makeWorker(url: string | URL | undefined): Worker {
 
 function absolute(url: string | URL): string {
   try {
-    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url).href;
+    return new URL(
+      url,
+      globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url,
+    ).href;
   } catch (error) {
     throw nacreError('type', `wasmUrl is no address: ${String(url)}`, error);
   }

@@ -31,7 +31,9 @@ describe.each(places)('a database in $name', (place) => {
 
   test('takes parameters as they are when it is called', async () => {
     const db = await connected(await place.fresh());
-    await db.exec('create table p (id int primary key, bytes blob, buffer blob, doc json, day timestamp)');
+    await db.exec(
+      'create table p (id int primary key, bytes blob, buffer blob, doc json, day timestamp)',
+    );
     await db.exec('insert into p (id) values (0)');
     const insert = await db.prepare('insert into p values (?, ?, ?, ?, ?)');
     const made = (id: number) => ({
@@ -50,7 +52,9 @@ describe.each(places)('a database in $name', (place) => {
       for (const id of [1, 2, 3]) {
         const row = made(id);
         Object.values(row).forEach((value, i) => (array[i] = value));
-        calls.push(id === 1 ? insert.run(array) : db.query('insert into p values (?, ?, ?, ?, ?)', array));
+        calls.push(
+          id === 1 ? insert.run(array) : db.query('insert into p values (?, ?, ?, ?, ?)', array),
+        );
         const named: Record<string, Parameter> = { ...row, id: row.id + 10 };
         calls.push(db.query('insert into p values (:id, :bytes, :buffer, :doc, :day)', named));
         named['id'] = row.id = 0;
@@ -88,7 +92,13 @@ describe.each(places)('a database in $name', (place) => {
     expect((await db.query('select :name as v', shell)).rows).toEqual([{ v: 'nacre' }]);
     const cycle: Record<string, unknown> = {};
     cycle['self'] = cycle;
-    const lost = [new Map([[1, 2]]), new Set([1]), new Uint16Array(2), new DataView(new ArrayBuffer(2)), /x/];
+    const lost = [
+      new Map([[1, 2]]),
+      new Set([1]),
+      new Uint16Array(2),
+      new DataView(new ArrayBuffer(2)),
+      /x/,
+    ];
     for (const value of [
       { big: 1n },
       cycle,
@@ -144,12 +154,17 @@ describe.each(places)('a database in $name', (place) => {
     const db = await withNames(place);
     const error = await db.query('select * from nowhere').catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(NacreError);
-    expect(error).toMatchObject({ sqlstate: expect.stringMatching(/^[0-9A-Z]{5}$/), retryable: false });
+    expect(error).toMatchObject({
+      sqlstate: expect.stringMatching(/^[0-9A-Z]{5}$/),
+      retryable: false,
+    });
   });
 
   test('runs several statements, and calls in the order they were made', async () => {
     const db = await connected(await place.fresh());
-    await db.exec('create table t (id bigint primary key, name text); insert into t values (0, null)');
+    await db.exec(
+      'create table t (id bigint primary key, name text); insert into t values (0, null)',
+    );
     const writes = Array.from({ length: 100 }, (_, i) =>
       db.query('insert into t values (?, ?)', [i + 1, `${i}`]),
     );
@@ -182,8 +197,17 @@ describe.each(places)('a database in $name', (place) => {
   test('reports tables and storage', async () => {
     const db = await withNames(place, 'nacre', 'pearl');
     const [table] = await db.inspect();
-    expect(table).toMatchObject({ name: 't', rows: 2, rowstoreRows: 2, primaryKey: ['id'], segments: [] });
-    expect(table!.columns.map(({ name, type }) => `${name} ${type}`)).toEqual(['id BIGINT', 'name TEXT']);
+    expect(table).toMatchObject({
+      name: 't',
+      rows: 2,
+      rowstoreRows: 2,
+      primaryKey: ['id'],
+      segments: [],
+    });
+    expect(table!.columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
+      'id BIGINT',
+      'name TEXT',
+    ]);
     await db.exec('optimize table t flush');
     const [flushed] = await db.inspect();
     expect(flushed!.segments).toHaveLength(1);

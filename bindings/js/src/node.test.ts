@@ -90,13 +90,19 @@ test('relaxed commits are synced after 100 ms, also the last of a burst', async 
     await db.exec('insert into t values (3)');
     setTimeout(() => console.log('idle'), 400);
     setInterval(() => {}, 1000);`;
-  const other = spawn(process.execPath, script(folder, body), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(process.execPath, script(folder, body), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => other.on('close', resolve));
   await new Promise((resolve) => other.stdout.once('data', resolve));
   other.kill('SIGKILL');
   await ended;
   const db = await connected(folder);
-  expect((await db.query('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
+  expect((await db.query('select a from t order by a')).rows).toEqual([
+    { a: 1 },
+    { a: 2 },
+    { a: 3 },
+  ]);
 });
 
 test('a process ends when a lock it waited for was free long before the time was up', async () => {
@@ -132,7 +138,9 @@ test('a process waits for a lock though it has nothing else to do', async () => 
 test('a folder is in use while another process has it, also one that is killed', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder); console.log('open'); setInterval(() => {}, 1000);`;
-  const other = spawn(process.execPath, script(folder, body), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(process.execPath, script(folder, body), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => other.on('close', resolve));
   await new Promise((resolve) => other.stdout.once('data', resolve));
   await expectKind(connect(folder), 'in_use');

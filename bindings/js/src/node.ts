@@ -69,6 +69,8 @@ async function openStore(url: string): Promise<OwnedStore | null> {
   try {
     return await FolderStore.open(isFileUrl(url) ? fileURLToPath(url) : url);
   } catch (error) {
-    throw error instanceof NacreError ? error : new NacreError(toErrorData(error, url), { cause: error });
+    throw error instanceof NacreError
+      ? error
+      : new NacreError(toErrorData(error, url), { cause: error });
   }
 }

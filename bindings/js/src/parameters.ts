@@ -18,7 +18,9 @@ export function copyParameters(parameters: Parameters | null | undefined): WireP
   if (typeof parameters !== 'object' || hasNoJson(parameters)) {
     throw nacreError('type', 'parameters are an array or an object');
   }
-  return Object.fromEntries(entriesOf(parameters).map(([name, value]) => [name, copyValue(value, name)]));
+  return Object.fromEntries(
+    entriesOf(parameters).map(([name, value]) => [name, copyValue(value, name)]),
+  );
 }
 
 function entriesOf(parameters: object): [string, unknown][] {
@@ -54,7 +56,11 @@ function copyObject(value: object, which: string | number): unknown {
       return new Uint8Array((value as ArrayBuffer).slice(0));
     }
   } catch (error) {
-    throw nacreError('type', `parameter ${which}: the ${name} cannot be read: ${String(error)}`, error);
+    throw nacreError(
+      'type',
+      `parameter ${which}: the ${name} cannot be read: ${String(error)}`,
+      error,
+    );
   }
   if (hasNoJson(value)) {
     throw nacreError('type', `parameter ${which}: the class ${classOf(value)} has no SQL type`);

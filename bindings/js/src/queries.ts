@@ -39,8 +39,16 @@ export abstract class Queries {
 
   /** Runs a statement (or several; the last one's result is answered). */
   query<R = Row>(sql: SqlQuery, options?: CallOptions): Promise<QueryResult<R>>;
-  query<R = Row>(sql: string, parameters?: Parameters, options?: CallOptions): Promise<QueryResult<R>>;
-  async query<R>(sql: string | SqlQuery, second?: unknown, third?: CallOptions): Promise<QueryResult<R>> {
+  query<R = Row>(
+    sql: string,
+    parameters?: Parameters,
+    options?: CallOptions,
+  ): Promise<QueryResult<R>>;
+  async query<R>(
+    sql: string | SqlQuery,
+    second?: unknown,
+    third?: CallOptions,
+  ): Promise<QueryResult<R>> {
     const { text, parameters, options } = split(sql, second, third);
     this.#check(options);
     const wire = await this.shared.transport.call('execute', this.session, text, parameters);
@@ -55,7 +63,11 @@ export abstract class Queries {
   /** Runs a query and answers an Arrow IPC stream. */
   queryArrow(sql: SqlQuery, options?: CallOptions): Promise<Uint8Array>;
   queryArrow(sql: string, parameters?: Parameters, options?: CallOptions): Promise<Uint8Array>;
-  async queryArrow(sql: string | SqlQuery, second?: unknown, third?: CallOptions): Promise<Uint8Array> {
+  async queryArrow(
+    sql: string | SqlQuery,
+    second?: unknown,
+    third?: CallOptions,
+  ): Promise<Uint8Array> {
     const { text, parameters, options } = split(sql, second, third);
     this.#check(options);
     return this.shared.transport.call('arrow', this.session, text, parameters);
@@ -86,7 +98,11 @@ export abstract class Queries {
   #check(options: CallOptions | undefined): void {
     this.mustBeOpen();
     if (options?.signal?.aborted) {
-      throw nacreError('cancelled', 'the call was cancelled before it started', options.signal.reason);
+      throw nacreError(
+        'cancelled',
+        'the call was cancelled before it started',
+        options.signal.reason,
+      );
     }
   }
 }
@@ -104,7 +120,11 @@ function split(sql: string | SqlQuery, second: unknown, third: CallOptions | und
     return { text: sql.text, parameters, options: second as CallOptions | undefined };
   }
   mustBeText(sql);
-  return { text: sql, parameters: copyParameters(second as Parameters | undefined), options: third };
+  return {
+    text: sql,
+    parameters: copyParameters(second as Parameters | undefined),
+    options: third,
+  };
 }
 
 function mustBeText(sql: unknown): void {

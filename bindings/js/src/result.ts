@@ -1,6 +1,11 @@
 /** The result of a statement: columns as they came, rows made when first looked at. */
 
-import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/protocol.js';
+import type {
+  Statistics,
+  WireColumn,
+  WireField,
+  WireResult,
+} from '../../../worker/shared/protocol.js';
 import { columnReader, type ColumnReader } from './columns.js';
 import type { Row, TypeOptions } from './types.js';
 
@@ -54,7 +59,12 @@ export class QueryResult<R = Row> {
       const name = this.#fields[i]!.name;
       const value = readers[i]!(index);
       if (name === '__proto__') {
-        Object.defineProperty(row, name, { value, enumerable: true, configurable: true, writable: true });
+        Object.defineProperty(row, name, {
+          value,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
       } else {
         row[name] = value;
       }

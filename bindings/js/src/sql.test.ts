@@ -36,7 +36,10 @@ test('an empty list is refused, and what is none', () => {
 });
 
 test('text that is no JavaScript escape is refused, not left out', () => {
-  const refused = expect.objectContaining({ kind: 'syntax', hint: expect.stringContaining('twice') });
+  const refused = expect.objectContaining({
+    kind: 'syntax',
+    hint: expect.stringContaining('twice'),
+  });
   expect(() => sql`delete from t where id = ${1} and path like 'C:\uploads\%'`).toThrow(refused);
   expect(() => sql`\x where id = ${1}`).toThrow(refused);
   expect(sql`path like ${String.raw`C:\uploads\%`} and name = 'C:\\uploads'`).toMatchObject({

@@ -57,7 +57,10 @@ sql.identifier = (name: string): SqlQuery => {
  */
 sql.join = (parts: readonly unknown[]): SqlQuery => {
   if (!Array.isArray(parts) || parts.length === 0) {
-    throw nacreError('type', 'sql.join takes an array of at least one value: SQL has no empty list');
+    throw nacreError(
+      'type',
+      'sql.join takes an array of at least one value: SQL has no empty list',
+    );
   }
   const queries = parts.map((part) => (isSqlQuery(part) ? part : sql`${part}`));
   return {

@@ -4,7 +4,9 @@ import { expectKind, places, withNames } from './testing.js';
 describe.each(places)('a prepared statement in $name', (place) => {
   test('gets, answers all, iterates', async () => {
     const db = await withNames(place, 'a', 'b', 'c');
-    const statement = await db.prepare<{ name: string }>('select name from t where id >= ? order by id');
+    const statement = await db.prepare<{ name: string }>(
+      'select name from t where id >= ? order by id',
+    );
     expect(statement.columns).toEqual([{ name: 'name', type: 'TEXT' }]);
     expect(statement.parameters).toHaveLength(1);
     expect(await statement.get([2])).toEqual({ name: 'b' });
@@ -21,26 +23,30 @@ describe.each(places)('a prepared statement in $name', (place) => {
   test('writes with other parameters each time', async () => {
     const db = await withNames(place);
     const insert = await db.prepare('insert into t values (?, ?)');
-    const results = await Promise.all([1, 2, 3].map((id) => insert.run([id, id === 2 ? null : `n${id}`])));
+    const results = await Promise.all(
+      [1, 2, 3].map((id) => insert.run([id, id === 2 ? null : `n${id}`])),
+    );
     expect(results.map((result) => result.rowsAffected)).toEqual([1, 1, 1]);
-    expect((await db.query('select name from t order by id')).rows.map((row) => row['name'])).toEqual([
-      'n1',
-      null,
-      'n3',
-    ]);
+    expect(
+      (await db.query('select name from t order by id')).rows.map((row) => row['name']),
+    ).toEqual(['n1', null, 'n3']);
     await expectKind(insert.run([1, 'twice']), 'constraint');
     await expectKind(insert.run([1]), 'type');
   });
 
   test('takes parameters by name', async () => {
     const db = await withNames(place, 'a', 'b');
-    const select = await db.prepare('select name from t where id = :id or name = :name order by id');
+    const select = await db.prepare(
+      'select name from t where id = :id or name = :name order by id',
+    );
     const found = [{ name: 'a' }, { name: 'b' }];
     expect(await select.all({ name: 'b', id: 1 })).toEqual(found);
     // Without a class, as the groups of a regular expression are.
     const groups = /(?<id>\d)(?<name>.)/.exec('1b')!.groups!;
     expect(await select.all(groups)).toEqual(found);
-    expect((await db.query('select name from t where id = :id', groups)).rows).toEqual([{ name: 'a' }]);
+    expect((await db.query('select name from t where id = :id', groups)).rows).toEqual([
+      { name: 'a' },
+    ]);
     expect((await select.iterate({ id: 2, name: 'none' }).next()).value).toEqual({ name: 'b' });
     await expectKind(select.run({ id: 1 }), 'type');
     const positional = await db.prepare('select name from t where id = ?');

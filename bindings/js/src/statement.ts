@@ -35,7 +35,12 @@ export class PreparedStatement<R = Row> {
   async run(parameters?: Parameters): Promise<QueryResult<R>> {
     this.#mustBeOpen();
     const { transport, types } = this.#shared;
-    const wire = await transport.call('run', this.#session, this.#statement, copyParameters(parameters));
+    const wire = await transport.call(
+      'run',
+      this.#session,
+      this.#statement,
+      copyParameters(parameters),
+    );
     return new QueryResult<R>(wire, types, this.#fields);
   }
 

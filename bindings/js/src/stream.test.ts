@@ -8,7 +8,8 @@ import type { Methods, Transport } from './transport.js';
 
 const ROWS = 60_000;
 /** Fails at row 50,000. */
-const FAILING = 'select id, cast(case when id < 50000 then 0 else id end as tinyint) as small from big';
+const FAILING =
+  'select id, cast(case when id < 50000 then 0 else id end as tinyint) as small from big';
 
 async function withBig(place: Place): Promise<Database> {
   const db = await connected(await place.fresh());
@@ -62,17 +63,22 @@ describe.each(places)('a stream in $name', (place) => {
   test('takes parameters, several statements, and no rows', async () => {
     const db = await withNames(place, 'a', 'b', 'c');
     const names = async (from: ResultStream) => (await all(from.rows())).map((row) => row['name']);
-    expect(await names(db.stream('select name from t where id > ? order by id', [1]))).toEqual(['b', 'c']);
-    expect(await names(db.stream('select name from t where id = :id', { id: 3 }))).toEqual(['c']);
-    expect(await names(db.stream("insert into t values (4, 'd'); select name from t where id = 4"))).toEqual([
-      'd',
+    expect(await names(db.stream('select name from t where id > ? order by id', [1]))).toEqual([
+      'b',
+      'c',
     ]);
+    expect(await names(db.stream('select name from t where id = :id', { id: 3 }))).toEqual(['c']);
+    expect(
+      await names(db.stream("insert into t values (4, 'd'); select name from t where id = 4")),
+    ).toEqual(['d']);
     expect(await names(db.stream("insert into t values (5, 'e') returning name"))).toEqual(['e']);
     const none = 'select * from t where id > 100';
     expect(await names(db.stream(none))).toEqual([]);
     const [batch, ...others] = await all(db.stream(none).batches());
     expect([batch!.rowCount, batch!.columns.length, others.length]).toEqual([0, 2, 0]);
-    expect((await all(db.stream(none))).map((part) => tableFromIPC(part).schema.fields.length)).toEqual([2]);
+    expect(
+      (await all(db.stream(none))).map((part) => tableFromIPC(part).schema.fields.length),
+    ).toEqual([2]);
     // Nothing happens before somebody asks.
     db.stream('delete from t');
     expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 5n }]);
@@ -145,7 +151,9 @@ describe.each(places)('a stream in $name', (place) => {
     const controller = new AbortController();
     let seen = 0;
     const read = async () => {
-      for await (const batch of db.stream('select * from big', [], { signal: controller.signal }).batches()) {
+      for await (const batch of db
+        .stream('select * from big', [], { signal: controller.signal })
+        .batches()) {
         seen += batch.rowCount;
         controller.abort('enough');
       }
@@ -208,7 +216,9 @@ class Asked implements Transport {
 
   stream(options = {}): ResultStream {
     const shared = { transport: this, types: {} };
-    return new ResultStream(shared, options, (id, form) => this.call('stream', 0, id, form, '', []));
+    return new ResultStream(shared, options, (id, form) =>
+      this.call('stream', 0, id, form, '', []),
+    );
   }
 
   end(): void {}

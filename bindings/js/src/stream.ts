@@ -4,7 +4,12 @@
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import type { StreamForm, WireChunk, WireField, WireStream } from '../../../worker/shared/protocol.js';
+import type {
+  StreamForm,
+  WireChunk,
+  WireField,
+  WireStream,
+} from '../../../worker/shared/protocol.js';
 import type { CallOptions, Shared } from './queries.js';
 import { QueryResult } from './result.js';
 import type { Row } from './types.js';
@@ -45,7 +50,11 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
   /** Results of some rows each; the last may be without rows. */
   async *batches(): AsyncGenerator<QueryResult<R>, void, undefined> {
     for await (const { chunk, fields } of this.#parts('columns')) {
-      yield new QueryResult<R>(chunk as Exclude<typeof chunk, Uint8Array>, this.#shared.types, fields);
+      yield new QueryResult<R>(
+        chunk as Exclude<typeof chunk, Uint8Array>,
+        this.#shared.types,
+        fields,
+      );
     }
   }
 

@@ -22,7 +22,11 @@ const opfs: Place = {
 const folder: Place = {
   name: 'folder',
   fresh: async () => {
-    const [fs, os, path] = await Promise.all([import('node:fs'), import('node:os'), import('node:path')]);
+    const [fs, os, path] = await Promise.all([
+      import('node:fs'),
+      import('node:os'),
+      import('node:path'),
+    ]);
     folders.push(fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-api-')));
     return folders.at(-1)!;
   },
@@ -51,7 +55,11 @@ export async function withNames(place: Place, ...names: string[]): Promise<Datab
 }
 
 /** Expects a NacreError of a kind. */
-export function expectKind(promise: Promise<unknown>, kind: ErrorKind, more: object = {}): Promise<void> {
+export function expectKind(
+  promise: Promise<unknown>,
+  kind: ErrorKind,
+  more: object = {},
+): Promise<void> {
   return expect(promise).rejects.toMatchObject({ name: 'NacreError', kind, ...more });
 }
 

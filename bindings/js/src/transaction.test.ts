@@ -19,7 +19,9 @@ describe.each(places)('a transaction in $name', (place) => {
     const db = await withNames(place, 'a');
     const failure = new Error('no');
     const promise = db.transaction(async (tx) => {
-      await tx.exec("insert into t values (2, 'b'); update t set name = 'z'; delete from t where id = 1");
+      await tx.exec(
+        "insert into t values (2, 'b'); update t set name = 'z'; delete from t where id = 1",
+      );
       throw failure;
     });
     await expect(promise).rejects.toBe(failure);
@@ -103,7 +105,9 @@ describe.each(places)('a transaction in $name', (place) => {
       for (;;) {
         try {
           return await db.transaction(async (tx) => {
-            const { rows } = await tx.query<{ name: string }>('select name from t where id = ?', [id]);
+            const { rows } = await tx.query<{ name: string }>('select name from t where id = ?', [
+              id,
+            ]);
             await tx.query('update t set name = ? where id = ?', [`${rows[0]!.name}+`, id]);
           });
         } catch (error) {

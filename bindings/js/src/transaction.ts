@@ -23,7 +23,11 @@ export class Transaction extends Queries {
   }
 
   /** @internal */
-  static async run<T>(shared: Shared, session: number, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  static async run<T>(
+    shared: Shared,
+    session: number,
+    work: (tx: Transaction) => Promise<T>,
+  ): Promise<T> {
     const tx = new Transaction(shared, session);
     // Not awaited: statements may follow in the same message. If it fails the session does not exist,
     // and so every one of them fails too.

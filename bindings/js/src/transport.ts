@@ -48,7 +48,10 @@ export interface Methods {
 export interface Transport {
   /** Whether the engine works while the caller does, so that it is worth asking ahead of need. */
   readonly ahead: boolean;
-  call<M extends keyof Methods>(method: M, ...args: Parameters<Methods[M]>): Promise<ReturnType<Methods[M]>>;
+  call<M extends keyof Methods>(
+    method: M,
+    ...args: Parameters<Methods[M]>
+  ): Promise<ReturnType<Methods[M]>>;
   /** Ends the transport after `close` was answered, or when opening failed. */
   end(): void;
 }

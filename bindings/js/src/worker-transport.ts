@@ -3,7 +3,12 @@
  * than a message, so a hundred of them in flight should not cost a hundred messages.
  */
 
-import { NacreError, nacreError, toErrorData, type ErrorData } from '../../../worker/shared/errors.js';
+import {
+  NacreError,
+  nacreError,
+  toErrorData,
+  type ErrorData,
+} from '../../../worker/shared/errors.js';
 import type { Call, OpenRequest, Reply } from '../../../worker/shared/protocol.js';
 import type { Methods, Transport } from './transport.js';
 
@@ -27,7 +32,9 @@ export class WorkerTransport implements Transport {
       this.#stop(nacreError('io', 'an answer of the worker could not be read: connect again'));
     worker.onerror = (event) => {
       // A script that cannot be loaded has no message and no place.
-      const text = event.message ? `the worker failed: ${event.message}` : 'the worker could not be loaded';
+      const text = event.message
+        ? `the worker failed: ${event.message}`
+        : 'the worker could not be loaded';
       this.#stop(nacreError(event.message ? 'closed' : 'io', text));
     };
   }
@@ -36,7 +43,10 @@ export class WorkerTransport implements Transport {
     return this.#call('open', [request]);
   }
 
-  call<M extends keyof Methods>(method: M, ...args: Parameters<Methods[M]>): Promise<ReturnType<Methods[M]>> {
+  call<M extends keyof Methods>(
+    method: M,
+    ...args: Parameters<Methods[M]>
+  ): Promise<ReturnType<Methods[M]>> {
     return this.#call(method, args);
   }
 

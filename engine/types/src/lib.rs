@@ -13,6 +13,7 @@ mod error;
 pub mod hash;
 mod index;
 pub mod interval;
+pub mod invariant;
 pub mod json;
 pub mod key;
 pub mod limits;

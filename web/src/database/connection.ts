@@ -26,7 +26,8 @@ export async function open(): Promise<Opened> {
     database = await connect(url);
     return { url, reason };
   } catch (error) {
-    if (url === MEMORY_URL || !(error instanceof NacreError) || error.kind !== 'unsupported') throw error;
+    if (url === MEMORY_URL || !(error instanceof NacreError) || error.kind !== 'unsupported')
+      throw error;
     database = await connect(MEMORY_URL);
     return { url: MEMORY_URL, reason: error.message };
   }

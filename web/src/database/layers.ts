@@ -34,7 +34,8 @@ export async function refreshLayers(): Promise<void> {
   const counts = { ...changes.value };
   for (const table of changed) counts[table.name] = (counts[table.name] ?? 0) + 1;
   changes.value = counts;
-  if (!changed.some((table) => table.name === selectedTable.value)) selectedTable.value = changed[0]!.name;
+  if (!changed.some((table) => table.name === selectedTable.value))
+    selectedTable.value = changed[0]!.name;
 }
 
 function fingerprint(table: TableReport): string {

@@ -102,7 +102,8 @@ async function runStatement(text: string, from: number): Promise<Step> {
 function followTransaction(text: string): void {
   const word = /^\s*(?:start\s+)?([a-z]+)/i.exec(text)?.[1]?.toLowerCase();
   if (word === 'begin' || word === 'transaction') openTransaction.value = true;
-  else if (word === 'commit' || (word === 'rollback' && !/\bto\b/i.test(text))) openTransaction.value = false;
+  else if (word === 'commit' || (word === 'rollback' && !/\bto\b/i.test(text)))
+    openTransaction.value = false;
 }
 
 /** Rolls back the transaction that is open, and answers whether one was. */

@@ -36,7 +36,8 @@ export async function start(): Promise<void> {
     persisted.value = (await storage()).persisted;
   } catch (error) {
     const failure = asFailure(error);
-    phase.value = failure.kind === 'in_use' ? { name: 'in_use', trying: false } : { name: 'failed', failure };
+    phase.value =
+      failure.kind === 'in_use' ? { name: 'in_use', trying: false } : { name: 'failed', failure };
   }
 }
 

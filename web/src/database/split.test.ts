@@ -29,11 +29,16 @@ describe('split', () => {
       "select name'\\'",
       'select 3',
     ]);
-    expect(texts("select E'a''; b'; select E'c; \\")).toEqual(["select E'a''; b'", "select E'c; \\"]);
+    expect(texts("select E'a''; b'; select E'c; \\")).toEqual([
+      "select E'a''; b'",
+      "select E'c; \\",
+    ]);
   });
 
   test('comments before a statement are not part of it; only comments are no statement', () => {
-    expect(split('-- first\nselect 1; -- last\n/* end */')).toEqual([{ text: 'select 1', from: 9 }]);
+    expect(split('-- first\nselect 1; -- last\n/* end */')).toEqual([
+      { text: 'select 1', from: 9 },
+    ]);
     expect(texts(' ;; \n')).toEqual([]);
   });
 

@@ -78,6 +78,7 @@ function endOfQuote(script: string, from: number, quote: string): number {
 /** Of `E'…'`, where a backslash takes the next character along. */
 function endOfEscaped(script: string, from: number): number {
   let position = from + 1;
-  while (position < script.length && script[position] !== "'") position += script[position] === '\\' ? 2 : 1;
+  while (position < script.length && script[position] !== "'")
+    position += script[position] === '\\' ? 2 : 1;
   return Math.min(position + 1, script.length);
 }

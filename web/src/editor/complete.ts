@@ -6,7 +6,9 @@ import type { Completion, CompletionContext, CompletionResult } from '@codemirro
 /** Tables and the names of their columns. */
 export type Schema = Record<string, string[]>;
 
-export function columnSource(schema: Schema): (context: CompletionContext) => CompletionResult | null {
+export function columnSource(
+  schema: Schema,
+): (context: CompletionContext) => CompletionResult | null {
   return (context) => {
     const word = context.matchBefore(/\w+/);
     if (!word || context.state.sliceDoc(word.from - 1, word.from) === '.') return null;

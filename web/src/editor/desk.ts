@@ -30,7 +30,9 @@ export function mountEditor(parent: HTMLElement): () => void {
   const stopSchema = effect(() => {
     setSchema(
       editor,
-      Object.fromEntries(layers.value.map((table) => [table.name, table.columns.map((c) => c.name)])),
+      Object.fromEntries(
+        layers.value.map((table) => [table.name, table.columns.map((c) => c.name)]),
+      ),
     );
   });
   const stopMark = effect(() => showFailure(editor));
@@ -88,7 +90,8 @@ function showFailure(editor: EditorView): void {
   const { line, column, message } = step?.failure ?? {};
   const known = step && line !== undefined && column !== undefined && message !== undefined;
   // A statement that is not (any longer) in the editor has no place there.
-  const present = known && editor.state.sliceDoc(step.from, step.from + step.text.length) === step.text;
+  const present =
+    known && editor.state.sliceDoc(step.from, step.from + step.text.length) === step.text;
   const mark = present ? { at: step.from + offsetOf(step.text, line, column), message } : null;
   editor.dispatch({ effects: setMark.of(mark) });
 }

@@ -59,7 +59,11 @@ export function createEditor({ parent, text, onRun, onChange }: EditorOptions): 
       closeBrackets(),
       autocompletion({ icons: false }),
       EditorView.lineWrapping,
-      EditorView.contentAttributes.of({ 'aria-label': 'SQL', autocapitalize: 'off', spellcheck: 'false' }),
+      EditorView.contentAttributes.of({
+        'aria-label': 'SQL',
+        autocapitalize: 'off',
+        spellcheck: 'false',
+      }),
       placeholder('Write SQL, or take a statement from the shelf'),
       syntaxHighlighting(colours),
       language.of(completing({})),

@@ -52,7 +52,10 @@ export async function load(): Promise<{ rows: number; ms: number }> {
   return { rows, ms };
 }
 
-async function loadTable(table: TableDefinition, source: ReturnType<typeof rowSource>): Promise<void> {
+async function loadTable(
+  table: TableDefinition,
+  source: ReturnType<typeof rowSource>,
+): Promise<void> {
   const db = connection();
   await db.exec(`drop table if exists ${table.name}`);
   await db.exec(createTable(table));
@@ -61,7 +64,11 @@ async function loadTable(table: TableDefinition, source: ReturnType<typeof rowSo
   await db.transaction(async (tx) => {
     const step = Math.floor(INSERT_VALUES / table.columns.length);
     const many = await tx.prepare(insert(table, step));
-    for await (const slice of source.slices({ table: table.name, scale: SCALE, slice: SLICE_ROWS })) {
+    for await (const slice of source.slices({
+      table: table.name,
+      scale: SCALE,
+      slice: SLICE_ROWS,
+    })) {
       const lines = slice.text.split('\n');
       lines.pop();
       const inserts: Promise<unknown>[] = [];
@@ -69,7 +76,9 @@ async function loadTable(table: TableDefinition, source: ReturnType<typeof rowSo
         const some = lines.slice(at, at + step);
         const parameters = some.flatMap((line) => values(table, line));
         inserts.push(
-          some.length === step ? many.run(parameters) : tx.query(insert(table, some.length), parameters),
+          some.length === step
+            ? many.run(parameters)
+            : tx.query(insert(table, some.length), parameters),
         );
       }
       await Promise.all(inserts);
@@ -89,9 +98,13 @@ function insert({ name, columns }: TableDefinition, rows: number): string {
 
 function values({ columns }: TableDefinition, line: string): (number | string)[] {
   const fields = line.split('|');
-  return columns.map(({ field }, index) => (field === 'integer' ? Number(fields[index]) : fields[index]!));
+  return columns.map(({ field }, index) =>
+    field === 'integer' ? Number(fields[index]) : fields[index]!,
+  );
 }
 
 function report(name: string, change: Partial<Progress>): void {
-  progress.value = progress.value.map((entry) => (entry.table === name ? { ...entry, ...change } : entry));
+  progress.value = progress.value.map((entry) =>
+    entry.table === name ? { ...entry, ...change } : entry,
+  );
 }

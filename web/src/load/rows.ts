@@ -16,7 +16,9 @@ export function rowSource(): { slices: typeof slices; close: () => void } {
       wake();
     };
     worker.onerror = (event) => {
-      failure = new Error(`the data generator failed: ${event.message || 'its worker could not be loaded'}`);
+      failure = new Error(
+        `the data generator failed: ${event.message || 'its worker could not be loaded'}`,
+      );
       wake();
     };
     worker.postMessage(request);

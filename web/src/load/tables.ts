@@ -16,7 +16,11 @@ const integer = (name: string) => ({ name, type: 'integer', field: 'integer' as 
 const bigint = (name: string) => ({ name, type: 'bigint', field: 'integer' as const });
 const money = (name: string) => ({ name, type: 'decimal(15, 2)', field: 'decimal' as const });
 const date = (name: string) => ({ name, type: 'date', field: 'date' as const });
-const text = (name: string, length: number) => ({ name, type: `varchar(${length})`, field: 'text' as const });
+const text = (name: string, length: number) => ({
+  name,
+  type: `varchar(${length})`,
+  field: 'text' as const,
+});
 
 export const SCALE = 0.01;
 
@@ -28,7 +32,12 @@ export const TABLES: TableDefinition[] = [
   },
   {
     name: 'nation',
-    columns: [integer('n_nationkey'), text('n_name', 25), integer('n_regionkey'), text('n_comment', 152)],
+    columns: [
+      integer('n_nationkey'),
+      text('n_name', 25),
+      integer('n_regionkey'),
+      text('n_comment', 152),
+    ],
     key: ['n_nationkey'],
   },
   {

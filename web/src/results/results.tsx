@@ -13,7 +13,12 @@ export function Results() {
   const current = run.value;
   const step = current?.steps[selectedStep.value];
   return (
-    <section class="results" aria-label="Result" aria-busy={running.value} data-run={current?.number ?? 0}>
+    <section
+      class="results"
+      aria-label="Result"
+      aria-busy={running.value}
+      data-run={current?.number ?? 0}
+    >
       {!current || !step ? <Nothing /> : <RunView run={current} step={step} />}
     </section>
   );

@@ -28,7 +28,9 @@ function widths({ columns, rows }: Answer): number[] {
 }
 
 function limitOf(columns: Column[], index: number): number {
-  return columns.length === 1 || columns[index]!.name === 'plan' ? MAX_CHARACTERS_ALONE : MAX_CHARACTERS;
+  return columns.length === 1 || columns[index]!.name === 'plan'
+    ? MAX_CHARACTERS_ALONE
+    : MAX_CHARACTERS;
 }
 
 export function ResultTable({ answer }: { answer: Answer }) {

@@ -8,7 +8,9 @@ test('values as text', () => {
   expect(toText(9007199254740993n, 'BIGINT')).toBe('9007199254740993');
   expect(toText('12.30', 'DECIMAL(15,2)')).toBe('12.30');
   expect(toText(new Date('1996-01-02T00:00:00Z'), 'DATE')).toBe('1996-01-02');
-  expect(toText(new Date('1996-01-02T03:04:05.600Z'), 'TIMESTAMP(6)')).toBe('1996-01-02 03:04:05.600');
+  expect(toText(new Date('1996-01-02T03:04:05.600Z'), 'TIMESTAMP(6)')).toBe(
+    '1996-01-02 03:04:05.600',
+  );
   expect(toText(new Date('1996-01-02T03:04:05Z'), 'TIMESTAMP(6)')).toBe('1996-01-02 03:04:05');
   expect(toText(new Uint8Array([0, 171]), 'BLOB')).toBe("x'00ab'");
   expect(toText({ a: [1] }, 'JSON')).toBe('{"a":[1]}');

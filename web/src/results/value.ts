@@ -2,7 +2,8 @@
 
 import type { Answer, Column } from '../database/types';
 
-const NUMERIC = /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)\b/i;
+const NUMERIC =
+  /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)\b/i;
 
 export const isNumeric = (column: Column): boolean => NUMERIC.test(column.type);
 
@@ -10,7 +11,9 @@ export const isNumeric = (column: Column): boolean => NUMERIC.test(column.type);
 export function toText(value: unknown, type: string): string {
   if (value instanceof Date) {
     const iso = value.toISOString();
-    return /^date$/i.test(type) ? iso.slice(0, 10) : iso.replace('T', ' ').replace(/(\.000)?Z$/, '');
+    return /^date$/i.test(type)
+      ? iso.slice(0, 10)
+      : iso.replace('T', ' ').replace(/(\.000)?Z$/, '');
   }
   if (value instanceof Uint8Array)
     return `x'${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}'`;
@@ -23,7 +26,9 @@ export function toCsv({ columns, rows }: Answer): string {
   const lines = [columns.map((column) => quoted(column.name)).join(',')];
   for (const row of rows) {
     lines.push(
-      row.map((value, index) => (value == null ? '' : quoted(toText(value, columns[index]!.type)))).join(','),
+      row
+        .map((value, index) => (value == null ? '' : quoted(toText(value, columns[index]!.type))))
+        .join(','),
     );
   }
   return `${lines.join('\r\n')}\r\n`;

@@ -64,7 +64,8 @@ function Bar() {
 }
 
 function askReset(): void {
-  if (confirm('Drop the eight tables with every change in them, and make the data again?')) void reset();
+  if (confirm('Drop the eight tables with every change in them, and make the data again?'))
+    void reset();
 }
 
 /** Says when nothing will be kept. */
@@ -75,7 +76,8 @@ function Notice() {
     <p class="notice" role="status">
       <Icon name="warn" />
       <span>
-        <strong>In memory only.</strong> The database works, but a reload begins again, because {reason}.
+        <strong>In memory only.</strong> The database works, but a reload begins again, because{' '}
+        {reason}.
       </span>
     </p>
   );

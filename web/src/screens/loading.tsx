@@ -24,8 +24,8 @@ export function Loading() {
       <Mark size={40} />
       <h1>Laying down the first layers</h1>
       <p>
-        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens once; a
-        reload finds them.
+        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens
+        once; a reload finds them.
       </p>
       <Growth tables={tables} />
       <ol class="growth-list numeric">
@@ -70,12 +70,20 @@ function Growth({ tables }: { tables: Progress[] }) {
             <defs>
               <linearGradient id={`growth-${table}`}>
                 <stop offset="0" style={{ stopColor: own }} />
-                <stop offset={light} style={{ stopColor: `color-mix(in oklab, ${own} 55%, var(--glint))` }} />
+                <stop
+                  offset={light}
+                  style={{ stopColor: `color-mix(in oklab, ${own} 55%, var(--glint))` }}
+                />
                 <stop offset="1" style={{ stopColor: own }} />
               </linearGradient>
             </defs>
             <path class="growth-place" d={path} />
-            <path class="growth-layer" d={path} fill={`url(#growth-${table})`} style={{ '--share': share }} />
+            <path
+              class="growth-layer"
+              d={path}
+              fill={`url(#growth-${table})`}
+              style={{ '--share': share }}
+            />
           </g>
         );
       })}

@@ -20,8 +20,8 @@ export function InUse({ trying }: { trying: boolean }) {
       <Mark size={44} />
       <h1>Another tab has this database</h1>
       <p>
-        One tab at a time holds <code>opfs://demo</code>. Close the other tab, or go on there; nothing is lost
-        either way.
+        One tab at a time holds <code>opfs://demo</code>. Close the other tab, or go on there;
+        nothing is lost either way.
       </p>
       <button class="button primary" type="button" disabled={trying} onClick={() => void start()}>
         <Icon name="reset" />

@@ -51,13 +51,21 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
 }
 
 /** A swatch for each encoding in use, and the name of the one that holds the most bytes. */
-function Encodings({ table, column }: { table: TableReport; column: TableReport['columns'][number] }) {
+function Encodings({
+  table,
+  column,
+}: {
+  table: TableReport;
+  column: TableReport['columns'][number];
+}) {
   const bytes = new Map<string, number>();
   for (const segment of table.segments) {
     const stored = segment.columns.find(({ name }) => name === column.name);
     if (stored) bytes.set(stored.encoding, (bytes.get(stored.encoding) ?? 0) + stored.bytes);
   }
-  const ordered = column.encodings.toSorted((a, b) => (bytes.get(b.name) ?? 0) - (bytes.get(a.name) ?? 0));
+  const ordered = column.encodings.toSorted(
+    (a, b) => (bytes.get(b.name) ?? 0) - (bytes.get(a.name) ?? 0),
+  );
   const list = ordered.map(({ name, segments }) => `${name} in ${plural(segments, 'segment')}`);
   return (
     <span class="encodings" title={list.join(', ')}>

@@ -49,5 +49,6 @@ test('pits are never wider than what was deleted, but can be seen', () => {
   expect(pits(segment(1, [1]), 300, 1)[0]!.width).toBeGreaterThan(1);
   const half = pits(segment(500, [1]), 300, 1).reduce((sum, pit) => sum + pit.width, 0);
   expect(half).toBeCloseTo(150, 0);
-  for (const { x, width } of pits(segment(1000, [1]), 300, 1)) expect(x + width).toBeLessThanOrEqual(300.001);
+  for (const { x, width } of pits(segment(1000, [1]), 300, 1))
+    expect(x + width).toBeLessThanOrEqual(300.001);
 });

@@ -57,7 +57,8 @@ export function lift({ width, amplitude, seed }: Wave, x: number, y: number): nu
   const turn = (2 * Math.PI * x) / width;
   return (
     amplitude *
-    (Math.sin(turn * 1.15 + seed + y * 0.016) + 0.45 * Math.sin(turn * 2.7 + seed * 2.3 - y * 0.027))
+    (Math.sin(turn * 1.15 + seed + y * 0.016) +
+      0.45 * Math.sin(turn * 2.7 + seed * 2.3 - y * 0.027))
   );
 }
 
@@ -102,7 +103,10 @@ export function pits({ id, rows, deleted }: SegmentReport, width: number, seed: 
   if (count === 0 || rows === 0) return [];
   const each = Math.max(1.6, (width * deleted) / rows / count);
   return Array.from({ length: count }, (_, index) => ({
-    x: Math.min(width - each, width * ((index + 0.15 + 0.7 * hash(`${id}/${seed}`, index + 1)) / count)),
+    x: Math.min(
+      width - each,
+      width * ((index + 0.15 + 0.7 * hash(`${id}/${seed}`, index + 1)) / count),
+    ),
     width: Math.min(each, width),
   }));
 }

@@ -16,7 +16,13 @@ export function Grains({ rows, width, seed }: { rows: number; width: number; see
   const lines = Math.max(1, Math.ceil(count / perLine));
   const height = lines * step + 6;
   return (
-    <svg class="grains" width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
+    <svg
+      class="grains"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      aria-hidden="true"
+    >
       {Array.from({ length: count }, (_, index) => {
         const line = Math.floor(index / perLine);
         const jitter = hash(String(index), seed) - 0.5;
@@ -25,7 +31,13 @@ export function Grains({ rows, width, seed }: { rows: number; width: number; see
         const x = width / 2 + ((index % perLine) - (inLine - 1) / 2) * step + jitter * 2.4;
         const y = height - step / 2 - 1 - line * step + jitter * 2;
         return (
-          <circle key={index} cx={x} cy={y} r={step * 0.29 + jitter * 0.7} style={{ '--i': index % 12 }} />
+          <circle
+            key={index}
+            cx={x}
+            cy={y}
+            r={step * 0.29 + jitter * 0.7}
+            style={{ '--i': index % 12 }}
+          />
         );
       })}
     </svg>

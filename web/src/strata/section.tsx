@@ -32,19 +32,33 @@ export function Section({ table }: { table: TableReport }) {
           class="button outlined"
           type="button"
           disabled={running.value || table.rowstoreRows === 0}
-          onClick={() => void runScript(`optimize table "${table.name.replaceAll('"', '""')}" flush`)}
-          title={table.rowstoreRows === 0 ? 'The rowstore is empty' : 'Make the rowstore one more segment'}
+          onClick={() =>
+            void runScript(`optimize table "${table.name.replaceAll('"', '""')}" flush`)
+          }
+          title={
+            table.rowstoreRows === 0
+              ? 'The rowstore is empty'
+              : 'Make the rowstore one more segment'
+          }
         >
           <Icon name="flush" />
           Flush
         </button>
       </header>
-      <div class={changed > 0 ? 'section-drawing changed' : 'section-drawing'} key={changed} ref={place}>
+      <div
+        class={changed > 0 ? 'section-drawing changed' : 'section-drawing'}
+        key={changed}
+        ref={place}
+      >
         <Layer name="rowstore" note={rowstoreNote(table)} />
         {table.rowstoreRows > 0 && <Grains rows={table.rowstoreRows} width={width} seed={seed} />}
         {newestFirst(table).map(({ segment, ordinal }) => (
           <div class="section-segment" key={segment.id}>
-            <Layer name={`segment ${ordinal}`} note={segmentNote(segment)} deleted={segment.deleted} />
+            <Layer
+              name={`segment ${ordinal}`}
+              note={segmentNote(segment)}
+              deleted={segment.deleted}
+            />
             {width > 0 && (
               <Stack
                 segment={segment}

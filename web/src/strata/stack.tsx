@@ -1,6 +1,15 @@
 // A segment drawn as a stack of layers, one for each column.
 
-import { bands, bottom, outline, pits, WIDE_PIT, type Band, type Grain, type Wave } from './geometry';
+import {
+  bands,
+  bottom,
+  outline,
+  pits,
+  WIDE_PIT,
+  type Band,
+  type Grain,
+  type Wave,
+} from './geometry';
 import { hue, neighbour } from './encodings';
 import type { SegmentReport } from 'nacredb';
 
@@ -43,7 +52,14 @@ export function Stack({ segment, scale, wave, grain, lit, onPoint }: StackOption
         <mask id={`faded-${name}`}>
           <rect width={wave.width} height={height} fill="white" />
           {faded.map((pit, index) => (
-            <rect key={index} x={pit.x} width={pit.width} height={height} fill="black" opacity={FADED} />
+            <rect
+              key={index}
+              x={pit.x}
+              width={pit.width}
+              height={height}
+              fill="black"
+              opacity={FADED}
+            />
           ))}
         </mask>
       )}

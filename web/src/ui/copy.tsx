@@ -4,7 +4,15 @@ import { useEffect, useState } from 'preact/hooks';
 
 import { Icon, type IconName } from './icons';
 
-export function CopyButton({ label, icon, text }: { label: string; icon: IconName; text: () => string }) {
+export function CopyButton({
+  label,
+  icon,
+  text,
+}: {
+  label: string;
+  icon: IconName;
+  text: () => string;
+}) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;

@@ -31,7 +31,14 @@ export function Mark({ size = 26 }: { size?: number }) {
   return (
     <svg class="mark" width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
       <defs>
-        <linearGradient id="mark-sheen" gradientUnits="userSpaceOnUse" x1="3" y1="6" x2="29" y2="24">
+        <linearGradient
+          id="mark-sheen"
+          gradientUnits="userSpaceOnUse"
+          x1="3"
+          y1="6"
+          x2="29"
+          y2="24"
+        >
           <stop offset="0" stop-color="var(--rose)" />
           <stop offset="0.28" stop-color="var(--apricot)" />
           <stop offset="0.52" stop-color="var(--mint)" />
