@@ -6,15 +6,9 @@
 mod access;
 mod bind;
 mod builtin;
-mod catalog;
-mod dialect;
 mod explain;
 pub mod expr;
-mod given;
-mod join_filters;
-mod literal_rows;
 mod optimize;
-mod ordered;
 mod parse;
 pub mod plan;
 mod statement;
@@ -26,16 +20,16 @@ mod window;
 pub use access::{
     IndexAccess, IndexKeys, fixed_columns, index_access, index_keys, joined_key, key_name,
 };
+pub use bind::Given;
 pub use builtin::Builtin;
 pub use explain::{explain, explain_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
     Subquery, SubqueryKind,
 };
-pub use given::Given;
-pub use join_filters::{KeyUse, Wanted, key_use};
-pub use ordered::{KeyOrder, index_order, kept_by_key, key_order};
 pub use parse::{Parsed, parse};
+pub use plan::join_filter::{KeyUse, Wanted, key_use};
+pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
 pub use plan::{
     Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey,
     Statement,

@@ -4,49 +4,24 @@
 //! Invariants: recursion is bounded by [`MAX_DEPTH`]; nothing here reads data; sizes that only data can
 //! decide (overflow, length) are left to run time.
 
-mod aggregate;
-mod alter;
-mod builtin;
-mod change;
-mod ddl;
-mod dml;
-mod expr;
-mod from;
-mod function;
-mod functions;
-mod grouping;
-mod index;
-mod information;
-mod keys;
-mod literal;
-mod lock;
-mod operator;
-mod owner;
+mod catalog;
+mod expression;
+mod given;
 mod query;
-mod recursive;
-mod rows;
 mod scope;
-mod select;
-mod set;
-mod set_option;
-mod show;
-mod subquery;
-mod types;
-mod upsert;
-mod view;
-mod window;
+mod statement;
 
 use crate::expr::{Aggregate, Expr, ExprKind};
-use crate::given::Given;
-use crate::literal_rows::LiteralRows;
+use crate::parse::literal_rows::LiteralRows;
 use crate::parse::{Parsed, position};
 use crate::plan::{Catalog, Statement};
-pub(crate) use from::nullable;
+pub(crate) use expression::types::decimal_shape;
+pub use given::Given;
 use nacre_types::{DataType, Error, Position, Result, TableSchema};
+pub(crate) use query::from::nullable;
 use scope::{Scope, with_suggestion};
 use sqlparser::ast;
 use std::sync::Arc;
-pub(crate) use types::decimal_shape;
 
 /// Levels of expressions and subqueries at most.
 const MAX_DEPTH: usize = 420;
@@ -72,9 +47,9 @@ struct Binder<'a> {
     /// Types decided so far; `Null` is undecided.
     parameters: Vec<DataType>,
     /// Common table expressions in scope, innermost last.
-    ctes: Vec<query::Cte<'a>>,
+    ctes: Vec<query::query_expression::Cte<'a>>,
     /// Rows of enclosing queries that the one being bound may refer to, innermost last.
-    frames: Vec<subquery::Frame>,
+    frames: Vec<expression::subquery::Frame>,
     /// Numbers for frames and shared plans, each used once.
     numbers: u32,
     depth: usize,
@@ -106,7 +81,7 @@ struct Env<'s> {
     /// Inside an aggregate over a window: the aggregates of the query, which its arguments may use.
     outer_aggregates: Option<Vec<Aggregate>>,
     /// Window functions found; none where they are not allowed.
-    windows: Option<Vec<window::Window>>,
+    windows: Option<Vec<expression::function::window::Window>>,
     /// Columns named outside aggregates, for grouping errors.
     seen: Vec<(usize, Option<Position>)>,
 }

@@ -1,7 +1,8 @@
 //! What is cut out of a text changes nothing: every text is bound with and without cuts.
 
 use super::catalog;
-use crate::{Parsed, bind, literal_rows, parse};
+use crate::parse::literal_rows;
+use crate::{Parsed, bind, parse};
 use nacre_types::{Error, Result};
 
 fn bound(parsed: Result<Vec<Parsed>>) -> Vec<String> {

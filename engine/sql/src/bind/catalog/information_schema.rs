@@ -1,0 +1,217 @@
+//! `information_schema`: the catalog as tables, made from it whenever a query names them.
+
+use crate::bind::Binder;
+use crate::bind::catalog::show::{key_of_column, keys_of};
+use crate::bind::expression::types::decimal_shape;
+use crate::bind::scope::with_suggestion;
+use crate::expr::Expr;
+use crate::plan::{Field, Plan};
+use nacre_types::{DataType, Error, Result, Value};
+
+/// The one catalog and schema there are.
+pub(crate) const CATALOG: &str = "nacre";
+pub(crate) const SCHEMA: &str = "main";
+
+const TEXT: DataType = DataType::TEXT;
+const COUNT: DataType = DataType::Int64;
+
+type Columns = &'static [(&'static str, DataType)];
+/// Each table and its columns, after `table_catalog`, `table_schema` and `table_name`, which all have.
+const TABLES: &[(&str, Columns)] = &[
+    ("tables", &[("table_type", TEXT)]),
+    (
+        "columns",
+        &[
+            ("column_name", TEXT),
+            ("ordinal_position", COUNT),
+            ("column_default", TEXT),
+            ("is_nullable", TEXT),
+            ("data_type", TEXT),
+            ("character_maximum_length", COUNT),
+            ("numeric_precision", COUNT),
+            ("numeric_scale", COUNT),
+            ("column_key", TEXT),
+        ],
+    ),
+    ("views", &[("view_definition", TEXT)]),
+    ("table_constraints", &[("constraint_name", TEXT), ("constraint_type", TEXT)]),
+    (
+        "key_column_usage",
+        &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)],
+    ),
+    (
+        "statistics",
+        &[
+            ("index_name", TEXT),
+            ("seq_in_index", COUNT),
+            ("column_name", TEXT),
+            ("non_unique", COUNT),
+            ("nullable", TEXT),
+            ("index_type", TEXT),
+        ],
+    ),
+    ("schemata", &[]),
+];
+
+pub(crate) fn text(v: &str) -> Value {
+    Value::Text(v.to_string())
+}
+
+fn count(v: usize) -> Value {
+    Value::Int(v as i64)
+}
+
+/// Constant rows.
+pub(crate) fn rows(columns: &[(&str, DataType)], rows: Vec<Vec<Value>>) -> Plan {
+    let field = |(name, t): &(&str, DataType)| Field {
+        name: name.to_string(),
+        data_type: *t,
+        nullable: true,
+    };
+    let cells = |row: Vec<Value>| {
+        row.into_iter().zip(columns).map(|(v, (_, t))| Expr::literal(v, *t)).collect()
+    };
+    Plan::Values {
+        fields: columns.iter().map(field).collect(),
+        rows: rows.into_iter().map(cells).collect(),
+    }
+}
+
+impl Binder<'_> {
+    /// The rows of a table of `information_schema`.
+    pub(crate) fn information_schema(&mut self, name: &str) -> Result<Plan> {
+        let Some((known, columns)) =
+            TABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+        else {
+            let message = format!("no table `{name}` in `information_schema`");
+            let error = Error::not_found(message).with_sqlstate("42P01");
+            return Err(with_suggestion(error, name, TABLES.iter().map(|(known, _)| *known)));
+        };
+        if *known == "schemata" {
+            let schema = |name: &str| vec![text(CATALOG), text(name)];
+            return Ok(rows(
+                &[("catalog_name", TEXT), ("schema_name", TEXT)],
+                vec![schema(SCHEMA), schema("information_schema")],
+            ));
+        }
+        let mut all = vec![("table_catalog", TEXT), ("table_schema", TEXT), ("table_name", TEXT)];
+        all.extend_from_slice(columns);
+        let mut out = Vec::new();
+        for table in self.sorted_tables() {
+            let mut push = |cells: Vec<Value>| {
+                let mut row = vec![text(CATALOG), text(SCHEMA), text(&table.name)];
+                row.extend(cells);
+                out.push(row);
+            };
+            let keys = keys_of(&table);
+            match *known {
+                "tables" => push(vec![text("BASE TABLE")]),
+                "columns" => {
+                    for (at, c) in table.columns.iter().enumerate() {
+                        let key = key_of_column(&table, at);
+                        let default = if c.default.is_null() {
+                            Value::Null
+                        } else {
+                            text(&c.default.to_string())
+                        };
+                        push(column(at, &c.name, c.data_type, c.nullable, default, key));
+                    }
+                }
+                "table_constraints" => {
+                    for key in keys.iter().filter(|key| key.unique) {
+                        let kind = if key.name == "PRIMARY" { "PRIMARY KEY" } else { "UNIQUE" };
+                        push(vec![text(&key.name), text(kind)]);
+                    }
+                }
+                "key_column_usage" => {
+                    for key in keys.iter().filter(|key| key.unique) {
+                        for (at, column) in key.columns.iter().enumerate() {
+                            push(vec![
+                                text(&key.name),
+                                text(&table.columns[*column].name),
+                                count(at + 1),
+                            ]);
+                        }
+                    }
+                }
+                "statistics" => {
+                    for key in &keys {
+                        for (at, column) in key.columns.iter().enumerate() {
+                            let column = &table.columns[*column];
+                            push(vec![
+                                text(&key.name),
+                                count(at + 1),
+                                text(&column.name),
+                                count(usize::from(!key.unique)),
+                                text(if column.nullable { "YES" } else { "" }),
+                                text(key.kind),
+                            ]);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        for name in self.sorted_views() {
+            let Some(view) = self.catalog.view(&name) else { continue };
+            let mut push = |cells: Vec<Value>| {
+                let mut row = vec![text(CATALOG), text(SCHEMA), text(&view.name)];
+                row.extend(cells);
+                out.push(row);
+            };
+            match *known {
+                "tables" => push(vec![text("VIEW")]),
+                "views" => push(vec![text(&view.statement)]),
+                // A view over something that is gone has no columns.
+                "columns" => {
+                    let fields = self.view_fields(&name).ok().flatten().unwrap_or_default();
+                    for (at, f) in fields.iter().enumerate() {
+                        push(column(at, &f.name, f.data_type, f.nullable, Value::Null, ""));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(rows(&all, out))
+    }
+
+    pub(crate) fn sorted_tables(&self) -> Vec<std::sync::Arc<nacre_types::TableSchema>> {
+        let mut names = self.catalog.table_names();
+        names.sort();
+        names.iter().filter_map(|name| self.catalog.table(name)).collect()
+    }
+
+    pub(crate) fn sorted_views(&self) -> Vec<String> {
+        let mut names = self.catalog.view_names();
+        names.sort();
+        names
+    }
+}
+
+fn column(
+    at: usize,
+    name: &str,
+    t: DataType,
+    nullable: bool,
+    default: Value,
+    key: &str,
+) -> Vec<Value> {
+    let length = match t {
+        DataType::Text { max_chars: Some(n) } | DataType::Binary { max_bytes: Some(n) } => {
+            count(n as usize)
+        }
+        _ => Value::Null,
+    };
+    let shape = decimal_shape(t);
+    vec![
+        text(name),
+        count(at + 1),
+        default,
+        text(if nullable { "YES" } else { "NO" }),
+        text(&t.to_string()),
+        length,
+        shape.map_or(Value::Null, |(precision, _)| count(precision as usize)),
+        shape.map_or(Value::Null, |(_, scale)| count(scale as usize)),
+        text(key),
+    ]
+}

@@ -1,0 +1,308 @@
+//! `SHOW` and `DESCRIBE`: answers made from the catalog alone, as constant rows.
+
+use crate::bind::catalog::information_schema::{rows, text};
+use crate::bind::scope::{Scope, with_suggestion};
+use crate::bind::{Binder, table_name, unsupported};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::{Plan, Statement};
+use nacre_types::{DataType, Error, IndexKind, IndexSchema, Result, TableSchema, Value};
+use sqlparser::ast;
+
+const TEXT: DataType = DataType::TEXT;
+
+fn texts(names: &[&str], list: Vec<Vec<Value>>) -> Plan {
+    let columns: Vec<(&str, DataType)> = names.iter().map(|n| (*n, TEXT)).collect();
+    rows(&columns, list)
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn show_tables(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+        full: bool,
+    ) -> Result<Statement> {
+        in_main(options)?;
+        let tables = self.sorted_tables();
+        if full {
+            let mut list: Vec<_> =
+                tables.iter().map(|t| vec![text(&t.name), text("BASE TABLE")]).collect();
+            list.extend(self.sorted_views().iter().map(|name| vec![text(name), text("VIEW")]));
+            return self.shown(texts(&["table_name", "table_type"], list), options);
+        }
+        self.shown(
+            texts(&["table_name"], tables.iter().map(|t| vec![text(&t.name)]).collect()),
+            options,
+        )
+    }
+
+    pub(crate) fn show_views(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+    ) -> Result<Statement> {
+        in_main(options)?;
+        let list = self.sorted_views().iter().map(|name| vec![text(name)]).collect();
+        self.shown(texts(&["view_name"], list), options)
+    }
+
+    pub(crate) fn show_schemas(&mut self) -> Result<Statement> {
+        let list = vec![
+            vec![text(crate::bind::catalog::information_schema::SCHEMA)],
+            vec![text("information_schema")],
+        ];
+        Ok(Statement::Query(texts(&["schema_name"], list)))
+    }
+
+    pub(crate) fn show_columns(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+    ) -> Result<Statement> {
+        match options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) {
+            Some(name) => {
+                let plan = self.columns_of(name)?;
+                self.shown(plan, options)
+            }
+            None => Err(Error::syntax("SHOW COLUMNS needs FROM and a table")),
+        }
+    }
+
+    pub(crate) fn describe(&mut self, name: &ast::ObjectName) -> Result<Statement> {
+        Ok(Statement::Query(self.columns_of(name)?))
+    }
+
+    fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Plan> {
+        let names = ["Field", "Type", "Null", "Key", "Default"];
+        let (written, at) = table_name(name)?;
+        let row = |name: &str, t: DataType, nullable: bool, key: &str, default: Value| {
+            let null = if nullable { "YES" } else { "NO" };
+            vec![text(name), text(&t.to_string()), text(null), text(key), default]
+        };
+        if self.catalog.table(&written).is_none()
+            && let Some(fields) = self.view_fields(&written).map_err(|e| e.at(at))?
+        {
+            let list = fields
+                .iter()
+                .map(|f| row(&f.name, f.data_type, f.nullable, "", Value::Null))
+                .collect();
+            return Ok(texts(&names, list));
+        }
+        let table = self.table(name)?;
+        let row = |(at, c): (usize, &nacre_types::Column)| {
+            let default =
+                if c.default.is_null() { Value::Null } else { text(&c.default.to_string()) };
+            row(&c.name, c.data_type, c.nullable, key_of_column(&table, at), default)
+        };
+        Ok(texts(&names, table.columns.iter().enumerate().map(row).collect()))
+    }
+
+    pub(crate) fn show_create_table(&mut self, name: &ast::ObjectName) -> Result<Statement> {
+        let table = self.table(name)?;
+        let row = vec![text(&table.name), Value::Text(create_table(&table))];
+        Ok(Statement::Query(texts(&["Table", "Create Table"], vec![row])))
+    }
+
+    pub(crate) fn show_create_view(&mut self, name: &ast::ObjectName) -> Result<Statement> {
+        let (name, at) = table_name(name)?;
+        let Some(view) = self.catalog.view(&name) else {
+            let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01").at(at);
+            return Err(with_suggestion(
+                error,
+                &name,
+                self.sorted_views().iter().map(String::as_str),
+            ));
+        };
+        let row = vec![text(&view.name), text(&view.statement)];
+        Ok(Statement::Query(texts(&["View", "Create View"], vec![row])))
+    }
+
+    /// `SHOW` and words that the parser does not know: `SHOW INDEXES FROM t`, `SHOW PRIMARY KEY FROM t`.
+    pub(crate) fn show_words(&mut self, words: &[ast::Ident]) -> Result<Statement> {
+        let lower: Vec<String> = words.iter().map(|w| w.value.to_ascii_lowercase()).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        match (lower.as_slice(), words.last()) {
+            (["index" | "indexes" | "indices" | "keys", "from" | "in", _], Some(name)) => {
+                let name = ast::ObjectName(vec![ast::ObjectNamePart::Identifier(name.clone())]);
+                let table = self.table(&name)?;
+                let mut list = Vec::new();
+                for key in keys_of(&table) {
+                    for (at, column) in key.columns.iter().enumerate() {
+                        list.push(vec![
+                            text(&table.name),
+                            text(&key.name),
+                            Value::Int(at as i64 + 1),
+                            text(&table.columns[*column].name),
+                            Value::Boolean(key.unique),
+                            text(key.kind),
+                        ]);
+                    }
+                }
+                let columns = [
+                    ("table_name", TEXT),
+                    ("key_name", TEXT),
+                    ("seq_in_index", DataType::Int64),
+                    ("column_name", TEXT),
+                    ("is_unique", DataType::Boolean),
+                    ("index_type", TEXT),
+                ];
+                Ok(Statement::Query(rows(&columns, list)))
+            }
+            _ => Err(unsupported("SHOW of a variable")),
+        }
+    }
+
+    pub(crate) fn show_functions(
+        &mut self,
+        filter: Option<&'a ast::ShowStatementFilter>,
+    ) -> Result<Statement> {
+        let scalar =
+            crate::bind::expression::function::functions::names().map(|name| (name, "scalar"));
+        let aggregate =
+            crate::bind::expression::function::aggregate::names().map(|name| (name, "aggregate"));
+        let window =
+            crate::bind::expression::function::window::names().map(|name| (name, "window"));
+        let mut all: Vec<(&str, &str)> = scalar.chain(aggregate).chain(window).collect();
+        all.sort_unstable();
+        all.dedup();
+        let list = all.iter().map(|(name, kind)| vec![text(name), text(kind)]).collect();
+        self.left_by(texts(&["function_name", "function_type"], list), filter)
+    }
+
+    /// The rows that `LIKE` or `WHERE` leaves.
+    fn shown(&mut self, plan: Plan, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
+        use ast::ShowStatementFilterPosition as Place;
+        if options.limit.is_some() || options.starts_with.is_some() {
+            return Err(unsupported("SHOW with LIMIT or STARTS WITH"));
+        }
+        let filter = options
+            .filter_position
+            .as_ref()
+            .map(|(Place::Infix(filter) | Place::Suffix(filter))| filter);
+        self.left_by(plan, filter)
+    }
+
+    fn left_by(
+        &mut self,
+        plan: Plan,
+        filter: Option<&'a ast::ShowStatementFilter>,
+    ) -> Result<Statement> {
+        use ast::ShowStatementFilter as Filter;
+        let Some(filter) = filter else { return Ok(Statement::Query(plan)) };
+        let like = |pattern: &String, case_insensitive: bool| Expr {
+            kind: ExprKind::Like {
+                arg: Box::new(Expr::column(0, TEXT)),
+                pattern: Box::new(Expr::literal(text(pattern), TEXT)),
+                escape: None,
+                negated: false,
+                case_insensitive,
+            },
+            data_type: DataType::Boolean,
+        };
+        let predicate = match filter {
+            Filter::Like(pattern) | Filter::NoKeyword(pattern) => like(pattern, false),
+            Filter::ILike(pattern) => like(pattern, true),
+            Filter::Where(condition) => {
+                let scope = Scope::of("", &plan.fields());
+                return Ok(Statement::Query(self.filtered(plan, &scope, Some(condition))?));
+            }
+        };
+        Ok(Statement::Query(Plan::Filter { input: Box::new(plan), predicate }))
+    }
+}
+
+/// The primary key or an index, for who lists them.
+pub(crate) struct Key {
+    pub name: String,
+    pub columns: Vec<usize>,
+    pub unique: bool,
+    pub kind: &'static str,
+}
+
+/// The primary key first.
+pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
+    let primary = table.primary_key.as_ref().map(|key| Key {
+        name: key.name.clone(),
+        columns: key.columns.clone(),
+        unique: true,
+        kind: "BTREE",
+    });
+    let index = |index: &IndexSchema| Key {
+        name: index.name.clone(),
+        columns: index.columns.iter().filter_map(|id| table.column_position(*id)).collect(),
+        unique: index.unique,
+        kind: if index.kind == IndexKind::Hash { "HASH" } else { "BTREE" },
+    };
+    primary.into_iter().chain(table.declared_indexes().map(index)).collect()
+}
+
+/// What MySQL shows of a column's keys: whether it is in the primary key, unique by itself, or the first of an index.
+pub(crate) fn key_of_column(table: &TableSchema, at: usize) -> &'static str {
+    let keys = keys_of(table);
+    if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at)) {
+        "PRI"
+    } else if keys.iter().any(|key| key.unique && key.columns == [at]) {
+        "UNI"
+    } else if keys.iter().any(|key| key.columns.first() == Some(&at)) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+/// There is one schema, and only it may be named.
+fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
+    let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else {
+        return Ok(());
+    };
+    match parent.0.as_slice() {
+        [ast::ObjectNamePart::Identifier(i)]
+            if ["main", "public", "nacre"]
+                .iter()
+                .any(|known| i.value.eq_ignore_ascii_case(known)) =>
+        {
+            Ok(())
+        }
+        _ => Err(Error::not_found("there is no such schema; there is main").with_sqlstate("3F000")),
+    }
+}
+
+/// A statement that makes the table again.
+fn create_table(table: &TableSchema) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let mut out = format!("CREATE TABLE {} (", quoted(&table.name));
+    for (at, column) in table.columns.iter().enumerate() {
+        out += if at == 0 { "\n  " } else { ",\n  " };
+        out += &quoted(&column.name);
+        out.push(' ');
+        out += &column.data_type.to_string();
+        if !column.nullable {
+            out += " NOT NULL";
+        }
+        if !column.default.is_null() {
+            out += " DEFAULT ";
+            out += &crate::explain::literal_text(&column.default, column.data_type);
+        }
+    }
+    if let Some(key) = &table.primary_key {
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += &format!(",\n  PRIMARY KEY ({})", names.join(", "));
+    }
+    if let Some(key) = &table.sort_key {
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += &format!(",\n  SORT KEY ({})", names.join(", "));
+    }
+    if let Some(key) = &table.shard_key {
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += &format!(",\n  SHARD KEY ({})", names.join(", "));
+    }
+    for key in keys_of(table).iter().filter(|key| key.name != "PRIMARY") {
+        let names: Vec<String> =
+            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
+        out += &format!("{} ({})", quoted(&key.name), names.join(", "));
+        out += if key.kind == "HASH" { " USING HASH" } else { "" };
+    }
+    out += "\n)";
+    out
+}

@@ -1,0 +1,637 @@
+//! Expressions: one arm a syntactic form; operators and functions have their own files.
+//! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
+
+use crate::bind::expression::literal;
+use crate::bind::expression::operator::{
+    binary, cast, connect, explicit_cast, is_null, is_text_literal, not,
+};
+use crate::bind::expression::row_value::row;
+use crate::bind::expression::types;
+use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::builtin::Builtin;
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::parse::placeholder_index;
+use nacre_types::{DataType, Error, Position, Result, Value, interval};
+use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
+
+/// `IN` lists and `CASE` branches and the like at most.
+const MAX_LIST: usize = 1 << 20;
+
+impl<'a> Binder<'a> {
+    /// Binds one expression. Untyped parameters and bare nulls keep the type `Null` until they meet a type.
+    pub(crate) fn expr(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        self.depth += 1;
+        if self.depth > crate::bind::MAX_DEPTH {
+            let message =
+                format!("expression is nested deeper than {} levels", crate::bind::MAX_DEPTH);
+            return Err(Error::limit(message).at(place(ast)));
+        }
+        let result = match ast {
+            E::Identifier(ident) => self.column(None, ident, env),
+            E::CompoundIdentifier(parts) => self.compound(parts, env),
+            E::Value(value) => self.literal(value),
+            E::Nested(inner) => self.expr(inner, env),
+            E::BinaryOp { left, op, right } => self.binary_expr(ast, left, op, right, env),
+            E::UnaryOp { op, expr } => self.unary(*op, expr, env),
+            E::Function(function) => self.function(function, env),
+            other => self.other(other, env),
+        };
+        self.depth -= 1;
+        result.map_err(|e| if e.position().is_some() { e } else { e.at(place(ast)) })
+    }
+
+    /// Another of a bound expression. Each counts as much as it has in it: nested, they double at every level.
+    pub(crate) fn again(&mut self, expr: &Expr) -> Result<Expr> {
+        let mut open = vec![expr];
+        while let Some(part) = open.pop() {
+            self.copied += 1;
+            if self.copied > crate::bind::MAX_COPIED {
+                return Err(Error::limit("statement expands to too many expressions"));
+            }
+            if let ExprKind::Subquery(sub) = &part.kind {
+                self.one_more_query()?;
+                sub.plan.any_node(&mut |node| {
+                    node.for_each_expr(&mut |part| open.push(part));
+                    false
+                });
+            }
+            part.for_each_child(&mut |part| open.push(part));
+        }
+        Ok(expr.clone())
+    }
+
+    /// Binds an expression whose type must be known afterwards.
+    pub(crate) fn typed(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        let expr = self.expr(ast, env)?;
+        Ok(self.settle(expr, DataType::TEXT))
+    }
+
+    fn column(
+        &mut self,
+        table: Option<&str>,
+        ident: &ast::Ident,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let at = position(ident.span.start);
+        if let Some(expr) = env.scope.resolve(table, &ident.value).map_err(|e| e.at(at))? {
+            if let (ExprKind::Column(index), false) = (&expr.kind, env.in_aggregate) {
+                env.seen.push((*index, at));
+            }
+            return Ok(expr);
+        }
+        if table.is_none() {
+            let alias =
+                env.aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
+            if let Some((_, expr)) = alias {
+                return Ok(expr.clone());
+            }
+            // Names that are calls without parentheses in other systems.
+            if ident.quote_style.is_none()
+                && env.scope.columns.is_empty()
+                && ident.value.eq_ignore_ascii_case("default")
+            {
+                return Err(Error::syntax("DEFAULT is only a value in INSERT and UPDATE").at(at));
+            }
+        }
+        if let Some(expr) = self.outer_column(table, &ident.value, at)? {
+            return Ok(expr);
+        }
+        let error = self.unknown_column(env, table, &ident.value).at(at);
+        let is_text = table.is_none()
+            && ident.quote_style == Some('"')
+            && !error.message().contains("did you mean");
+        Err(if is_text { error.and("text is written in 'single quotes'") } else { error })
+    }
+
+    fn compound(&mut self, parts: &[ast::Ident], env: &mut Env<'_>) -> Result<Expr> {
+        match parts {
+            [table, column] => self
+                .column(Some(&table.value), column, env)
+                .map_err(|e| e.at(position(table.span.start))),
+            [schema, table, column]
+                if schema.value.eq_ignore_ascii_case("main")
+                    || schema.value.eq_ignore_ascii_case("public") =>
+            {
+                self.column(Some(&table.value), column, env)
+            }
+            _ => Err(unsupported("a name of this many parts")),
+        }
+    }
+
+    fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+        let value = match &value.value {
+            Literal::Number(text, _) => literal::number(text)?,
+            Literal::SingleQuotedString(text)
+            | Literal::EscapedStringLiteral(text)
+            | Literal::NationalStringLiteral(text)
+            | Literal::UnicodeStringLiteral(text) => Value::Text(text.clone()),
+            Literal::DollarQuotedString(text) => Value::Text(text.value.clone()),
+            Literal::HexStringLiteral(text) => Value::Binary(hex(text)?),
+            Literal::Boolean(v) => Value::Boolean(*v),
+            Literal::Null => Value::Null,
+            placeholder @ Literal::Placeholder(_) => {
+                let index = placeholder_index(placeholder)
+                    .filter(|i| *i < self.parameters.len())
+                    .ok_or_else(|| Error::syntax("parameters are ?, $1 or :name"))?;
+                return Ok(Expr { kind: ExprKind::Parameter(index), data_type: DataType::Null });
+            }
+            _ => return Err(unsupported("this form of literal")),
+        };
+        let data_type = value.natural_type();
+        Ok(Expr::literal(value, data_type))
+    }
+
+    fn binary_expr(
+        &mut self,
+        ast: &'a E,
+        left: &'a E,
+        op: &Op,
+        right: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        if matches!(op, Op::And | Op::Or) {
+            return self.logical(ast, op, env);
+        }
+        let Some(op) = operator(op) else {
+            if *op == Op::Xor {
+                let left = self.expr(left, env)?;
+                let right = self.expr(right, env)?;
+                let left = self.condition(left, "an operand of XOR")?;
+                let right = self.condition(right, "an operand of XOR")?;
+                return self.comparison(BinaryOp::NotEqual, left, right);
+            }
+            if let Op::PGRegexMatch
+            | Op::PGRegexIMatch
+            | Op::PGRegexNotMatch
+            | Op::PGRegexNotIMatch = op
+            {
+                let (left, right) = (self.expr(left, env)?, self.expr(right, env)?);
+                let any_case = matches!(op, Op::PGRegexIMatch | Op::PGRegexNotIMatch);
+                let negated = matches!(op, Op::PGRegexNotMatch | Op::PGRegexNotIMatch);
+                let right = if any_case {
+                    let flag = Expr::literal(Value::Text("(?i)".into()), DataType::TEXT);
+                    self.binary(BinaryOp::Concat, flag, right)?
+                } else {
+                    right
+                };
+                return self.matches(Builtin::RegexpLike, [left, right], negated);
+            }
+            if *op == Op::PGExp {
+                return self.power(left, right, env);
+            }
+            return Err(unsupported(&format!("operator {op}")));
+        };
+        self.pair(op, left, right, env)
+    }
+
+    /// A chain of one logical operator, left-deep in the tree, bound operand by operand.
+    fn logical(&mut self, ast: &'a E, op: &Op, env: &mut Env<'_>) -> Result<Expr> {
+        let mut operands = Vec::new();
+        let mut rest = ast;
+        loop {
+            match rest {
+                E::BinaryOp { left, op: next, right } if next == op => {
+                    operands.push(right.as_ref());
+                    rest = left;
+                }
+                _ => break,
+            }
+        }
+        operands.push(rest);
+        let what = if *op == Op::And { "an operand of AND" } else { "an operand of OR" };
+        let mut bound = Vec::with_capacity(operands.len());
+        for operand in operands.into_iter().rev() {
+            let expr = self.expr(operand, env)?;
+            bound.push(self.condition(expr, what).map_err(|e| e.at(place(operand)))?);
+        }
+        Ok(connect(*op == Op::And, bound))
+    }
+
+    fn unary(&mut self, op: UnaryOperator, inner: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        let expr = self.expr(inner, env)?;
+        match op {
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                Ok(not(self.condition(expr, "the operand of NOT")?))
+            }
+            UnaryOperator::Minus => self.negate(expr),
+            // Says nothing, of a text neither, as in SQLite and MySQL.
+            UnaryOperator::Plus => Ok(self.settle(expr, DataType::Float64)),
+            // `~x` is `-1 ^ x`.
+            UnaryOperator::BitwiseNot => {
+                self.binary(BinaryOp::BitXor, expr, Expr::literal(Value::Int(-1), DataType::Int64))
+            }
+            _ => Err(unsupported("this unary operator")),
+        }
+    }
+
+    /// The less frequent forms, kept out of the frame of [`Binder::expr`].
+    #[inline(never)]
+    fn other(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        match ast {
+            E::IsNull(e) => self.is_null(e, false, env),
+            E::IsNotNull(e) => self.is_null(e, true, env),
+            E::IsTrue(e) => self.is_boolean(e, true, false, env),
+            E::IsNotTrue(e) => self.is_boolean(e, true, true, env),
+            E::IsFalse(e) => self.is_boolean(e, false, false, env),
+            E::IsNotFalse(e) => self.is_boolean(e, false, true, env),
+            E::IsUnknown(e) => self.is_null(e, false, env),
+            E::IsNotUnknown(e) => self.is_null(e, true, env),
+            E::IsDistinctFrom(a, b) => self.pair(BinaryOp::Distinct, a, b, env),
+            E::IsNotDistinctFrom(a, b) => self.pair(BinaryOp::NotDistinct, a, b, env),
+            E::Between { expr, negated, low, high } => self.between(expr, *negated, low, high, env),
+            E::InList { expr, list, negated } => self.in_list(expr, list, *negated, env),
+            E::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.like(*negated, expr, pattern, escape_char.as_deref(), false, env)
+            }
+            E::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.like(*negated, expr, pattern, escape_char.as_deref(), true, env)
+            }
+            E::Cast { kind, expr, data_type, format: None } => {
+                if matches!(kind, ast::CastKind::TryCast | ast::CastKind::SafeCast) {
+                    let to = types::data_type(data_type)?;
+                    let arg = self.expr(expr, env)?;
+                    return self.try_cast(arg, to);
+                }
+                self.cast_to(expr, data_type, env)
+            }
+            E::Convert {
+                is_try: false, expr, data_type: Some(data_type), charset: None, ..
+            } => self.cast_to(expr, data_type, env),
+            E::TypedString(typed) => {
+                let to = types::data_type(&typed.data_type)?;
+                let text = self.literal(&typed.value)?;
+                cast(text, to)
+            }
+            E::Interval(interval) => self.interval(interval, env),
+            E::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), env)
+            }
+            E::Extract { field, expr, .. } => self.extract(field, expr, env),
+            E::Ceil { expr, field } => self.rounding(true, expr, field, env),
+            E::Floor { expr, field } => self.rounding(false, expr, field, env),
+            E::Position { expr, r#in } => self.position_of(expr, r#in, env),
+            E::Substring { expr, substring_from, substring_for, .. } => {
+                self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), env)
+            }
+            E::Trim { trim_where, trim_what, expr, trim_characters } => {
+                let what =
+                    trim_what.as_deref().or(trim_characters.as_ref().and_then(|c| c.first()));
+                self.trim(trim_where.as_ref(), what, expr, env)
+            }
+            E::Collate { .. } => Err(unsupported("COLLATE")),
+            E::InSubquery { expr, subquery, negated } => {
+                self.in_subquery(expr, subquery, *negated, env)
+            }
+            E::Exists { subquery, negated } => self.exists(subquery, *negated, env),
+            E::Subquery(query) => self.scalar_subquery(query, env),
+            E::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(left, compare_op, right, false, env)
+            }
+            E::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, true, env)
+            }
+            E::GroupingSets(_) => Err(unsupported("GROUPING SETS")),
+            E::Cube(_) => Err(unsupported("CUBE")),
+            E::Rollup(_) => Err(unsupported("ROLLUP")),
+            E::Tuple(_) => Err(unsupported("a row of several values")),
+            E::Array(_) => Err(unsupported("ARRAY")),
+            E::SimilarTo { .. } => Err(unsupported("SIMILAR TO")),
+            E::RLike { negated, expr, pattern, .. } => {
+                let args = [self.expr(expr, env)?, self.expr(pattern, env)?];
+                self.matches(Builtin::RegexpLike, args, *negated)
+            }
+            E::AtTimeZone { .. } => Err(unsupported("AT TIME ZONE")),
+            E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => {
+                Err(unsupported("access to parts of a value"))
+            }
+            E::Wildcard(_) | E::QualifiedWildcard(..) => {
+                Err(Error::syntax("* is not an expression"))
+            }
+            _ => Err(unsupported("this form of expression")),
+        }
+    }
+
+    fn pair(&mut self, op: BinaryOp, a: &'a E, b: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        if let (Some(left), Some(right)) = (row(a), row(b)) {
+            return self.compared_rows(op, left, right, env);
+        }
+        let left = self.expr(a, env)?;
+        let right = self.expr(b, env)?;
+        self.binary(op, left, right)
+    }
+
+    fn is_null(&mut self, arg: &'a E, negated: bool, env: &mut Env<'_>) -> Result<Expr> {
+        let arg = self.typed(arg, env)?;
+        if let ExprKind::Literal(value) = &arg.kind {
+            return Ok(Expr::literal(
+                Value::Boolean(value.is_null() != negated),
+                DataType::Boolean,
+            ));
+        }
+        Ok(Expr {
+            kind: ExprKind::IsNull { arg: Box::new(arg), negated },
+            data_type: DataType::Boolean,
+        })
+    }
+
+    fn is_boolean(
+        &mut self,
+        arg: &'a E,
+        value: bool,
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let arg = self.expr(arg, env)?;
+        let arg = Box::new(self.condition(arg, "the operand of IS TRUE and IS FALSE")?);
+        Ok(Expr { kind: ExprKind::IsBoolean { arg, value, negated }, data_type: DataType::Boolean })
+    }
+
+    fn between(
+        &mut self,
+        arg: &'a E,
+        negated: bool,
+        low: &'a E,
+        high: &'a E,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let arg = self.expr(arg, env)?;
+        let low = self.expr(low, env)?;
+        let high = self.expr(high, env)?;
+        let other = self.again(&arg)?;
+        let from = self.comparison(BinaryOp::GreaterOrEqual, other, low)?;
+        let to = self.comparison(BinaryOp::LessOrEqual, arg, high)?;
+        if negated {
+            Ok(connect(false, vec![not(from), not(to)]))
+        } else {
+            Ok(connect(true, vec![from, to]))
+        }
+    }
+
+    fn in_list(
+        &mut self,
+        arg: &'a E,
+        list: &'a [E],
+        negated: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        if list.len() > MAX_LIST {
+            return Err(Error::limit("IN list is too long"));
+        }
+        if let Some(row) = row(arg) {
+            return self.row_in_list(row, list, negated, env);
+        }
+        let arg = self.expr(arg, env)?;
+        let items = list
+            .iter()
+            .map(|item| Ok((place(item), self.expr(item, env)?)))
+            .collect::<Result<_>>()?;
+        self.value_in_list(arg, items, negated)
+    }
+
+    /// `IN` over a list of single values, each with its place.
+    pub(crate) fn value_in_list(
+        &mut self,
+        mut arg: Expr,
+        bound: Vec<(Option<Position>, Expr)>,
+        negated: bool,
+    ) -> Result<Expr> {
+        if bound.is_empty() {
+            self.settle(arg, DataType::TEXT);
+            return Ok(Expr::literal(Value::Boolean(negated), DataType::Boolean));
+        }
+        // First every literal is brought to the argument's type; if one does not fit, all meet in a wider one.
+        if Self::is_untyped(&arg) {
+            let to = bound.iter().map(|(_, e)| e.data_type).find(|t| *t != DataType::Null);
+            arg = self.settle(arg, to.unwrap_or(DataType::TEXT));
+        }
+        // So is the argument, if it is a text literal beside something else.
+        let decides =
+            |e: &Expr| !Self::is_untyped(e) && !is_text_literal(e) && e.data_type != DataType::Null;
+        if is_text_literal(&arg)
+            && let Some((at, item)) = bound.iter().find(|(_, item)| decides(item))
+        {
+            arg = self.unify(arg, item.clone(), "IN").map_err(|e| e.at(*at))?.0;
+        }
+        let mut to = arg.data_type;
+        let mut items = Vec::with_capacity(bound.len());
+        for (at, item) in bound {
+            let (left, item) = self.unify(arg.clone(), item, "IN").map_err(|e| e.at(at))?;
+            let wide = if types::meets(left.data_type, item.data_type) {
+                item.data_type
+            } else {
+                left.data_type
+            };
+            to = types::common(to, wide).unwrap_or(to);
+            items.push(item);
+        }
+        if !types::meets(arg.data_type, to) {
+            arg = cast(arg, to)?;
+        }
+        let items = items
+            .into_iter()
+            .map(|e| if types::meets(e.data_type, to) { Ok(e) } else { cast(e, to) });
+        let list = items.collect::<Result<Vec<_>>>()?;
+        if is_null(&arg) || list.iter().all(is_null) {
+            return Ok(Expr::literal(Value::Null, DataType::Boolean));
+        }
+        if let ([_], ExprKind::Column(_)) = (list.as_slice(), &arg.kind) {
+            let op = if negated { BinaryOp::NotEqual } else { BinaryOp::Equal };
+            let item = list.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, to));
+            return self.comparison(op, arg, item);
+        }
+        Ok(Expr {
+            kind: ExprKind::InList { arg: Box::new(arg), list, negated },
+            data_type: DataType::Boolean,
+        })
+    }
+
+    fn like(
+        &mut self,
+        negated: bool,
+        arg: &'a E,
+        pattern: &'a E,
+        escape: Option<&'a E>,
+        case_insensitive: bool,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let escape = match escape {
+            None => None,
+            Some(E::Value(v)) => match &v.value {
+                Literal::SingleQuotedString(text) if text.chars().count() == 1 => {
+                    text.chars().next()
+                }
+                _ => {
+                    return Err(
+                        Error::syntax("ESCAPE takes one character").at(position(v.span.start))
+                    );
+                }
+            },
+            Some(_) => return Err(Error::syntax("ESCAPE takes one character")),
+        };
+        let bound = self.expr(arg, env)?;
+        let arg = self.like_operand(bound).map_err(|e| e.at(place(arg)))?;
+        let bound = self.expr(pattern, env)?;
+        let pattern = self.like_operand(bound).map_err(|e| e.at(place(pattern)))?;
+        let kind = ExprKind::Like {
+            arg: Box::new(arg),
+            pattern: Box::new(pattern),
+            escape,
+            negated,
+            case_insensitive,
+        };
+        Ok(Expr { kind, data_type: DataType::Boolean })
+    }
+
+    fn like_operand(&mut self, expr: Expr) -> Result<Expr> {
+        match expr.data_type {
+            DataType::Text { .. } => Ok(expr),
+            DataType::Null | DataType::Json => self.text(expr),
+            t => Err(Error::type_error(format!("no operator LIKE for {t}; cast it to TEXT"))
+                .with_sqlstate("42883")),
+        }
+    }
+
+    pub(crate) fn cast_to(
+        &mut self,
+        arg: &'a E,
+        to: &ast::DataType,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let to = types::data_type(to)?;
+        let expr = self.expr(arg, env)?;
+        let expr = self.decide(expr, to);
+        explicit_cast(expr, to)
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&'a E>,
+        conditions: &'a [ast::CaseWhen],
+        otherwise: Option<&'a E>,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let operand = operand.map(|o| self.typed(o, env)).transpose()?;
+        let mut tests = Vec::with_capacity(conditions.len());
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for when in conditions {
+            let test = self.expr(&when.condition, env)?;
+            let test = match &operand {
+                Some(operand) => {
+                    let operand = self.again(operand)?;
+                    self.comparison(BinaryOp::Equal, operand, test)
+                }
+                None => self.condition(test, "WHEN"),
+            };
+            tests.push(test.map_err(|e| e.at(place(&when.condition)))?);
+            results.push(self.expr(&when.result, env)?);
+        }
+        let has_else = otherwise.is_some();
+        if let Some(e) = otherwise {
+            results.push(self.expr(e, env)?);
+        }
+        self.case_of(tests, results, has_else)
+    }
+
+    /// A searched `CASE` of bound parts; the last result is the `ELSE` when there is one.
+    pub(crate) fn case_of(
+        &mut self,
+        tests: Vec<Expr>,
+        results: Vec<Expr>,
+        has_else: bool,
+    ) -> Result<Expr> {
+        let (mut results, data_type) = self.unify_all(results, "CASE")?;
+        let otherwise = if has_else { results.pop().map(Box::new) } else { None };
+        // Branches that constants decide go, with all behind one that is always taken.
+        let mut otherwise = otherwise;
+        let mut branches = Vec::with_capacity(tests.len());
+        for (test, result) in tests.into_iter().zip(results) {
+            match test.kind {
+                ExprKind::Literal(Value::Boolean(true)) => {
+                    otherwise = Some(Box::new(result));
+                    break;
+                }
+                ExprKind::Literal(_) => {}
+                _ => branches.push((test, result)),
+            }
+        }
+        if branches.is_empty() {
+            return Ok(otherwise.map_or(Expr::literal(Value::Null, data_type), |e| *e));
+        }
+        Ok(Expr { kind: ExprKind::Case { branches, otherwise }, data_type })
+    }
+
+    fn interval(&mut self, interval: &'a ast::Interval, env: &mut Env<'_>) -> Result<Expr> {
+        if interval.last_field.is_some() {
+            return Err(unsupported("INTERVAL with TO"));
+        }
+        let value = self.expr(&interval.value, env)?;
+        let text = match &value.kind {
+            ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => {
+                v.to_string()
+            }
+            _ => return Err(unsupported("INTERVAL of an expression; it takes a literal")),
+        };
+        let parsed = match &interval.leading_field {
+            None => interval::parse(&text),
+            Some(field) => {
+                let unit = field.to_string();
+                interval::unit_of(&unit).and_then(|u| interval::of(&text, u))
+            }
+        };
+        match parsed {
+            Some(v) => Ok(Expr::literal(Value::Interval(v), DataType::Interval)),
+            None => {
+                let message = format!("'{text}' is not a valid INTERVAL");
+                Err(Error::type_error(message).with_sqlstate("22007").at(place(&interval.value)))
+            }
+        }
+    }
+
+    /// `a ^ b` in PostgreSQL.
+    fn power(&mut self, a: &'a E, b: &'a E, env: &mut Env<'_>) -> Result<Expr> {
+        let a = self.expr(a, env)?;
+        let b = self.expr(b, env)?;
+        self.power_of(a, b)
+    }
+
+    /// Comparison of bound operands for joins that name their columns.
+    pub(crate) fn equal(&mut self, left: Expr, right: Expr) -> Result<Expr> {
+        let (left, right) = self.unify(left, right, "=")?;
+        Ok(binary(BinaryOp::Equal, left, right, DataType::Boolean))
+    }
+}
+
+pub(crate) fn operator(op: &Op) -> Option<BinaryOp> {
+    Some(match op {
+        Op::Plus => BinaryOp::Add,
+        Op::Minus => BinaryOp::Subtract,
+        Op::Multiply => BinaryOp::Multiply,
+        Op::Divide => BinaryOp::Divide,
+        Op::MyIntegerDivide | Op::DuckIntegerDivide => BinaryOp::IntegerDivide,
+        Op::Modulo => BinaryOp::Modulo,
+        Op::StringConcat => BinaryOp::Concat,
+        Op::Gt => BinaryOp::Greater,
+        Op::Lt => BinaryOp::Less,
+        Op::GtEq => BinaryOp::GreaterOrEqual,
+        Op::LtEq => BinaryOp::LessOrEqual,
+        Op::Eq => BinaryOp::Equal,
+        Op::NotEq => BinaryOp::NotEqual,
+        Op::Spaceship => BinaryOp::NotDistinct,
+        Op::BitwiseOr => BinaryOp::BitOr,
+        Op::BitwiseAnd => BinaryOp::BitAnd,
+        Op::BitwiseXor | Op::PGBitwiseXor => BinaryOp::BitXor,
+        Op::PGBitwiseShiftLeft => BinaryOp::ShiftLeft,
+        Op::PGBitwiseShiftRight => BinaryOp::ShiftRight,
+        _ => return None,
+    })
+}
+
+fn hex(text: &str) -> Result<Vec<u8>> {
+    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+    let bad = || Error::syntax("a hexadecimal literal takes pairs of hexadecimal digits");
+    let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
+        [a, b] => Some(digit(*a)? << 4 | digit(*b)?),
+        _ => None,
+    });
+    pairs.collect::<Option<Vec<u8>>>().ok_or_else(bad)
+}

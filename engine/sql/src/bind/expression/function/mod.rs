@@ -1,0 +1,8 @@
+//! Function calls: scalar functions, aggregates and window functions.
+
+pub(in crate::bind) mod aggregate;
+pub(in crate::bind) mod aggregate_owner;
+pub(in crate::bind) mod builtin;
+pub(in crate::bind) mod call;
+pub(in crate::bind) mod functions;
+pub(in crate::bind) mod window;

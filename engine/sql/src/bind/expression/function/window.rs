@@ -1,0 +1,409 @@
+//! Window functions: a call with `OVER` becomes a column of a [`Plan::Window`] between grouping and output.
+
+use crate::bind::expression::operator::{aggregates_not_allowed, cast};
+use crate::bind::query::query_expression::sort_key;
+use crate::bind::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupported};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
+use nacre_types::{DataType, Error, Result, Value};
+use sqlparser::ast;
+
+const INT: DataType = DataType::Int64;
+
+/// A call and where its rows are.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Window {
+    partition: Vec<Expr>,
+    order: Vec<SortKey>,
+    call: WindowCall,
+}
+
+impl Window {
+    pub fn name(&self) -> &'static str {
+        self.call.function.name()
+    }
+}
+
+/// Functions that only make sense in a window, with the least and most arguments.
+const FUNCTIONS: &[(&str, WindowFunction, usize, usize)] = &[
+    ("row_number", WindowFunction::RowNumber, 0, 0),
+    ("rank", WindowFunction::Rank, 0, 0),
+    ("dense_rank", WindowFunction::DenseRank, 0, 0),
+    ("percent_rank", WindowFunction::PercentRank, 0, 0),
+    ("cume_dist", WindowFunction::CumeDist, 0, 0),
+    ("ntile", WindowFunction::Ntile, 1, 1),
+    ("lag", WindowFunction::Lag, 1, 3),
+    ("lead", WindowFunction::Lead, 1, 3),
+    ("first_value", WindowFunction::FirstValue, 1, 1),
+    ("last_value", WindowFunction::LastValue, 1, 1),
+    ("nth_value", WindowFunction::NthValue, 2, 2),
+];
+
+/// Every name.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|(name, ..)| *name)
+}
+
+pub(crate) fn is_window_only(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+impl<'a> Binder<'a> {
+    /// A call with `OVER`.
+    pub(crate) fn window(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        if env.windows.is_none() || env.in_aggregate {
+            return Err(not_allowed(env.clause));
+        }
+        if f.null_treatment.is_some() {
+            return Err(unsupported("IGNORE NULLS"));
+        }
+        let spec = match &f.over {
+            Some(ast::WindowType::WindowSpec(spec)) => spec,
+            Some(ast::WindowType::NamedWindow(ident)) => self.named_window(ident)?,
+            None => return Err(unsupported("this form of window")),
+        };
+        // What stands inside may use aggregates, but no windows.
+        let outer = env.windows.take();
+        let bound = self.window_parts(name, f, spec, env);
+        env.windows = outer;
+        let (window, wrapped) = bound?;
+        let list = env.windows.get_or_insert_default();
+        let at = list.iter().position(|w| *w == window).unwrap_or_else(|| {
+            list.push(window);
+            list.len() - 1
+        });
+        let mut result = wrapped;
+        place_column(&mut result, AGGREGATE_BASE, WINDOW_BASE + at);
+        Ok(result)
+    }
+
+    fn named_window(&mut self, ident: &ast::Ident) -> Result<&'a ast::WindowSpec> {
+        let found =
+            self.named_windows.iter().find(|w| w.0.value.eq_ignore_ascii_case(&ident.value));
+        match found {
+            Some(ast::NamedWindowDefinition(_, ast::NamedWindowExpr::WindowSpec(spec))) => Ok(spec),
+            Some(_) => Err(unsupported("a window named after another")),
+            None => {
+                let error = Error::not_found(format!("no window `{}`", ident.value));
+                Err(error.with_sqlstate("42704").at(position(ident.span.start)))
+            }
+        }
+    }
+
+    /// A window and those it builds on, itself first. Only the last of them has a `PARTITION BY`, only one an `ORDER BY`.
+    fn built_on(&mut self, mut spec: &'a ast::WindowSpec) -> Result<Vec<&'a ast::WindowSpec>> {
+        let refused = |message: String, name: &ast::Ident| {
+            Err(Error::syntax(message).with_sqlstate("42P20").at(position(name.span.start)))
+        };
+        let mut specs = vec![spec];
+        while let Some(name) = &spec.window_name {
+            if !spec.partition_by.is_empty() {
+                return refused(
+                    format!("PARTITION BY is for window `{}` to say", name.value),
+                    name,
+                );
+            }
+            spec = self.named_window(name)?;
+            if specs.iter().any(|s| std::ptr::eq(*s, spec)) {
+                return refused(format!("window `{}` builds on itself", name.value), name);
+            }
+            if !spec.order_by.is_empty() && specs.iter().any(|s| !s.order_by.is_empty()) {
+                return refused(format!("window `{}` has an ORDER BY already", name.value), name);
+            }
+            specs.push(spec);
+        }
+        Ok(specs)
+    }
+
+    /// The window, and the result in terms of it as the first aggregate.
+    fn window_parts(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        spec: &'a ast::WindowSpec,
+        env: &mut Env<'_>,
+    ) -> Result<(Window, Expr)> {
+        let specs = self.built_on(spec)?;
+        let mut partition = Vec::new();
+        for ast in specs.iter().flat_map(|s| &s.partition_by) {
+            partition.push(self.typed(ast, env)?);
+        }
+        let mut order = Vec::new();
+        for item in specs.iter().flat_map(|s| &s.order_by) {
+            let expr = self.typed(&item.expr, env)?;
+            order.push(sort_key(expr, item)?);
+        }
+        let known = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+        let (call, wrapped) = match known {
+            Some((_, function, min, max)) => {
+                let call = self.ranking(name, function.clone(), (*min, *max), f, &order, env)?;
+                let column = Expr::column(AGGREGATE_BASE, call.data_type);
+                (call, column)
+            }
+            None => {
+                // Aggregates are bound as in a grouped query, with a list of their own.
+                env.outer_aggregates = env.aggregates.replace(Vec::new());
+                let result = self.windowed_aggregate(name, f, env);
+                let outer = env.outer_aggregates.take();
+                let mut own = std::mem::replace(&mut env.aggregates, outer).unwrap_or_default();
+                let wrapped = result?;
+                let (Some(aggregate), true) = (own.pop(), own.is_empty()) else {
+                    return Err(unsupported("this aggregate as a window function"));
+                };
+                if aggregate.distinct {
+                    return Err(unsupported("DISTINCT in a window function"));
+                }
+                let data_type = aggregate.data_type;
+                let call = WindowCall {
+                    function: WindowFunction::Aggregate(Box::new(aggregate)),
+                    args: Vec::new(),
+                    frame: Frame::default(),
+                    data_type,
+                };
+                (call, wrapped)
+            }
+        };
+        let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
+            Some(frame) => self.frame(frame, &order, env)?,
+            None => Frame::default(),
+        };
+        Ok((Window { partition, order, call: WindowCall { frame, ..call } }, wrapped))
+    }
+
+    fn windowed_aggregate(
+        &mut self,
+        name: &str,
+        f: &'a ast::Function,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        if env.aggregates.is_none() {
+            return Err(aggregates_not_allowed(env));
+        }
+        self.aggregate_call(name, f, env)?.ok_or_else(|| {
+            Error::type_error(format!("{name} is not an aggregate or window function"))
+                .with_sqlstate("42809")
+        })
+    }
+
+    fn ranking(
+        &mut self,
+        name: &str,
+        function: WindowFunction,
+        (min, max): (usize, usize),
+        f: &'a ast::Function,
+        order: &[SortKey],
+        env: &mut Env<'_>,
+    ) -> Result<WindowCall> {
+        if f.filter.is_some() {
+            return Err(unsupported("FILTER of this window function"));
+        }
+        let mut args = Vec::new();
+        if let ast::FunctionArguments::List(list) = &f.args {
+            for arg in &list.args {
+                match arg {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                        args.push(self.typed(e, env)?)
+                    }
+                    _ => return Err(Error::syntax(format!("function {name} does not take *"))),
+                }
+            }
+        }
+        if args.len() < min || args.len() > max {
+            let message =
+                format!("function {name} takes {min} to {max} arguments, not {}", args.len());
+            return Err(Error::type_error(message).with_sqlstate("42883"));
+        }
+        use WindowFunction as W;
+        let needs_order = matches!(function, W::Rank | W::DenseRank | W::PercentRank | W::CumeDist);
+        if needs_order && order.is_empty() {
+            return Err(Error::type_error(format!("{name} needs ORDER BY in its window"))
+                .with_sqlstate("42P20"));
+        }
+        let count = if matches!(function, W::Ntile) { Some(0) } else { Some(1) };
+        if let Some(at) = count
+            && at < args.len()
+        {
+            let arg = args.remove(at);
+            args.insert(at, cast(self.integer(arg, name)?, INT)?);
+        }
+        let data_type = match function {
+            W::PercentRank | W::CumeDist => DataType::Float64,
+            W::Lag | W::Lead if args.len() == 3 => {
+                let default =
+                    args.pop().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
+                let value = args.remove(0);
+                let (mut both, t) = self.unify_all(vec![value, default], name)?;
+                let default = both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t));
+                args.insert(
+                    0,
+                    cast(both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t)), t)?,
+                );
+                args.push(cast(default, t)?);
+                t
+            }
+            W::Lag | W::Lead | W::FirstValue | W::LastValue | W::NthValue => {
+                args.first().map_or(DataType::Null, |a| a.data_type)
+            }
+            _ => INT,
+        };
+        Ok(WindowCall { function, args, frame: Frame::default(), data_type })
+    }
+
+    fn frame(
+        &mut self,
+        frame: &'a ast::WindowFrame,
+        order: &[SortKey],
+        env: &mut Env<'_>,
+    ) -> Result<Frame> {
+        let unit = match frame.units {
+            ast::WindowFrameUnits::Rows => FrameUnit::Rows,
+            ast::WindowFrameUnits::Range => FrameUnit::Range,
+            ast::WindowFrameUnits::Groups => FrameUnit::Groups,
+        };
+        if unit == FrameUnit::Groups && order.is_empty() {
+            return Err(Error::syntax("GROUPS needs ORDER BY in its window").with_sqlstate("42P20"));
+        }
+        let start = self.bound(&frame.start_bound, unit, order, env)?;
+        let end = match &frame.end_bound {
+            Some(bound) => self.bound(bound, unit, order, env)?,
+            None => Bound::CurrentRow,
+        };
+        let wrong = matches!(frame.start_bound, ast::WindowFrameBound::Following(None))
+            || matches!(frame.end_bound, Some(ast::WindowFrameBound::Preceding(None)))
+            || start.rank() > end.rank();
+        if wrong {
+            return Err(Error::syntax("the frame ends before it starts").with_sqlstate("42P20"));
+        }
+        Ok(Frame { unit, start, end })
+    }
+
+    fn bound(
+        &mut self,
+        bound: &'a ast::WindowFrameBound,
+        unit: FrameUnit,
+        order: &[SortKey],
+        env: &mut Env<'_>,
+    ) -> Result<Bound> {
+        let (ast, preceding) = match bound {
+            ast::WindowFrameBound::CurrentRow => return Ok(Bound::CurrentRow),
+            ast::WindowFrameBound::Preceding(None) => return Ok(Bound::UnboundedPreceding),
+            ast::WindowFrameBound::Following(None) => return Ok(Bound::UnboundedFollowing),
+            ast::WindowFrameBound::Preceding(Some(e)) => (e, true),
+            ast::WindowFrameBound::Following(Some(e)) => (e, false),
+        };
+        let offset = self.expr(ast, env)?;
+        if !matches!(offset.kind, ExprKind::Literal(_) | ExprKind::Parameter(_)) {
+            return Err(unsupported("a frame bound that is not a constant").at(place(ast)));
+        }
+        if matches!(&offset.kind, ExprKind::Literal(v) if v.is_null() || v.to_string().starts_with('-'))
+        {
+            let error = Error::type_error("a frame bound must not be negative or null")
+                .with_sqlstate("22013");
+            return Err(error.at(place(ast)));
+        }
+        let expr = match unit {
+            FrameUnit::Rows | FrameUnit::Groups => {
+                let offset = self.decide(offset, INT);
+                cast(self.integer(offset, "a frame bound")?, INT)?
+            }
+            // The value the key must reach: before the row for a preceding bound, whichever way keys run.
+            FrameUnit::Range => {
+                let [key] = order else {
+                    let message = "RANGE with an offset needs exactly one ORDER BY expression";
+                    return Err(Error::type_error(message).with_sqlstate("42P20"));
+                };
+                let op =
+                    if preceding != key.descending { BinaryOp::Subtract } else { BinaryOp::Add };
+                let moved =
+                    self.binary(op, key.expr.clone(), offset).map_err(|e| e.at(place(ast)))?;
+                let (_, moved) = self.unify(key.expr.clone(), moved, "RANGE")?;
+                moved
+            }
+        };
+        Ok(if preceding { Bound::Preceding(expr) } else { Bound::Following(expr) })
+    }
+}
+
+fn place_column(expr: &mut Expr, from: usize, to: usize) {
+    if let ExprKind::Column(at) = &mut expr.kind
+        && *at == from
+    {
+        *at = to;
+    }
+    expr.for_each_child_mut(&mut |e| place_column(e, from, to));
+}
+
+/// Expressions of a window over the grouped row.
+pub(crate) fn rewrite(windows: &mut [Window], f: &dyn Fn(&mut Expr) -> Result<()>) -> Result<()> {
+    for window in windows {
+        window.partition.iter_mut().try_for_each(f)?;
+        window.order.iter_mut().try_for_each(|k| f(&mut k.expr))?;
+        let mut result = Ok(());
+        window.call.for_each_expr_mut(&mut |e| {
+            if result.is_ok() {
+                result = f(e);
+            }
+        });
+        result?;
+    }
+    Ok(())
+}
+
+/// Puts the windows above the plan, those of one partition and order together; answers where each call's column is.
+pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) {
+    let mut columns = vec![0; windows.len()];
+    let mut left: Vec<(usize, Window)> = windows.into_iter().enumerate().collect();
+    while let Some((_, first)) = left.first() {
+        let (partition, order) = (first.partition.clone(), first.order.clone());
+        let (now, later) =
+            left.into_iter().partition(|(_, w)| w.partition == partition && w.order == order);
+        left = later;
+        let now: Vec<(usize, Window)> = now;
+        let mut fields = plan.fields();
+        let mut calls = Vec::new();
+        for (at, window) in now {
+            columns[at] = fields.len();
+            let data_type = window.call.data_type;
+            fields.push(Field {
+                name: window.call.function.name().into(),
+                data_type,
+                nullable: true,
+            });
+            calls.push(window.call);
+        }
+        plan = Plan::Window { input: Box::new(plan), partition, order, calls, fields };
+    }
+    (plan, columns)
+}
+
+/// Replaces the calls by their columns.
+pub(crate) fn settle(expr: &mut Expr, columns: &[usize]) {
+    if let ExprKind::Column(at) = &mut expr.kind
+        && let Some(column) = at.checked_sub(WINDOW_BASE).and_then(|at| columns.get(at))
+    {
+        *at = *column;
+    }
+    expr.for_each_child_mut(&mut |e| settle(e, columns));
+}
+
+/// Whether an expression uses a window function.
+pub(crate) fn is_in(expr: &Expr) -> bool {
+    let mut found = matches!(expr.kind, ExprKind::Column(at) if at >= WINDOW_BASE);
+    expr.for_each_child(&mut |e| found |= is_in(e));
+    found
+}
+
+pub(crate) fn not_allowed(clause: &str) -> Error {
+    Error::type_error(format!("window functions are not allowed in {clause}"))
+        .with_sqlstate("42P20")
+}
+
+/// A window function without `OVER`.
+pub(crate) fn needs_over(name: &str) -> Error {
+    Error::syntax(format!("{name} needs OVER")).with_sqlstate("42P20")
+}

@@ -1,0 +1,647 @@
+//! Operators on bound operands: coercion, result types, and the folding of what literals decide.
+
+use crate::bind::Given;
+use crate::bind::expression::literal;
+use crate::bind::expression::types::{arithmetic, common, meets};
+use crate::bind::{Binder, Env};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_types::{DataType, Error, Interval, Result, Value, temporal};
+use std::cmp::Ordering;
+
+/// An explicit or implied cast; literals are converted at once when that cannot lose anything silently.
+pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
+    if expr.data_type == to {
+        return Ok(expr);
+    }
+    if let ExprKind::Literal(value) = &expr.kind
+        && let Some(value) = literal::cast(value, to)?
+    {
+        return Ok(Expr::literal(value, to));
+    }
+    cast_later(expr, to)
+}
+
+/// A `CAST` that is written: what a text means is run time's to say when it does not plainly read as the type.
+pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
+    match &expr.kind {
+        ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => {
+            cast_later(expr, to)
+        }
+        _ => cast(expr, to),
+    }
+}
+
+fn cast_later(expr: Expr, to: DataType) -> Result<Expr> {
+    if !castable(expr.data_type, to) {
+        let message = format!("cannot cast {} to {to}", expr.data_type);
+        return Err(Error::type_error(message).with_sqlstate("42846"));
+    }
+    Ok(Expr { kind: ExprKind::Cast(Box::new(expr)), data_type: to })
+}
+
+fn castable(from: DataType, to: DataType) -> bool {
+    use DataType::*;
+    match (from, to) {
+        (Null, _) | (Text { .. }, _) | (_, Text { .. }) => true,
+        (Boolean, t) | (t, Boolean) if t.is_numeric() || t == Boolean => true,
+        (Date | Timestamp, Date | Timestamp) | (Timestamp, Time) | (Time, Interval) => true,
+        (Json, Json) | (Binary { .. }, Binary { .. }) | (Interval, Interval) | (Time, Time) => true,
+        _ => from.is_numeric() && to.is_numeric(),
+    }
+}
+
+fn literal_value(expr: &Expr) -> Option<&Value> {
+    match &expr.kind {
+        ExprKind::Literal(value) => Some(value),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_null(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(Value::Null))
+}
+
+fn boolean(value: bool) -> Expr {
+    Expr::literal(Value::Boolean(value), DataType::Boolean)
+}
+
+/// Conjunction or disjunction, flattened, without neutral elements.
+pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
+    let mut flat = Vec::with_capacity(list.len());
+    for expr in list {
+        match expr.kind {
+            ExprKind::And(inner) if and => flat.extend(inner),
+            ExprKind::Or(inner) if !and => flat.extend(inner),
+            ExprKind::Literal(Value::Boolean(v)) if v == and => {}
+            ExprKind::Literal(Value::Boolean(v)) => return boolean(v),
+            // One null says as much as many.
+            ExprKind::Literal(Value::Null) if flat.iter().any(is_null) => {}
+            kind => flat.push(Expr { kind, data_type: expr.data_type }),
+        }
+    }
+    match flat.len() {
+        0 => boolean(and),
+        1 => flat.swap_remove(0),
+        _ => Expr {
+            kind: if and { ExprKind::And(flat) } else { ExprKind::Or(flat) },
+            data_type: DataType::Boolean,
+        },
+    }
+}
+
+/// `NOT`, pushed into what can carry it.
+pub(crate) fn not(mut expr: Expr) -> Expr {
+    match &mut expr.kind {
+        ExprKind::Literal(Value::Boolean(v)) => {
+            *v = !*v;
+            expr
+        }
+        ExprKind::Literal(Value::Null) => expr,
+        ExprKind::IsNull { negated, .. }
+        | ExprKind::IsBoolean { negated, .. }
+        | ExprKind::InList { negated, .. }
+        | ExprKind::Like { negated, .. } => {
+            *negated = !*negated;
+            expr
+        }
+        ExprKind::Binary { op, .. } if negated(*op).is_some() => {
+            *op = negated(*op).unwrap_or(*op);
+            expr
+        }
+        ExprKind::Not(_) => match expr.kind {
+            ExprKind::Not(inner) => *inner,
+            _ => expr,
+        },
+        _ => Expr { kind: ExprKind::Not(Box::new(expr)), data_type: DataType::Boolean },
+    }
+}
+
+fn negated(op: BinaryOp) -> Option<BinaryOp> {
+    use BinaryOp::*;
+    Some(match op {
+        Equal => NotEqual,
+        NotEqual => Equal,
+        Less => GreaterOrEqual,
+        LessOrEqual => Greater,
+        Greater => LessOrEqual,
+        GreaterOrEqual => Less,
+        NotDistinct => Distinct,
+        Distinct => NotDistinct,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// Two operands brought to where they can be compared.
+    pub(crate) fn unify(&mut self, left: Expr, right: Expr, what: &str) -> Result<(Expr, Expr)> {
+        let (left, right) = self.settle_pair(left, right);
+        let (a, b) = (left.data_type, right.data_type);
+        if meets(a, b) {
+            return Ok((left, right));
+        }
+        let (left, right) = (spelled(left, b)?, spelled(right, a)?);
+        let (a, b) = (left.data_type, right.data_type);
+        if let Some(value) = literal_value(&right)
+            && let Some(fitted) = fit(value, b, a)?
+        {
+            return Ok((left, Expr::literal(fitted, a)));
+        }
+        if let Some(value) = literal_value(&left)
+            && let Some(fitted) = fit(value, a, b)?
+        {
+            return Ok((Expr::literal(fitted, b), right));
+        }
+        let Some(to) = common(a, b) else {
+            return Err(Error::type_error(format!("no operator {what} for {a} and {b}"))
+                .with_sqlstate("42883"));
+        };
+        let left = if meets(a, to) { left } else { cast(left, to)? };
+        let right = if meets(b, to) { right } else { cast(right, to)? };
+        Ok((left, right))
+    }
+
+    /// Gives an untyped parameter the type of the other side, unless its value says otherwise.
+    pub(crate) fn settle_pair(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
+        match (Self::is_untyped(&left), Self::is_untyped(&right)) {
+            (false, false) => (left, right),
+            (true, true) => (self.settle(left, DataType::TEXT), self.settle(right, DataType::TEXT)),
+            (true, false) => {
+                let to = right.data_type;
+                (self.settle_with(left, to), right)
+            }
+            (false, true) => {
+                let to = left.data_type;
+                let right = self.settle_with(right, to);
+                (left, right)
+            }
+        }
+    }
+
+    fn settle_with(&mut self, parameter: Expr, other: DataType) -> Expr {
+        let Given { natural, exact } = match parameter.kind {
+            ExprKind::Parameter(index) => self.given(index),
+            _ => DataType::Null.into(),
+        };
+        // What the type would round or cut must not be so to compare equal.
+        let to = match (other, exact) {
+            (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
+            (DataType::Text { .. }, _) => DataType::TEXT,
+            (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => {
+                DataType::Float64
+            }
+            (DataType::Date, DataType::Timestamp) => exact,
+            (_, e)
+                if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) =>
+            {
+                exact
+            }
+            (DataType::Decimal { scale, .. }, e) if e.is_float() || e.scale() > scale => exact,
+            _ => other,
+        };
+        self.decide(parameter, to)
+    }
+
+    /// A comparison of two operands.
+    pub(crate) fn comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+        let null_safe = matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct);
+        if !null_safe && (is_null(&left) || is_null(&right)) {
+            self.settle(left, DataType::TEXT);
+            self.settle(right, DataType::TEXT);
+            return Ok(Expr::literal(Value::Null, DataType::Boolean));
+        }
+        let (left, right) = self.unify(left, right, op.symbol())?;
+        if matches!(left.data_type, DataType::Interval)
+            && !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual)
+            && !null_safe
+        {
+            return Err(Error::unsupported("order of INTERVAL values is not supported"));
+        }
+        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
+            && let Some(order) = literal::compare(a, b)
+        {
+            return Ok(boolean(holds(op, order)));
+        }
+        // `literal op expression` reads as `expression op literal` downstream.
+        let constant = |e: &Expr| matches!(e.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
+        let (op, left, right) = if constant(&left) && !constant(&right) {
+            (op.turned(), right, left)
+        } else {
+            (op, left, right)
+        };
+        Ok(binary(op, left, right, DataType::Boolean))
+    }
+
+    /// Any binary operator but `AND` and `OR`.
+    pub(crate) fn binary(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+        use BinaryOp::*;
+        if op.is_comparison() {
+            return self.comparison(op, left, right);
+        }
+        let binary_operand = |e: &Expr| matches!(e.data_type, DataType::Binary { .. });
+        if op == Concat && binary_operand(&left) && binary_operand(&right) {
+            return Ok(binary(op, left, right, DataType::BLOB));
+        }
+        if op == Concat {
+            let left = self.text(left)?;
+            let right = self.text(right)?;
+            return Ok(binary(op, left, right, DataType::TEXT));
+        }
+        let (left, right) = self.settle_arithmetic(op, left, right);
+        let (a, b) = (left.data_type, right.data_type);
+        if matches!(op, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight) {
+            return self.bits(op, left, right);
+        }
+        if is_temporal(a) || is_temporal(b) {
+            return date_arithmetic(op, left, right);
+        }
+        let left = numeric_operand(left, b, op)?;
+        let right = numeric_operand(right, left.data_type, op)?;
+        // Whole numbers divide to a whole number, as in PostgreSQL and SQLite.
+        let whole = |t: DataType| t.is_integer() || (t.is_decimal() && t.scale() == 0);
+        let op = if op == Divide && whole(left.data_type) && whole(right.data_type) {
+            IntegerDivide
+        } else {
+            op
+        };
+        let (to_left, to_right, result) = arithmetic(op, left.data_type, right.data_type)?;
+        if is_null(&left) || is_null(&right) {
+            return Ok(Expr::literal(Value::Null, result));
+        }
+        if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
+            && let Some(value) =
+                literal::arithmetic(op, a, b).and_then(|v| literal::fit(&v, result))
+        {
+            return Ok(Expr::literal(value, result));
+        }
+        let operand =
+            |e: Expr, to: DataType| if meets(e.data_type, to) { Ok(e) } else { cast(e, to) };
+        Ok(binary(op, operand(left, to_left)?, operand(right, to_right)?, result))
+    }
+
+    fn settle_arithmetic(&mut self, op: BinaryOp, left: Expr, right: Expr) -> (Expr, Expr) {
+        // An integer beside an untyped parameter makes it BIGINT: `tiny + 1000` is meant to work.
+        let like = |t: DataType| match t {
+            DataType::UInt64 => t,
+            _ if t.is_integer() => DataType::Int64,
+            DataType::Date | DataType::Timestamp => DataType::Interval,
+            DataType::Null => DataType::Float64,
+            _ => t,
+        };
+        let (a, mut b) = (like(left.data_type), like(right.data_type));
+        if op == BinaryOp::Subtract
+            && matches!(right.data_type, DataType::Date | DataType::Timestamp)
+        {
+            b = right.data_type;
+        }
+        (self.settle(left, b), self.settle(right, a))
+    }
+
+    fn bits(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+        let operand = |e: Expr| match e.data_type {
+            DataType::UInt64 | DataType::Int64 => Ok(e),
+            t if t.is_integer() => Ok(e),
+            DataType::Null => cast(e, DataType::Int64),
+            t => Err(Error::type_error(format!("no operator {} for {t}", op.symbol()))
+                .with_sqlstate("42883")),
+        };
+        let (mut left, mut right) = (operand(left)?, operand(right)?);
+        // Bits are those of BIGINT.
+        if left.data_type == DataType::UInt64 {
+            left = cast(left, DataType::Int64)?;
+        }
+        if right.data_type == DataType::UInt64 {
+            right = cast(right, DataType::Int64)?;
+        }
+        Ok(binary(op, left, right, DataType::Int64))
+    }
+
+    /// Arithmetic negation.
+    pub(crate) fn negate(&mut self, expr: Expr) -> Result<Expr> {
+        let expr = self.settle(expr, DataType::Float64);
+        let t = expr.data_type;
+        let folded = match literal_value(&expr) {
+            Some(Value::Null) => Some(Value::Null),
+            Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
+            Some(Value::Float(v)) => Some(Value::Float(-v)),
+            // `-9223372036854775808` is a BIGINT although its digits alone are not.
+            Some(Value::Decimal { unscaled, scale: 0 }) if i64::try_from(-unscaled).is_ok() => {
+                let v = i64::try_from(-unscaled).unwrap_or(0);
+                return Ok(Expr::literal(Value::Int(v), DataType::Int64));
+            }
+            Some(Value::Decimal { unscaled, scale }) => {
+                Some(Value::Decimal { unscaled: -unscaled, scale: *scale })
+            }
+            Some(Value::Interval(i)) => Some(Value::Interval(negate_interval(*i)?)),
+            _ => None,
+        };
+        if let Some(value) = folded {
+            // A type without the sign, or without room for it, gives way to that of all negations.
+            let holds = |v: i64| {
+                t.integer_range()
+                    .is_some_and(|(low, high)| low < 0 && (low..=high).contains(&v.into()))
+            };
+            let narrow = matches!(value, Value::Int(v) if !holds(v));
+            return Ok(Expr::literal(value, if narrow { DataType::Int64 } else { t }));
+        }
+        let (expr, result) = match t {
+            // Nothing but nulls.
+            DataType::Null => return Ok(expr),
+            DataType::UInt64 => (
+                cast(expr, DataType::Decimal { precision: 20, scale: 0 })?,
+                DataType::Decimal { precision: 20, scale: 0 },
+            ),
+            DataType::Float32 => (expr, DataType::Float64),
+            _ if t.is_integer() => (expr, DataType::Int64),
+            _ if t.is_numeric() || t == DataType::Interval => (expr, t),
+            _ => {
+                return Err(
+                    Error::type_error(format!("no operator - for {t}")).with_sqlstate("42883")
+                );
+            }
+        };
+        Ok(Expr { kind: ExprKind::Negate(Box::new(expr)), data_type: result })
+    }
+
+    /// An operand of a logical operator or a condition.
+    pub(crate) fn condition(&mut self, expr: Expr, what: &str) -> Result<Expr> {
+        let expr = self.decide(expr, DataType::Boolean);
+        match expr.data_type {
+            DataType::Boolean => Ok(expr),
+            DataType::Null => cast(expr, DataType::Boolean),
+            t => Err(Error::type_error(format!("{what} must be BOOLEAN, not {t}"))),
+        }
+    }
+
+    /// An operand that is used as text.
+    pub(crate) fn text(&mut self, expr: Expr) -> Result<Expr> {
+        let expr = self.settle(expr, DataType::TEXT);
+        if expr.data_type.is_text() { Ok(expr) } else { cast(expr, DataType::TEXT) }
+    }
+
+    /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it. Text literals take that of the others,
+    /// wherever they stand.
+    pub(crate) fn unify_all(
+        &mut self,
+        mut list: Vec<Expr>,
+        what: &str,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        let with = |to: DataType, expr: &Expr| match common_with_literal(to, expr) {
+            Some(t) => Ok(t),
+            None => {
+                let message = format!("{what} cannot mix {to} and {}", expr.data_type);
+                Err(Error::type_error(message).with_sqlstate("42804"))
+            }
+        };
+        let mut to = DataType::Null;
+        for expr in list.iter().filter(|e| !Self::is_untyped(e) && !is_text_literal(e)) {
+            to = with(to, expr)?;
+        }
+        for expr in list.iter_mut().filter(|e| is_text_literal(e)) {
+            *expr = spelled(expr.clone(), to)?;
+            to = with(to, expr)?;
+        }
+        for expr in list.iter_mut().filter(|e| Self::is_untyped(e)) {
+            *expr = self.settle_with(expr.clone(), to);
+            to = with(to, expr)?;
+        }
+        let mut out = Vec::with_capacity(list.len());
+        for expr in list {
+            let same = expr.data_type.is_text() && to.is_text();
+            out.push(if same { expr } else { cast(expr, to)? });
+        }
+        Ok((out, to))
+    }
+
+    /// Casts to a column's type, as assignment does.
+    pub(crate) fn assign(&mut self, expr: Expr, to: DataType, column: &str) -> Result<Expr> {
+        let expr = self.decide(expr, to);
+        let from = expr.data_type;
+        let named = |e: Error| e.context(format!("column {column}"));
+        let fits = match (from, to) {
+            (DataType::Text { .. }, _) => {
+                literal_value(&expr).is_some()
+                    || to.is_text()
+                    || to == DataType::Json
+                    || matches!(to, DataType::Binary { .. })
+            }
+            (f, DataType::Text { .. }) => f != DataType::Boolean || literal_value(&expr).is_some(),
+            (DataType::Boolean, t) if t.is_numeric() => false,
+            _ => true,
+        };
+        if !fits {
+            let message = format!("column {column} is {to}, the value {from}; write a CAST");
+            return Err(Error::type_error(message));
+        }
+        if from.is_text() && to == DataType::TEXT {
+            return Ok(expr);
+        }
+        cast(expr, to).map_err(named)
+    }
+}
+
+pub(crate) fn is_text_literal(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(Value::Text(_)))
+}
+
+/// As `common`, but a text literal takes the type of the others.
+fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
+    let takes =
+        is_text_literal(expr) && !to.is_text() && !matches!(to, DataType::Null | DataType::Json);
+    if takes { Some(to) } else { common(to, expr.data_type) }
+}
+
+pub(crate) fn binary(op: BinaryOp, left: Expr, right: Expr, data_type: DataType) -> Expr {
+    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, data_type }
+}
+
+fn holds(op: BinaryOp, order: Ordering) -> bool {
+    use BinaryOp::*;
+    match op {
+        Equal | NotDistinct => order.is_eq(),
+        NotEqual | Distinct => order.is_ne(),
+        Less => order.is_lt(),
+        LessOrEqual => order.is_le(),
+        Greater => order.is_gt(),
+        _ => order.is_ge(),
+    }
+}
+
+/// A text literal beside a number with digits after the point as the number it spells, which may have more of them.
+fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
+    let Some(Value::Text(text)) = literal_value(&expr) else { return Ok(expr) };
+    if other == DataType::Float32 {
+        return cast(expr, DataType::Float64);
+    }
+    if !other.is_decimal() {
+        return Ok(expr);
+    }
+    let value = literal::exact_number(text, other)?;
+    let data_type = value.natural_type();
+    Ok(Expr::literal(value, data_type))
+}
+
+/// A literal as a value of the other operand's type, when the comparison means the same.
+fn fit(value: &Value, from: DataType, to: DataType) -> Result<Option<Value>> {
+    if value.is_null() {
+        return Ok(Some(Value::Null));
+    }
+    if from.is_text() && !to.is_text() && to != DataType::Json {
+        return literal::cast(value, to);
+    }
+    if from.is_numeric() && to.is_numeric() {
+        return Ok(literal::fit(value, to));
+    }
+    Ok(match (value, to) {
+        (Value::Int(v @ (0 | 1)), DataType::Boolean) => Some(Value::Boolean(*v == 1)),
+        (Value::Date(_), DataType::Timestamp) => literal::cast(value, to)?,
+        (Value::Timestamp(t), DataType::Date) if t.rem_euclid(temporal::MICROS_PER_DAY) == 0 => {
+            Some(Value::Date((t / temporal::MICROS_PER_DAY) as i32))
+        }
+        _ => None,
+    })
+}
+
+fn is_temporal(t: DataType) -> bool {
+    matches!(t, DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval)
+}
+
+/// Nulls and text literals in arithmetic become numbers; literal numbers get the narrowest shape.
+fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
+    let t = expr.data_type;
+    if t == DataType::Null {
+        return cast(expr, if other.is_numeric() { other } else { DataType::Int64 });
+    }
+    if let Some(value) = literal_value(&expr) {
+        if t.is_text() && other.is_numeric() {
+            return cast(expr, other);
+        }
+        // Beside a decimal an integer literal is a decimal of just its digits: `1 - discount` stays narrow.
+        if t.is_integer()
+            && other.is_decimal()
+            && let Some((unscaled, _)) = literal::exact(value)
+        {
+            let precision = nacre_types::decimal::digits(unscaled).max(1);
+            return cast(expr, DataType::Decimal { precision, scale: 0 });
+        }
+    }
+    if !t.is_numeric() {
+        let message = format!("no operator {} for {t} and {other}", op.symbol());
+        return Err(Error::type_error(message).with_sqlstate("42883"));
+    }
+    Ok(expr)
+}
+
+fn negate_interval(i: Interval) -> Result<Interval> {
+    match (i.months.checked_neg(), i.days.checked_neg(), i.micros.checked_neg()) {
+        (Some(months), Some(days), Some(micros)) => Ok(Interval { months, days, micros }),
+        _ => Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015")),
+    }
+}
+
+/// `+` and `-` on dates, timestamps and intervals.
+fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    use DataType::*;
+    let (mut left, mut right) = (left, right);
+    let no_operator = |a: DataType, b: DataType| {
+        Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
+            .with_sqlstate("42883"))
+    };
+    if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
+        return no_operator(left.data_type, right.data_type);
+    }
+    // `interval + date` is `date + interval`.
+    if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
+        std::mem::swap(&mut left, &mut right);
+    }
+    if is_null(&left) || is_null(&right) {
+        let t = if is_null(&left) { right.data_type } else { left.data_type };
+        return Ok(Expr::literal(Value::Null, t));
+    }
+    // Text literals take the type that makes sense beside the other; whole numbers are days.
+    if left.data_type.is_text() && literal_value(&left).is_some() {
+        let to = if right.data_type == Interval { Timestamp } else { right.data_type };
+        left = cast(left, to)?;
+    }
+    if right.data_type.is_text() && literal_value(&right).is_some() {
+        let to = if op == BinaryOp::Add { Interval } else { left.data_type };
+        right = cast(right, to)?;
+    }
+    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
+        && let Ok(days) = i32::try_from(*days)
+    {
+        right = Expr::literal(
+            Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }),
+            Interval,
+        );
+    }
+    match (left.data_type, right.data_type, op) {
+        (Date, Interval, _) => {
+            let whole_days =
+                matches!(literal_value(&right), Some(Value::Interval(i)) if i.micros == 0);
+            let left = if whole_days { left } else { cast(left, Timestamp)? };
+            add_interval(op, left, right)
+        }
+        (Timestamp, Interval, _) => add_interval(op, left, right),
+        (t @ (Date | Timestamp), days, _) if days.is_integer() => {
+            Ok(binary(op, left, cast(right, Int64)?, t))
+        }
+        (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
+        (Timestamp, Timestamp | Date, BinaryOp::Subtract)
+        | (Date, Timestamp, BinaryOp::Subtract) => {
+            Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))
+        }
+        (Interval, Interval, _) => match (literal_value(&left), literal_value(&right)) {
+            (Some(Value::Interval(a)), Some(Value::Interval(b))) => {
+                let b = if op == BinaryOp::Subtract { negate_interval(*b)? } else { *b };
+                let sum = (
+                    a.months.checked_add(b.months),
+                    a.days.checked_add(b.days),
+                    a.micros.checked_add(b.micros),
+                );
+                let (Some(months), Some(days), Some(micros)) = sum else {
+                    return Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015"));
+                };
+                let sum = nacre_types::Interval { months, days, micros };
+                Ok(Expr::literal(Value::Interval(sum), Interval))
+            }
+            _ => Err(Error::unsupported(
+                "arithmetic on INTERVAL values that are not literals is not supported",
+            )),
+        },
+        (a, b, _) => no_operator(a, b),
+    }
+}
+
+/// A date or timestamp moved by an interval; done here when both are literals.
+fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    let data_type = left.data_type;
+    if let (Some(start), Some(Value::Interval(interval))) =
+        (literal_value(&left), literal_value(&right))
+    {
+        let interval =
+            if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
+        let moved = match start {
+            Value::Date(days) => {
+                temporal::add_interval(*days as i64 * temporal::MICROS_PER_DAY, interval)
+                    .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32))
+            }
+            Value::Timestamp(t) => temporal::add_interval(*t, interval).map(Value::Timestamp),
+            _ => None,
+        };
+        return match moved {
+            Some(value) => Ok(Expr::literal(value, data_type)),
+            None => Err(Error::out_of_range("date out of range").with_sqlstate("22008")),
+        };
+    }
+    Ok(binary(op, left, right, data_type))
+}
+
+/// Aggregates are not allowed in an environment without a place for them.
+pub(crate) fn aggregates_not_allowed(env: &Env<'_>) -> Error {
+    let message = if env.in_aggregate {
+        "aggregates cannot be nested".to_string()
+    } else {
+        format!("aggregates are not allowed in {}", env.clause)
+    };
+    Error::type_error(message).with_sqlstate("42803")
+}

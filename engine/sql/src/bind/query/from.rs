@@ -1,0 +1,413 @@
+//! `FROM`: tables, derived tables, joins, and the scope they make.
+
+use crate::bind::scope::{Merged, Scope};
+use crate::bind::{Binder, Env, MAX_TABLES, place, position, table_name, unsupported};
+use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction, SubqueryKind};
+use crate::optimize::shift_columns;
+use crate::plan::{JoinKind, Plan};
+use nacre_types::{DataType, Error, Result};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+
+/// What a table to the right asks of the row of those to the left.
+pub(crate) struct Lateral {
+    frame: u32,
+    args: Vec<Expr>,
+}
+
+impl<'a> Binder<'a> {
+    /// The whole clause; nothing at all is one row without columns.
+    pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
+        let all = self.beside(None, tables)?;
+        Ok(all.unwrap_or_else(|| {
+            (Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }, Scope::default())
+        }))
+    }
+
+    /// Tables beside those there are.
+    pub(crate) fn beside(
+        &mut self,
+        mut all: Option<(Plan, Scope)>,
+        tables: &'a [ast::TableWithJoins],
+    ) -> Result<Option<(Plan, Scope)>> {
+        for table in tables {
+            all = Some(match all {
+                None => self.table_with_joins(table)?,
+                Some(left) => {
+                    let right =
+                        self.right_of(&left.1, has_lateral(table), |b| b.table_with_joins(table))?;
+                    self.join(left, right, JoinKind::Inner, &JoinConstraint::None)?
+                }
+            });
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn table_with_joins(
+        &mut self,
+        table: &'a ast::TableWithJoins,
+    ) -> Result<(Plan, Scope)> {
+        let left = self.nested(|b| b.factor(&table.relation))?;
+        self.joined(left, &table.joins)
+    }
+
+    /// A table with what is joined to it.
+    pub(crate) fn joined(
+        &mut self,
+        mut left: (Plan, Scope),
+        joins: &'a [ast::Join],
+    ) -> Result<(Plan, Scope)> {
+        for join in joins {
+            let right = self.right_of(&left.1, is_lateral(&join.relation), |b| {
+                b.nested(|b| b.factor(&join.relation))
+            })?;
+            let (kind, constraint) = match &join.join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
+                JoinOperator::CrossJoin(c) | JoinOperator::StraightJoin(c) => (JoinKind::Inner, c),
+                JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c),
+                JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Right, c),
+                JoinOperator::FullOuter(c) => (JoinKind::Full, c),
+                JoinOperator::Semi(_) | JoinOperator::LeftSemi(_) | JoinOperator::RightSemi(_) => {
+                    return Err(unsupported("SEMI JOIN"));
+                }
+                JoinOperator::Anti(_) | JoinOperator::LeftAnti(_) | JoinOperator::RightAnti(_) => {
+                    return Err(unsupported("ANTI JOIN"));
+                }
+                JoinOperator::AsOf { .. } => return Err(unsupported("ASOF JOIN")),
+                _ => return Err(unsupported("this kind of join")),
+            };
+            if kind != JoinKind::Inner && matches!(constraint, JoinConstraint::None) {
+                return Err(Error::syntax("an outer join needs ON or USING"));
+            }
+            left = self.join(left, right, kind, constraint)?;
+        }
+        Ok(left)
+    }
+
+    /// What stands to the right of other tables: it may look at their rows, if it is or has a `LATERAL` table.
+    fn right_of(
+        &mut self,
+        left: &Scope,
+        lateral: bool,
+        f: impl FnOnce(&mut Self) -> Result<(Plan, Scope)>,
+    ) -> Result<(Plan, Scope, Option<Lateral>)> {
+        if !lateral {
+            let (plan, scope) = f(self)?;
+            return Ok((plan, scope, None));
+        }
+        let ((plan, scope), frame, args) = self.framed(left, f)?;
+        let args: Vec<Expr> = args.into_iter().map(|(e, _)| e).collect();
+        let lateral = (!args.is_empty()).then_some(Lateral { frame, args });
+        Ok((plan, scope, lateral))
+    }
+
+    fn count_table(&mut self) -> Result<()> {
+        self.tables += 1;
+        if self.tables > MAX_TABLES {
+            return Err(Error::limit(format!("FROM has more than {MAX_TABLES} tables")));
+        }
+        Ok(())
+    }
+
+    fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+        self.count_table()?;
+        match factor {
+            TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
+                if args.is_some() {
+                    return Err(unsupported("a table function"));
+                }
+                if sample.is_some() || version.is_some() || !partitions.is_empty() {
+                    return Err(unsupported("TABLESAMPLE, PARTITION or a version of a table"));
+                }
+                self.named_table(name, alias.as_ref())
+            }
+            // What LATERAL lets it see is in scope already.
+            TableFactor::Derived { subquery, alias, sample: None, .. } => {
+                let plan = self.query(subquery)?;
+                aliased(plan, alias.as_ref(), "")
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.table_with_joins(table_with_joins)
+            }
+            TableFactor::NestedJoin { .. } => {
+                Err(unsupported("an alias for a join in parentheses"))
+            }
+            TableFactor::Pivot { .. } => Err(unsupported("PIVOT")),
+            TableFactor::Unpivot { .. } => Err(unsupported("UNPIVOT")),
+            TableFactor::UNNEST { .. } => Err(unsupported("UNNEST")),
+            _ => Err(unsupported("this form of FROM")),
+        }
+    }
+
+    fn named_table(
+        &mut self,
+        name: &'a ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Plan, Scope)> {
+        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+            let found = self
+                .ctes
+                .iter()
+                .rposition(|c| c.cte.alias.name.value.eq_ignore_ascii_case(&ident.value));
+            if let Some(at) = found {
+                let (plan, scope) = self.common_table(at)?;
+                return match alias {
+                    None => Ok((plan, scope)),
+                    Some(_) => renamed(plan, scope, alias),
+                };
+            }
+        }
+        if let [ast::ObjectNamePart::Identifier(schema), ast::ObjectNamePart::Identifier(ident)] =
+            name.0.as_slice()
+            && schema.value.eq_ignore_ascii_case("information_schema")
+        {
+            let plan = self
+                .information_schema(&ident.value)
+                .map_err(|e| e.at(position(ident.span.start)))?;
+            return aliased(plan, alias, &ident.value);
+        }
+        if let (written, at) = table_name(name)?
+            && self.catalog.table(&written).is_none()
+            && let Some((plan, shown)) = self.view(&written).map_err(|e| e.at(at))?
+        {
+            return aliased(plan, alias, &shown);
+        }
+        let table = self.table(name)?;
+        let shown = alias.map_or(table.name.as_str(), |a| a.name.value.as_str()).to_string();
+        let projection = (0..table.columns.len()).collect();
+        let plan = Plan::Scan { table, projection, filters: Vec::new() };
+        aliased(plan, alias, &shown)
+    }
+
+    /// A table of a `WITH`, under the names that it has there.
+    pub(crate) fn common_table(&mut self, at: usize) -> Result<(Plan, Scope)> {
+        let definition = &self.ctes[at].cte.alias;
+        aliased(self.cte(at)?, Some(definition), "")
+    }
+
+    /// Joins two sides; the condition stays whole, the optimizer finds the keys in it.
+    fn join(
+        &mut self,
+        (left, left_scope): (Plan, Scope),
+        (right, right_scope, lateral): (Plan, Scope, Option<Lateral>),
+        kind: JoinKind,
+        constraint: &'a JoinConstraint,
+    ) -> Result<(Plan, Scope)> {
+        let width = left_scope.columns.len();
+        for column in &right_scope.columns {
+            if !column.table.is_empty() && left_scope.has_table(&column.table) {
+                let message = format!("table {} is in FROM twice; give one an alias", column.table);
+                return Err(Error::type_error(message).with_sqlstate("42712"));
+            }
+        }
+        let mut scope = Scope { qualified_from: None, ..left_scope.clone() };
+        scope.columns.extend(right_scope.columns.iter().cloned());
+        let left_nullable = matches!(kind, JoinKind::Right | JoinKind::Full);
+        let right_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);
+        for (at, column) in scope.columns.iter_mut().enumerate() {
+            column.nullable |= if at < width { left_nullable } else { right_nullable };
+        }
+        for (columns, key) in &right_scope.tables {
+            let columns = columns.start + width..columns.end + width;
+            scope.tables.push((columns, key.iter().map(|at| at + width).collect()));
+        }
+        for merged in &right_scope.merged {
+            let mut merged = merged.clone();
+            shift_columns(&mut merged.expr, width as isize);
+            merged.hidden.iter_mut().for_each(|c| *c += width);
+            scope.merged.push(merged);
+        }
+        let mut condition = None;
+        match constraint {
+            JoinConstraint::None => {}
+            JoinConstraint::On(on) => {
+                let mut env = Env::new(&scope, "ON");
+                let bound = self.expr(on, &mut env)?;
+                condition = Some(self.condition(bound, "ON").map_err(|e| e.at(place(on)))?);
+            }
+            JoinConstraint::Using(names) => {
+                let mut columns = Vec::new();
+                for name in names {
+                    match name.0.as_slice() {
+                        [ast::ObjectNamePart::Identifier(ident)] => {
+                            columns.push((ident.value.clone(), position(ident.span.start)))
+                        }
+                        _ => return Err(Error::syntax("USING takes column names")),
+                    }
+                }
+                condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
+            }
+            JoinConstraint::Natural => {
+                let mut columns: Vec<(String, _)> = Vec::new();
+                for (at, column) in left_scope.columns.iter().enumerate() {
+                    let shared = right_scope
+                        .columns
+                        .iter()
+                        .any(|c| c.name.eq_ignore_ascii_case(&column.name));
+                    let known = columns.iter().any(|(n, _)| n.eq_ignore_ascii_case(&column.name));
+                    let merged =
+                        left_scope.merged.iter().any(|m| m.name.eq_ignore_ascii_case(&column.name));
+                    if shared && !known && (!left_scope.is_hidden(at) || merged) {
+                        columns.push((column.name.clone(), None));
+                    }
+                }
+                condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
+            }
+        }
+        if let Some(Lateral { frame, args }) = lateral {
+            let plan = crate::unnest::lateral(
+                left,
+                right,
+                kind,
+                (frame, args),
+                condition,
+                &mut self.numbers,
+            )?;
+            return Ok((plan, scope));
+        }
+        let (left, right) = (Box::new(left), Box::new(right));
+        Ok((Plan::Join { left, right, kind, keys: Vec::new(), residual: condition }, scope))
+    }
+
+    /// Equality of the named columns; each pair becomes one name in scope.
+    fn using(
+        &mut self,
+        left: &Scope,
+        right: &Scope,
+        scope: &mut Scope,
+        kind: JoinKind,
+        columns: &[(String, Option<nacre_types::Position>)],
+    ) -> Result<Option<Expr>> {
+        let width = left.columns.len();
+        let mut conjuncts = Vec::new();
+        for (name, at) in columns {
+            let find = |side: &Scope| {
+                let found = side.resolve(None, name).map_err(|e| e.at(*at))?;
+                found.ok_or_else(|| side.unknown_column(None, name, &[]).at(*at))
+            };
+            let a = find(left)?;
+            let mut b = find(right)?;
+            shift_columns(&mut b, width as isize);
+            conjuncts.push(self.equal(a.clone(), b.clone()).map_err(|e| e.at(*at))?);
+            let mut hidden = Vec::new();
+            columns_of(&a, &mut hidden);
+            columns_of(&b, &mut hidden);
+            let expr = match kind {
+                JoinKind::Right => b,
+                JoinKind::Full => {
+                    let (args, t) = self.unify_all(vec![a, b], "USING")?;
+                    crate::bind::expression::function::call::call(ScalarFunction::Coalesce, args, t)
+                }
+                _ => a,
+            };
+            // What either side had merged under this name stays part of it.
+            scope.merged.retain_mut(|m| {
+                let same = m.name.eq_ignore_ascii_case(name);
+                if same {
+                    hidden.append(&mut m.hidden);
+                }
+                !same
+            });
+            scope.merged.push(Merged { name: name.clone(), expr, hidden });
+        }
+        if conjuncts.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(crate::bind::expression::operator::connect(true, conjuncts)))
+    }
+}
+
+fn has_lateral(table: &ast::TableWithJoins) -> bool {
+    is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
+}
+
+/// Whether a table, or one of those it is joined of, is `LATERAL`.
+fn is_lateral(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
+        _ => false,
+    }
+}
+
+/// The columns in an expression.
+pub(crate) fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
+    if let ExprKind::Column(at) = expr.kind {
+        out.push(at);
+    }
+    expr.for_each_child(&mut |e| columns_of(e, out));
+}
+
+/// Gives a plan its name and, where the alias lists them, column names.
+fn aliased(plan: Plan, alias: Option<&ast::TableAlias>, table: &str) -> Result<(Plan, Scope)> {
+    let name = alias.map_or(table, |a| a.name.value.as_str());
+    let mut scope = Scope::of(name, &plan.fields());
+    if let Plan::Scan { table, projection, .. } = &plan
+        && let Some(key) = &table.primary_key
+    {
+        let place = |column: &usize| projection.iter().position(|at| at == column);
+        let key: Option<Vec<usize>> = key.columns.iter().map(place).collect();
+        scope.tables.extend(key.map(|key| (0..projection.len(), key)));
+    }
+    renamed(plan, scope, alias)
+}
+
+fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
+    let Some(alias) = alias else { return Ok((plan, scope)) };
+    if alias.columns.len() > scope.columns.len() {
+        let message = format!(
+            "{} has {} columns, the alias names {}",
+            alias.name.value,
+            scope.columns.len(),
+            alias.columns.len()
+        );
+        return Err(Error::type_error(message)
+            .with_sqlstate("42P10")
+            .at(position(alias.name.span.start)));
+    }
+    for (column, new) in scope.columns.iter_mut().zip(&alias.columns) {
+        column.name = new.name.value.clone();
+    }
+    for column in &mut scope.columns {
+        column.table = alias.name.value.clone();
+    }
+    Ok((plan, scope))
+}
+
+/// Whether an expression can be null, given its input columns.
+pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Column(at) => input(*at),
+        ExprKind::Literal(value) => value.is_null(),
+        ExprKind::Parameter(_) | ExprKind::Outer { .. } => true,
+        ExprKind::Subquery(sub) => sub.kind != SubqueryKind::Exists,
+        ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
+        ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
+        ExprKind::Case { branches, otherwise } => match otherwise {
+            None => true,
+            Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
+        },
+        ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. }
+            if builtin.makes_nulls() =>
+        {
+            true
+        }
+        ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+            args.iter().all(|a| nullable(a, input))
+        }
+        // Null where one of its parts is.
+        ExprKind::Cast(_)
+        | ExprKind::Not(_)
+        | ExprKind::Negate(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::And(_)
+        | ExprKind::Or(_)
+        | ExprKind::InList { .. }
+        | ExprKind::Like { .. }
+        | ExprKind::Function { .. } => {
+            let mut any = expr.data_type == DataType::Null;
+            expr.for_each_child(&mut |e| any |= nullable(e, input));
+            any
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Queries: `SELECT`, `FROM`, grouping, set operations, `WITH` and row locks, as plans.
+
+pub(super) mod from;
+pub(super) mod grouping;
+pub(super) mod lock;
+pub(super) mod query_expression;
+pub(super) mod recursive;
+pub(super) mod select;
+pub(super) mod set_operation;

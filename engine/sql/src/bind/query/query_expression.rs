@@ -1,0 +1,332 @@
+//! Queries around a `SELECT`: common table expressions, `VALUES`, `ORDER BY` of a body, `LIMIT`.
+
+use crate::bind::expression::operator::cast;
+use crate::bind::query::recursive::Itself;
+use crate::bind::scope::Scope;
+use crate::bind::{
+    Binder, Env, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS, place, position, unsupported,
+};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::{Field, Plan, SortKey};
+use nacre_types::{DataType, Error, Result, Value};
+use sqlparser::ast::{self, SetExpr};
+use std::sync::Arc;
+
+/// A common table expression in scope.
+pub(crate) struct Cte<'a> {
+    pub cte: &'a ast::Cte,
+    /// How many enclosing rows its body sees.
+    pub frames: usize,
+    /// Its number and plan, once somebody used it.
+    pub bound: Option<(u32, Arc<Plan>)>,
+    /// Which `WITH RECURSIVE` it belongs to, if any.
+    pub recursive: Option<u32>,
+    /// What its name means inside its own definition.
+    pub itself: Itself,
+}
+
+impl<'a> Binder<'a> {
+    /// The plan of a common table expression: bound once, however often it is used.
+    pub(crate) fn cte(&mut self, at: usize) -> Result<Plan> {
+        if let Some(plan) = self.itself(at)? {
+            return Ok(plan);
+        }
+        let (cte, frames, recursive) =
+            (self.ctes[at].cte, self.ctes[at].frames, self.ctes[at].recursive);
+        if self.ctes[at].bound.is_none() {
+            // The body sees the tables before it, itself only when recursive, and the enclosing rows of where it
+            // stands.
+            let end = match recursive {
+                Some(_) => self
+                    .ctes
+                    .iter()
+                    .rposition(|c| c.recursive == recursive)
+                    .map_or(at, |last| last + 1),
+                None => at,
+            };
+            let hidden = self.ctes.split_off(end);
+            let inner = self.frames.split_off(frames.min(self.frames.len()));
+            let plan = if recursive.is_some() {
+                let later = crate::bind::query::recursive::refuse_later(&mut self.ctes[at + 1..]);
+                let plan = self.recursive_table(at);
+                self.ctes[at..].iter_mut().for_each(|cte| cte.itself = Itself::Elsewhere);
+                self.ctes[at + 1..]
+                    .iter_mut()
+                    .zip(later)
+                    .for_each(|(cte, itself)| cte.itself = itself);
+                plan
+            } else {
+                self.query(&cte.query)
+            };
+            self.ctes.truncate(end);
+            self.ctes.extend(hidden);
+            self.frames.extend(inner);
+            let id = self.fresh();
+            self.ctes[at].bound = Some((id, Arc::new(plan?)));
+        }
+        let (id, input) = match &self.ctes[at].bound {
+            Some((id, plan)) => (*id, plan.clone()),
+            None => return Err(unsupported("this form of WITH")),
+        };
+        match cte.materialized {
+            Some(ast::CteAsMaterialized::NotMaterialized) => Ok((*input).clone()),
+            _ => Ok(Plan::Shared { id, input }),
+        }
+    }
+
+    pub(crate) fn query(&mut self, query: &'a ast::Query) -> Result<Plan> {
+        if !query.locks.is_empty() {
+            return Err(unsupported("FOR UPDATE or FOR SHARE inside a statement"));
+        }
+        self.query_without_locks(query)
+    }
+
+    /// Counts a query, or another of one that was bound before. `limit` when they are too many.
+    pub(crate) fn one_more_query(&mut self) -> Result<()> {
+        self.queries += 1;
+        if self.queries > MAX_QUERIES {
+            return Err(Error::limit(format!(
+                "statement expands to more than {MAX_QUERIES} queries"
+            )));
+        }
+        Ok(())
+    }
+
+    /// A query whose locking clauses, if any, are the caller's business.
+    pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
+        self.one_more_query()?;
+        if self.depth + QUERY_LEVELS > MAX_DEPTH {
+            let most = MAX_DEPTH / (QUERY_LEVELS + 1);
+            return Err(Error::limit(format!(
+                "queries are nested too deeply: about {most} within each other at most"
+            )));
+        }
+        let tables = std::mem::take(&mut self.tables);
+        self.depth += QUERY_LEVELS;
+        let plan = self.query_inner(query);
+        self.depth -= QUERY_LEVELS;
+        self.tables = tables;
+        plan
+    }
+
+    fn query_inner(&mut self, query: &'a ast::Query) -> Result<Plan> {
+        if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
+            return Err(unsupported("this clause of a query"));
+        }
+        if !query.pipe_operators.is_empty() {
+            return Err(unsupported("the pipe operator"));
+        }
+        self.with(query.with.as_ref(), |b| {
+            let plan = b.body(&query.body, query.order_by.as_ref())?;
+            b.limit(plan, query)
+        })
+    }
+
+    /// Does something with the tables of a `WITH` in scope. Those that it does not use are bound too, for their errors.
+    pub(crate) fn with<T>(
+        &mut self,
+        with: Option<&'a ast::With>,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let outer = self.ctes.len();
+        let result = with.map_or(Ok(()), |with| self.declare(with)).and_then(|()| f(self));
+        let result = result.and_then(|value| {
+            for at in outer..self.ctes.len() {
+                if self.ctes[at].bound.is_none() {
+                    self.common_table(at)?;
+                }
+            }
+            Ok(value)
+        });
+        self.ctes.truncate(outer);
+        result
+    }
+
+    fn declare(&mut self, with: &'a ast::With) -> Result<()> {
+        crate::bind::query::recursive::check_names(&with.cte_tables)?;
+        let recursive = with.recursive.then(|| self.fresh());
+        for cte in &with.cte_tables {
+            let frames = self.frames.len();
+            self.ctes.push(Cte { cte, frames, bound: None, recursive, itself: Itself::Elsewhere });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn body(
+        &mut self,
+        body: &'a SetExpr,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
+        match body {
+            SetExpr::Select(select) => self.select(select, order),
+            SetExpr::Query(query) => {
+                let plan = self.query(query)?;
+                self.order_output(plan, order)
+            }
+            SetExpr::Values(values) => {
+                let plan = self.values(values)?;
+                self.order_output(plan, order)
+            }
+            SetExpr::SetOperation { .. } => {
+                let plan = self.set_operation(body)?;
+                self.order_output(plan, order)
+            }
+            SetExpr::Table(table) => {
+                let plan = self.table_query(table)?;
+                self.order_output(plan, order)
+            }
+            _ => Err(unsupported("a data-modifying statement as a query")),
+        }
+    }
+
+    /// `VALUES` as a query: the rows agree on a type column by column.
+    fn values(&mut self, values: &'a ast::Values) -> Result<Plan> {
+        let scope = Scope::default();
+        let mut env = Env::new(&scope, "VALUES");
+        let width = values.rows.first().map_or(0, |r| r.content.len());
+        let mut columns: Vec<Vec<Expr>> =
+            (0..width).map(|_| Vec::with_capacity(values.rows.len())).collect();
+        for row in &values.rows {
+            if row.content.len() != width {
+                let message = format!("VALUES rows have {width} and {} columns", row.content.len());
+                return Err(Error::syntax(message).at(row.content.first().and_then(place)));
+            }
+            for (ast, column) in row.content.iter().zip(&mut columns) {
+                column.push(self.expr(ast, &mut env)?);
+            }
+        }
+        let mut fields = Vec::with_capacity(width);
+        let mut rows: Vec<Vec<Expr>> =
+            values.rows.iter().map(|_| Vec::with_capacity(width)).collect();
+        for (at, column) in columns.into_iter().enumerate() {
+            let (column, data_type) = self.unify_all(column, "VALUES")?;
+            let nullable = column.iter().any(|e| crate::bind::query::from::nullable(e, &|_| true));
+            fields.push(Field { name: format!("column{}", at + 1), data_type, nullable });
+            for (row, expr) in rows.iter_mut().zip(column) {
+                row.push(expr);
+            }
+        }
+        Ok(Plan::Values { fields, rows })
+    }
+
+    /// `ORDER BY` over nothing but output columns.
+    fn order_output(&mut self, plan: Plan, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
+        let Some(order) = order else { return Ok(plan) };
+        let fields = plan.fields();
+        let scope = Scope::of("", &fields);
+        let mut keys = Vec::new();
+        for item in order_items(order)? {
+            let mut env = Env::new(&scope, "ORDER BY");
+            let expr = match output_position(&item.expr, fields.len(), "ORDER BY")? {
+                Some(at) => Expr::column(at, fields[at].data_type),
+                None => self.typed(&item.expr, &mut env)?,
+            };
+            keys.push(sort_key(expr, item)?);
+        }
+        Ok(Plan::Sort { input: Box::new(plan), keys, limit: None })
+    }
+
+    pub(crate) fn limit(&mut self, plan: Plan, query: &'a ast::Query) -> Result<Plan> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            None => {}
+            Some(ast::LimitClause::LimitOffset { limit: l, offset: o, limit_by }) => {
+                if !limit_by.is_empty() {
+                    return Err(unsupported("LIMIT BY"));
+                }
+                limit = l.as_ref();
+                offset = o.as_ref().map(|o| &o.value);
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { offset: o, limit: l }) => {
+                limit = Some(l);
+                offset = Some(o);
+            }
+        }
+        let one = Expr::literal(Value::Int(1), DataType::Int64);
+        let mut limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?.flatten();
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(unsupported("FETCH WITH TIES or PERCENT"));
+            }
+            limit = match &fetch.quantity {
+                Some(e) => self.row_count(e, "FETCH")?,
+                None => Some(one),
+            };
+        }
+        let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?.flatten();
+        if limit.is_none() && offset.is_none() {
+            return Ok(plan);
+        }
+        Ok(Plan::Limit { input: Box::new(plan), offset, limit })
+    }
+
+    /// A literal or parameter that counts rows; `NULL` and `ALL` are no limit.
+    pub(crate) fn row_count(&mut self, ast: &'a ast::Expr, what: &str) -> Result<Option<Expr>> {
+        if matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("all"))
+        {
+            return Ok(None);
+        }
+        let scope = Scope::default();
+        let expr = self.expr(ast, &mut Env::new(&scope, "LIMIT"))?;
+        let expr = self.decide(expr, DataType::Int64);
+        let expr = match expr.kind {
+            ExprKind::Literal(Value::Null) => return Ok(None),
+            ExprKind::Literal(Value::Int(_)) => cast(expr, DataType::Int64)?,
+            ExprKind::Parameter(_) => expr,
+            _ => {
+                return Err(Error::type_error(format!(
+                    "{what} takes a whole number or a parameter"
+                ))
+                .at(place(ast)));
+            }
+        };
+        match expr.kind {
+            ExprKind::Literal(Value::Int(v)) if v < 0 => {
+                Err(Error::type_error(format!("{what} must not be negative"))
+                    .with_sqlstate("2201W")
+                    .at(place(ast)))
+            }
+            _ => Ok(Some(expr)),
+        }
+    }
+}
+
+/// The items of `ORDER BY`.
+pub(crate) fn order_items(order: &ast::OrderBy) -> Result<&[ast::OrderByExpr]> {
+    match &order.kind {
+        ast::OrderByKind::Expressions(items) if order.interpolate.is_none() => Ok(items),
+        _ => Err(unsupported("ORDER BY ALL")),
+    }
+}
+
+/// A position such as the `2` of `ORDER BY 2`, from zero.
+pub(crate) fn output_position(
+    expr: &ast::Expr,
+    width: usize,
+    clause: &str,
+) -> Result<Option<usize>> {
+    let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), span }) = expr
+    else {
+        return Ok(None);
+    };
+    match text.parse::<usize>() {
+        Ok(n) if n >= 1 && n <= width => Ok(Some(n - 1)),
+        _ => {
+            let message = format!("{clause} position {text} is not between 1 and {width}");
+            Err(Error::type_error(message).with_sqlstate("42P10").at(position(span.start)))
+        }
+    }
+}
+
+/// Nulls are the smallest values unless the statement says otherwise.
+pub(crate) fn sort_key(expr: Expr, item: &ast::OrderByExpr) -> Result<SortKey> {
+    let descending = match &item.options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(_) => return Err(unsupported("ORDER BY … USING")),
+    };
+    if expr.data_type == DataType::Interval {
+        return Err(unsupported("ORDER BY of an INTERVAL").at(place(&item.expr)));
+    }
+    Ok(SortKey { expr, descending, nulls_first: item.options.nulls_first.unwrap_or(!descending) })
+}

@@ -1,0 +1,498 @@
+//! `SELECT`: output columns, grouping, `HAVING`, `DISTINCT` and `ORDER BY`, in that order of evaluation.
+//!
+//! Aggregates are bound as columns from [`AGGREGATE_BASE`] on; once groups are known, every expression is
+//! rewritten over the grouped row, and what is neither group nor aggregate is an error.
+
+use crate::bind::expression::function::window;
+use crate::bind::expression::operator::aggregates_not_allowed;
+use crate::bind::query::from::{columns_of, nullable};
+use crate::bind::query::grouping::Groups;
+use crate::bind::query::query_expression::{order_items, output_position, sort_key};
+use crate::bind::scope::Scope;
+use crate::bind::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupported};
+use crate::explain;
+use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::plan::{Field, Plan, SortKey};
+use nacre_types::{DataType, Error, Position, Result, Value};
+use sqlparser::ast::{self, SelectItem};
+
+/// An output column under construction.
+pub(crate) struct Output {
+    pub name: String,
+    pub expr: Expr,
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn select(
+        &mut self,
+        select: &'a ast::Select,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
+        refuse(select)?;
+        let outer_windows = std::mem::replace(&mut self.named_windows, &select.named_window);
+        let tables = std::mem::take(&mut self.tables);
+        let plan = self.select_inner(select, order);
+        self.tables = tables;
+        self.named_windows = outer_windows;
+        plan
+    }
+
+    fn select_inner(
+        &mut self,
+        select: &'a ast::Select,
+        order: Option<&'a ast::OrderBy>,
+    ) -> Result<Plan> {
+        let (mut plan, scope) = self.from(&select.from)?;
+        if let Some(filter) = &select.selection {
+            let mut env = Env::new(&scope, "WHERE");
+            let bound = self.expr(filter, &mut env)?;
+            let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
+            plan = Plan::Filter { input: Box::new(plan), predicate };
+        }
+        let mut env = Env::new(&scope, "SELECT");
+        env.aggregates = Some(Vec::new());
+        env.windows = Some(Vec::new());
+        let mut outputs = self.outputs(&select.projection, &mut env)?;
+        let width = outputs.len();
+        let aliases: Vec<(String, Expr)> =
+            outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();
+        let groups = self.groups(select, &scope, &aliases)?;
+        env.clause = "HAVING";
+        env.aliases = &aliases;
+        let mut having = None;
+        if let Some(filter) = &select.having {
+            let windows = env.windows.take();
+            let bound = self.expr(filter, &mut env)?;
+            env.windows = windows;
+            if window::is_in(&bound) {
+                return Err(window::not_allowed("HAVING").at(place(filter)));
+            }
+            having = Some(self.condition(bound, "HAVING").map_err(|e| e.at(place(filter)))?);
+        }
+        env.clause = "QUALIFY";
+        let mut qualify = None;
+        if let Some(filter) = &select.qualify {
+            let bound = self.expr(filter, &mut env)?;
+            qualify = Some(self.condition(bound, "QUALIFY").map_err(|e| e.at(place(filter)))?);
+        }
+        env.clause = "ORDER BY";
+        let mut keys = self.order_keys(order, &mut outputs, width, &mut env)?;
+        let (distinct, on) = match &select.distinct {
+            None | Some(ast::Distinct::All) => (false, None),
+            Some(ast::Distinct::Distinct) => (true, None),
+            Some(ast::Distinct::On(list)) => {
+                (false, Some(self.distinct_on(list, &mut outputs, width, &mut env)?))
+            }
+        };
+        let aggregates = env.aggregates.take().unwrap_or_default();
+        let mut windows = env.windows.take().unwrap_or_default();
+        let seen = std::mem::take(&mut env.seen);
+        let grouped = groups.is_some() || having.is_some() || !aggregates.is_empty();
+        // Nullability of the row the outputs read.
+        let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
+        if grouped {
+            let mut groups = groups.unwrap_or_else(Groups::one_row);
+            let mut used: Vec<usize> = seen.iter().map(|(at, _)| *at).collect();
+            let conditions = having.iter().chain(&qualify);
+            outputs
+                .iter()
+                .map(|o| &o.expr)
+                .chain(conditions)
+                .for_each(|e| columns_of(e, &mut used));
+            groups.add_following(&used, &scope);
+            let grouping = Grouping { groups: &groups.exprs, scope: &scope, seen: &seen };
+            for output in &mut outputs {
+                grouping.rewrite(&mut output.expr)?;
+            }
+            for condition in having.iter_mut().chain(&mut qualify) {
+                grouping.rewrite(condition)?;
+            }
+            window::rewrite(&mut windows, &|e| grouping.rewrite(e))?;
+            let mut fields = group_fields(&groups.exprs, &aggregates, &scope, &null_columns);
+            for (at, field) in fields.iter_mut().enumerate().take(groups.exprs.len()) {
+                field.nullable |= !groups.always(at);
+            }
+            null_columns = fields.iter().map(|f| f.nullable).collect();
+            plan = self.grouped(plan, groups, aggregates, fields)?;
+            if let Some(predicate) = having {
+                plan = Plan::Filter { input: Box::new(plan), predicate };
+            }
+        }
+        if !windows.is_empty() {
+            let (above, columns) = window::build(plan, windows);
+            plan = above;
+            outputs.iter_mut().for_each(|o| window::settle(&mut o.expr, &columns));
+            qualify.iter_mut().for_each(|e| window::settle(e, &columns));
+            null_columns.resize(plan.fields().len(), true);
+        }
+        if let Some(predicate) = qualify {
+            plan = Plan::Filter { input: Box::new(plan), predicate };
+        }
+        if distinct && outputs.len() > width {
+            let message = "with DISTINCT, ORDER BY takes only expressions of the SELECT list";
+            return Err(Error::type_error(message).with_sqlstate("42P10"));
+        }
+        let is_null = |at: usize| null_columns.get(at).copied().unwrap_or(true);
+        let field = |o: &Output| Field {
+            name: o.name.clone(),
+            data_type: o.expr.data_type,
+            nullable: nullable(&o.expr, &is_null),
+        };
+        let fields: Vec<Field> = outputs.iter().map(field).collect();
+        let exprs = outputs.into_iter().map(|o| o.expr).collect();
+        plan = Plan::Project { input: Box::new(plan), exprs, fields: fields.clone() };
+        if distinct {
+            refuse_intervals(&fields, "DISTINCT")?;
+            let groups =
+                fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            plan = Plan::Aggregate {
+                input: Box::new(plan),
+                groups,
+                aggregates: Vec::new(),
+                fields: fields.clone(),
+            };
+        }
+        if !keys.is_empty() {
+            keys.dedup_by(|a, b| a.expr == b.expr);
+            plan = Plan::Sort { input: Box::new(plan), keys, limit: None };
+        }
+        if let Some(on) = on {
+            on.iter().try_for_each(|at| refuse_intervals(&fields[*at..=*at], "DISTINCT ON"))?;
+            let keys = on.iter().map(|at| Expr::column(*at, fields[*at].data_type)).collect();
+            let one = Expr::literal(Value::Int(1), DataType::Int64);
+            plan = Plan::LimitBy { input: Box::new(plan), keys, offset: None, limit: Some(one) };
+        }
+        if fields.len() > width {
+            let fields: Vec<Field> = fields.into_iter().take(width).collect();
+            let exprs =
+                fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+            plan = Plan::Project { input: Box::new(plan), exprs, fields };
+        }
+        Ok(plan)
+    }
+
+    /// A list of output columns.
+    pub(crate) fn outputs(
+        &mut self,
+        items: &'a [SelectItem],
+        env: &mut Env<'_>,
+    ) -> Result<Vec<Output>> {
+        let mut outputs = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(ast) => {
+                    let expr = self.typed(ast, env)?;
+                    let name = match ast {
+                        ast::Expr::Identifier(ident) => ident.value.clone(),
+                        ast::Expr::CompoundIdentifier(parts) => {
+                            parts.last().map(|i| i.value.clone()).unwrap_or_default()
+                        }
+                        _ => self.shown_name(&expr, env),
+                    };
+                    outputs.push(Output { name, expr });
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    outputs
+                        .push(Output { name: alias.value.clone(), expr: self.typed(expr, env)? });
+                }
+                SelectItem::Wildcard(options) => {
+                    plain_wildcard(options)?;
+                    if env.scope.columns.is_empty() {
+                        return Err(Error::syntax("SELECT * needs a FROM"));
+                    }
+                    for merged in &env.scope.merged {
+                        note(&merged.expr, env.scope, &mut env.seen);
+                        outputs
+                            .push(Output { name: merged.name.clone(), expr: merged.expr.clone() });
+                    }
+                    for at in 0..env.scope.columns.len() {
+                        if !env.scope.is_hidden(at) {
+                            push_column(&mut outputs, env, at, None);
+                        }
+                    }
+                }
+                SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
+                    plain_wildcard(options)?;
+                    let (table, at) = crate::bind::table_name(name)?;
+                    if !env.scope.has_table(&table) {
+                        return Err(env.scope.unknown_column(Some(&table), "*", &[]).at(at));
+                    }
+                    for column in 0..env.scope.columns.len() {
+                        if env.scope.columns[column].table.eq_ignore_ascii_case(&table) {
+                            push_column(&mut outputs, env, column, at);
+                        }
+                    }
+                }
+                _ => return Err(unsupported("this form of SELECT item")),
+            }
+        }
+        if outputs.len() > nacre_types::limits::MAX_COLUMNS {
+            let message =
+                format!("SELECT list is longer than {} columns", nacre_types::limits::MAX_COLUMNS);
+            return Err(Error::limit(message).with_sqlstate("54011"));
+        }
+        Ok(outputs)
+    }
+
+    /// The name of an output column without an alias: what it computes, without implied casts.
+    fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
+        let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
+            _ if at >= WINDOW_BASE => env
+                .windows
+                .as_ref()
+                .and_then(|list| list.get(at - WINDOW_BASE))
+                .map(|w| w.name().to_string()),
+            (Some(at), Some(list)) => list.get(at).map(|a| {
+                let column = |at: usize| env.scope.columns.get(at).map(|c| c.name.clone());
+                explain::aggregate_text(a, &|at| column(at).unwrap_or_default(), true)
+            }),
+            _ => env.scope.columns.get(at).map(|c| c.name.clone()),
+        };
+        let mut name = explain::expr_text(expr, &|at| column(at).unwrap_or_default(), true);
+        if let Some((at, _)) = name.char_indices().nth(128) {
+            name.truncate(at);
+        }
+        name
+    }
+
+    /// Group expressions; none when the statement has no `GROUP BY`.
+    fn groups(
+        &mut self,
+        select: &'a ast::Select,
+        scope: &Scope,
+        aliases: &[(String, Expr)],
+    ) -> Result<Option<Groups>> {
+        let (list, modifiers) = match &select.group_by {
+            ast::GroupByExpr::Expressions(list, modifiers) => (list, modifiers),
+            // Everything of the SELECT list that is not an aggregate.
+            ast::GroupByExpr::All(modifiers) => {
+                let plain =
+                    aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
+                let mut exprs: Vec<Expr> = Vec::new();
+                for expr in plain.filter(|e| !matches!(e.kind, ExprKind::Literal(_))) {
+                    if expr.data_type == DataType::Interval {
+                        return Err(unsupported("GROUP BY of an INTERVAL"));
+                    }
+                    if !exprs.contains(expr) {
+                        exprs.push(expr.clone());
+                    }
+                }
+                if !modifiers.is_empty() {
+                    return Err(unsupported("GROUP BY ALL with ROLLUP or CUBE"));
+                }
+                let sets = vec![(0..exprs.len()).collect()];
+                return Ok(Some(Groups { exprs, sets }));
+            }
+        };
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let mut groups: Vec<Expr> = Vec::with_capacity(list.len());
+        let mut bind = |ast: &'a ast::Expr| {
+            let mut env = Env::new(scope, "GROUP BY");
+            env.aliases = aliases;
+            let expr = match output_position(ast, aliases.len(), "GROUP BY")? {
+                Some(at) => aliases[at].1.clone(),
+                None => self.typed(ast, &mut env)?,
+            };
+            if window::is_in(&expr) {
+                return Err(window::not_allowed("GROUP BY").at(place(ast)));
+            }
+            if has_aggregate(&expr) {
+                return Err(aggregates_not_allowed(&env).at(place(ast)));
+            }
+            if expr.data_type == DataType::Interval {
+                return Err(unsupported("GROUP BY of an INTERVAL").at(place(ast)));
+            }
+            Ok(groups.iter().position(|g| *g == expr).unwrap_or_else(|| {
+                groups.push(expr);
+                groups.len() - 1
+            }))
+        };
+        let sets = crate::bind::query::grouping::sets(list, modifiers, &mut bind)?;
+        Ok(Some(Groups { exprs: groups, sets }))
+    }
+
+    /// The columns of `DISTINCT ON (…)`; expressions that are not among the outputs become hidden ones.
+    fn distinct_on(
+        &mut self,
+        list: &'a [ast::Expr],
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<Vec<usize>> {
+        env.clause = "DISTINCT ON";
+        list.iter().map(|ast| self.output_column(ast, outputs, width, env)).collect()
+    }
+
+    /// Which output an expression of `ORDER BY` or `DISTINCT ON` is; a hidden one at the end if it is none yet.
+    fn output_column(
+        &mut self,
+        ast: &'a ast::Expr,
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<usize> {
+        let named = match ast {
+            ast::Expr::Identifier(ident) => {
+                outputs[..width].iter().position(|o| o.name.eq_ignore_ascii_case(&ident.value))
+            }
+            _ => None,
+        };
+        if let Some(at) = output_position(ast, width, env.clause)?.or(named) {
+            return Ok(at);
+        }
+        let expr = self.typed(ast, env)?;
+        if expr.data_type == DataType::Interval {
+            return Err(unsupported(&format!("{} of an INTERVAL", env.clause)).at(place(ast)));
+        }
+        Ok(outputs.iter().position(|o| o.expr == expr).unwrap_or_else(|| {
+            outputs.push(Output { name: String::new(), expr });
+            outputs.len() - 1
+        }))
+    }
+
+    /// Sort keys over the outputs; expressions that are not among them become hidden outputs at the end.
+    fn order_keys(
+        &mut self,
+        order: Option<&'a ast::OrderBy>,
+        outputs: &mut Vec<Output>,
+        width: usize,
+        env: &mut Env<'_>,
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::new();
+        let Some(order) = order else { return Ok(keys) };
+        for item in order_items(order)? {
+            let at = self.output_column(&item.expr, outputs, width, env)?;
+            keys.push(sort_key(Expr::column(at, outputs[at].expr.data_type), item)?);
+        }
+        Ok(keys)
+    }
+}
+
+fn push_column(outputs: &mut Vec<Output>, env: &mut Env<'_>, at: usize, place: Option<Position>) {
+    let column = &env.scope.columns[at];
+    env.seen.push((at, place));
+    outputs.push(Output { name: column.name.clone(), expr: Expr::column(at, column.data_type) });
+}
+
+fn note(expr: &Expr, scope: &Scope, seen: &mut Vec<(usize, Option<Position>)>) {
+    if let ExprKind::Column(at) = expr.kind
+        && at < scope.columns.len()
+    {
+        seen.push((at, None));
+    }
+}
+
+fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
+    let plain = options.opt_ilike.is_none()
+        && options.opt_exclude.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_alias.is_none();
+    if plain { Ok(()) } else { Err(unsupported("* with EXCEPT, REPLACE or RENAME")) }
+}
+
+fn has_aggregate(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Column(at) if (AGGREGATE_BASE..WINDOW_BASE).contains(&at)) {
+        return true;
+    }
+    let mut found = false;
+    expr.for_each_child(&mut |e| found |= has_aggregate(e));
+    found
+}
+
+/// Rewrites expressions over the input row to expressions over the grouped row.
+struct Grouping<'g> {
+    groups: &'g [Expr],
+    scope: &'g Scope,
+    seen: &'g [(usize, Option<Position>)],
+}
+
+impl Grouping<'_> {
+    fn rewrite(&self, expr: &mut Expr) -> Result<()> {
+        if let Some(at) = self.groups.iter().position(|g| g == expr) {
+            *expr = Expr::column(at, expr.data_type);
+            return Ok(());
+        }
+        if let ExprKind::Column(at) = &mut expr.kind {
+            if *at >= WINDOW_BASE {
+                return Ok(());
+            }
+            if let Some(aggregate) = at.checked_sub(AGGREGATE_BASE) {
+                *at = self.groups.len() + aggregate;
+                return Ok(());
+            }
+            let name = self.scope.columns.get(*at).map(|c| c.name.as_str()).unwrap_or_default();
+            let place =
+                self.seen.iter().find(|(column, _)| column == at).and_then(|(_, place)| *place);
+            let message = format!("column {name} must be in GROUP BY or inside an aggregate");
+            return Err(Error::type_error(message).with_sqlstate("42803").at(place));
+        }
+        let mut result = Ok(());
+        expr.for_each_child_mut(&mut |e| {
+            if result.is_ok() {
+                result = self.rewrite(e);
+            }
+        });
+        result
+    }
+}
+
+fn group_fields(
+    groups: &[Expr],
+    aggregates: &[Aggregate],
+    scope: &Scope,
+    nulls: &[bool],
+) -> Vec<Field> {
+    let name = |at: usize| scope.columns.get(at).map(|c| c.name.clone()).unwrap_or_default();
+    let is_null = |at: usize| nulls.get(at).copied().unwrap_or(true);
+    let group = |g: &Expr| Field {
+        name: explain::expr_text(g, &name, true),
+        data_type: g.data_type,
+        nullable: nullable(g, &is_null),
+    };
+    let aggregate = |a: &Aggregate| Field {
+        name: explain::aggregate_text(a, &name, true),
+        data_type: a.data_type,
+        nullable: !matches!(a.function, AggregateFunction::Count | AggregateFunction::CountStar),
+    };
+    groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
+}
+
+/// Equal intervals need not be alike, so that they are no keys.
+fn refuse_intervals(fields: &[Field], clause: &str) -> Result<()> {
+    match fields.iter().any(|f| f.data_type == DataType::Interval) {
+        true => Err(unsupported(&format!("{clause} of an INTERVAL"))),
+        false => Ok(()),
+    }
+}
+
+/// Clauses that parse but are not there yet, by name.
+fn refuse(select: &ast::Select) -> Result<()> {
+    let clause = if select.top.is_some() {
+        "TOP"
+    } else if select.into.is_some() {
+        "SELECT INTO"
+    } else if !select.lateral_views.is_empty() {
+        "LATERAL VIEW"
+    } else if select.prewhere.is_some() {
+        "PREWHERE"
+    } else if !select.connect_by.is_empty() {
+        "CONNECT BY"
+    } else if !select.cluster_by.is_empty()
+        || !select.distribute_by.is_empty()
+        || !select.sort_by.is_empty()
+    {
+        "CLUSTER BY, DISTRIBUTE BY and SORT BY"
+    } else if select.value_table_mode.is_some() || select.exclude.is_some() {
+        "this form of SELECT"
+    } else {
+        return Ok(());
+    };
+    Err(unsupported(clause).at(position(select.select_token.0.span.start)))
+}

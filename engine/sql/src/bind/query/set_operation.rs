@@ -1,0 +1,125 @@
+//! `UNION`, `INTERSECT` and `EXCEPT`: the sides agree on types column by column; names come from the first.
+
+use crate::bind::expression::operator::cast;
+use crate::bind::expression::types::common;
+use crate::bind::{Binder, unsupported};
+use crate::expr::Expr;
+use crate::plan::{Field, Plan};
+use nacre_types::{DataType, Error, Result};
+use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+
+/// Set operations in a row at most.
+const MAX_CHAIN: usize = 1_000;
+
+impl<'a> Binder<'a> {
+    /// A set operation; chains of them are left-deep and taken apart in a loop.
+    pub(crate) fn set_operation(&mut self, body: &'a SetExpr) -> Result<Plan> {
+        let mut steps = Vec::new();
+        let mut first = body;
+        while let SetExpr::SetOperation { op, set_quantifier, left, right } = first {
+            let all = match set_quantifier {
+                SetQuantifier::All => true,
+                SetQuantifier::None | SetQuantifier::Distinct => false,
+                _ => return Err(unsupported("set operations BY NAME")),
+            };
+            steps.push((*op, all, right.as_ref()));
+            first = left;
+        }
+        if steps.len() > MAX_CHAIN {
+            return Err(Error::limit(format!("more than {MAX_CHAIN} set operations in a row")));
+        }
+        let mut plan = self.nested(|b| b.body(first, None))?;
+        for (op, all, right) in steps.into_iter().rev() {
+            let right = self.nested(|b| b.body(right, None))?;
+            plan = combine(op, all, plan, right)?;
+        }
+        Ok(plan)
+    }
+
+    /// `TABLE t`.
+    pub(crate) fn table_query(&mut self, table: &ast::Table) -> Result<Plan> {
+        let Some(name) = &table.table_name else { return Err(unsupported("TABLE without a name")) };
+        let part = |value: &String| ast::ObjectNamePart::Identifier(ast::Ident::new(value));
+        let name = ast::ObjectName(table.schema_name.iter().chain([name]).map(part).collect());
+        let table = self.table(&name)?;
+        let projection = (0..table.columns.len()).collect();
+        Ok(Plan::Scan { table, projection, filters: Vec::new() })
+    }
+}
+
+pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Result<Plan> {
+    let word = match op {
+        SetOperator::Union => "UNION",
+        SetOperator::Intersect => "INTERSECT",
+        SetOperator::Except | SetOperator::Minus => "EXCEPT",
+    };
+    let (a, b) = (left.fields(), right.fields());
+    if a.len() != b.len() {
+        let message = format!("the sides of {word} have {} and {} columns", a.len(), b.len());
+        return Err(Error::syntax(message).with_sqlstate("42601"));
+    }
+    let mut fields = Vec::with_capacity(a.len());
+    for (at, (l, r)) in a.iter().zip(&b).enumerate() {
+        let Some(data_type) = common(l.data_type, r.data_type) else {
+            let message = format!(
+                "{word} cannot mix {} and {} in column {}",
+                l.data_type,
+                r.data_type,
+                at + 1
+            );
+            return Err(Error::type_error(message).with_sqlstate("42804"));
+        };
+        let nullable = match word {
+            "UNION" => l.nullable || r.nullable,
+            "INTERSECT" => l.nullable && r.nullable,
+            _ => l.nullable,
+        };
+        if data_type == DataType::Interval && !(all && op == SetOperator::Union) {
+            return Err(unsupported("set operations on INTERVAL"));
+        }
+        fields.push(Field { name: l.name.clone(), data_type, nullable });
+    }
+    let (left, right) = (converted(left, &a, &fields)?, converted(right, &b, &fields)?);
+    match op {
+        SetOperator::Union => {
+            // `a UNION ALL b UNION ALL c` is one node.
+            let inputs = match left {
+                Plan::Union { mut inputs, .. } => {
+                    inputs.push(right);
+                    inputs
+                }
+                left => vec![left, right],
+            };
+            let union = Plan::Union { inputs, fields };
+            Ok(if all { union } else { distinct(union) })
+        }
+        _ => {
+            let except = op != SetOperator::Intersect;
+            Ok(Plan::SetOperation {
+                left: Box::new(left),
+                right: Box::new(right),
+                except,
+                all,
+                fields,
+            })
+        }
+    }
+}
+
+/// Every row once.
+pub(crate) fn distinct(plan: Plan) -> Plan {
+    let fields = plan.fields();
+    let groups = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
+    Plan::Aggregate { input: Box::new(plan), groups, aggregates: Vec::new(), fields }
+}
+
+/// The plan with its columns cast to the types of `to`.
+pub(crate) fn converted(plan: Plan, from: &[Field], to: &[Field]) -> Result<Plan> {
+    if from.iter().zip(to).all(|(f, t)| f.data_type == t.data_type) {
+        return Ok(plan);
+    }
+    let column =
+        |(at, (f, t)): (usize, (&Field, &Field))| cast(Expr::column(at, f.data_type), t.data_type);
+    let exprs = from.iter().zip(to).enumerate().map(column).collect::<Result<Vec<_>>>()?;
+    Ok(Plan::Project { input: Box::new(plan), exprs, fields: to.to_vec() })
+}

@@ -1,0 +1,215 @@
+//! `ALTER TABLE` and `TRUNCATE`: the schema a table is to have, made from the one it has.
+//!
+//! Columns keep their ids, new ones get ids that no column ever had; that is all the storage needs to read what was
+//! written before.
+
+use crate::bind::statement::index::{Wanted, drop_index};
+use crate::bind::{Binder, position, table_name, unsupported};
+use crate::plan::Statement;
+use nacre_types::{Error, Position, Result, TableSchema, limits};
+use sqlparser::ast::{self, AlterTableOperation as Operation};
+
+impl<'a> Binder<'a> {
+    pub(crate) fn alter_table(&mut self, alter: &'a ast::AlterTable) -> Result<Statement> {
+        if alter.only
+            || alter.location.is_some()
+            || alter.on_cluster.is_some()
+            || alter.table_type.is_some()
+        {
+            return Err(unsupported("this form of ALTER TABLE"));
+        }
+        if alter.if_exists && self.catalog.table(&table_name(&alter.name)?.0).is_none() {
+            return Ok(Statement::Nothing);
+        }
+        let table = self.table(&alter.name)?;
+        let mut changed = (*table).clone();
+        let mut indexes = Vec::new();
+        for operation in &alter.operations {
+            match operation {
+                Operation::AddColumn { if_not_exists, column_def, column_position, .. } => {
+                    if *if_not_exists && changed.column_index(&column_def.name.value).is_some() {
+                        continue;
+                    }
+                    indexes.extend(self.add_column(
+                        &mut changed,
+                        column_def,
+                        column_position.as_ref(),
+                    )?);
+                }
+                Operation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                    if matches!(drop_behavior, Some(ast::DropBehavior::Cascade)) {
+                        return Err(unsupported("DROP COLUMN … CASCADE"));
+                    }
+                    column_names
+                        .iter()
+                        .try_for_each(|name| drop_column(&mut changed, name, *if_exists))?;
+                }
+                Operation::RenameColumn { old_column_name, new_column_name } => {
+                    rename_column(&mut changed, old_column_name, new_column_name)?;
+                }
+                Operation::RenameTable {
+                    table_name: ast::RenameTableNameKind::As(to) | ast::RenameTableNameKind::To(to),
+                } => {
+                    let (name, at) = table_name(to)?;
+                    if !name.eq_ignore_ascii_case(&table.name)
+                        && self.catalog.table(&name).is_some()
+                    {
+                        let error = Error::already_exists(format!("table {name} exists already"));
+                        return Err(error.with_sqlstate("42P07").with_table(name).at(at));
+                    }
+                    changed.name = name;
+                }
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::Unique(unique),
+                    ..
+                } => {
+                    indexes.push(Wanted::unique(unique)?);
+                }
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::Index(index), ..
+                } => {
+                    indexes.push(Wanted::plain(index));
+                }
+                Operation::DropIndex { name } => drop_index(&mut changed, name)?,
+                Operation::DropConstraint { if_exists, name, .. } => {
+                    match changed.index_by_name(&name.value) {
+                        Some(index) if index.unique => drop_index(&mut changed, name)?,
+                        None if *if_exists => {}
+                        _ => return Err(unsupported("DROP CONSTRAINT of anything but UNIQUE")),
+                    }
+                }
+                other => {
+                    return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other))));
+                }
+            }
+        }
+        indexes.iter().try_for_each(|index| index.apply(&mut changed))?;
+        if changed == *table {
+            Ok(Statement::Nothing)
+        } else {
+            Ok(Statement::AlterTable { table, changed })
+        }
+    }
+
+    fn add_column(
+        &mut self,
+        schema: &mut TableSchema,
+        definition: &'a ast::ColumnDef,
+        place: Option<&ast::MySQLColumnPosition>,
+    ) -> Result<Option<Wanted<'a>>> {
+        let at = position(definition.name.span.start);
+        if schema.columns.len() >= limits::MAX_COLUMNS {
+            let message =
+                format!("table {} has {} columns already", schema.name, limits::MAX_COLUMNS);
+            return Err(Error::limit(message).with_sqlstate("54011").at(at));
+        }
+        let had_key = schema.primary_key.clone();
+        let wanted = self.column_definition(definition, schema)?;
+        if schema.primary_key != had_key {
+            return Err(unsupported("ADD COLUMN … PRIMARY KEY").at(at));
+        }
+        let Some(column) = schema.columns.pop() else { return Ok(None) };
+        if !column.nullable && column.default.is_null() {
+            let message = format!(
+                "column {} must not be null, and the rows that are there would be",
+                column.name
+            );
+            return Err(Error::constraint(message)
+                .with_sqlstate("23502")
+                .with_table(schema.name.clone())
+                .with_hint("give it a DEFAULT")
+                .at(at));
+        }
+        let index = match place {
+            None => schema.columns.len(),
+            Some(ast::MySQLColumnPosition::First) => 0,
+            Some(ast::MySQLColumnPosition::After(name)) => find(schema, name)? + 1,
+        };
+        schema.insert_column(index, column);
+        Ok(wanted)
+    }
+
+    pub(crate) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<Statement> {
+        if truncate.partitions.is_some()
+            || truncate.identity.is_some()
+            || matches!(truncate.cascade, Some(ast::CascadeOption::Cascade))
+            || truncate.on_cluster.is_some()
+        {
+            return Err(unsupported("this form of TRUNCATE"));
+        }
+        let mut tables = Vec::new();
+        for target in &truncate.table_names {
+            if truncate.if_exists && self.catalog.table(&table_name(&target.name)?.0).is_none() {
+                continue;
+            }
+            tables.push(self.table(&target.name)?);
+        }
+        Ok(Statement::Truncate { tables })
+    }
+}
+
+fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
+    schema.column_index(&name.value).ok_or_else(|| {
+        crate::bind::scope::no_column(schema, &name.value).at(position(name.span.start))
+    })
+}
+
+fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> Result<()> {
+    if if_exists && schema.column_index(&name.value).is_none() {
+        return Ok(());
+    }
+    let column = find(schema, name)?;
+    let at = position(name.span.start);
+    for (key, what) in [(&schema.primary_key, "PRIMARY KEY"), (&schema.sort_key, "SORT KEY")] {
+        if key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
+            return Err(key_error(schema, name, what, at));
+        }
+    }
+    if schema.shard_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
+        return Err(key_error(schema, name, "SHARD KEY", at));
+    }
+    let id = schema.columns[column].id;
+    if let Some(index) = schema.indexes.iter().find(|index| index.columns.contains(&id)) {
+        return Err(key_error(schema, name, &format!("INDEX {}", index.name), at)
+            .with_hint("drop the index first"));
+    }
+    if schema.columns.len() == 1 {
+        return Err(Error::syntax("a table needs at least one column").at(at));
+    }
+    schema.remove_column(column);
+    Ok(())
+}
+
+fn key_error(schema: &TableSchema, name: &ast::Ident, what: &str, at: Option<Position>) -> Error {
+    Error::constraint(format!("column {} is part of the {what}", name.value))
+        .with_sqlstate("2BP01")
+        .with_table(schema.name.clone())
+        .at(at)
+}
+
+fn rename_column(schema: &mut TableSchema, from: &ast::Ident, to: &ast::Ident) -> Result<()> {
+    let column = find(schema, from)?;
+    if schema.column_index(&to.value).is_some_and(|other| other != column) {
+        let error = Error::already_exists(format!(
+            "column {} of table {} exists already",
+            to.value, schema.name
+        ));
+        return Err(error.with_sqlstate("42701").at(position(to.span.start)));
+    }
+    schema.columns[column].name = to.value.clone();
+    Ok(())
+}
+
+fn operation_name(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::AddConstraint { .. } => "ADD CONSTRAINT",
+        Operation::DropConstraint { .. } => "DROP CONSTRAINT",
+        Operation::DropPrimaryKey { .. } => "DROP PRIMARY KEY",
+        Operation::DropForeignKey { .. } => "DROP FOREIGN KEY",
+        Operation::AlterColumn { .. } => "ALTER COLUMN",
+        Operation::ModifyColumn { .. } => "MODIFY COLUMN",
+        Operation::ChangeColumn { .. } => "CHANGE COLUMN",
+        Operation::AddPartitions { .. } | Operation::DropPartitions { .. } => "PARTITION",
+        _ => "this change",
+    }
+}

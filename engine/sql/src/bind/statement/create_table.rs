@@ -1,0 +1,271 @@
+//! `CREATE TABLE`: columns, types, defaults and the primary key.
+
+use crate::bind::expression::literal;
+use crate::bind::expression::types;
+use crate::bind::scope::Scope;
+use crate::bind::statement::index::Wanted;
+use crate::bind::statement::storage_keys as keys;
+use crate::bind::{Binder, Env, place, position, table_name, unsupported};
+use crate::expr::ExprKind;
+use crate::plan::Statement;
+use nacre_types::{
+    Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
+};
+use sqlparser::ast::{self, ColumnOption, TableConstraint};
+
+impl<'a> Binder<'a> {
+    pub(crate) fn create_table(&mut self, create: &'a ast::CreateTable) -> Result<Statement> {
+        refuse(create)?;
+        let (name, at) = table_name(&create.name)?;
+        if self.catalog.view(&name).is_some() {
+            let error = Error::already_exists(format!("view {name} exists already"));
+            return Err(error.with_sqlstate("42P07").with_table(name).at(at));
+        }
+        if !create.if_not_exists && self.catalog.table(&name).is_some() {
+            let error = Error::already_exists(format!("table {name} exists already"));
+            return Err(error.with_sqlstate("42P07").with_table(name).at(at));
+        }
+        if create.columns.len() > limits::MAX_COLUMNS {
+            let message = format!("table {name} has more than {} columns", limits::MAX_COLUMNS);
+            return Err(Error::limit(message).with_sqlstate("54011").at(at));
+        }
+        let mut schema = TableSchema { name, ..TableSchema::default() };
+        if let Some(query) = &create.query {
+            return self.create_table_as(schema, create.if_not_exists, query);
+        }
+        let mut keys = Vec::new();
+        let mut indexes = Vec::new();
+        for definition in &create.columns {
+            match keys::of_definition(definition) {
+                Some(key) => keys.push(key),
+                None => indexes.extend(self.column_definition(definition, &mut schema)?),
+            }
+        }
+        if schema.columns.is_empty() {
+            return Err(Error::syntax("a table needs at least one column").at(at));
+        }
+        for constraint in &create.constraints {
+            match constraint {
+                TableConstraint::PrimaryKey(key) => self.primary_key(key, &mut schema)?,
+                TableConstraint::Unique(unique) => indexes.push(Wanted::unique(unique)?),
+                TableConstraint::UniqueUsingIndex(_) => {
+                    return Err(unsupported("UNIQUE USING INDEX"));
+                }
+                TableConstraint::PrimaryKeyUsingIndex(_) => {
+                    return Err(unsupported("PRIMARY KEY USING INDEX"));
+                }
+                TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
+                TableConstraint::Check(_) => return Err(unsupported("CHECK")),
+                TableConstraint::Index(index) => indexes.push(Wanted::plain(index)),
+                TableConstraint::FulltextOrSpatial(_) => {
+                    return Err(unsupported("FULLTEXT and SPATIAL KEY"));
+                }
+                TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
+            }
+        }
+        keys.iter().try_for_each(|key| key.apply(&mut schema))?;
+        indexes.iter().try_for_each(|index| index.apply(&mut schema))?;
+        Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
+    }
+
+    /// Columns are those of the query, all of them nullable, without keys.
+    fn create_table_as(
+        &mut self,
+        mut schema: TableSchema,
+        if_not_exists: bool,
+        query: &'a ast::Query,
+    ) -> Result<Statement> {
+        let plan = self.query(query)?;
+        let from = plan.fields();
+        if from.len() > limits::MAX_COLUMNS {
+            return Err(Error::limit(format!("more than {} columns", limits::MAX_COLUMNS))
+                .with_sqlstate("54011"));
+        }
+        let mut to = from.clone();
+        for (at, field) in to.iter_mut().enumerate() {
+            field.nullable = true;
+            if field.data_type == DataType::Null {
+                field.data_type = DataType::TEXT;
+            }
+            if field.data_type == DataType::Interval {
+                return Err(unsupported("a column of type INTERVAL"));
+            }
+            if from[..at].iter().any(|f| f.name.eq_ignore_ascii_case(&field.name)) {
+                let error = Error::already_exists(format!(
+                    "two columns are named {}; give one an alias",
+                    field.name
+                ));
+                return Err(error.with_sqlstate("42701"));
+            }
+            let (name, data_type) = (field.name.clone(), field.data_type);
+            let id = at as u32;
+            schema.columns.push(Column {
+                id,
+                name,
+                data_type,
+                nullable: true,
+                default: Value::Null,
+            });
+        }
+        schema.next_column_id = schema.columns.len() as u32;
+        let source = crate::bind::query::set_operation::converted(plan, &from, &to)?;
+        Ok(Statement::CreateTableAs { schema, if_not_exists, source })
+    }
+
+    /// Adds a column, and answers the index it wants, for when all columns and keys are known.
+    pub(crate) fn column_definition(
+        &mut self,
+        definition: &'a ast::ColumnDef,
+        schema: &mut TableSchema,
+    ) -> Result<Option<Wanted<'a>>> {
+        let name = definition.name.value.clone();
+        let at = position(definition.name.span.start);
+        if keys::of_definition(definition).is_some() {
+            return Err(Error::syntax(format!(
+                "{} KEY goes into CREATE TABLE",
+                name.to_ascii_uppercase()
+            ))
+            .at(at));
+        }
+        if schema.column_index(&name).is_some() {
+            let error = Error::already_exists(format!("column {name} is defined twice"));
+            return Err(error.with_sqlstate("42701").at(at));
+        }
+        let data_type = types::data_type(&definition.data_type)
+            .map_err(|e| e.context(format!("column {name}")).at(at))?;
+        if data_type == DataType::Interval {
+            return Err(unsupported("a column of type INTERVAL").at(at));
+        }
+        let id = schema.take_column_id();
+        let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
+        let mut primary = false;
+        let mut index = None;
+        for option in &definition.options {
+            match &option.option {
+                ColumnOption::Null => column.nullable = true,
+                ColumnOption::NotNull => column.nullable = false,
+                ColumnOption::Default(expr) => {
+                    column.default = self.default_value(expr, &column)?
+                }
+                ColumnOption::PrimaryKey(_) => primary = true,
+                ColumnOption::Comment(_) => {}
+                ColumnOption::Unique(unique) => {
+                    index = Some(Wanted::of_column(&definition.name, unique)?)
+                }
+                ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
+                ColumnOption::Check(_) => return Err(unsupported("CHECK").at(at)),
+                ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => {
+                    return Err(unsupported("COLLATE").at(at));
+                }
+                ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
+                    return Err(unsupported("a generated column").at(at));
+                }
+                ColumnOption::DialectSpecific(_) => {
+                    return Err(unsupported("AUTO_INCREMENT").at(at));
+                }
+                ColumnOption::OnUpdate(_) => return Err(unsupported("ON UPDATE").at(at)),
+                _ => return Err(unsupported("this column option").at(at)),
+            }
+        }
+        let place = schema.columns.len();
+        schema.columns.push(column);
+        if primary {
+            set_primary_key(schema, vec![place], at)?;
+        }
+        Ok(index)
+    }
+
+    /// Defaults are literals, cast to the column's type.
+    fn default_value(&mut self, ast: &'a ast::Expr, column: &Column) -> Result<Value> {
+        let scope = Scope::default();
+        let expr = self.expr(ast, &mut Env::new(&scope, "DEFAULT"))?;
+        let to = column.data_type;
+        let value = match self.assign(expr, to, &column.name).map_err(|e| e.at(place(ast)))?.kind {
+            ExprKind::Literal(value) => Some(value),
+            ExprKind::Cast(inner) => match inner.kind {
+                ExprKind::Literal(value) => {
+                    literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?
+                }
+                _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
+            },
+            _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
+        };
+        value
+            .ok_or_else(|| Error::out_of_range(format!("DEFAULT does not fit {to}")).at(place(ast)))
+    }
+
+    fn primary_key(
+        &mut self,
+        key: &ast::PrimaryKeyConstraint,
+        schema: &mut TableSchema,
+    ) -> Result<()> {
+        let mut columns = Vec::new();
+        let mut first = None;
+        for column in &key.columns {
+            let ast::Expr::Identifier(ident) = &column.column.expr else {
+                return Err(unsupported("a PRIMARY KEY of expressions"));
+            };
+            let at = position(ident.span.start);
+            first = first.or(at);
+            if matches!(column.column.options.sort, Some(ast::OrderBySort::Desc)) {
+                return Err(unsupported("a descending key column").at(at));
+            }
+            let Some(place) = schema.column_index(&ident.value) else {
+                return Err(crate::bind::scope::no_column(schema, &ident.value).at(at));
+            };
+            if columns.contains(&place) {
+                let error = Error::already_exists(format!(
+                    "column {} is in the PRIMARY KEY twice",
+                    ident.value
+                ));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+            columns.push(place);
+        }
+        set_primary_key(schema, columns, first)
+    }
+}
+
+fn set_primary_key(
+    schema: &mut TableSchema,
+    columns: Vec<usize>,
+    at: Option<Position>,
+) -> Result<()> {
+    if schema.primary_key.is_some() {
+        return Err(Error::syntax("a table has one PRIMARY KEY at most")
+            .with_sqlstate("42P16")
+            .at(at));
+    }
+    for column in &columns {
+        let column = &mut schema.columns[*column];
+        if column.data_type == DataType::Json {
+            return Err(unsupported("a PRIMARY KEY of type JSON").at(at));
+        }
+        column.nullable = false;
+    }
+    schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
+    Ok(())
+}
+
+fn refuse(create: &ast::CreateTable) -> Result<()> {
+    let feature = if create.or_replace {
+        "CREATE OR REPLACE TABLE"
+    } else if create.temporary {
+        "TEMPORARY tables"
+    } else if create.external {
+        "EXTERNAL tables"
+    } else if create.query.is_some()
+        && !(create.columns.is_empty() && create.constraints.is_empty())
+    {
+        "CREATE TABLE … AS with columns or keys"
+    } else if create.like.is_some() || create.clone.is_some() {
+        "CREATE TABLE … LIKE"
+    } else if create.partition_by.is_some() {
+        "PARTITION BY"
+    } else if create.inherits.is_some() {
+        "INHERITS"
+    } else {
+        return Ok(());
+    };
+    Err(unsupported(feature))
+}

@@ -1,0 +1,298 @@
+//! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
+
+use crate::bind::expression::literal::number;
+use crate::bind::scope::{Scope, no_column};
+use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::expr::Expr;
+use crate::parse::is_rows_only;
+use crate::parse::literal_rows::{Literal, LiteralRows};
+use crate::plan::{Field, Plan, Statement};
+use nacre_types::{Column, DataType, Error, Position, Result, TableSchema, Value};
+use sqlparser::ast::{self, SetExpr};
+use std::sync::Arc;
+
+/// A column's default as an expression.
+fn default_of(column: &Column) -> Expr {
+    Expr::literal(column.default.clone(), column.data_type)
+}
+
+fn is_default(ast: &ast::Expr) -> bool {
+    matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
+}
+
+pub(crate) fn table_fields(table: &TableSchema) -> Vec<Field> {
+    let field =
+        |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
+    table.columns.iter().map(field).collect()
+}
+
+pub(crate) fn column_position(
+    table: &TableSchema,
+    name: &ast::ObjectName,
+) -> Result<(usize, Option<Position>)> {
+    let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last() else {
+        return Err(unsupported("this form of column name"));
+    };
+    let at = position(ident.span.start);
+    match table.column_index(&ident.value) {
+        Some(column) => Ok((column, at)),
+        None => Err(no_column(table, &ident.value).at(at)),
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn insert(&mut self, insert: &'a ast::Insert) -> Result<Statement> {
+        let feature = match &insert.on {
+            Some(_) if insert.or.is_some() || insert.replace_into || insert.ignore => {
+                Some("this form of INSERT")
+            }
+            None if insert.insert_alias.is_some() => Some("this form of INSERT"),
+            _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
+            _ => None,
+        };
+        if let Some(feature) = feature {
+            return Err(unsupported(feature));
+        }
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(unsupported("INSERT into a function"));
+        };
+        let table = self.table(name)?;
+        let mut targets = Vec::new();
+        for column in &insert.columns {
+            let (column, at) = column_position(&table, column)?;
+            if targets.contains(&column) {
+                let error = Error::already_exists(format!(
+                    "column {} is named twice",
+                    table.columns[column].name
+                ));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+            targets.push(column);
+        }
+        if insert.columns.is_empty() {
+            targets = (0..table.columns.len()).collect();
+        }
+        if !insert.assignments.is_empty() {
+            let (targets, values) =
+                crate::bind::statement::change::set_as_values(&table, &insert.assignments)?;
+            let row = self.inserted_row(&table, &targets, values)?;
+            let source = Plan::Values { fields: table_fields(&table), rows: vec![row] };
+            return self.written(insert, table, source);
+        }
+        let Some(source) = &insert.source else {
+            // DEFAULT VALUES
+            let rows = vec![table.columns.iter().map(default_of).collect()];
+            let source = Plan::Values { fields: table_fields(&table), rows };
+            return self.written(insert, table, source);
+        };
+        let source = match source.body.as_ref() {
+            SetExpr::Values(values) if is_rows_only(source) => {
+                self.insert_values(&table, &targets, values)?
+            }
+            _ => self.insert_query(&table, &targets, source)?,
+        };
+        self.written(insert, table, source)
+    }
+
+    fn insert_values(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        values: &'a ast::Values,
+    ) -> Result<Plan> {
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            rows.push(self.inserted_row(table, targets, row.content.iter().collect())?);
+            if let Some(literals) = self.literal_rows.take() {
+                self.literal_rows(table, targets, literals, &mut rows)?;
+            }
+        }
+        Ok(Plan::Values { fields: table_fields(table), rows })
+    }
+
+    /// One row of values for some columns, in table order.
+    fn inserted_row(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        row: Vec<&'a ast::Expr>,
+    ) -> Result<Vec<Expr>> {
+        let scope = Scope::default();
+        let mut env = Env::new(&scope, "VALUES");
+        if row.len() != targets.len() {
+            let at = row.first().and_then(|e| place(e));
+            return Err(count_error(targets.len(), row.len()).at(at));
+        }
+        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        let mut out: Vec<Expr> = if in_order {
+            Vec::with_capacity(row.len())
+        } else {
+            table.columns.iter().map(default_of).collect()
+        };
+        for (ast, target) in row.into_iter().zip(targets) {
+            let column = &table.columns[*target];
+            let expr = if is_default(ast) {
+                default_of(column)
+            } else {
+                let expr = self.expr(ast, &mut env)?;
+                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(ast)))?
+            };
+            if in_order {
+                out.push(expr);
+            } else if let Some(slot) = out.get_mut(*target) {
+                *slot = expr;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The rows that are no syntax trees, like those that are.
+    fn literal_rows(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        literals: &LiteralRows,
+        rows: &mut Vec<Vec<Expr>>,
+    ) -> Result<()> {
+        let text = self.text;
+        let at = |offset: usize| position(literals.place(text, offset));
+        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        literals.for_each(text, |row| {
+            if row.len() != targets.len() {
+                let first = row.first().and_then(|(_, offset)| at(*offset));
+                return Err(count_error(targets.len(), row.len()).at(first));
+            }
+            let mut out: Vec<Expr> = if in_order {
+                Vec::with_capacity(row.len())
+            } else {
+                table.columns.iter().map(default_of).collect()
+            };
+            for ((literal, offset), target) in row.iter().zip(targets) {
+                let column = &table.columns[*target];
+                let expr = match obvious(*literal, column.data_type) {
+                    Some(expr) => expr,
+                    None => {
+                        let expr = self.plain_literal(*literal);
+                        let expr =
+                            expr.and_then(|expr| self.assign(expr, column.data_type, &column.name));
+                        expr.map_err(|e| e.at(at(*offset)))?
+                    }
+                };
+                match in_order {
+                    true => out.push(expr),
+                    false => out[*target] = expr,
+                }
+            }
+            rows.push(out);
+            Ok(())
+        })
+    }
+
+    fn plain_literal(&mut self, literal: Literal<'_>) -> Result<Expr> {
+        let value = match literal {
+            Literal::Null => Value::Null,
+            Literal::Boolean(v) => Value::Boolean(v),
+            Literal::Text(text) => Value::Text(Literal::unquoted(text)),
+            Literal::Number { digits, .. } => number(digits)?,
+        };
+        let data_type = value.natural_type();
+        let expr = Expr::literal(value, data_type);
+        if let Literal::Number { negative: true, .. } = literal {
+            self.negate(expr)
+        } else {
+            Ok(expr)
+        }
+    }
+
+    fn insert_query(
+        &mut self,
+        table: &TableSchema,
+        targets: &[usize],
+        query: &'a ast::Query,
+    ) -> Result<Plan> {
+        let plan = self.query(query)?;
+        let fields = plan.fields();
+        if fields.len() != targets.len() {
+            return Err(count_error(targets.len(), fields.len()));
+        }
+        let mut exprs: Vec<Expr> = table.columns.iter().map(default_of).collect();
+        for (at, (field, target)) in fields.iter().zip(targets).enumerate() {
+            let column = &table.columns[*target];
+            exprs[*target] =
+                self.assign(Expr::column(at, field.data_type), column.data_type, &column.name)?;
+        }
+        Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
+    }
+
+    /// `SET` lists.
+    pub(crate) fn assignments(
+        &mut self,
+        table: &TableSchema,
+        scope: &Scope,
+        list: &'a [ast::Assignment],
+    ) -> Result<Vec<(usize, Expr)>> {
+        let mut assignments: Vec<(usize, Expr)> = Vec::new();
+        for (at, value) in crate::bind::statement::change::single_assignments(table, list)? {
+            let column = &table.columns[at];
+            let expr = if is_default(value) {
+                default_of(column)
+            } else {
+                let mut env = Env::new(scope, "SET");
+                let expr = self.expr(value, &mut env)?;
+                self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(value)))?
+            };
+            // Of several assignments to a column the last one counts.
+            assignments.retain(|(known, _)| *known != at);
+            assignments.push((at, expr));
+        }
+        Ok(assignments)
+    }
+
+    /// The table whose rows a statement writes or locks, all its columns in order.
+    pub(crate) fn target(
+        &mut self,
+        factor: &'a ast::TableFactor,
+    ) -> Result<(Arc<TableSchema>, Scope, Plan)> {
+        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
+            return Err(unsupported("a target that is not a table"));
+        };
+        let table = self.table(name)?;
+        let shown = alias.as_ref().map_or(table.name.as_str(), |a| a.name.value.as_str());
+        let scope = Scope::of(shown, &table_fields(&table));
+        let projection = (0..table.columns.len()).collect();
+        let plan = Plan::Scan { table: table.clone(), projection, filters: Vec::new() };
+        Ok((table, scope, plan))
+    }
+
+    pub(crate) fn filtered(
+        &mut self,
+        input: Plan,
+        scope: &Scope,
+        filter: Option<&'a ast::Expr>,
+    ) -> Result<Plan> {
+        let Some(filter) = filter else { return Ok(input) };
+        let mut env = Env::new(scope, "WHERE");
+        let bound = self.expr(filter, &mut env)?;
+        let predicate = self.condition(bound, "WHERE").map_err(|e| e.at(place(filter)))?;
+        Ok(Plan::Filter { input: Box::new(input), predicate })
+    }
+}
+
+/// A literal as a value of a column's type, where there is nothing to it: most of a long insert.
+fn obvious(literal: Literal<'_>, to: DataType) -> Option<Expr> {
+    let value = match literal {
+        Literal::Text(text) if to == DataType::TEXT => Value::Text(Literal::unquoted(text)),
+        Literal::Number { negative, digits } if to.is_integer() && to != DataType::UInt64 => {
+            let size: i64 = digits.parse().ok()?;
+            let v = if negative { -size } else { size };
+            let (low, high) = to.integer_range()?;
+            (low..=high).contains(&i128::from(v)).then_some(Value::Int(v))?
+        }
+        _ => return None,
+    };
+    Some(Expr::literal(value, to))
+}
+
+fn count_error(columns: usize, values: usize) -> Error {
+    Error::syntax(format!("INSERT has {columns} target columns but {values} values"))
+}

@@ -1,0 +1,263 @@
+//! Indexes and unique constraints, in `CREATE TABLE`, `CREATE INDEX`, `ALTER TABLE` and `DROP INDEX`, in MySQL's,
+//! SQLite's and PostgreSQL's spelling.
+//!
+//! Indexes are kept ascending and read in both directions, so `DESC` means nothing. Names are one table's own; a
+//! `DROP INDEX` without a table finds the one index that has the name.
+
+use crate::bind::{Binder, position, table_name, unsupported, with_suggestion};
+use crate::plan::Statement;
+use nacre_types::{DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema};
+use sqlparser::ast::{self, IndexOption, IndexType};
+
+/// An index as it was written, until all columns are known.
+pub(crate) struct Wanted<'a> {
+    name: Option<&'a ast::Ident>,
+    columns: Columns<'a>,
+    unique: bool,
+    using: Option<&'a IndexType>,
+    options: &'a [IndexOption],
+}
+
+enum Columns<'a> {
+    /// The column that `UNIQUE` was written at.
+    Own(&'a ast::Ident),
+    List(&'a [ast::IndexColumn]),
+}
+
+impl<'a> Wanted<'a> {
+    /// `UNIQUE` at a column.
+    pub fn of_column(
+        column: &'a ast::Ident,
+        constraint: &'a ast::UniqueConstraint,
+    ) -> Result<Wanted<'a>> {
+        Ok(Wanted { columns: Columns::Own(column), ..Wanted::unique(constraint)? })
+    }
+
+    /// `[CONSTRAINT name] UNIQUE [KEY | INDEX] [name] (columns)`.
+    pub fn unique(constraint: &'a ast::UniqueConstraint) -> Result<Wanted<'a>> {
+        let ast::UniqueConstraint {
+            name,
+            index_name,
+            index_type,
+            columns,
+            include,
+            index_options,
+            ..
+        } = constraint;
+        if !include.is_empty() {
+            return Err(unsupported("UNIQUE … INCLUDE"));
+        }
+        if constraint.nulls_distinct == ast::NullsDistinctOption::NotDistinct {
+            return Err(unsupported("UNIQUE NULLS NOT DISTINCT"));
+        }
+        let deferred =
+            constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true));
+        if deferred {
+            return Err(unsupported("a DEFERRABLE constraint"));
+        }
+        Ok(Wanted {
+            name: index_name.as_ref().or(name.as_ref()),
+            columns: Columns::List(columns),
+            unique: true,
+            using: index_type.as_ref(),
+            options: index_options,
+        })
+    }
+
+    /// `KEY [name] (columns)`, `INDEX …`.
+    pub fn plain(constraint: &'a ast::IndexConstraint) -> Wanted<'a> {
+        let ast::IndexConstraint { name, index_type, columns, index_options, .. } = constraint;
+        Wanted {
+            name: name.as_ref(),
+            columns: Columns::List(columns),
+            unique: false,
+            using: index_type.as_ref(),
+            options: index_options,
+        }
+    }
+
+    /// Makes it one of the table's, unless a constraint without a name says what is said already.
+    pub fn apply(&self, schema: &mut TableSchema) -> Result<()> {
+        let index = self.index(schema)?;
+        if self.unique && self.name.is_none() {
+            let key = schema.primary_key.as_ref().map(|key| &key.columns);
+            let is_key = key.is_some() && key == schema.index_positions(&index).as_ref();
+            if is_key
+                || schema.indexes.iter().any(|known| known.unique && known.columns == index.columns)
+            {
+                return Ok(());
+            }
+        }
+        let index = IndexSchema { id: schema.take_index_id(), ..index };
+        schema.indexes.push(index);
+        schema.check_indexes().map_err(|e| e.at(self.place()))
+    }
+
+    fn place(&self) -> Option<Position> {
+        let ident = self.name.or(match &self.columns {
+            Columns::Own(ident) => Some(ident),
+            Columns::List(_) => None,
+        });
+        ident.and_then(|ident| position(ident.span.start))
+    }
+
+    fn index(&self, schema: &TableSchema) -> Result<IndexSchema> {
+        let mut idents = Vec::new();
+        match &self.columns {
+            Columns::Own(ident) => idents.push(*ident),
+            Columns::List(list) => {
+                for column in *list {
+                    let ast::Expr::Identifier(ident) = &column.column.expr else {
+                        return Err(unsupported("an index of expressions").at(self.place()));
+                    };
+                    if column.operator_class.is_some() {
+                        return Err(unsupported("an operator class").at(position(ident.span.start)));
+                    }
+                    idents.push(ident);
+                }
+            }
+        }
+        let mut columns = Vec::new();
+        for ident in idents {
+            let (name, at) = (&ident.value, position(ident.span.start));
+            let Some(column) = schema.column_index(name).map(|at| &schema.columns[at]) else {
+                let error = Error::not_found(format!("column {name} of the index does not exist"));
+                let names = schema.columns.iter().map(|c| c.name.as_str());
+                return Err(with_suggestion(error.with_sqlstate("42703").at(at), name, names));
+            };
+            if column.data_type == DataType::Json {
+                return Err(unsupported("an index of type JSON").at(at));
+            }
+            if columns.contains(&column.id) {
+                return Err(Error::already_exists(format!("column {name} is in the index twice"))
+                    .with_sqlstate("42701")
+                    .at(at));
+            }
+            columns.push(column.id);
+        }
+        let option = self.options.iter().find_map(|option| match option {
+            IndexOption::Using(using) => Some(using),
+            IndexOption::Comment(_) => None,
+        });
+        let kind = match option.or(self.using) {
+            None | Some(IndexType::BTree) => IndexKind::BTree,
+            Some(IndexType::Hash) => IndexKind::Hash,
+            Some(_) => return Err(unsupported("USING other than HASH and BTREE").at(self.place())),
+        };
+        let name = match self.name {
+            Some(name) => name.value.clone(),
+            None => free_name(schema, columns.first().and_then(|id| schema.column_position(*id))),
+        };
+        Ok(IndexSchema { id: 0, name, columns, unique: self.unique, kind })
+    }
+}
+
+/// The first column's name, or with a number behind it.
+fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
+    let base = first.map_or("index", |at| &schema.columns[at].name);
+    let taken =
+        |name: &str| schema.index_by_name(name).is_some() || name.eq_ignore_ascii_case("primary");
+    let numbered = (2..).map(|n: usize| format!("{base}_{n}"));
+    std::iter::once(base.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+}
+
+/// Takes an index away by its name.
+pub(crate) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<()> {
+    let Some(id) = schema.index_by_name(&name.value).map(|index| index.id) else {
+        return Err(no_index(
+            &name.value,
+            schema.declared_indexes().map(|i| i.name.as_str()),
+            position(name.span.start),
+        ));
+    };
+    schema.indexes.retain(|index| index.id != id);
+    // What stood beside it keeps no column from being dropped.
+    schema.complete_indexes();
+    Ok(())
+}
+
+fn no_index<'n>(name: &str, names: impl Iterator<Item = &'n str>, at: Option<Position>) -> Error {
+    let error =
+        Error::not_found(format!("index {name} does not exist")).with_sqlstate("42704").at(at);
+    with_suggestion(error, name, names)
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn create_index(&mut self, create: &'a ast::CreateIndex) -> Result<Statement> {
+        let table = self.table(&create.table_name)?;
+        let feature = if create.predicate.is_some() {
+            "an index with WHERE"
+        } else if !create.include.is_empty() {
+            "an index with INCLUDE"
+        } else if create.nulls_distinct == Some(false) {
+            "NULLS NOT DISTINCT"
+        } else if !create.with.is_empty() {
+            "an index WITH parameters"
+        } else {
+            ""
+        };
+        if !feature.is_empty() {
+            return Err(unsupported(feature));
+        }
+        let name = match create.name.as_ref().map(|name| name.0.as_slice()) {
+            None => None,
+            Some([.., ast::ObjectNamePart::Identifier(ident)]) => Some(ident),
+            Some(_) => return Err(unsupported("this form of name")),
+        };
+        if let Some(known) = name.filter(|name| table.index_by_name(&name.value).is_some()) {
+            if create.if_not_exists {
+                return Ok(Statement::Nothing);
+            }
+            let message = format!("index {} of table {} exists already", known.value, table.name);
+            return Err(Error::already_exists(message)
+                .with_sqlstate("42P07")
+                .at(position(known.span.start)));
+        }
+        let wanted = Wanted {
+            name,
+            columns: Columns::List(&create.columns),
+            unique: create.unique,
+            using: create.using.as_ref(),
+            options: &create.index_options,
+        };
+        let index = wanted.index(&table)?;
+        Ok(Statement::CreateIndex { table, index })
+    }
+
+    pub(crate) fn drop_indexes(
+        &mut self,
+        names: &[ast::ObjectName],
+        of: Option<&ast::ObjectName>,
+        if_exists: bool,
+    ) -> Result<Statement> {
+        let tables = match of {
+            Some(table) => vec![self.table(table)?],
+            None => self.sorted_tables(),
+        };
+        let mut indexes = Vec::new();
+        for name in names {
+            let (name, at) = table_name(name)?;
+            let mut having = tables.iter().filter(|table| table.index_by_name(&name).is_some());
+            match (having.next(), having.next()) {
+                (Some(table), None) => indexes.push((table.clone(), name)),
+                (Some(a), Some(b)) => {
+                    let message =
+                        format!("tables {} and {} both have an index {name}", a.name, b.name);
+                    return Err(Error::syntax(message)
+                        .with_sqlstate("42P09")
+                        .with_hint(format!("DROP INDEX {name} ON {}", a.name))
+                        .at(at));
+                }
+                _ if if_exists => {}
+                _ => {
+                    return Err(no_index(
+                        &name,
+                        tables.iter().flat_map(|t| t.declared_indexes()).map(|i| i.name.as_str()),
+                        at,
+                    ));
+                }
+            }
+        }
+        Ok(if indexes.is_empty() { Statement::Nothing } else { Statement::DropIndex { indexes } })
+    }
+}

@@ -1,0 +1,11 @@
+//! Statements other than queries: writes, definitions of tables, indexes and views, session options.
+
+pub(super) mod alter_table;
+pub(super) mod change;
+pub(super) mod create_table;
+pub(super) mod dml;
+pub(super) mod index;
+pub(super) mod set_option;
+pub(super) mod storage_keys;
+pub(super) mod upsert;
+pub(super) mod view;

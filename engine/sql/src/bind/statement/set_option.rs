@@ -1,0 +1,77 @@
+//! `SET name = value`: settings of a session.
+
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::expr::ExprKind;
+use crate::plan::{SessionOption, Statement};
+use nacre_types::{Error, Result, Value};
+use sqlparser::ast;
+
+impl<'a> Binder<'a> {
+    pub(crate) fn set_option(&mut self, set: &'a ast::Set) -> Result<Statement> {
+        let ast::Set::SingleAssignment { scope, variable, values, .. } = set else {
+            return Err(unsupported("this form of SET"));
+        };
+        if matches!(scope, Some(ast::ContextModifier::Global | ast::ContextModifier::Local)) {
+            return Err(unsupported("SET GLOBAL and SET LOCAL"));
+        }
+        let ([ast::ObjectNamePart::Identifier(name)], [value]) =
+            (variable.0.as_slice(), values.as_slice())
+        else {
+            return Err(unsupported("this form of SET"));
+        };
+        let is = |setting: &str| name.value.eq_ignore_ascii_case(setting);
+        let option = match () {
+            () if is("threads") => SessionOption::Threads(0),
+            () if is("memory_limit") => SessionOption::MemoryLimit(None),
+            () => {
+                let error =
+                    Error::not_found(format!("no setting {}", name.value)).with_sqlstate("42704");
+                return Err(error.at(position(name.span.start)));
+            }
+        };
+        if matches!(value, ast::Expr::Identifier(word) if word.value.eq_ignore_ascii_case("default"))
+        {
+            return Ok(Statement::Set(option));
+        }
+        let none = Scope::default();
+        let bound = self.expr(value, &mut Env::new(&none, "SET"))?;
+        let set = match (option, bound.kind) {
+            (SessionOption::Threads(_), ExprKind::Literal(Value::Int(count)))
+                if (1..=1024).contains(&count) =>
+            {
+                Some(SessionOption::Threads(count as u32))
+            }
+            (SessionOption::MemoryLimit(_), ExprKind::Literal(Value::Int(bytes))) if bytes > 0 => {
+                Some(SessionOption::MemoryLimit(Some(bytes as u64)))
+            }
+            (SessionOption::MemoryLimit(_), ExprKind::Literal(Value::Text(size))) => {
+                bytes_of(&size).map(|bytes| SessionOption::MemoryLimit(Some(bytes)))
+            }
+            _ => None,
+        };
+        let wanted = match option {
+            SessionOption::Threads(_) => "threads is a whole number from 1 to 1024, or DEFAULT",
+            SessionOption::MemoryLimit(_) => {
+                "memory_limit is a number of bytes, a size like '64MB', or DEFAULT"
+            }
+        };
+        set.map(Statement::Set)
+            .ok_or_else(|| Error::type_error(wanted).with_sqlstate("22023").at(place(value)))
+    }
+}
+
+/// Bytes of a size like `64MB`; units are powers of 1024.
+fn bytes_of(size: &str) -> Option<u64> {
+    let size = size.trim();
+    let digits = size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len());
+    let (number, unit) = size.split_at(digits);
+    let shift = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "KB" | "KIB" => 10,
+        "MB" | "MIB" => 20,
+        "GB" | "GIB" => 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
+}

@@ -1,0 +1,142 @@
+//! What an insert does with a row one of whose unique keys is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
+
+use crate::bind::scope::Scope;
+use crate::bind::statement::dml::{column_position, table_fields};
+use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::plan::{OnDuplicateKey, Plan, Statement};
+use nacre_types::{Error, IndexId, Result, TableSchema};
+use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
+use std::sync::Arc;
+
+/// The new row's name in expressions over both rows.
+pub(crate) const EXCLUDED: &str = "excluded";
+
+impl<'a> Binder<'a> {
+    /// An insert of `source`, which yields the table's columns.
+    pub(crate) fn written(
+        &mut self,
+        insert: &'a ast::Insert,
+        table: Arc<TableSchema>,
+        source: Plan,
+    ) -> Result<Statement> {
+        let schema = table.clone();
+        let statement = self.insertion(insert, table, source)?;
+        self.with_returning(statement, insert.returning.as_ref(), &schema)
+    }
+
+    fn insertion(
+        &mut self,
+        insert: &'a ast::Insert,
+        table: Arc<TableSchema>,
+        source: Plan,
+    ) -> Result<Statement> {
+        let mut keys = unique_keys(&table).map(|(key, _)| key).collect();
+        let on_duplicate = match (&insert.on, &insert.or) {
+            (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
+                let new_row = match &insert.insert_alias {
+                    None => EXCLUDED.to_string(),
+                    Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => {
+                        crate::bind::table_name(&alias.row_alias)?.0
+                    }
+                    Some(_) => return Err(unsupported("column aliases of an inserted row")),
+                };
+                self.update_of_duplicate(&table, &new_row, list, None)?
+            }
+            (Some(OnInsert::OnConflict(clause)), _) => {
+                if let Some(target) = &clause.conflict_target {
+                    keys = vec![key_of_target(&table, target)?];
+                }
+                match &clause.action {
+                    OnConflictAction::DoNothing => OnDuplicateKey::Ignore,
+                    OnConflictAction::DoUpdate(update) => self.update_of_duplicate(
+                        &table,
+                        EXCLUDED,
+                        &update.assignments,
+                        update.selection.as_ref(),
+                    )?,
+                }
+            }
+            (Some(_), _) => return Err(unsupported("this form of INSERT")),
+            (None, Some(SqliteOnConflict::Ignore)) => OnDuplicateKey::Ignore,
+            (None, Some(SqliteOnConflict::Replace)) => OnDuplicateKey::Replace,
+            (None, Some(SqliteOnConflict::Abort)) => {
+                return Ok(Statement::Insert { table, source });
+            }
+            (None, Some(SqliteOnConflict::Fail)) => return Err(unsupported("INSERT OR FAIL")),
+            (None, Some(SqliteOnConflict::Rollback)) => {
+                return Err(unsupported("INSERT OR ROLLBACK"));
+            }
+            (None, None) if insert.ignore => OnDuplicateKey::Ignore,
+            (None, None) if insert.replace_into => OnDuplicateKey::Replace,
+            (None, None) => return Ok(Statement::Insert { table, source }),
+        };
+        Ok(Statement::Upsert { table, source, keys, on_duplicate })
+    }
+
+    fn update_of_duplicate(
+        &mut self,
+        table: &TableSchema,
+        new_row: &str,
+        list: &'a [ast::Assignment],
+        filter: Option<&'a ast::Expr>,
+    ) -> Result<OnDuplicateKey> {
+        let fields = table_fields(table);
+        let mut scope = Scope::of(&table.name, &fields);
+        scope.qualified_from = Some(fields.len());
+        scope.columns.extend(Scope::of(new_row, &fields).columns);
+        let assignments = self.assignments(table, &scope, list)?;
+        let filter = match filter {
+            None => None,
+            Some(ast) => {
+                let mut env = Env::new(&scope, "WHERE");
+                let bound = self.expr(ast, &mut env)?;
+                Some(self.condition(bound, "WHERE").map_err(|e| e.at(place(ast)))?)
+            }
+        };
+        if assignments.iter().map(|(_, e)| e).chain(&filter).any(crate::unnest::has_subquery) {
+            return Err(unsupported("a subquery in what becomes of a duplicate"));
+        }
+        Ok(OnDuplicateKey::Update { assignments, filter })
+    }
+}
+
+/// The primary key, then the unique indexes, with their columns.
+fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Vec<usize>)> {
+    let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
+    let unique = table.indexes.iter().filter(|index| index.unique);
+    primary.chain(
+        unique.map(|index| (Some(index.id), table.index_positions(index).unwrap_or_default())),
+    )
+}
+
+/// The key that the columns or the constraint after `ON CONFLICT` name.
+fn key_of_target(table: &TableSchema, target: &ConflictTarget) -> Result<Option<IndexId>> {
+    let at = match target {
+        ConflictTarget::OnConstraint(name) => {
+            let (name, at) = crate::bind::table_name(name)?;
+            if table.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(&name)) {
+                return Ok(None);
+            }
+            if let Some(index) = table.index_by_name(&name).filter(|index| index.unique) {
+                return Ok(Some(index.id));
+            }
+            at
+        }
+        ConflictTarget::Columns(columns) => {
+            let mut wanted = Vec::with_capacity(columns.len());
+            for ident in columns {
+                wanted.push(column_position(table, &ast::ObjectName::from(vec![ident.clone()]))?.0);
+            }
+            wanted.sort_unstable();
+            for (key, mut columns) in unique_keys(table) {
+                columns.sort_unstable();
+                if columns == wanted {
+                    return Ok(key);
+                }
+            }
+            columns.first().and_then(|ident| position(ident.span.start))
+        }
+    };
+    let message = format!("ON CONFLICT names no unique key of table {}", table.name);
+    Err(Error::not_found(message).with_sqlstate("42P10").at(at))
+}

@@ -1,0 +1,149 @@
+//! Views: the text of a query under a name, bound anew wherever it is used.
+//!
+//! A view sees tables and other views, never the names around it; it cannot have parameters.
+
+use crate::bind::{Binder, table_name, unsupported};
+use crate::expr::Expr;
+use crate::plan::{Field, Plan, Statement};
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, Result, ViewSchema};
+use sqlparser::ast;
+
+/// Views inside views at most.
+const MAX_VIEWS: usize = 16;
+
+impl<'a> Binder<'a> {
+    pub(crate) fn create_view(&mut self, create: &'a ast::CreateView) -> Result<Statement> {
+        let feature = match () {
+            _ if create.materialized => "MATERIALIZED VIEW",
+            _ if create.temporary => "TEMPORARY VIEW",
+            _ if create.or_alter
+                || create.secure
+                || create.to.is_some()
+                || create.params.is_some() =>
+            {
+                "this form of CREATE VIEW"
+            }
+            _ => "",
+        };
+        if !feature.is_empty() {
+            return Err(unsupported(feature));
+        }
+        let (name, at) = table_name(&create.name)?;
+        let exists = |kind: &str| {
+            Err(Error::already_exists(format!("{kind} {name} exists already"))
+                .with_sqlstate("42P07")
+                .at(at))
+        };
+        if self.catalog.table(&name).is_some() {
+            return exists("table");
+        }
+        if self.catalog.view(&name).is_some() && !create.or_replace && !create.if_not_exists {
+            return exists("view");
+        }
+        if !self.parameters.is_empty() {
+            return Err(unsupported("a view with parameters").at(at));
+        }
+        self.views.push(name.to_ascii_lowercase());
+        let fields = self.query(&create.query)?.fields();
+        self.views.pop();
+        if create.columns.len() > fields.len() {
+            let message = format!(
+                "view {name} names {} columns, its query has {}",
+                create.columns.len(),
+                fields.len()
+            );
+            return Err(Error::syntax(message).at(at));
+        }
+        let mut columns: Vec<String> =
+            create.columns.iter().map(|c| c.name.value.clone()).collect();
+        columns.extend(fields.iter().skip(columns.len()).map(|f| f.name.clone()));
+        for (index, column) in columns.iter().enumerate() {
+            if columns[..index].iter().any(|c| c.eq_ignore_ascii_case(column)) {
+                let error = Error::already_exists(format!(
+                    "view {name} has two columns {column}; give one an alias"
+                ));
+                return Err(error.with_sqlstate("42701").at(at));
+            }
+        }
+        let view = ViewSchema { name, columns, statement: self.text.to_string() };
+        Ok(Statement::CreateView {
+            view,
+            replace: create.or_replace,
+            if_not_exists: create.if_not_exists,
+        })
+    }
+
+    /// The rows of a view, and its name as written; none when there is no such view.
+    pub(crate) fn view(&mut self, name: &str) -> Result<Option<(Plan, String)>> {
+        let Some(view) = self.catalog.view(name) else { return Ok(None) };
+        let key = view.name.to_ascii_lowercase();
+        if self.views.contains(&key) {
+            return Err(Error::unsupported(format!("view {} refers to itself", view.name))
+                .with_sqlstate("42P19"));
+        }
+        if self.views.len() >= MAX_VIEWS {
+            return Err(Error::limit(format!("views inside views are deeper than {MAX_VIEWS}")));
+        }
+        let parsed = crate::parse(&view.statement)?;
+        let Some(ast::Statement::CreateView(create)) = parsed.first().map(|p| &p.statement) else {
+            return Err(Error::corrupt(format!("view {} is stored as something else", view.name)));
+        };
+        let mut views = self.views.clone();
+        views.push(key);
+        let mut inner = Binder::new(self.catalog, &[], 0, "");
+        (inner.depth, inner.queries, inner.views) = (self.depth, self.queries, views);
+        (inner.numbers, inner.copied) = (self.numbers, self.copied);
+        let plan = inner.query(&create.query);
+        let (queries, numbers, copied) = (inner.queries, inner.numbers, inner.copied);
+        (self.queries, self.numbers, self.copied) = (queries, numbers, copied);
+        // A place in the view's text would mislead.
+        let plan = plan.map_err(|e| {
+            Error::new(e.kind(), format!("view {}: {}", view.name, e.message()))
+                .with_sqlstate(e.sqlstate())
+        })?;
+        let yielded = plan.fields();
+        // What `*` stands for may have changed, also in its order: those columns are found by their names.
+        let by_name = finds_columns(&create.query.body) && !plant::is(Bug::ViewPlaces);
+        let by_place = if by_name { create.columns.len() } else { view.columns.len() };
+        let (mut exprs, mut fields) = (Vec::new(), Vec::new());
+        for (at, column) in view.columns.iter().enumerate() {
+            let is_it = |place: &usize| match at < by_place {
+                true => *place == at,
+                false => *place >= by_place && yielded[*place].name.eq_ignore_ascii_case(column),
+            };
+            let mut found = (0..yielded.len()).filter(is_it);
+            let (Some(place), None) = (found.next(), found.next()) else {
+                let message = format!(
+                    "view {}: its query does not yield one column {column} any more",
+                    view.name
+                );
+                return Err(Error::type_error(message).with_sqlstate("42P16"));
+            };
+            exprs.push(Expr::column(place, yielded[place].data_type));
+            fields.push(Field { name: column.clone(), ..yielded[place].clone() });
+        }
+        Ok(Some((Plan::Project { input: Box::new(plan), exprs, fields }, view.name.clone())))
+    }
+
+    /// Output columns of a view; none when there is no such view.
+    pub(crate) fn view_fields(&mut self, name: &str) -> Result<Option<Vec<Field>>> {
+        Ok(self.view(name)?.map(|(plan, _)| plan.fields()))
+    }
+}
+
+/// Whether the columns of a query are those that its tables have.
+fn finds_columns(body: &ast::SetExpr) -> bool {
+    let is_wildcard = |item: &ast::SelectItem| {
+        matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..))
+    };
+    match body {
+        ast::SetExpr::Select(select) => select.projection.iter().any(is_wildcard),
+        ast::SetExpr::Query(query) => finds_columns(&query.body),
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            finds_columns(left) || finds_columns(right)
+        }
+        ast::SetExpr::Values(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,366 @@
+//! Statements and plans as stable text, for `EXPLAIN` and golden tests; their expressions are in `text`, which names
+//! columns too.
+
+mod text;
+
+pub(crate) use text::{aggregate_name, aggregate_text, expr_text, literal_text};
+
+use crate::access::{access_text, index_access, probed_index};
+use crate::expr::Expr;
+use crate::plan::join_filter::Told;
+use crate::plan::key_order::{index_order_name, key_order};
+use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
+use nacre_types::TableSchema;
+use std::fmt::Write;
+use text::{key_text, operand, window_text};
+
+fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
+    let old = table.columns.iter().map(|c| c.name.clone());
+    let names: Vec<String> =
+        old.chain(table.columns.iter().map(|c| format!("excluded.{}", c.name))).collect();
+    let name = |at: usize| names.get(at).cloned().unwrap_or_default();
+    match on_duplicate {
+        OnDuplicateKey::Ignore => format!("Insert {} on duplicate: nothing", table.name),
+        OnDuplicateKey::Replace => format!("Insert {} on duplicate: replace", table.name),
+        OnDuplicateKey::Update { assignments, filter } => {
+            let set = |(at, e): &(usize, Expr)| {
+                format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false))
+            };
+            let mut line = format!(
+                "Insert {} on duplicate: set {}",
+                table.name,
+                joined(assignments.iter().map(set))
+            );
+            if let Some(filter) = filter {
+                let _ = write!(line, " where {}", expr_text(filter, &name, false));
+            }
+            line
+        }
+    }
+}
+
+/// One line a node, children indented below their parent.
+pub fn explain(statement: &Statement) -> Vec<String> {
+    explain_nodes(statement).into_iter().map(|(line, _)| line).collect()
+}
+
+/// The lines of [`explain`], each with the node it shows; without one where it is the statement itself.
+pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
+    let mut lines = Lines(Vec::new(), Told::default());
+    match statement {
+        Statement::Query(plan) => plan_lines(plan, 0, &mut lines),
+        Statement::Insert { table, source } => {
+            lines.push(format!("Insert {}", table.name));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::Upsert { table, source, on_duplicate, .. } => {
+            lines.push(upsert_line(table, on_duplicate));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::CreateTableAs { schema, source, .. } => {
+            lines.push(format!("CreateTableAs {}", schema.name));
+            plan_lines(source, 1, &mut lines);
+        }
+        Statement::CreateView { view, .. } => lines.push(format!("CreateView {}", view.name)),
+        Statement::DropView { names, .. } => {
+            lines.push(format!("DropView {}", joined(names.iter().cloned())))
+        }
+        Statement::Update { table, input, assignments } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let set = |(at, e): &(usize, Expr)| {
+                format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false))
+            };
+            lines.push(format!(
+                "Update {} set {}",
+                table.name,
+                joined(assignments.iter().map(set))
+            ));
+            plan_lines(input, 1, &mut lines);
+        }
+        Statement::Delete { table, input } => {
+            lines.push(format!("Delete {}", table.name));
+            plan_lines(input, 1, &mut lines);
+        }
+        Statement::Change { table, target, matches, columns, .. } => {
+            lines.push(match columns {
+                Some(columns) => {
+                    let names = columns.iter().map(|at| table.columns[*at].name.clone());
+                    format!("Update {} set {} of matches", table.name, joined(names))
+                }
+                None => format!("Delete {} of matches", table.name),
+            });
+            plan_lines(target, 1, &mut lines);
+            plan_lines(matches, 1, &mut lines);
+        }
+        Statement::Returning { statement, .. } => return explain_nodes(statement),
+        Statement::Lock { table, input, output } => {
+            lines.push(format!("Lock {}", table.name));
+            plan_lines(input, 1, &mut lines);
+            plan_lines(output, 1, &mut lines);
+        }
+        Statement::Explain(inner) | Statement::Profile(inner) => return explain_nodes(inner),
+        Statement::CreateTable { schema, .. } => {
+            let column = |c: &nacre_types::Column| {
+                format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
+            };
+            lines.push(format!(
+                "CreateTable {} [{}]",
+                schema.name,
+                joined(schema.columns.iter().map(column))
+            ));
+            if let Some(key) = &schema.primary_key {
+                let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
+                lines.push(format!("  PrimaryKey [{}]", joined(names)));
+            }
+            for index in schema.declared_indexes() {
+                let names = index.columns.iter().filter_map(|id| schema.column_position(*id));
+                let names = joined(names.map(|at| schema.columns[at].name.clone()));
+                lines.push(format!(
+                    "  {}Index {} [{names}]",
+                    if index.unique { "Unique" } else { "" },
+                    index.name
+                ));
+            }
+        }
+        Statement::DropTable { names, .. } => {
+            lines.push(format!("DropTable {}", joined(names.iter().cloned())))
+        }
+        Statement::Begin => lines.push("Begin".into()),
+        Statement::Commit => lines.push("Commit".into()),
+        Statement::Rollback => lines.push("Rollback".into()),
+        Statement::Savepoint(name) => lines.push(format!("Savepoint {name}")),
+        Statement::RollbackTo(name) => lines.push(format!("RollbackTo {name}")),
+        Statement::Release(name) => lines.push(format!("Release {name}")),
+        Statement::Set(SessionOption::Threads(0)) => {
+            lines.push("Set threads to the default".into())
+        }
+        Statement::Set(SessionOption::Threads(count)) => {
+            lines.push(format!("Set threads to {count}"))
+        }
+        Statement::Set(SessionOption::MemoryLimit(None)) => {
+            lines.push("Set memory_limit to the default".into())
+        }
+        Statement::Set(SessionOption::MemoryLimit(Some(bytes))) => {
+            lines.push(format!("Set memory_limit to {bytes}"))
+        }
+        Statement::Optimize { table, full } => {
+            lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
+        }
+        Statement::CreateIndex { table, index } => {
+            let names = index.columns.iter().filter_map(|id| table.column_position(*id));
+            let names = joined(names.map(|at| table.columns[at].name.clone()));
+            let unique = if index.unique { "Unique" } else { "" };
+            lines.push(format!("Create{unique}Index {} on {} [{names}]", index.name, table.name));
+        }
+        Statement::DropIndex { indexes } => {
+            lines.push(format!(
+                "DropIndex {}",
+                joined(indexes.iter().map(|(t, i)| format!("{i} on {}", t.name)))
+            ));
+        }
+        Statement::AlterTable { table, .. } => lines.push(format!("AlterTable {}", table.name)),
+        Statement::Truncate { tables } => {
+            lines.push(format!("Truncate {}", joined(tables.iter().map(|t| t.name.clone()))));
+        }
+        Statement::Nothing => lines.push("Nothing".into()),
+    }
+    lines.0
+}
+
+/// Lines, and which node each shows; and which joins tell which scans of their keys.
+struct Lines<'p>(Vec<(String, Option<&'p Plan>)>, Told);
+
+impl Lines<'_> {
+    fn push(&mut self, line: String) {
+        self.0.push((line, None));
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for part in parts {
+        if !out.is_empty() {
+            out += ", ";
+        }
+        out += &part;
+    }
+    out
+}
+
+fn field_name(fields: &[Field], at: usize) -> String {
+    match fields.get(at) {
+        Some(field) if !field.name.is_empty() => field.name.clone(),
+        _ => format!("#{at}"),
+    }
+}
+
+fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
+    lines.1.look(plan);
+    node_lines(plan, depth, lines);
+}
+
+fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
+    let mut line = "  ".repeat(depth);
+    let mut children: Vec<&'p Plan> = Vec::new();
+    match plan {
+        Plan::Scan { table, projection, filters } => {
+            let fields = plan.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let columns = projection.iter().map(|at| table.columns[*at].name.clone());
+            let _ = write!(line, "Scan {} [{}]", table.name, joined(columns));
+            for (at, filter) in filters.iter().enumerate() {
+                line += if at == 0 { " where " } else { " and " };
+                line += &operand(filter, 3, &name, false);
+            }
+            if let Some(access) = index_access(table, projection, filters) {
+                line += " using ";
+                line += &access_text(table, &access);
+            }
+            let told = lines.1.of_scan(plan);
+            for (at, (join, column)) in told.iter().enumerate() {
+                line += if at == 0 { " filtered by " } else { " and " };
+                let _ = write!(line, "join {join} on {}", name(*column));
+            }
+            if let Some(index) = probed_index(table, projection, filters, &told) {
+                let _ = write!(line, " or using {index}");
+            }
+        }
+        Plan::Values { fields, rows } => {
+            let columns = (0..fields.len()).map(|at| field_name(fields, at));
+            let _ = write!(line, "Values [{}] {} rows", joined(columns), rows.len());
+        }
+        Plan::Filter { input, predicate } => {
+            let fields = input.fields();
+            line += "Filter ";
+            line += &expr_text(predicate, &|at| field_name(&fields, at), false);
+            children.push(input);
+        }
+        Plan::Project { input, exprs, fields } => {
+            let inner = input.fields();
+            let column = |(e, f): (&Expr, &Field)| {
+                let text = expr_text(e, &|at| field_name(&inner, at), false);
+                if text == f.name || f.name.is_empty() {
+                    text
+                } else {
+                    format!("{text} as {}", f.name)
+                }
+            };
+            let _ = write!(line, "Project [{}]", joined(exprs.iter().zip(fields).map(column)));
+            children.push(input);
+        }
+        Plan::Aggregate { input, groups, aggregates, .. } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let groups_text = joined(groups.iter().map(|g| expr_text(g, &name, false)));
+            let aggregates_text =
+                joined(aggregates.iter().map(|a| aggregate_text(a, &name, false)));
+            let _ = write!(line, "Aggregate by [{groups_text}] compute [{aggregates_text}]");
+            children.push(input);
+        }
+        Plan::Join { left, right, kind, keys, residual } => {
+            let (a, b) = (left.fields(), right.fields());
+            line += match kind {
+                JoinKind::Inner if keys.is_empty() && residual.is_none() => "CrossJoin",
+                JoinKind::Inner => "InnerJoin",
+                JoinKind::Left => "LeftJoin",
+                JoinKind::Right => "RightJoin",
+                JoinKind::Full => "FullJoin",
+                JoinKind::Semi => "SemiJoin",
+                JoinKind::Anti => "AntiJoin",
+                JoinKind::RightSemi => "RightSemiJoin",
+                JoinKind::RightAnti => "RightAntiJoin",
+                JoinKind::Single => "SingleJoin",
+                JoinKind::Mark => "MarkJoin",
+                JoinKind::MarkIn => "MarkInJoin",
+            };
+            if let Some(number) = lines.1.of_join(plan) {
+                let _ = write!(line, " {number}");
+            }
+            for (at, (l, r)) in keys.iter().enumerate() {
+                line += if at == 0 { " on " } else { " and " };
+                line += &expr_text(l, &|at| field_name(&a, at), false);
+                line += " = ";
+                line += &expr_text(r, &|at| field_name(&b, at), false);
+            }
+            if let Some(residual) = residual {
+                let both: Vec<Field> = a.iter().chain(&b).cloned().collect();
+                line += " if ";
+                line += &expr_text(residual, &|at| field_name(&both, at), false);
+            }
+            children.push(left);
+            children.push(right);
+        }
+        Plan::Window { input, partition, order, calls, .. } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let by = joined(partition.iter().map(|e| expr_text(e, &name, false)));
+            let order = joined(order.iter().map(|k| key_text(k, &name)));
+            let calls = joined(calls.iter().map(|c| window_text(c, &name)));
+            let _ = write!(line, "Window by [{by}] order [{order}] compute [{calls}]");
+            children.push(input);
+        }
+        Plan::Union { inputs, .. } => {
+            line += "Union";
+            children.extend(inputs);
+        }
+        Plan::SetOperation { left, right, except, all, .. } => {
+            line += if *except { "Except" } else { "Intersect" };
+            line += if *all { " all" } else { "" };
+            children.push(left);
+            children.push(right);
+        }
+        Plan::Sort { input, keys, limit } => {
+            let fields = input.fields();
+            let name = |at: usize| field_name(&fields, at);
+            let _ = write!(line, "Sort [{}]", joined(keys.iter().map(|k| key_text(k, &name))));
+            if let Some(limit) = limit {
+                let _ = write!(line, " limit {limit}");
+                // Without a limit it depends on the segments.
+                if key_order(input, keys).is_some() {
+                    line += " in key order";
+                } else if let Some(index) = index_order_name(input, keys) {
+                    let _ = write!(line, " in the order of {index}");
+                }
+            }
+            children.push(input);
+        }
+        Plan::Limit { input, offset, limit } | Plan::LimitBy { input, offset, limit, .. } => {
+            let none = |_: usize| String::new();
+            line += "Limit";
+            if let Plan::LimitBy { keys, .. } = plan {
+                let fields = input.fields();
+                let keys = keys.iter().map(|k| expr_text(k, &|at| field_name(&fields, at), false));
+                let _ = write!(line, "By [{}]", joined(keys));
+            }
+            if let Some(limit) = limit {
+                line.push(' ');
+                line += &expr_text(limit, &none, false);
+            }
+            if let Some(offset) = offset {
+                line += " offset ";
+                line += &expr_text(offset, &none, false);
+            }
+            children.push(input);
+        }
+        Plan::Given { id, .. } => {
+            let _ = write!(line, "Given {id}");
+        }
+        Plan::Recursive { id, base, step, distinct, .. } => {
+            let _ = write!(line, "Recursive {id}{}", if *distinct { " distinct" } else { "" });
+            children.push(base);
+            children.push(step);
+        }
+        Plan::Shared { id, input } => {
+            // Shown in full where it comes first.
+            let _ = write!(line, "Shared {id}");
+            if !lines.0.iter().any(|(l, _)| l.trim_start() == line.trim_start()) {
+                children.push(input);
+            }
+        }
+    }
+    lines.0.push((line, Some(plan)));
+    for child in children {
+        node_lines(child, depth + 1, lines);
+    }
+}

@@ -1,0 +1,462 @@
+//! Text to syntax trees: statements, their text spans and their parameters.
+//!
+//! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them, so
+//! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`; what is cut out of a
+//! text ([`literal_rows`]) changes no answer, and no error is reported of a text that is not whole.
+
+mod dialect;
+pub(crate) mod literal_rows;
+
+use dialect::{NacreDialect, free_names};
+use literal_rows::{Cut, LiteralRows};
+use nacre_types::{Error, Position, Result, limits};
+use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
+use std::sync::Arc;
+
+/// Nesting of parentheses.
+const MAX_NESTING: usize = if cfg!(target_family = "wasm") { 50 } else { 100 };
+/// Depth of the parser's own recursion: a parenthesis is a level, and so is every operator that binds tighter than the
+/// one before it (`a OR b AND (…`), a prefix operator, a subquery. The stack of a page allows less than a thread's.
+const MAX_RECURSION: usize = if cfg!(target_family = "wasm") { 50 } else { 160 };
+/// What nested calls and subqueries cost the parser's stack beyond a level of nesting, in units of about 4 KiB.
+const MAX_WEIGHT: u32 = 80;
+/// Operators of one chain such as `a + b + c …` without `AND` and `OR`.
+const MAX_CHAIN: u32 = 400;
+/// `AND`s and `OR`s of one chain.
+const MAX_LOGICAL_CHAIN: u32 = 6_000;
+/// Parameters of one text.
+const MAX_PARAMETERS: usize = 65_535;
+
+/// One parsed statement.
+#[derive(Debug)]
+pub struct Parsed {
+    pub(crate) statement: Statement,
+    text: String,
+    parameter_names: Arc<[Option<String>]>,
+    /// Rows of an insert that are not in the tree; they come after its first.
+    literal_rows: Option<LiteralRows>,
+}
+
+impl Parsed {
+    pub(crate) fn literal_rows(&self) -> Option<&LiteralRows> {
+        self.literal_rows.as_ref()
+    }
+
+    /// The statement as it was written, without the semicolon.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// One entry a parameter, in order of position; the name for `:name`, none for `?` and `$n`. Positions
+    /// count through all statements of one text, and every statement of it has all of them.
+    pub fn parameter_names(&self) -> &[Option<String>] {
+        &self.parameter_names
+    }
+}
+
+/// Long chains are left-deep trees; taking them apart in a loop keeps the stack flat.
+impl Drop for Parsed {
+    fn drop(&mut self) {
+        match &mut self.statement {
+            Statement::Query(query) => {
+                if let SetExpr::Select(select) = query.body.as_mut() {
+                    dismantle(&mut select.selection);
+                }
+            }
+            Statement::Update(update) => dismantle(&mut update.selection),
+            Statement::Delete(delete) => dismantle(&mut delete.selection),
+            _ => {}
+        }
+    }
+}
+
+fn dismantle(root: &mut Option<Expr>) {
+    let mut next = root.take();
+    while let Some(Expr::BinaryOp { left, .. }) = next {
+        next = Some(*left);
+    }
+}
+
+/// Parses a text of any number of statements.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    if sql.len() > limits::MAX_SQL_BYTES {
+        return Err(Error::limit(format!(
+            "SQL text is longer than {} bytes",
+            limits::MAX_SQL_BYTES
+        )));
+    }
+    let cuts = literal_rows::find(sql);
+    if !cuts.is_empty()
+        && let Ok(Some(parsed)) = parse_without(sql, &cuts)
+    {
+        return Ok(parsed);
+    }
+    parse_whole(sql)
+}
+
+/// The same without cutting anything out.
+pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
+    parse_without(sql, &[]).map(Option::unwrap_or_default)
+}
+
+/// Parses what is left of a text; nothing when a cut is not where rows end of which a statement inserts nothing else.
+fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
+    let (mut tokens, mut lines) = tokenize(sql, cuts)?;
+    check_chains(&tokens)?;
+    free_names(&mut tokens);
+    let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
+    let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
+    let mut parser = Parser::new(&NacreDialect)
+        .with_recursion_limit(MAX_RECURSION)
+        .with_tokens_with_locations(tokens);
+    let mut cuts = cuts.iter();
+    let mut next_cut = cuts.next();
+    let mut parsed = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        let start = parser.peek_token_ref();
+        if start.token == Token::EOF {
+            return Ok(next_cut.is_none().then_some(parsed));
+        }
+        let start = start.span.start;
+        let statement = parser
+            .parse_statement()
+            .map_err(|e| syntax_error(e, start, ends.last().copied().unwrap_or(start)))?;
+        let end = ends.get(parser.index().saturating_sub(1)).copied().unwrap_or(start);
+        let after = parser.peek_token_ref();
+        if !matches!(after.token, Token::SemiColon | Token::EOF) {
+            let message = format!("unexpected {} after the statement", shown(&after.token));
+            return Err(Error::syntax(message).at(position(after.span.start)));
+        }
+        let from = lines.offset(start);
+        let (mut rows, mut least) = (None, from);
+        if let Some(cut) = next_cut
+            && let Some(row) = end_of_first_row(&statement)
+            && lines.offset(row) == cut.start
+        {
+            rows = Some(LiteralRows::new(cut.start - from..cut.end - from, start));
+            least = cut.end;
+            next_cut = cuts.next();
+        }
+        let to = lines.offset(end).max(least);
+        let text = sql.get(from..to).unwrap_or(sql).trim_end().to_string();
+        parsed.push(Parsed {
+            statement,
+            text,
+            parameter_names: parameter_names.clone(),
+            literal_rows: rows,
+        });
+    }
+}
+
+/// Where the first row ends of an insert of nothing but rows.
+fn end_of_first_row(statement: &Statement) -> Option<Location> {
+    let Statement::Insert(insert) = statement else { return None };
+    let query = insert.source.as_deref().filter(|query| is_rows_only(query))?;
+    let SetExpr::Values(values) = query.body.as_ref() else { return None };
+    Some(values.rows.first()?.closing_token.0.span.end)
+}
+
+/// Whether a query is its body.
+pub(crate) fn is_rows_only(query: &Query) -> bool {
+    query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+}
+
+/// The tokens of what is between the cuts, at their places in the whole text.
+fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines<'a>)> {
+    let mut tokens: Vec<TokenWithSpan> = Vec::new();
+    let mut known = vec![(Location::new(1, 1), 0)];
+    for to in cuts.iter().map(|cut| cut.start).chain([sql.len()]) {
+        let (base, from) = known.last().copied().unwrap_or((Location::new(1, 1), 0));
+        let shift = |at: Location| match at.line {
+            1 => Location::new(base.line, base.column + at.column - 1),
+            line => Location::new(base.line + line - 1, at.column),
+        };
+        let span = |t: &TokenWithSpan| Span::new(shift(t.span.start), shift(t.span.end));
+        Tokenizer::new(&NacreDialect, sql.get(from..to).unwrap_or_default())
+            .tokenize_with_location_into_buf_with_mapper(&mut tokens, |t| TokenWithSpan {
+                span: span(&t),
+                ..t
+            })
+            .map_err(|e| Error::syntax(e.message).at(position(shift(e.location))))?;
+        if let Some(cut) = cuts.get(known.len() - 1) {
+            let mut place = tokens.last().map_or(base, |t| t.span.end);
+            sql.get(cut.clone())
+                .unwrap_or_default()
+                .chars()
+                .for_each(|char| place = literal_rows::after(place, char));
+            known.push((place, cut.end));
+        }
+    }
+    tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+    Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
+}
+
+pub(crate) fn position(location: Location) -> Option<Position> {
+    (location.line > 0)
+        .then_some(Position { line: location.line as u32, column: location.column as u32 })
+}
+
+fn shown(token: &Token) -> String {
+    if *token == Token::EOF { "the end of the text".into() } else { format!("{token}") }
+}
+
+/// The parser's messages end with ` at Line: l, Column: c`; the place goes where places go.
+fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => return nesting_error(start),
+        ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
+    };
+    let mut place = position(start);
+    let mut text = message.as_str();
+    if let Some((head, tail)) = message.rsplit_once(" at Line: ")
+        && let Some((line, column)) = tail.split_once(", Column: ")
+        && let (Ok(line), Ok(column)) = (line.trim().parse(), column.trim().parse())
+    {
+        place = Some(Position { line, column });
+        text = head;
+    }
+    let expected = text.strip_prefix("Expected: ").or(text.strip_prefix("Expected "));
+    let text = match expected.and_then(|t| t.split_once(", found: ")) {
+        Some((expected, "EOF")) => {
+            place = position(last);
+            format!("expected {expected}, found the end of the text")
+        }
+        // `int[]` and `a[1]`.
+        Some((expected, "[")) if expected.ends_with("column definition") => {
+            return Error::unsupported("arrays").at(place);
+        }
+        Some((expected, found)) => format!("expected {expected}, found {found}"),
+        None => match text.strip_prefix("No infix parser for token ") {
+            Some("LBracket") => return Error::unsupported("arrays").at(place),
+            Some(_) => "an operator that is not known".into(),
+            None => text.to_string(),
+        },
+    };
+    Error::syntax(text).at(place)
+}
+
+fn nesting_error(at: Location) -> Error {
+    Error::limit(format!(
+        "statement is nested too deeply: at most {MAX_NESTING} parentheses, 40 calls or 16 subqueries, and \
+         {MAX_RECURSION} levels of operators within each other"
+    ))
+    .at(position(at))
+}
+
+/// Bounds nesting and the length of operator chains, which become left-deep trees.
+fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
+    // One entry an open parenthesis or CASE: operators and logical operators since the last separator.
+    let mut levels: Vec<(u32, u32, bool)> = vec![(0, 0, false)];
+    let mut weights: Vec<u32> = Vec::new();
+    let mut weight = 0;
+    for (at, t) in tokens.iter().enumerate() {
+        let Some(top) = levels.last_mut() else { return Ok(()) };
+        match &t.token {
+            Token::LParen | Token::LBracket => {
+                top.0 += 1;
+                let own =
+                    open_weight(at.checked_sub(1).and_then(|b| tokens.get(b)), tokens.get(at + 1));
+                weight += own;
+                if levels.len() > MAX_NESTING || weight > MAX_WEIGHT {
+                    return Err(nesting_error(t.span.start));
+                }
+                weights.push(own);
+                levels.push((0, 0, false));
+            }
+            Token::RParen | Token::RBracket => {
+                while levels.len() > 1 && levels.pop().is_some_and(|l| l.2) {}
+                weight -= weights.pop().unwrap_or(0);
+            }
+            Token::Comma => {
+                (top.0, top.1) = (0, 0);
+            }
+            Token::SemiColon => {
+                levels = vec![(0, 0, false)];
+                weights.clear();
+                weight = 0;
+            }
+            Token::Word(w) => match w.keyword {
+                Keyword::CASE => {
+                    if levels.len() > MAX_NESTING {
+                        return Err(nesting_error(t.span.start));
+                    }
+                    levels.push((0, 0, true));
+                }
+                Keyword::END
+                    if top.2 => {
+                        levels.pop();
+                    }
+                Keyword::WHEN | Keyword::THEN | Keyword::ELSE if top.2 => (top.0, top.1) = (0, 0),
+                Keyword::AND | Keyword::OR | Keyword::XOR => {
+                    top.0 = 0;
+                    top.1 += 1;
+                }
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+                    top.0 += 1;
+                }
+                Keyword::IS | Keyword::LIKE | Keyword::ILIKE | Keyword::IN | Keyword::BETWEEN | Keyword::DIV => {
+                    top.0 += 1
+                }
+                Keyword::NOT | Keyword::COLLATE | Keyword::AT | Keyword::NOTNULL => top.0 += 1,
+                Keyword::JOIN | Keyword::FROM | Keyword::WHERE | Keyword::ON | Keyword::SELECT
+                    // A new clause, but `UNION SELECT` chains keep counting.
+                    if w.keyword != Keyword::SELECT && w.keyword != Keyword::FROM && w.keyword != Keyword::WHERE => {
+                        top.0 = 0;
+                    }
+                _ => {}
+            },
+            Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::Colon
+            | Token::EOF => {}
+            _ => top.0 += 1,
+        }
+        if let Some(top) = levels.last()
+            && (top.0 > MAX_CHAIN || top.1 > MAX_LOGICAL_CHAIN)
+        {
+            return Err(Error::limit(format!(
+                "expression is too long: at most {MAX_CHAIN} operators, or {MAX_LOGICAL_CHAIN} ANDs and ORs, in a row"
+            ))
+            .at(position(t.span.start)));
+        }
+    }
+    Ok(())
+}
+
+/// Stack a parenthesis costs the parser beyond plain nesting: subqueries and calls have large frames.
+fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) -> u32 {
+    use Keyword as K;
+    let keyword = |t: Option<&TokenWithSpan>| match t.map(|t| &t.token) {
+        Some(Token::Word(w)) => Some(w.keyword),
+        _ => None,
+    };
+    match (keyword(before), keyword(after)) {
+        (_, Some(K::SELECT | K::WITH | K::VALUES)) | (Some(K::FROM | K::JOIN), _) => 3,
+        (
+            Some(
+                K::AND
+                | K::OR
+                | K::NOT
+                | K::IN
+                | K::ON
+                | K::WHERE
+                | K::HAVING
+                | K::BETWEEN
+                | K::LIKE,
+            ),
+            _,
+        ) => 0,
+        (
+            Some(K::WHEN | K::THEN | K::ELSE | K::CASE | K::BY | K::SELECT | K::VALUES | K::AS),
+            _,
+        ) => 0,
+        (Some(_), _) => 2,
+        (None, _) => 0,
+    }
+}
+
+/// Rewrites `?`, `$n` and `:name` to `$n`; answers the names.
+fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>> {
+    let mut names: Vec<Option<String>> = Vec::new();
+    let mut style: Option<char> = None;
+    let mut at = 0;
+    while at < tokens.len() {
+        let place = tokens[at].span.start;
+        let named = match (&tokens[at].token, tokens.get(at + 1)) {
+            (Token::Colon, Some(TokenWithSpan { token: Token::Word(w), span }))
+                if span.start == tokens[at].span.end =>
+            {
+                Some(w.value.clone())
+            }
+            _ => None,
+        };
+        let (kind, index) = if let Some(name) = named {
+            tokens[at + 1].token = Token::Whitespace(Whitespace::Space);
+            let known = names.iter().position(|n| n.as_deref() == Some(name.as_str()));
+            let index = known.unwrap_or_else(|| {
+                names.push(Some(name));
+                names.len() - 1
+            });
+            (':', index)
+        } else if let Token::Placeholder(text) = &tokens[at].token {
+            if text == "?" {
+                names.push(None);
+                ('?', names.len() - 1)
+            } else {
+                let number = text.get(1..).and_then(|t| t.parse::<usize>().ok()).unwrap_or(0);
+                if number == 0 || number > MAX_PARAMETERS {
+                    return Err(Error::syntax(format!(
+                        "{text} is not a parameter: they are ?, $1 or :name"
+                    ))
+                    .at(position(place)));
+                }
+                if names.len() < number {
+                    names.resize(number, None);
+                }
+                ('$', number - 1)
+            }
+        } else {
+            at += 1;
+            continue;
+        };
+        if style.is_some_and(|s| s != kind) {
+            return Err(Error::syntax("parameters of one text must all be ?, all $n or all :name")
+                .at(position(place)));
+        }
+        if names.len() > MAX_PARAMETERS {
+            return Err(
+                Error::limit(format!("more than {MAX_PARAMETERS} parameters")).at(position(place))
+            );
+        }
+        style = Some(kind);
+        tokens[at].token = Token::Placeholder(format!("${}", index + 1));
+        at += 1;
+    }
+    Ok(names)
+}
+
+/// Position from zero of a placeholder made by [`number_parameters`].
+pub(crate) fn placeholder_index(value: &Value) -> Option<usize> {
+    match value {
+        Value::Placeholder(text) => text.get(1..)?.parse::<usize>().ok()?.checked_sub(1),
+        _ => None,
+    }
+}
+
+/// Byte offsets of locations, asked for in ascending order.
+struct Lines<'a> {
+    sql: &'a str,
+    /// Where the walk is.
+    location: Location,
+    offset: usize,
+    /// Places that need not be walked to, ascending.
+    known: std::vec::IntoIter<(Location, usize)>,
+}
+
+impl Lines<'_> {
+    fn offset(&mut self, to: Location) -> usize {
+        while let Some((location, offset)) =
+            self.known.as_slice().first().copied().filter(|(known, _)| *known <= to)
+        {
+            (self.location, self.offset) = (location, offset);
+            self.known.next();
+        }
+        for char in self.sql.get(self.offset..).unwrap_or_default().chars() {
+            if self.location >= to {
+                break;
+            }
+            self.location = literal_rows::after(self.location, char);
+            self.offset += char.len_utf8();
+        }
+        self.offset
+    }
+}
