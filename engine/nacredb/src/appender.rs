@@ -20,12 +20,12 @@ impl Session {
         if self.in_transaction() {
             return Err(Error::unsupported("bulk load inside a transaction"));
         }
-        self.db.0.host.store.prepare().await?;
-        let store = &self.db.0.store;
+        self.database().0.host().store.prepare().await?;
+        let store = self.database().0.store();
         let target = store
             .table(table)
             .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
-        Ok(Appender { db: self.db.clone(), load: store.bulk_load(&target, on_duplicate) })
+        Ok(Appender { db: self.database().clone(), load: store.bulk_load(&target, on_duplicate) })
     }
 }
 
@@ -42,9 +42,9 @@ impl Appender {
 
     /// Makes all rows visible, durably, or none. Answers how many rows the table gained or replaced.
     pub async fn finish(self) -> Result<u64> {
-        self.db.0.host.store.prepare().await?;
+        self.db.0.host().store.prepare().await?;
         let rows = self.load.finish()?;
-        self.db.session().housekeeping();
+        self.db.0.housekeeping();
         Ok(rows)
     }
 }

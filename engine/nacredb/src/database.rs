@@ -3,10 +3,10 @@
 use crate::session::Session;
 use nacre_exec::Threads;
 use nacre_host::Host;
+use nacre_session::{ConnectionDefaults, Engine};
 use nacre_table::{Durability, Store, StoreOptions};
 use nacre_types::Result;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Settings of a database. Everything has a good default.
 #[derive(Clone, Debug)]
@@ -68,17 +68,9 @@ pub struct Budget {
     pub steps: usize,
 }
 
-pub(crate) struct Inner {
-    pub store: Arc<Store>,
-    pub host: Host,
-    pub options: Options,
-    /// Counts DDL, so that prepared statements know when to bind again.
-    pub catalog_version: AtomicU64,
-}
-
 /// An open database. Cheap to clone; shared between threads.
 #[derive(Clone)]
-pub struct Database(pub(crate) Arc<Inner>);
+pub struct Database(pub(crate) Arc<Engine>);
 
 impl Database {
     /// Opens the database in the host's store, making it if the store is empty.
@@ -98,21 +90,13 @@ impl Database {
         };
         let store = Store::open(host.clone(), store_options)?;
         host.store.prepare().await?;
-        Ok(Database(Arc::new(Inner { store, host, options, catalog_version: AtomicU64::new(0) })))
-    }
-
-    /// What a new session runs its statements on.
-    pub(crate) fn threads(&self) -> Threads {
-        Threads {
-            count: self.threads_of(self.0.options.threads),
-            morsel_rows: self.0.options.morsel_rows,
-        }
-    }
-
-    /// A wished number of threads, as far as the host has them.
-    pub(crate) fn threads_of(&self, wished: usize) -> usize {
-        let width = self.0.store.width();
-        if wished == 0 { width } else { wished.min(width) }
+        let defaults = ConnectionDefaults {
+            memory_limit: options.memory_limit,
+            threads: options.threads,
+            morsel_rows: options.morsel_rows,
+            lock_timeout_ms: options.lock_timeout_ms,
+        };
+        Ok(Database(Arc::new(Engine::new(store, host, defaults))))
     }
 
     /// A new connection. Sessions are independent: each has its own transaction.
@@ -122,24 +106,24 @@ impl Database {
 
     /// End of the log, in bytes since the database was made.
     pub fn log_position(&self) -> u64 {
-        self.0.store.log_position()
+        self.0.store().log_position()
     }
 
     /// Bytes read from the local store for segment blocks since opening.
     pub fn bytes_read(&self) -> u64 {
-        self.0.store.cache().read_bytes()
+        self.0.store().cache().read_bytes()
     }
 
     /// Reads everything and verifies it: checksums, zone maps, order, delete bitmaps, uniqueness.
     /// Answers with what is wrong, one sentence each.
     pub fn check(&self) -> Result<Vec<String>> {
-        self.0.store.check()
+        self.0.store().check()
     }
 
     /// Does some house-keeping; `true` when there is more to do.
     pub fn maintain(&self, budget: Budget) -> Result<bool> {
         for _ in 0..budget.steps {
-            if !self.0.store.maintain()? {
+            if !self.0.store().maintain()? {
                 return Ok(false);
             }
         }
@@ -148,19 +132,11 @@ impl Database {
 
     /// Makes everything committed so far durable, whatever the durability level.
     pub fn flush(&self) -> Result<()> {
-        self.0.store.sync_log()
+        self.0.store().sync_log()
     }
 
     /// Syncs what is not synced and ends the database for all its sessions; later calls answer `closed`.
     pub async fn close(&self) -> Result<()> {
-        self.0.store.close()
-    }
-
-    pub(crate) fn catalog_changed(&self) {
-        self.0.catalog_version.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn catalog_version(&self) -> u64 {
-        self.0.catalog_version.load(Ordering::Acquire)
+        self.0.store().close()
     }
 }

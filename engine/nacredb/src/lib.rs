@@ -9,24 +9,18 @@
 
 mod appender;
 pub mod arrow;
-mod catalog;
 mod database;
-mod point;
-mod profile;
 mod report;
 mod result;
 mod rows;
 mod session;
-mod statement;
-mod upsert;
-mod wait;
-mod write;
 
 pub use appender::Appender;
 pub use database::{Budget, Database, Options};
 pub use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector, VectorBuilder};
 pub use nacre_host as host;
 pub use nacre_host::Host;
+pub use nacre_session::{ResultKind, StatementStatistics};
 pub use nacre_sql::Field;
 pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
@@ -36,6 +30,6 @@ pub use nacre_types::{
     TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
-pub use result::{QueryResult, ResultKind, StatementStatistics};
+pub use result::QueryResult;
 pub use rows::Rows;
 pub use session::{Prepared, Session};

@@ -75,7 +75,7 @@ pub struct SegmentColumnReport {
 impl Database {
     /// How every table is stored.
     pub fn inspect(&self) -> Result<Vec<TableReport>> {
-        Ok(self.0.store.tables().iter().map(|t| table_report(t)).collect())
+        Ok(self.0.store().tables().iter().map(|t| table_report(t)).collect())
     }
 }
 

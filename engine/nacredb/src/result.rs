@@ -1,62 +1,9 @@
 //! What a statement answers.
 
 use nacre_column::Batch;
-use nacre_exec::Statistics;
+use nacre_session::{ResultKind, StatementResult, StatementStatistics};
 use nacre_sql::Field;
 use nacre_types::Value;
-
-/// What kind of statement it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultKind {
-    /// Has columns and rows.
-    Query,
-    /// Inserted, updated or deleted rows.
-    Write,
-    /// Changed the schema.
-    Ddl,
-    /// Began or ended a transaction, or did house-keeping.
-    Control,
-}
-
-/// What a statement did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatementStatistics {
-    /// Rows decoded from segments or read from the rowstore.
-    pub rows_read: u64,
-    /// Estimated bytes of the blocks touched.
-    pub bytes_read: u64,
-    /// Segments of which something was read.
-    pub segments_read: u64,
-    /// Segments ruled out by their metadata.
-    pub segments_skipped: u64,
-    /// Blocks of which rows were looked at.
-    pub blocks_read: u64,
-    /// Blocks ruled out by their zone maps.
-    pub blocks_skipped: u64,
-    /// Rows found by primary key instead of scanning.
-    pub point_reads: u64,
-    /// Bytes of rows written to temporary files, because the memory limit did not let them be held.
-    pub bytes_spilled: u64,
-    /// Microseconds from text to result; of a stream, those inside the engine only.
-    pub elapsed_us: u64,
-}
-
-impl StatementStatistics {
-    /// What the operators have counted so far.
-    pub(crate) fn of(counted: &Statistics) -> StatementStatistics {
-        StatementStatistics {
-            rows_read: counted.rows_read.get(),
-            bytes_read: counted.bytes_read.get(),
-            segments_read: counted.segments_read.get(),
-            segments_skipped: counted.segments_skipped.get(),
-            blocks_read: counted.blocks_read.get(),
-            blocks_skipped: counted.blocks_skipped.get(),
-            point_reads: counted.point_reads.get(),
-            bytes_spilled: counted.bytes_spilled.get(),
-            elapsed_us: 0,
-        }
-    }
-}
 
 /// The result of one statement.
 #[derive(Clone, Debug)]
@@ -73,17 +20,14 @@ pub struct QueryResult {
     pub statistics: StatementStatistics,
 }
 
-impl QueryResult {
-    pub(crate) fn new(kind: ResultKind) -> QueryResult {
-        QueryResult {
-            kind,
-            columns: Vec::new(),
-            batches: Vec::new(),
-            rows_affected: 0,
-            statistics: StatementStatistics::default(),
-        }
+impl From<StatementResult> for QueryResult {
+    fn from(result: StatementResult) -> QueryResult {
+        let StatementResult { kind, columns, batches, rows_affected, statistics } = result;
+        QueryResult { kind, columns, batches, rows_affected, statistics }
     }
+}
 
+impl QueryResult {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.batches.iter().map(|b| b.rows).sum()

@@ -85,7 +85,9 @@ fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
                     }
                 }
                 Err(error) => {
-                    return Err(error.context(format!("thread {thread}, transaction {}", model.seq)));
+                    return Err(
+                        error.context(format!("thread {thread}, transaction {}", model.seq))
+                    );
                 }
             }
         }

@@ -16,7 +16,11 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-table", [&storage[..], &["nacre-rowstore", "nacre-segment", "nacre-log"]].concat()),
         ("nacre-sql", vec!["nacre-types"]),
         ("nacre-exec", [&storage[..], &["nacre-table", "nacre-sql"]].concat()),
-        ("nacredb", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
+        ("nacre-session", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
+        (
+            "nacredb",
+            [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec", "nacre-session"]].concat(),
+        ),
         ("nacre-native", vec!["nacredb", "nacre-host"]),
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
         ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),

@@ -1,7 +1,7 @@
 //! Statements that write rows: what they read is collected before the first write.
 
-use crate::result::{QueryResult, ResultKind};
-use crate::session::Session;
+use crate::result::{ResultKind, StatementResult};
+use crate::session::Connection;
 use crate::statement::{Settings, collect, locate};
 use crate::upsert;
 use nacre_column::{Batch, Values, Vector};
@@ -31,7 +31,7 @@ pub(crate) fn run(
             insert(transaction, table, source, settings, returned)
         }
         Statement::Upsert { table, source, keys, on_duplicate } => {
-            let batches = collect(source, &Session::context(transaction, settings))?;
+            let batches = collect(source, &Connection::context(transaction, settings))?;
             let batches: Vec<Batch> =
                 batches.iter().map(|batch| in_table_types(batch, table)).collect();
             let mut rows = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn run(
             Ok(affected)
         }
         Statement::Update { table, input, assignments } => {
-            let context = Session::context(transaction, settings);
+            let context = Connection::context(transaction, settings);
             let mut changes = Vec::new();
             for (batch, locators) in locate(input, &context)? {
                 let mut columns = batch.columns.clone();
@@ -69,14 +69,14 @@ pub(crate) fn run(
             update(transaction, table, &changes, assignments.iter().map(|(at, _)| *at))
         }
         Statement::Delete { table, input } => {
-            let found = locate(input, &Session::context(transaction, settings))?;
+            let found = locate(input, &Connection::context(transaction, settings))?;
             if let Some(returned) = returned {
                 returned.extend(found.iter().map(|(batch, _)| batch.clone()));
             }
             delete(transaction, table, &found)
         }
         Statement::Change { table, target, rows, matches, columns } => {
-            let context = Session::context(transaction, settings);
+            let context = Connection::context(transaction, settings);
             let found = locate(target, &context)?;
             let matched = matches_of(&found, *rows, matches, &context)?;
             let change = Change { table, columns: columns.as_deref(), fields: &matches.fields() };
@@ -100,7 +100,7 @@ fn insert(
 ) -> Result<u64> {
     let direct = settings.direct && returned.is_none();
     let target = transaction.table_of(table)?;
-    let context = Session::context(transaction, settings);
+    let context = Connection::context(transaction, settings);
     let mut operator = build(source, &context)?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
     let mut held = Held::default();
@@ -143,15 +143,15 @@ pub(crate) fn create_table_as(
     if_not_exists: bool,
     source: &Plan,
     settings: &Settings<'_>,
-) -> Result<QueryResult> {
+) -> Result<StatementResult> {
     let is_there = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
     let nothing =
-        || transaction.store().settle_catalog().map(|()| QueryResult::new(ResultKind::Ddl));
+        || transaction.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
     let mut load = match transaction.store().bulk_create(schema.clone()) {
         Err(error) if is_there(&error) => return nothing(),
         load => load?,
     };
-    let context = Session::context(transaction, settings);
+    let context = Connection::context(transaction, settings);
     let mut operator = build(source, &context)?;
     loop {
         match operator.next(&context)? {

@@ -1,7 +1,7 @@
 //! `PROFILE`: runs a statement and answers its plan, with what each node of it did, instead of its rows. What the
 //! statement writes is written.
 
-use crate::result::{QueryResult, ResultKind};
+use crate::result::{ResultKind, StatementResult};
 use crate::statement::{self, Settings};
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Measured, Profile};
@@ -27,7 +27,7 @@ pub(crate) fn run(
     transaction: &mut Transaction,
     statement: &Statement,
     settings: &Settings<'_>,
-) -> Result<QueryResult> {
+) -> Result<StatementResult> {
     let lines = explain_nodes(statement);
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
     let store = transaction.store().clone();
@@ -60,7 +60,7 @@ pub(crate) fn run(
         Arc::new(Vector::from_values(field.data_type, &values))
     };
     let batch = Batch::new(columns.iter().enumerate().map(vector).collect(), rows.len());
-    Ok(QueryResult { columns, batches: vec![batch], ..QueryResult::new(ResultKind::Query) })
+    Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
 }
 
 /// Rows, time and access of a node; nothing of one that was merged into another or that nobody needed.

@@ -1,7 +1,7 @@
 //! Transactions that last longer than a statement, and their savepoints.
 
-use super::Session;
-use crate::result::{QueryResult, ResultKind};
+use super::Connection;
+use crate::result::{ResultKind, StatementResult};
 use nacre_table::Savepoint;
 use nacre_types::{Error, Result};
 
@@ -16,56 +16,56 @@ fn newest_savepoint(savepoints: &[(String, Savepoint)], name: &str) -> Result<us
     found.ok_or_else(|| Error::not_found(format!("no savepoint `{name}`")).with_sqlstate("3B001"))
 }
 
-impl Session {
-    pub(super) fn begin(&mut self) -> Result<QueryResult> {
+impl Connection {
+    pub(super) fn begin(&mut self) -> Result<StatementResult> {
         if self.transaction.is_some() {
             return Err(Error::unsupported("BEGIN inside a transaction").with_sqlstate("25001"));
         }
-        self.transaction = Some(self.db.0.store.begin()?);
-        Ok(QueryResult::new(ResultKind::Control))
+        self.transaction = Some(self.engine.store.begin()?);
+        Ok(StatementResult::new(ResultKind::Control))
     }
 
-    pub(super) async fn commit(&mut self) -> Result<QueryResult> {
+    pub(super) async fn commit(&mut self) -> Result<StatementResult> {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
-            self.db.0.host.store.prepare().await?;
+            self.engine.host.store.prepare().await?;
             transaction.commit()?;
-            self.housekeeping();
+            self.engine.housekeeping();
         }
-        Ok(QueryResult::new(ResultKind::Control))
+        Ok(StatementResult::new(ResultKind::Control))
     }
 
-    pub(super) fn rollback(&mut self) -> Result<QueryResult> {
+    pub(super) fn rollback(&mut self) -> Result<StatementResult> {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             transaction.rollback();
         }
-        Ok(QueryResult::new(ResultKind::Control))
+        Ok(StatementResult::new(ResultKind::Control))
     }
 
-    pub(super) fn savepoint(&mut self, name: &str) -> Result<QueryResult> {
+    pub(super) fn savepoint(&mut self, name: &str) -> Result<StatementResult> {
         let transaction = self.transaction.as_ref().ok_or_else(|| outside("SAVEPOINT"))?;
         self.savepoints.push((name.to_string(), transaction.savepoint()));
-        Ok(QueryResult::new(ResultKind::Control))
+        Ok(StatementResult::new(ResultKind::Control))
     }
 
     /// The savepoint itself stays, those after it are gone.
-    pub(super) fn rollback_to(&mut self, name: &str) -> Result<QueryResult> {
+    pub(super) fn rollback_to(&mut self, name: &str) -> Result<StatementResult> {
         let transaction =
             self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
         let at = newest_savepoint(&self.savepoints, name)?;
         self.savepoints.truncate(at + 1);
         transaction.rollback_to(self.savepoints[at].1);
-        Ok(QueryResult::new(ResultKind::Control))
+        Ok(StatementResult::new(ResultKind::Control))
     }
 
     /// The savepoint and those after it are gone; the changes stay.
-    pub(super) fn release(&mut self, name: &str) -> Result<QueryResult> {
+    pub(super) fn release(&mut self, name: &str) -> Result<StatementResult> {
         if self.transaction.is_none() {
             return Err(outside("RELEASE SAVEPOINT"));
         }
         let at = newest_savepoint(&self.savepoints, name)?;
         self.savepoints.truncate(at);
-        Ok(QueryResult::new(ResultKind::Control))
+        Ok(StatementResult::new(ResultKind::Control))
     }
 }

@@ -3,10 +3,10 @@
 //! A statement that reads what it writes sees the rows as they were when it began: everything it
 //! reads is collected before the first write.
 
-use crate::database::Database;
+use crate::engine::Engine;
 use crate::profile;
-use crate::result::{QueryResult, ResultKind};
-use crate::session::Session;
+use crate::result::{ResultKind, StatementResult};
+use crate::session::Connection;
 use crate::write;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{
@@ -88,17 +88,17 @@ pub(crate) fn run(
     transaction: &mut Transaction,
     statement: &Statement,
     settings: &Settings<'_>,
-) -> Result<QueryResult> {
+) -> Result<StatementResult> {
     match statement {
-        Statement::Query(plan) => query(plan, &Session::context(transaction, settings)),
+        Statement::Query(plan) => query(plan, &Connection::context(transaction, settings)),
         Statement::Lock { table, input, output } => {
-            let found = locate(input, &Session::context(transaction, settings))?;
+            let found = locate(input, &Connection::context(transaction, settings))?;
             let target = transaction.table_of(table)?;
             for (_, locators) in &found {
                 transaction.lock(&target, locators)?;
             }
             // Whoever holds the rows' locks sees them newest: the snapshot has just been found to be that.
-            query(output, &Session::context(transaction, settings))
+            query(output, &Connection::context(transaction, settings))
         }
         Statement::Insert { .. }
         | Statement::Upsert { .. }
@@ -113,18 +113,19 @@ pub(crate) fn run(
         Statement::Returning { statement, exprs, fields } => {
             let mut rows = Vec::new();
             let rows_affected = write::run(transaction, statement, settings, Some(&mut rows))?;
-            let batches = write::project(&rows, exprs, &Session::context(transaction, settings))?;
+            let batches =
+                write::project(&rows, exprs, &Connection::context(transaction, settings))?;
             let columns = fields.clone();
-            Ok(QueryResult {
+            Ok(StatementResult {
                 columns,
                 batches,
                 rows_affected,
-                ..QueryResult::new(ResultKind::Query)
+                ..StatementResult::new(ResultKind::Query)
             })
         }
         Statement::Profile(inner) => profile::run(transaction, inner, settings),
         Statement::Explain(inner) => {
-            let mut result = QueryResult::new(ResultKind::Query);
+            let mut result = StatementResult::new(ResultKind::Query);
             let lines: Vec<Value> = explain(inner).into_iter().map(Value::Text).collect();
             result.columns = vec![explain_field()];
             result.batches = vec![Batch::new(
@@ -133,18 +134,22 @@ pub(crate) fn run(
             )];
             Ok(result)
         }
-        Statement::Nothing => Ok(QueryResult::new(ResultKind::Control)),
+        Statement::Nothing => Ok(StatementResult::new(ResultKind::Control)),
         other => Err(Error::unsupported(format!("{} inside a transaction", name(other)))),
     }
 }
 
-fn query(plan: &Plan, context: &Context<'_>) -> Result<QueryResult> {
+fn query(plan: &Plan, context: &Context<'_>) -> Result<StatementResult> {
     let batches = collect(plan, context)?;
-    Ok(QueryResult { columns: plan.fields(), batches, ..QueryResult::new(ResultKind::Query) })
+    Ok(StatementResult {
+        columns: plan.fields(),
+        batches,
+        ..StatementResult::new(ResultKind::Query)
+    })
 }
 
-pub(crate) fn written(rows_affected: u64) -> QueryResult {
-    QueryResult { rows_affected, ..QueryResult::new(ResultKind::Write) }
+pub(crate) fn written(rows_affected: u64) -> StatementResult {
+    StatementResult { rows_affected, ..StatementResult::new(ResultKind::Write) }
 }
 
 /// All rows of a plan.
@@ -191,8 +196,8 @@ fn bound_table(store: &Store, bound: &TableSchema) -> Result<Arc<Table>> {
 }
 
 /// Runs a statement that changes the catalog or does house-keeping, outside any transaction.
-pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResult> {
-    let store = &db.0.store;
+pub(crate) fn run_ddl(engine: &Engine, statement: &Statement) -> Result<StatementResult> {
+    let store = &engine.store;
     match statement {
         Statement::CreateTable { schema, if_not_exists } => {
             match store.create_table(schema.clone()) {
@@ -201,10 +206,10 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 }
                 other => {
                     other?;
-                    db.catalog_changed();
+                    engine.catalog_changed();
                 }
             }
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::CreateView { view, replace, if_not_exists } => {
             match store.create_view(view.clone(), *replace) {
@@ -213,10 +218,10 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 }
                 other => {
                     other?;
-                    db.catalog_changed();
+                    engine.catalog_changed();
                 }
             }
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::DropView { names, if_exists } => {
             let missing = names.iter().find(|name| store.view(name).is_none());
@@ -235,8 +240,8 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             if missing.is_some() {
                 store.settle_catalog()?;
             }
-            db.catalog_changed();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            engine.catalog_changed();
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::DropTable { names, if_exists } => {
             // All names are looked up before the first table goes, so that a wrong one changes nothing.
@@ -256,21 +261,21 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
             if tables.len() < names.len() {
                 store.settle_catalog()?;
             }
-            db.catalog_changed();
+            engine.catalog_changed();
             store.maintain().ok();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::AlterTable { table, changed } => {
             store.alter_table(&bound_table(store, table)?, changed.clone())?;
-            db.catalog_changed();
+            engine.catalog_changed();
             store.maintain().ok();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::CreateIndex { table, index } => {
             store.create_index(&bound_table(store, table)?, index.clone())?;
-            db.catalog_changed();
+            engine.catalog_changed();
             store.maintain().ok();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::DropIndex { indexes } => {
             for (at, (table, name)) in indexes.iter().enumerate() {
@@ -279,10 +284,10 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 let target =
                     if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
                 store.drop_index(&target, name)?;
-                db.catalog_changed();
+                engine.catalog_changed();
             }
             store.maintain().ok();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::Truncate { tables } => {
             let mut targets: Vec<Arc<Table>> = Vec::new();
@@ -293,9 +298,9 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 }
             }
             store.truncate(&targets)?;
-            db.catalog_changed();
+            engine.catalog_changed();
             store.maintain().ok();
-            Ok(QueryResult::new(ResultKind::Ddl))
+            Ok(StatementResult::new(ResultKind::Ddl))
         }
         Statement::Optimize { table, full } => {
             let target = store.table_by_id(table.id)?;
@@ -303,7 +308,7 @@ pub(crate) fn run_ddl(db: &Database, statement: &Statement) -> Result<QueryResul
                 true => store.merge_all(&target)?,
                 false => store.flush(&target)?,
             }
-            Ok(QueryResult::new(ResultKind::Control))
+            Ok(StatementResult::new(ResultKind::Control))
         }
         other => Err(Error::unsupported(name(other))),
     }

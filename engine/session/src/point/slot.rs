@@ -1,6 +1,6 @@
 //! Values of point statements: those known once the parameters are, and those computed from a row.
 
-use crate::session::Session;
+use crate::session::Connection;
 use crate::statement::Settings;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{cast_value, evaluate};
@@ -105,7 +105,7 @@ impl Computed {
         transaction: &Transaction,
         settings: &Settings<'_>,
     ) -> Result<Vector> {
-        evaluate(&self.expr, batch, &Session::context(transaction, settings))
+        evaluate(&self.expr, batch, &Connection::context(transaction, settings))
     }
 }
 

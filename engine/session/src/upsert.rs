@@ -4,7 +4,7 @@
 //! its updates at once, then it is written. A later row of the same statement meets what an earlier one left. Where the
 //! primary key alone counts and stays what it is, storage locks a chunk's keys before it looks ([`by_primary_key`]).
 
-use crate::session::Session;
+use crate::session::Connection;
 use crate::statement::Settings;
 use nacre_column::{Batch, Vector};
 use nacre_exec::evaluate;
@@ -417,7 +417,7 @@ fn changed(
     filter: Option<&Expr>,
     settings: &Settings<'_>,
 ) -> Result<Vec<Option<Row>>> {
-    let context = Session::context(transaction, settings);
+    let context = Connection::context(transaction, settings);
     let mut chosen: Vec<usize> = (0..taken.len()).collect();
     if let (Some(filter), false) = (filter, taken.is_empty()) {
         let passed = evaluate(filter, &both(&schema.types(), taken, &chosen), &context)?;

@@ -1,10 +1,10 @@
-//! Prepared statements: parsed once, bound again when their parameters have other types or the catalog has changed,
+//! PreparedStatement statements: parsed once, bound again when their parameters have other types or the catalog has changed,
 //! and the short way to the row that a prepared point read finds.
 
 use super::parameters::{cast_parameters, named_parameters};
-use super::{Session, Work};
+use super::{Connection, Work};
 use crate::point::{Outcome, Point};
-use crate::result::QueryResult;
+use crate::result::StatementResult;
 use crate::statement;
 use nacre_sql::{Bound, Field, Given, Parsed, Statement};
 use nacre_table::Transaction;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A statement parsed and bound once. Cheap to clone.
 #[derive(Clone)]
-pub struct Prepared(Arc<PreparedInner>);
+pub struct PreparedStatement(Arc<PreparedInner>);
 
 struct PreparedInner {
     parsed: Parsed,
@@ -35,7 +35,7 @@ pub(super) struct Binding {
     pub point: Option<Point>,
 }
 
-impl Prepared {
+impl PreparedStatement {
     fn binding(&self) -> Arc<Binding> {
         self.0.binding.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -65,17 +65,17 @@ fn not_a_point_read() -> Error {
     Error::unsupported("get on a statement that is not a read of one row by a unique key")
 }
 
-impl Session {
+impl Connection {
     fn bind_prepared(&self, parsed: &Parsed, given: Vec<Given>) -> Result<Arc<Binding>> {
-        let catalog_version = self.db.catalog_version();
+        let catalog_version = self.engine.catalog_version();
         let (bound, at) = self.bind(parsed, &given)?;
         let columns = statement::columns(&bound.statement);
-        let point = Point::recognise(&bound.statement, &self.db.0.store, at);
+        let point = Point::recognise(&bound.statement, &self.engine.store, at);
         Ok(Arc::new(Binding { bound, columns, given, catalog_version, at, point }))
     }
 
     /// Parses and binds one statement for repeated use.
-    pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+    pub fn prepare(&mut self, sql: &str) -> Result<PreparedStatement> {
         let mut statements = nacre_sql::parse(sql)?;
         let parsed = match (statements.pop(), statements.is_empty()) {
             (Some(parsed), true) => parsed,
@@ -83,11 +83,19 @@ impl Session {
         };
         let binding = self.bind_prepared(&parsed, Vec::new())?;
         let point_read = binding.point.as_ref().is_some_and(Point::reads);
-        Ok(Prepared(Arc::new(PreparedInner { parsed, point_read, binding: Mutex::new(binding) })))
+        Ok(PreparedStatement(Arc::new(PreparedInner {
+            parsed,
+            point_read,
+            binding: Mutex::new(binding),
+        })))
     }
 
     /// Runs a prepared statement.
-    pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
+    pub async fn run(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<StatementResult> {
         let started = self.now_ns();
         let mut again = self.rebinding();
         let mut binding = self.current_binding(prepared, parameters)?;
@@ -106,8 +114,12 @@ impl Session {
     /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key, or
     /// a whole unique key. The shortest way to a row: nothing waits.
     ///
-    /// Errors: `unsupported` for any other statement; those take [`Session::run`].
-    pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+    /// Errors: `unsupported` for any other statement; those take [`Connection::run`].
+    pub fn get(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
         let mut binding = self.current_binding(prepared, parameters)?;
         let mut again = self.rebinding();
         loop {
@@ -134,7 +146,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>> {
         let mut open = self.transaction.take();
-        let mut own = if open.is_none() { Some(self.db.0.store.begin()?) } else { None };
+        let mut own = if open.is_none() { Some(self.engine.store.begin()?) } else { None };
         let work = Work { statement, point: None };
         let result = match open.as_mut().or(own.as_mut()) {
             Some(transaction) => self.run_once(transaction, work, parameters, false),
@@ -150,8 +162,8 @@ impl Session {
         }
     }
 
-    /// Whether [`Session::get`] can run it.
-    pub fn is_point_read(prepared: &Prepared) -> bool {
+    /// Whether [`Connection::get`] can run it.
+    pub fn is_point_read(prepared: &PreparedStatement) -> bool {
         prepared.binding().point.as_ref().is_some_and(Point::reads)
     }
 
@@ -165,7 +177,7 @@ impl Session {
             return Ok(None);
         };
         match &mut self.transaction {
-            None => point.read_newest(&self.db.0.store, parameters).map(Outcome::single),
+            None => point.read_newest(&self.engine.store, parameters).map(Outcome::single),
             Some(transaction) => point.read(transaction, parameters),
         }
     }
@@ -173,18 +185,18 @@ impl Session {
     /// The statement bound for such parameters under the catalog that this session sees.
     pub(super) fn current_binding(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         parameters: &[Value],
     ) -> Result<Arc<Binding>> {
         let binding = prepared.binding();
-        let last_ddl = self.db.0.store.last_ddl();
+        let last_ddl = self.engine.store.last_ddl();
         let sees = self
             .transaction
             .as_ref()
-            .map_or_else(|| self.db.0.store.visible(), Transaction::snapshot);
+            .map_or_else(|| self.engine.store.visible(), Transaction::snapshot);
         // No change of the catalog lies between what the binding saw and what is seen now.
         let is_current = (last_ddl <= binding.at.min(sees) || binding.at == sees)
-            && binding.catalog_version == self.db.catalog_version();
+            && binding.catalog_version == self.engine.catalog_version();
         let fits = (is_current || plant::is(Bug::PreparedStale))
             && binding.given.len() == parameters.len()
             && binding.given.iter().zip(parameters).all(|(t, v)| *t == Given::of(v));
@@ -193,7 +205,7 @@ impl Session {
 
     pub(super) fn new_binding(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         parameters: &[Value],
     ) -> Result<Arc<Binding>> {
         let given = parameters.iter().map(Given::of).collect();

@@ -1,0 +1,77 @@
+//! What all connections to one database share: the store, the host, the defaults of a connection, and the version of
+//! the catalog.
+
+use nacre_exec::Threads;
+use nacre_host::Host;
+use nacre_table::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a new connection starts with.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionDefaults {
+    /// Bytes that the operators of one statement may hold together.
+    pub memory_limit: usize,
+    /// Threads that may work on one statement; 0 for as many as the host has.
+    pub threads: usize,
+    /// Rows in a morsel, approximately.
+    pub morsel_rows: usize,
+    /// Milliseconds to wait for a row lock before `lock_timeout`.
+    pub lock_timeout_ms: u64,
+}
+
+/// What all connections to one database share.
+pub struct Engine {
+    pub(crate) store: Arc<Store>,
+    pub(crate) host: Host,
+    pub(crate) defaults: ConnectionDefaults,
+    /// Counts DDL, so that prepared statements know when to bind again.
+    catalog_version: AtomicU64,
+}
+
+impl Engine {
+    /// Wraps an open store.
+    pub fn new(store: Arc<Store>, host: Host, defaults: ConnectionDefaults) -> Engine {
+        Engine { store, host, defaults, catalog_version: AtomicU64::new(0) }
+    }
+
+    /// The storage.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The threads a new connection runs its statements on.
+    pub(crate) fn threads(&self) -> Threads {
+        Threads {
+            count: self.threads_of(self.defaults.threads),
+            morsel_rows: self.defaults.morsel_rows,
+        }
+    }
+
+    /// The requested number of threads, at most as many as the host has; 0 asks for all of them.
+    pub(crate) fn threads_of(&self, requested: usize) -> usize {
+        let width = self.store.width();
+        if requested == 0 { width } else { requested.min(width) }
+    }
+
+    pub(crate) fn catalog_changed(&self) {
+        self.catalog_version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn catalog_version(&self) -> u64 {
+        self.catalog_version.load(Ordering::Acquire)
+    }
+
+    /// Runs maintenance that has become due. A failure is not the statement's, which has committed: it shows at the
+    /// next `maintain`, and a failed log refuses the next commit.
+    pub fn housekeeping(&self) {
+        if self.store.needs_maintenance() {
+            self.store.maintain().ok();
+        }
+    }
+}

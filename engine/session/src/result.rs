@@ -1,0 +1,103 @@
+//! What a statement answers.
+
+use nacre_column::Batch;
+use nacre_exec::Statistics;
+use nacre_sql::Field;
+use nacre_types::Value;
+
+/// What kind of statement it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// Has columns and rows.
+    Query,
+    /// Inserted, updated or deleted rows.
+    Write,
+    /// Changed the schema.
+    Ddl,
+    /// Began or ended a transaction, or did house-keeping.
+    Control,
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementStatistics {
+    /// Rows decoded from segments or read from the rowstore.
+    pub rows_read: u64,
+    /// Estimated bytes of the blocks touched.
+    pub bytes_read: u64,
+    /// Segments of which something was read.
+    pub segments_read: u64,
+    /// Segments ruled out by their metadata.
+    pub segments_skipped: u64,
+    /// Blocks of which rows were looked at.
+    pub blocks_read: u64,
+    /// Blocks ruled out by their zone maps.
+    pub blocks_skipped: u64,
+    /// Rows found by primary key instead of scanning.
+    pub point_reads: u64,
+    /// Bytes of rows written to temporary files, because the memory limit did not let them be held.
+    pub bytes_spilled: u64,
+    /// Microseconds from text to result; of a stream, those inside the engine only.
+    pub elapsed_us: u64,
+}
+
+impl StatementStatistics {
+    /// What the operators have counted so far.
+    pub(crate) fn of(counted: &Statistics) -> StatementStatistics {
+        StatementStatistics {
+            rows_read: counted.rows_read.get(),
+            bytes_read: counted.bytes_read.get(),
+            segments_read: counted.segments_read.get(),
+            segments_skipped: counted.segments_skipped.get(),
+            blocks_read: counted.blocks_read.get(),
+            blocks_skipped: counted.blocks_skipped.get(),
+            point_reads: counted.point_reads.get(),
+            bytes_spilled: counted.bytes_spilled.get(),
+            elapsed_us: 0,
+        }
+    }
+}
+
+/// The result of one statement.
+#[derive(Clone, Debug)]
+pub struct StatementResult {
+    /// What kind of statement it was.
+    pub kind: ResultKind,
+    /// Columns; empty unless it is a query.
+    pub columns: Vec<Field>,
+    /// Rows, in batches without a selection.
+    pub batches: Vec<Batch>,
+    /// Rows inserted, updated or deleted.
+    pub rows_affected: u64,
+    /// What it took.
+    pub statistics: StatementStatistics,
+}
+
+impl StatementResult {
+    /// An empty result.
+    pub fn new(kind: ResultKind) -> StatementResult {
+        StatementResult {
+            kind,
+            columns: Vec::new(),
+            batches: Vec::new(),
+            rows_affected: 0,
+            statistics: StatementStatistics::default(),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(|b| b.rows).sum()
+    }
+
+    /// One row; empty past the end.
+    pub fn row(&self, mut index: usize) -> Vec<Value> {
+        for batch in &self.batches {
+            if index < batch.rows {
+                return batch.columns.iter().map(|c| c.value(index)).collect();
+            }
+            index -= batch.rows;
+        }
+        Vec::new()
+    }
+}
