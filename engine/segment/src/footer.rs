@@ -5,12 +5,11 @@
 
 use crate::bounds::Bounds;
 use crate::column::{ColumnMeta, ColumnSpec};
-use crate::type_code;
 use nacre_column::Bitmap;
 use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{Result, Value};
+use nacre_types::{Result, Value, type_code};
 
 /// First and last eight bytes of a segment file: a name and, last, the format's version.
 pub const MAGIC: [u8; 8] = *b"NACRSEG\x01";

@@ -16,7 +16,6 @@ mod key_order;
 mod row;
 mod search;
 mod segment;
-mod type_code;
 mod verify;
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ mod tables;
 pub(crate) use indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
-    Column, DataType, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value,
-    ViewSchema, key, limits,
+    Column, Error, KeyColumns, Result, ShardKey, TableId, TableSchema, Timestamp, Value,
+    ViewSchema, key, limits, type_code,
 };
 use roaring::RoaringBitmap;
 pub(crate) use tables::{NewTable, put_table, read_table as read_hash_table};
@@ -268,7 +268,7 @@ pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> 
     for column in &schema.columns {
         out.put_varint(column.id as u64);
         out.put_bytes(column.name.as_bytes());
-        put_type(out, column.data_type);
+        type_code::put_in_record(out, column.data_type);
         out.put_u8(column.nullable as u8);
         let mut default = Vec::new();
         key::append(&mut default, column.data_type, &column.default)?;
@@ -316,7 +316,7 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
     for _ in 0..count {
         let id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
         let name = reader.text()?.to_string();
-        let data_type = read_type(reader)?;
+        let data_type = type_code::get_in_record(reader)?;
         let nullable = reader.u8()? != 0;
         let default = key::decode(reader.bytes()?, &[data_type])?.pop().unwrap_or(Value::Null);
         columns.push(Column { id, name, data_type, nullable, default });
@@ -339,63 +339,6 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
     let schema = TableSchema { id, name, columns, next_column_id, version, ..keys };
     schema.check_shard_key().map_err(|e| reader.corrupt(e.message()))?;
     Ok(schema)
-}
-
-fn put_type(out: &mut Vec<u8>, data_type: DataType) {
-    use DataType::*;
-    let (tag, a, b) = match data_type {
-        Null => (0, 0, 0),
-        Boolean => (1, 0, 0),
-        Int8 => (2, 0, 0),
-        Int16 => (3, 0, 0),
-        Int32 => (4, 0, 0),
-        Int64 => (5, 0, 0),
-        UInt8 => (6, 0, 0),
-        UInt16 => (7, 0, 0),
-        UInt32 => (8, 0, 0),
-        UInt64 => (9, 0, 0),
-        Float32 => (10, 0, 0),
-        Float64 => (11, 0, 0),
-        Decimal { precision, scale } => (12, precision as u64, scale as u64),
-        Text { max_chars } => (13, max_chars.map_or(0, |n| n as u64 + 1), 0),
-        Binary { max_bytes } => (14, max_bytes.map_or(0, |n| n as u64 + 1), 0),
-        Date => (15, 0, 0),
-        Time => (16, 0, 0),
-        Timestamp => (17, 0, 0),
-        Interval => (18, 0, 0),
-        Json => (19, 0, 0),
-    };
-    out.put_u8(tag);
-    out.put_varint(a);
-    out.put_varint(b);
-}
-
-fn read_type(reader: &mut Reader<'_>) -> Result<DataType> {
-    use DataType::*;
-    let tag = reader.u8()?;
-    let (a, b) = (reader.varint()?, reader.varint()?);
-    let limit = |n: u64| n.checked_sub(1).and_then(|n| u32::try_from(n).ok());
-    Ok(match tag {
-        1 => Boolean,
-        2 => Int8,
-        3 => Int16,
-        4 => Int32,
-        5 => Int64,
-        6 => UInt8,
-        7 => UInt16,
-        8 => UInt32,
-        9 => UInt64,
-        10 => Float32,
-        11 => Float64,
-        12 if (1..=38).contains(&a) && b <= a => Decimal { precision: a as u8, scale: b as u8 },
-        13 => Text { max_chars: limit(a) },
-        14 => Binary { max_bytes: limit(a) },
-        15 => Date,
-        16 => Time,
-        17 => Timestamp,
-        19 => Json,
-        _ => return Err(reader.corrupt("unknown type")),
-    })
 }
 
 pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
@@ -489,6 +432,7 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nacre_types::DataType;
     use nacre_types::{IndexKind, IndexSchema};
 
     fn schema() -> TableSchema {

@@ -21,6 +21,7 @@ pub mod plant;
 pub mod row;
 mod schema;
 pub mod temporal;
+pub mod type_code;
 mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
