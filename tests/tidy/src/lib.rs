@@ -3,6 +3,13 @@
 //! The rules themselves are in `tests/`, one file a subject. They look at text and at
 //! `cargo metadata`; they run nothing of the product.
 
+pub mod circles;
+pub mod graph;
+pub mod imports;
+pub mod modules;
+pub mod script;
+pub mod source;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,6 +54,25 @@ pub fn metadata() -> serde_json::Value {
     let text =
         output(env!("CARGO"), &["metadata", "--no-deps", "--format-version", "1", "--offline"]);
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Every package of the workspace with the root files of its targets, sorted by name.
+pub fn packages() -> Vec<(String, Vec<String>)> {
+    let top = root().to_string_lossy().replace('\\', "/");
+    let all = metadata()["packages"].as_array().cloned().unwrap_or_default();
+    let mut packages: Vec<(String, Vec<String>)> = all
+        .iter()
+        .map(|package| {
+            let targets = package["targets"].as_array().cloned().unwrap_or_default();
+            let roots = targets.iter().filter_map(|t| t["src_path"].as_str()).filter_map(|path| {
+                let path = path.replace('\\', "/");
+                path.strip_prefix(&format!("{top}/")).map(ToString::to_string)
+            });
+            (package["name"].as_str().unwrap_or_default().to_string(), roots.collect())
+        })
+        .collect();
+    packages.sort();
+    packages
 }
 
 /// The lines of Rust source before its test module.
