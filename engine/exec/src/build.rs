@@ -3,8 +3,8 @@
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::join_filter::{Wanted, filters_of};
 use crate::operator::{
-    Buffer, Filter, GivenRows, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project,
-    Recursive, SetOperation, SharedScan, Sort, Union, Values, Window, wanted,
+    Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, Recursive,
+    SetOperation, SharedScan, Sort, SuppliedScan, Union, Values, Window, wanted,
 };
 use crate::profile::{measured, measured_locating};
 use crate::scan::Order;
@@ -252,7 +252,7 @@ impl Builder {
                 offset.clone(),
                 limit.clone(),
             )),
-            Plan::Given { id, .. } => Box::new(GivenRows::new(*id)),
+            Plan::Given { id, .. } => Box::new(SuppliedScan::new(*id)),
             Plan::Recursive { id, base, step, distinct, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
                 let base = self.build(base, none, context)?;

@@ -126,7 +126,7 @@ pub struct Context<'a> {
     /// How many threads may work on the statement.
     pub threads: Threads,
     /// Rows that the statement's `Plan::Given` stand for.
-    pub given: Option<&'a Given<'a>>,
+    pub supplied: Option<&'a SuppliedRows<'a>>,
     /// On one of several threads: what the scan of the plan has to read, instead of the whole table.
     pub(crate) morsel: Option<&'a Morsel>,
     /// There too: the collected sides of the plan's joins.
@@ -158,13 +158,13 @@ pub fn tables_of(plan: &Plan, transaction: &Transaction) -> Result<Vec<Arc<Table
 
 /// Rows that are given to a plan from outside.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct SuppliedRows<'a> {
     /// Which `Plan::Given` they are for.
     pub id: u32,
     /// The rows, without selections.
     pub batches: &'a [Batch],
     /// Others that are given as well.
-    pub others: Option<&'a Given<'a>>,
+    pub others: Option<&'a SuppliedRows<'a>>,
 }
 
 /// How a statement is spread over threads.
@@ -204,7 +204,7 @@ impl<'a> Context<'a> {
             now_us: 0,
             cancelled,
             threads: Threads::ONE,
-            given: None,
+            supplied: None,
             morsel: None,
             builds: None,
             profile: None,

@@ -9,7 +9,7 @@ mod codes;
 #[cfg(test)]
 mod tests;
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::intern::{Dictionaries, Interner, SlotTable};
 use crate::store::NO_ROW;
 use codes::Codes;
@@ -149,7 +149,7 @@ impl Grouper {
     pub fn lookup(
         &self,
         keys: &[Arc<Vector>],
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         seen: &mut Seen,
         out: &mut Vec<u32>,
     ) -> Result<()> {
@@ -181,7 +181,7 @@ impl Grouper {
     pub fn assign(
         &mut self,
         keys: &[Arc<Vector>],
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         out.clear();

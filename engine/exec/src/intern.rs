@@ -2,7 +2,7 @@
 //! grouping and joining, and the interner that turns text and 128-bit values into such ids, so that group
 //! and join keys are fixed-width words whatever their types.
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::store::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW, fit};
 use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
@@ -85,7 +85,7 @@ fn hash_wide(v: i128) -> u64 {
 /// in a dictionary.
 fn each(
     vector: &Vector,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     seen: &mut Dictionaries,
     out: &mut Vec<u32>,
     mut id_of: impl FnMut(&Values, usize) -> u32,
@@ -236,7 +236,12 @@ impl Interner {
     }
 
     /// Ids of these rows, in their order: 0 for null. New values get ids.
-    pub fn intern(&mut self, vector: &Vector, rows: Rows<'_>, out: &mut Vec<u32>) -> Result<()> {
+    pub fn intern(
+        &mut self,
+        vector: &Vector,
+        rows: ActiveRows<'_>,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
         let mut seen = std::mem::take(&mut self.seen);
         each(vector, rows, &mut seen, out, |values, at| match values {
             Values::Bytes(v) => self.insert_bytes(v.get(at)),
@@ -254,7 +259,7 @@ impl Interner {
     pub fn lookup(
         &self,
         vector: &Vector,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         seen: &mut Dictionaries,
         out: &mut Vec<u32>,
     ) {

@@ -24,9 +24,9 @@ mod testing;
 
 pub use build::{build, build_collected, build_locating};
 pub use context::{
-    Context, Given, LocatingOperator, Operator, Statistics, Step, Threads, tables_of,
+    Context, LocatingOperator, Operator, Statistics, Step, SuppliedRows, Threads, tables_of,
 };
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
-pub use memory::{Held, Memory};
+pub use memory::{Memory, Reservation};
 pub use profile::{Measured, Profile};
 pub use store::pieces;

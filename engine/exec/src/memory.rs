@@ -104,17 +104,17 @@ fn count_holders(plan: &Plan, holders: &mut usize) {
 
 /// What one operator holds, given back when it goes.
 #[derive(Default)]
-pub struct Held {
+pub struct Reservation {
     memory: Option<Memory>,
     taken: usize,
     /// Among so many it shares its part; 0 and 1 for itself alone.
     shared_by: usize,
 }
 
-impl Held {
+impl Reservation {
     /// Of an operator that several threads work for, what one of them holds.
-    pub(crate) fn by_one_of(threads: usize) -> Held {
-        Held { memory: None, taken: 0, shared_by: threads }
+    pub(crate) fn by_one_of(threads: usize) -> Reservation {
+        Reservation { memory: None, taken: 0, shared_by: threads }
     }
 
     /// Holds so many bytes from now on, or as many as before and answers false.
@@ -156,7 +156,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.release();
     }
@@ -164,7 +164,7 @@ impl Drop for Held {
 
 impl Context<'_> {
     /// Holds so many bytes for an operator that cannot do with less.
-    pub fn hold(&self, held: &mut Held, operator: &str, bytes: usize) -> Result<()> {
+    pub fn hold(&self, held: &mut Reservation, operator: &str, bytes: usize) -> Result<()> {
         if held.hold(bytes, self) { Ok(()) } else { Err(self.over_limit(operator)) }
     }
 

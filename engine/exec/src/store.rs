@@ -2,12 +2,12 @@
 //!
 //! Stays dictionary-coded as long as everything appended shares one dictionary, and is flat otherwise.
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
-/// Position that stands for a row of nulls in [`ColumnStore::take`].
+/// Position that stands for a row of nulls in [`ColumnBuffer::take`].
 pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// Bytes of text that a column has room for: offsets are 32-bit.
@@ -48,14 +48,14 @@ pub fn pieces(batch: Batch) -> Vec<Batch> {
     if batch.selected() <= at_once {
         return vec![batch];
     }
-    let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() }.to_selection();
+    let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() }.to_selection();
     rows.chunks(at_once)
         .map(|rows| Batch { selection: Some(rows.to_vec()), ..batch.clone() })
         .collect()
 }
 
 /// One growing column.
-pub(crate) struct ColumnStore {
+pub(crate) struct ColumnBuffer {
     data_type: DataType,
     /// Bytes of text at most.
     most_bytes: usize,
@@ -66,16 +66,16 @@ pub(crate) struct ColumnStore {
     len: usize,
 }
 
-impl ColumnStore {
+impl ColumnBuffer {
     /// An empty column.
-    pub fn new(data_type: DataType) -> ColumnStore {
-        ColumnStore::within(data_type, MOST_TEXT_BYTES)
+    pub fn new(data_type: DataType) -> ColumnBuffer {
+        ColumnBuffer::within(data_type, MOST_TEXT_BYTES)
     }
 
     /// An empty column, of no more bytes of text.
-    pub fn within(data_type: DataType, most_bytes: usize) -> ColumnStore {
+    pub fn within(data_type: DataType, most_bytes: usize) -> ColumnBuffer {
         let values = Values::empty(data_type.physical());
-        ColumnStore { data_type, most_bytes, values, dictionary: None, validity: None, len: 0 }
+        ColumnBuffer { data_type, most_bytes, values, dictionary: None, validity: None, len: 0 }
     }
 
     /// Number of rows.
@@ -98,7 +98,7 @@ impl ColumnStore {
 
     /// Appends these rows of a vector of the column's physical type. `limit` when there is no room for their texts; the
     /// column is of no use then.
-    pub fn append(&mut self, vector: &Vector, rows: Rows<'_>) -> Result<()> {
+    pub fn append(&mut self, vector: &Vector, rows: ActiveRows<'_>) -> Result<()> {
         let added = rows.count();
         if added == 0 {
             // The dictionary of no rows is nobody's.
@@ -139,7 +139,7 @@ impl ColumnStore {
         Ok(())
     }
 
-    fn append_validity(&mut self, vector: &Vector, rows: Rows<'_>) {
+    fn append_validity(&mut self, vector: &Vector, rows: ActiveRows<'_>) {
         match vector.validity() {
             None => {
                 if let Some(own) = &mut self.validity {
@@ -176,7 +176,7 @@ impl ColumnStore {
         }
     }
 
-    /// Like [`ColumnStore::take`]; a position of [`NO_ROW`] gives null.
+    /// Like [`ColumnBuffer::take`]; a position of [`NO_ROW`] gives null.
     pub fn take_or_null(&self, positions: &[u32]) -> Vector {
         if !positions.contains(&NO_ROW) {
             return self.take(positions);
@@ -225,9 +225,9 @@ impl ColumnStore {
     /// Keeps only the rows at these positions, in this order.
     pub fn retain(&mut self, positions: &[u32]) {
         let kept = self.take(positions);
-        let mut fresh = ColumnStore::new(self.data_type);
+        let mut fresh = ColumnBuffer::new(self.data_type);
         // Appending what fitted before cannot pass the limit now.
-        if fresh.append(&kept, Rows::all(kept.len())).is_ok() {
+        if fresh.append(&kept, ActiveRows::all(kept.len())).is_ok() {
             *self = fresh;
         }
     }
@@ -283,15 +283,15 @@ fn mismatch(own: PhysicalType, theirs: PhysicalType) -> Error {
 }
 
 /// Growing columns of one length.
-pub(crate) struct RowStore {
-    columns: Vec<ColumnStore>,
+pub(crate) struct RowBuffer {
+    columns: Vec<ColumnBuffer>,
     rows: usize,
 }
 
-impl RowStore {
+impl RowBuffer {
     /// No rows of columns of these types.
-    pub fn new(types: &[DataType]) -> RowStore {
-        RowStore { columns: types.iter().map(|t| ColumnStore::new(*t)).collect(), rows: 0 }
+    pub fn new(types: &[DataType]) -> RowBuffer {
+        RowBuffer { columns: types.iter().map(|t| ColumnBuffer::new(*t)).collect(), rows: 0 }
     }
 
     /// Number of rows.
@@ -300,7 +300,7 @@ impl RowStore {
     }
 
     /// Appends these rows of a batch.
-    pub fn append(&mut self, batch: &Batch, rows: Rows<'_>) -> Result<()> {
+    pub fn append(&mut self, batch: &Batch, rows: ActiveRows<'_>) -> Result<()> {
         if self.rows + rows.count() >= NO_ROW as usize {
             return Err(Error::limit("more than 4,294,967,294 rows in one operator"));
         }
@@ -313,7 +313,7 @@ impl RowStore {
 
     /// Estimated bytes held.
     pub fn memory_bytes(&self) -> usize {
-        self.columns.iter().map(ColumnStore::memory_bytes).sum()
+        self.columns.iter().map(ColumnBuffer::memory_bytes).sum()
     }
 
     /// Rows at these positions; of nulls at [`NO_ROW`].
@@ -326,14 +326,14 @@ impl RowStore {
         let longest = |texts: &BytesColumn| {
             (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0)
         };
-        self.columns.iter().filter_map(ColumnStore::copied_texts).map(longest).sum()
+        self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(longest).sum()
     }
 
     /// Bytes of text that are copied with this row.
     pub fn copied_bytes(&self, row: u32) -> usize {
         let bytes =
             |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
-        self.columns.iter().filter_map(ColumnStore::copied_texts).map(bytes).sum()
+        self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(bytes).sum()
     }
 
     /// Keeps only the rows at these positions, in this order.
@@ -372,20 +372,20 @@ mod tests {
         let coded = Vector::dictionary(texts, vec![0; 1000], Arc::new(long(1, 100_000)), None);
         let flat = Vector::new(texts, long(50, 100_000), None);
         for vector in [&constant, &coded, &flat] {
-            let mut store = ColumnStore::new(texts);
+            let mut store = ColumnBuffer::new(texts);
             let most = MOST_TEXT_BYTES / 100_000;
             let some: Vec<u32> = (0..most.min(vector.len()) as u32).collect();
-            store.append(&flat, Rows::all(50).narrowed(&[0])).unwrap();
-            store.append(vector, Rows::all(vector.len()).narrowed(&some[1..])).unwrap();
-            let error = store.append(&constant, Rows::all(1000)).unwrap_err();
+            store.append(&flat, ActiveRows::all(50).narrowed(&[0])).unwrap();
+            store.append(vector, ActiveRows::all(vector.len()).narrowed(&some[1..])).unwrap();
+            let error = store.append(&constant, ActiveRows::all(1000)).unwrap_err();
             assert_eq!(error.kind(), nacre_types::ErrorKind::Limit);
             assert!(store.memory_bytes() <= 2 * MOST_TEXT_BYTES);
         }
         // What shares a dictionary takes no room until it must be laid out.
-        let mut store = ColumnStore::new(texts);
-        store.append(&coded, Rows::all(1000)).unwrap();
+        let mut store = ColumnBuffer::new(texts);
+        store.append(&coded, ActiveRows::all(1000)).unwrap();
         assert_eq!(
-            store.append(&flat, Rows::all(50)).unwrap_err().kind(),
+            store.append(&flat, ActiveRows::all(50)).unwrap_err().kind(),
             nacre_types::ErrorKind::Limit
         );
     }
@@ -410,8 +410,10 @@ mod tests {
 
     #[test]
     fn a_null_that_stands_for_no_row_copies_nothing() {
-        let mut store = ColumnStore::new(DataType::TEXT);
-        store.append(&Vector::new(DataType::TEXT, long(1, 1000), None), Rows::all(1)).unwrap();
+        let mut store = ColumnBuffer::new(DataType::TEXT);
+        store
+            .append(&Vector::new(DataType::TEXT, long(1, 1000), None), ActiveRows::all(1))
+            .unwrap();
         let taken = store.take_or_null(&[NO_ROW, 0, NO_ROW]);
         assert_eq!([taken.value(0), taken.value(2)], [Value::Null, Value::Null]);
         assert_eq!((taken.value(1), taken.flat_bytes()), (Value::Text("x".repeat(1000)), 1000));
@@ -419,9 +421,9 @@ mod tests {
 
     #[test]
     fn the_dictionary_of_no_rows_decides_nothing() {
-        let mut store = ColumnStore::new(DataType::TEXT);
-        store.append(&coded(&["a", "b"]), Rows { len: 2, selection: Some(&[]) }).unwrap();
-        store.append(&coded(&["x", "y"]), Rows::all(2)).unwrap();
+        let mut store = ColumnBuffer::new(DataType::TEXT);
+        store.append(&coded(&["a", "b"]), ActiveRows { len: 2, selection: Some(&[]) }).unwrap();
+        store.append(&coded(&["x", "y"]), ActiveRows::all(2)).unwrap();
         let taken = store.take(&[1, 0]);
         assert_eq!(
             [taken.value(0), taken.value(1)],

@@ -10,7 +10,7 @@ use crate::session::Connection;
 use crate::write;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{
-    Context, Held, Memory, Profile, Statistics, Step, Threads, build, build_locating,
+    Context, Memory, Profile, Reservation, Statistics, Step, Threads, build, build_locating,
 };
 use nacre_sql::{Field, Plan, Statement, explain};
 use nacre_table::{RowLocator, Store, Table, Transaction};
@@ -157,7 +157,7 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
     context.memory.share_among(plan, 1);
     let mut operator = build(plan, context)?;
     let mut batches = Vec::new();
-    let (mut bytes, mut held) = (0usize, Held::default());
+    let (mut bytes, mut held) = (0usize, Reservation::default());
     loop {
         match operator.next(context)? {
             Step::Batch(batch) => {
@@ -176,7 +176,7 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
 pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, Vec<RowLocator>)>> {
     let mut operator = build_locating(plan, context)?;
     let mut found = Vec::new();
-    let (mut bytes, mut held) = (0usize, Held::default());
+    let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((batch, locators)) = operator.next(context)? {
         bytes += batch.memory_bytes(found.last().map(|(batch, _)| batch)) + locators.len() * 24;
         context.hold(&mut held, "the statement's rows", bytes)?;

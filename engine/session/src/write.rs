@@ -5,7 +5,7 @@ use crate::session::Connection;
 use crate::statement::{Settings, collect, locate};
 use crate::upsert;
 use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Given, Held, Step, build, evaluate};
+use nacre_exec::{Context, Reservation, Step, SuppliedRows, build, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement};
 use nacre_table::{OnDuplicate, RowLocator, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -103,7 +103,7 @@ fn insert(
     let context = Connection::context(transaction, settings);
     let mut operator = build(source, &context)?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
-    let mut held = Held::default();
+    let mut held = Reservation::default();
     let mut load = None;
     loop {
         let batch = match operator.next(&context)? {
@@ -283,11 +283,11 @@ fn matches_of(
         columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
         batches.push(Batch::new(columns, batch.rows));
     }
-    let mut held = Held::default();
+    let mut held = Reservation::default();
     context.hold(&mut held, "the statement's rows", bytes)?;
-    let given = Given { id, batches: &batches, others: None };
+    let given = SuppliedRows { id, batches: &batches, others: None };
     let mut inner = *context;
-    inner.given = Some(&given);
+    inner.supplied = Some(&given);
     collect(matches, &inner)
 }
 

@@ -9,22 +9,22 @@ use std::sync::Arc;
 
 /// The rows of vectors of one length that must be computed.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'a> {
+pub(crate) struct ActiveRows<'a> {
     /// Length of the vectors.
     pub len: usize,
     /// Ascending positions; all rows when `None`.
     pub selection: Option<&'a [u32]>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ActiveRows<'a> {
     /// All of `len` rows.
-    pub fn all(len: usize) -> Rows<'static> {
-        Rows { len, selection: None }
+    pub fn all(len: usize) -> ActiveRows<'static> {
+        ActiveRows { len, selection: None }
     }
 
     /// The same vectors, only these rows.
-    pub fn narrowed(self, selection: &'a [u32]) -> Rows<'a> {
-        Rows { len: self.len, selection: Some(selection) }
+    pub fn narrowed(self, selection: &'a [u32]) -> ActiveRows<'a> {
+        ActiveRows { len: self.len, selection: Some(selection) }
     }
 
     /// Number of rows to compute.
@@ -235,7 +235,7 @@ impl Room {
 pub(crate) fn map_values(
     args: &[&Vector],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     mut room: Room,
     compute: &mut dyn FnMut(usize) -> Result<Value>,
 ) -> Result<Vector> {
@@ -263,7 +263,7 @@ pub(crate) fn map_values(
 pub(crate) fn map_bytes(
     args: &[&Vector],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     mut room: Room,
     compute: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<bool>,
 ) -> Result<Vector> {

@@ -1,7 +1,7 @@
 //! Arithmetic over vectors. Integer and decimal loops compute every row with wrapping operations and
 //! one overflow flag a block; only when the flag is up are the selected, valid rows looked at one by one.
 
-use super::access::{self, Operand, Room, Rows, valid};
+use super::access::{self, ActiveRows, Operand, Room, valid};
 use super::decimals::{self, Exact};
 use super::interval;
 use nacre_column::{Bitmap, Values, Vector};
@@ -14,7 +14,7 @@ pub(super) fn binary(
     left: &Vector,
     right: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let (l, r) = (left.data_type(), right.data_type());
     if l == DataType::Null || r == DataType::Null {
@@ -56,7 +56,7 @@ fn integers(
     left: &Vector,
     right: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let exact = Exact::new(op, left.data_type(), right.data_type(), data_type);
     let validity = access::validity(&[left, right]);
@@ -94,7 +94,7 @@ fn integers(
 pub(super) fn each(
     data_type: DataType,
     validity: Option<Bitmap>,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     compute: &mut dyn FnMut(usize) -> Result<i128>,
 ) -> Result<Vector> {
     let mut wide = Vec::new();
@@ -193,7 +193,7 @@ fn floats(
     b: &Operand<'_, f64>,
     validity: Option<Bitmap>,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let mut out = vec![0.0; rows.len];
     for i in rows.iter().filter(|i| valid(&validity, *i)) {
@@ -227,7 +227,7 @@ pub(super) fn finite(v: f64, from_finite: bool, data_type: DataType) -> Result<f
 }
 
 /// `-arg`.
-pub(super) fn negate(arg: &Vector, data_type: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(super) fn negate(arg: &Vector, data_type: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let validity = access::validity(&[arg]);
     if let Some(v) = access::f64s(arg) {
         let out = (0..arg.len()).map(|i| -v.get(i)).collect();

@@ -3,7 +3,7 @@
 //! Text that is longer than the target's limit is an error, never cut: the same node converts what is
 //! inserted.
 
-use super::access::{self, Room, Rows, valid};
+use super::access::{self, ActiveRows, Room, valid};
 use super::decimals::{bounds, fit, overflow};
 use super::{arithmetic, parse};
 use nacre_column::{Values, Vector};
@@ -127,7 +127,7 @@ fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
 }
 
 /// Converts a vector.
-pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let from = arg.data_type();
     if from == to {
         return Ok(arg.clone());
@@ -160,7 +160,7 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
     access::map_values(&[arg], to, rows, Room::of_column(), &mut |i| {
         let value = arg.value(i);
         match (&value, to) {
-            // Held widened: its own shortest text is that of the narrow float.
+            // Reservation widened: its own shortest text is that of the narrow float.
             (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
                 cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
@@ -172,7 +172,7 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<
     })
 }
 
-fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+fn integers(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let (from_scale, scale) = (arg.data_type().scale(), to.scale());
     let validity = arg.validity().cloned();
     let (low, high) = bounds(to);
@@ -201,7 +201,7 @@ fn integers(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
     })
 }
 
-fn floats(arg: &Vector, to: DataType, rows: Rows<'_>) -> Result<Vector> {
+fn floats(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let validity = arg.validity().cloned();
     let values = arithmetic::doubles(arg)?;
     let mut out = vec![0.0; rows.len];

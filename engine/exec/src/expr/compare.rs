@@ -1,7 +1,7 @@
 //! Comparisons and `IN`. Every physical type has one total order (NaN is equal to itself and largest,
 //! negative zero equals zero), so that comparing, grouping and sorting agree.
 
-use super::access::{self, Operand, Rows, Texts, valid};
+use super::access::{self, ActiveRows, Operand, Texts, valid};
 use super::interval;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_sql::expr::BinaryOp;
@@ -46,7 +46,7 @@ pub(super) fn compare(
     op: BinaryOp,
     left: &Vector,
     right: &Vector,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let mut out = vec![false; rows.len];
     compare_values(op, left, right, rows, &mut out)?;
@@ -69,7 +69,7 @@ fn compare_values(
     op: BinaryOp,
     left: &Vector,
     right: &Vector,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     out: &mut [bool],
 ) -> Result<()> {
     if left.data_type() == DataType::Null || right.data_type() == DataType::Null {
@@ -133,7 +133,7 @@ fn compare_fast(
     test: Test,
     a: &Operand<'_, i64>,
     b: &Operand<'_, i64>,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     out: &mut [bool],
 ) {
     if !rows.is_dense() {
@@ -192,7 +192,7 @@ pub(super) fn in_list(
     arg: &Vector,
     list: &[std::sync::Arc<Vector>],
     negated: bool,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let constant = list.iter().all(|c| matches!(c.form(), nacre_column::Form::Constant(_)));
     if constant && list.len() > 4 && arg.data_type() != DataType::Interval {
@@ -217,7 +217,12 @@ pub(super) fn in_list(
     Ok(membership(found, any_null.then_some(validity), negated))
 }
 
-fn in_set(arg: &Vector, list: &[std::sync::Arc<Vector>], negated: bool, rows: Rows<'_>) -> Vector {
+fn in_set(
+    arg: &Vector,
+    list: &[std::sync::Arc<Vector>],
+    negated: bool,
+    rows: ActiveRows<'_>,
+) -> Vector {
     let null_candidate = list.iter().any(|c| c.is_null(0));
     let candidates: Vec<&Vector> = list.iter().map(|c| &**c).filter(|c| !c.is_null(0)).collect();
     let validity = arg.validity().cloned();

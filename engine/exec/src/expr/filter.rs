@@ -1,7 +1,7 @@
 //! Filters: which rows make every predicate true. Conjuncts run left to right, each over what the ones
 //! before it left, so a later one never fails on a row an earlier one ruled out.
 
-use super::{Evaluator, Rows, logic::Truth};
+use super::{ActiveRows, Evaluator, logic::Truth};
 use crate::Context;
 use nacre_column::{Batch, Selection, Vector};
 use nacre_sql::expr::{Expr, ExprKind};
@@ -12,7 +12,7 @@ pub fn filter(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Se
     filter_rows(
         exprs,
         batch,
-        Rows { len: batch.rows, selection: batch.selection.as_deref() },
+        ActiveRows { len: batch.rows, selection: batch.selection.as_deref() },
         context,
     )
 }
@@ -21,7 +21,7 @@ pub fn filter(exprs: &[Expr], batch: &Batch, context: &Context<'_>) -> Result<Se
 pub(crate) fn filter_rows(
     exprs: &[Expr],
     batch: &Batch,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     context: &Context<'_>,
 ) -> Result<Selection> {
     Evaluator { batch, context }.conjunction(exprs, rows)
@@ -33,7 +33,7 @@ pub(crate) fn truths(
     batch: &Batch,
     context: &Context<'_>,
 ) -> Result<(Selection, Selection)> {
-    let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+    let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
     let vector = Evaluator { batch, context }.eval(expr, rows)?;
     let truth = Truth::new(&vector);
     let constant = matches!(vector.form(), nacre_column::Form::Constant(_));
@@ -50,10 +50,11 @@ pub(crate) fn truths(
 
 impl Evaluator<'_> {
     // The one place that decides in which order clauses run and how: the adaptive scan will time them here.
-    fn conjunction(&self, exprs: &[Expr], rows: Rows<'_>) -> Result<Selection> {
+    fn conjunction(&self, exprs: &[Expr], rows: ActiveRows<'_>) -> Result<Selection> {
         let mut current: Option<Selection> = None;
         for expr in exprs {
-            let narrowed = Rows { len: rows.len, selection: current.as_deref().or(rows.selection) };
+            let narrowed =
+                ActiveRows { len: rows.len, selection: current.as_deref().or(rows.selection) };
             if narrowed.is_empty() {
                 return Ok(Vec::new());
             }
@@ -62,7 +63,7 @@ impl Evaluator<'_> {
         Ok(current.unwrap_or_else(|| rows.to_selection()))
     }
 
-    fn clause(&self, expr: &Expr, rows: Rows<'_>) -> Result<Selection> {
+    fn clause(&self, expr: &Expr, rows: ActiveRows<'_>) -> Result<Selection> {
         match &expr.kind {
             ExprKind::And(list) => self.conjunction(list, rows),
             ExprKind::Or(list) => self.disjunction(list, rows),
@@ -70,7 +71,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn disjunction(&self, list: &[Expr], rows: Rows<'_>) -> Result<Selection> {
+    fn disjunction(&self, list: &[Expr], rows: ActiveRows<'_>) -> Result<Selection> {
         let mut accepted = Vec::new();
         let mut remaining = rows.to_selection();
         for expr in list {
@@ -91,7 +92,7 @@ impl Evaluator<'_> {
 }
 
 /// The rows where a boolean vector is true.
-fn select_true(vector: &Vector, rows: Rows<'_>) -> Selection {
+fn select_true(vector: &Vector, rows: ActiveRows<'_>) -> Selection {
     let truth = Truth::new(vector);
     if let nacre_column::Form::Constant(_) = vector.form() {
         let all = truth.get(0) == Some(true);

@@ -1,6 +1,6 @@
 //! Which kernel computes which scalar function, and the functions that are of no one type.
 
-use super::access::{self, Room, Rows};
+use super::access::{self, ActiveRows, Room};
 use super::{arithmetic, cast, interval, number, temporal, text};
 use crate::Context;
 use nacre_column::Vector;
@@ -15,7 +15,7 @@ pub(super) fn apply(
     function: ScalarFunction,
     args: &[Arc<Vector>],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     context: &Context<'_>,
 ) -> Result<Vector> {
     use ScalarFunction as F;
@@ -104,7 +104,7 @@ fn extreme(
     args: &[Arc<Vector>],
     wanted: Ordering,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     room: Room,
 ) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();

@@ -1,6 +1,6 @@
 //! Dates, times and intervals: arithmetic and order. Rare in inner loops, hence on single values.
 
-use super::access::{self, Room, Rows};
+use super::access::{self, ActiveRows, Room};
 use super::decimals;
 use nacre_column::Vector;
 use nacre_sql::expr::BinaryOp;
@@ -53,7 +53,7 @@ pub(super) fn binary(
     left: &Vector,
     right: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     access::map_values(&[left, right], data_type, rows, Room::of_column(), &mut |i| {
         one(op, &left.value(i), &right.value(i), data_type)

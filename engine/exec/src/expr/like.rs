@@ -1,7 +1,7 @@
 //! `LIKE`: `%` any run, `_` any one character, everything else itself. Patterns are compiled once when
 //! constant; the common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
 
-use super::access::{self, Rows, Texts, valid};
+use super::access::{self, ActiveRows, Texts, valid};
 use nacre_column::{Form, Values, Vector};
 use nacre_types::{DataType, Error, Result};
 
@@ -184,7 +184,7 @@ pub(super) fn like(
     escape: Option<char>,
     negated: bool,
     fold: bool,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let validity = access::validity(&[arg, pattern]);
     let escape = escape.unwrap_or('\\');

@@ -1,7 +1,7 @@
 //! Three-valued logic and the lazy nodes: each argument is evaluated only over the rows that need it.
 
-use super::{Evaluator, Rows, access};
-use crate::store::ColumnStore;
+use super::{ActiveRows, Evaluator, access};
+use crate::store::ColumnBuffer;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, Result};
@@ -38,7 +38,7 @@ impl Evaluator<'_> {
     pub(super) fn junction(
         &self,
         list: &[Expr],
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         decisive: bool,
     ) -> Result<Arc<Vector>> {
         let mut out = vec![decisive; rows.len];
@@ -75,7 +75,7 @@ impl Evaluator<'_> {
         branches: &[(Expr, Expr)],
         otherwise: Option<&Expr>,
         data_type: DataType,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
     ) -> Result<Arc<Vector>> {
         let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
         let mut remaining = rows.to_selection();
@@ -111,7 +111,7 @@ impl Evaluator<'_> {
         &self,
         args: &[Expr],
         data_type: DataType,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
     ) -> Result<Arc<Vector>> {
         let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
         let mut remaining = rows.to_selection();
@@ -134,21 +134,21 @@ impl Evaluator<'_> {
 
 /// Puts a vector together from results computed over disjoint rows; null elsewhere.
 struct Pieces {
-    store: ColumnStore,
+    store: ColumnBuffer,
     source: Vec<u32>,
 }
 
 impl Pieces {
     fn new(data_type: DataType, len: usize, most_bytes: usize) -> Pieces {
         Pieces {
-            store: ColumnStore::within(data_type, most_bytes),
+            store: ColumnBuffer::within(data_type, most_bytes),
             source: vec![crate::store::NO_ROW; len],
         }
     }
 
     fn add(&mut self, result: &Vector, taken: &[u32]) -> Result<()> {
         let start = self.store.len() as u32;
-        self.store.append(result, Rows { len: result.len(), selection: Some(taken) })?;
+        self.store.append(result, ActiveRows { len: result.len(), selection: Some(taken) })?;
         for (at, row) in (start..).zip(taken) {
             self.source[*row as usize] = at;
         }

@@ -29,7 +29,7 @@ pub use cast::cast_value;
 pub use filter::filter;
 
 use access::Room;
-pub(crate) use access::{Rows, mask};
+pub(crate) use access::{ActiveRows, mask};
 pub(crate) use arithmetic::doubles as doubles_of;
 pub(crate) use cast::cast_vector;
 pub(crate) use filter::{filter_rows, truths};
@@ -55,7 +55,7 @@ pub(crate) fn evaluate_shared(
     context: &Context<'_>,
 ) -> Result<Arc<Vector>> {
     Evaluator { batch, context }
-        .eval(expr, Rows { len: batch.rows, selection: batch.selection.as_deref() })
+        .eval(expr, ActiveRows { len: batch.rows, selection: batch.selection.as_deref() })
 }
 
 /// The value of an expression without columns.
@@ -72,7 +72,7 @@ pub(crate) struct Evaluator<'a> {
 
 impl Evaluator<'_> {
     /// Evaluates over some rows.
-    pub(crate) fn eval(&self, expr: &Expr, rows: Rows<'_>) -> Result<Arc<Vector>> {
+    pub(crate) fn eval(&self, expr: &Expr, rows: ActiveRows<'_>) -> Result<Arc<Vector>> {
         if rows.is_empty() {
             return Ok(Arc::new(Vector::constant(expr.data_type, &Value::Null, rows.len)));
         }
@@ -111,7 +111,7 @@ impl Evaluator<'_> {
         Ok(Arc::new(constant))
     }
 
-    fn strict(&self, expr: &Expr, rows: Rows<'_>) -> Result<Arc<Vector>> {
+    fn strict(&self, expr: &Expr, rows: ActiveRows<'_>) -> Result<Arc<Vector>> {
         let mut children = Vec::new();
         expr.for_each_child(&mut |child| children.push(child));
         let args =
@@ -133,7 +133,7 @@ impl Evaluator<'_> {
         match dictionary {
             None => {
                 let ones: Vec<_> = args.iter().map(|arg| Arc::new(arg.take(&[0]))).collect();
-                let one = self.apply(expr, &ones, Rows::all(1))?;
+                let one = self.apply(expr, &ones, ActiveRows::all(1))?;
                 Ok(Arc::new(Vector::constant(expr.data_type, &one.value(0), rows.len)))
             }
             Some((at, codes, values)) if values.len() <= rows.count() && !values.is_empty() => {
@@ -172,7 +172,7 @@ impl Evaluator<'_> {
         if has_nulls && !null_in_null_out(expr, at) {
             return None;
         }
-        self.apply(expr, &entries, Rows::all(len)).ok()
+        self.apply(expr, &entries, ActiveRows::all(len)).ok()
     }
 
     /// Values computed a dictionary entry each, laid out a row each.
@@ -191,7 +191,7 @@ impl Evaluator<'_> {
     }
 
     /// Computes a strict node from its arguments, which all have `rows.len` values.
-    fn apply(&self, expr: &Expr, args: &[Arc<Vector>], rows: Rows<'_>) -> Result<Vector> {
+    fn apply(&self, expr: &Expr, args: &[Arc<Vector>], rows: ActiveRows<'_>) -> Result<Vector> {
         match (&expr.kind, args) {
             (ExprKind::Cast(_), [arg]) => cast::cast_vector(arg, expr.data_type, rows),
             (ExprKind::Not(_), [arg]) => Ok(logic::not(arg)),

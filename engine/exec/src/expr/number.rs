@@ -1,6 +1,6 @@
 //! Numeric functions: rounding of exact numbers stays exact; the rest is on doubles.
 
-use super::access::{self, Rows, valid};
+use super::access::{self, ActiveRows, valid};
 use super::arithmetic::{self, not_a_number};
 use super::decimals;
 use nacre_column::{Values, Vector};
@@ -13,7 +13,7 @@ pub(super) fn unary(
     function: ScalarFunction,
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     use ScalarFunction::{Abs, Ceil, Floor};
     if arg.data_type().is_float() && data_type.is_float() {
@@ -69,7 +69,7 @@ pub(super) fn round(
     places: Option<&Vector>,
     truncate: bool,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let validity = access::validity(&places.iter().copied().chain([arg]).collect::<Vec<_>>());
     let places = places.map(access::wide);
@@ -136,7 +136,7 @@ pub(super) fn transcendental(
     function: ScalarFunction,
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     doubles(arg, data_type, rows, &mut |v| match function {
         ScalarFunction::Sqrt if v < 0.0 => {
@@ -158,7 +158,7 @@ pub(super) fn power(
     base: &Vector,
     exponent: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let validity = access::validity(&[base, exponent]);
     let (a, b) = (arithmetic::doubles(base)?, arithmetic::doubles(exponent)?);
@@ -181,7 +181,7 @@ pub(super) fn power(
 fn doubles(
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     compute: &mut dyn FnMut(f64) -> Result<f64>,
 ) -> Result<Vector> {
     let values = arithmetic::doubles(arg)?;
@@ -191,7 +191,7 @@ fn doubles(
 fn doubles_of(
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     compute: &mut dyn FnMut(usize) -> Result<f64>,
 ) -> Result<Vector> {
     let validity = arg.validity().cloned();

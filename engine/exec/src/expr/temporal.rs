@@ -1,6 +1,6 @@
 //! `EXTRACT` and `DATE_TRUNC`.
 
-use super::access::{self, Room, Rows};
+use super::access::{self, ActiveRows, Room};
 use super::{arithmetic, cast, decimals};
 use nacre_column::Vector;
 use nacre_sql::expr::DatePart;
@@ -17,7 +17,7 @@ pub(super) fn extract(
     part: DatePart,
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let exact = if data_type.is_float() {
         DataType::Decimal { precision: 38, scale: 6 }
@@ -120,7 +120,7 @@ pub(super) fn truncate(
     part: DatePart,
     arg: &Vector,
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     if !matches!(arg.data_type(), DataType::Date | DataType::Timestamp) {
         return Err(wrong("DATE_TRUNC", arg.data_type()));

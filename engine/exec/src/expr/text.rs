@@ -1,6 +1,6 @@
 //! Text functions. Positions and lengths count characters; binary values count bytes.
 
-use super::access::{self, Room, Rows, Texts};
+use super::access::{self, ActiveRows, Room, Texts};
 use super::{arithmetic, like};
 use nacre_column::{Values, Vector};
 use nacre_sql::expr::ScalarFunction;
@@ -25,7 +25,7 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
 pub(super) fn concat(
     args: &[Arc<Vector>],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     room: Room,
 ) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
@@ -50,7 +50,7 @@ pub(super) fn measure(
     function: ScalarFunction,
     args: &[Arc<Vector>],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     use ScalarFunction::{Length, OctetLength, Position, StartsWith};
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
@@ -133,7 +133,7 @@ pub(super) fn transform(
     function: ScalarFunction,
     args: &[Arc<Vector>],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     room: Room,
 ) -> Result<Vector> {
     use ScalarFunction as F;

@@ -1,6 +1,6 @@
 //! A column of keys as integers, and which of them are null.
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use nacre_column::{Form, Values, Vector};
 use nacre_types::{Error, Result, key};
 
@@ -37,7 +37,7 @@ impl Codes {
         range
     }
 
-    pub fn of(vector: &Vector, rows: Rows<'_>) -> Result<Codes> {
+    pub fn of(vector: &Vector, rows: ActiveRows<'_>) -> Result<Codes> {
         let at = |row: usize| match vector.form() {
             Form::Flat(_) => row,
             Form::Constant(_) => 0,

@@ -1,7 +1,7 @@
 //! Whatever order keys come in, and whichever table they are in by then, groups are numbered as keys are first seen.
 
 use super::{Grouper, NO_ROW, Seen};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use nacre_column::Vector;
 use nacre_types::hash::{Map, hash_u64};
 use nacre_types::{DataType, Value};
@@ -36,7 +36,7 @@ fn groups_are_numbered_as_keys_are_first_seen() {
         let mut known: Map<Option<i64>, u32> = Map::default();
         let (mut out, mut left) = (Vec::new(), false);
         for part in values.chunks(1_000) {
-            grouper.assign(&keys(part), Rows::all(part.len()), &mut out).unwrap();
+            grouper.assign(&keys(part), ActiveRows::all(part.len()), &mut out).unwrap();
             for (value, group) in part.iter().zip(&out) {
                 let next = known.len() as u32;
                 assert_eq!(*known.entry(*value).or_insert(next), *group, "{value:?}");
@@ -49,7 +49,7 @@ fn groups_are_numbered_as_keys_are_first_seen() {
             values.iter().copied().chain((90_000..91_000).map(Some)).collect();
         let mut seen = Seen::default();
         for part in asked.chunks(1_000) {
-            grouper.lookup(&keys(part), Rows::all(part.len()), &mut seen, &mut out).unwrap();
+            grouper.lookup(&keys(part), ActiveRows::all(part.len()), &mut seen, &mut out).unwrap();
             for (value, group) in part.iter().zip(&out) {
                 assert_eq!(known.get(value).copied().unwrap_or(NO_ROW), *group, "{value:?}");
             }

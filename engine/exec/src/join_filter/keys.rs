@@ -2,7 +2,7 @@
 //! is narrow, else a Bloom filter of which each value touches one word (Putze, Sanders, Singler, "Cache-, hash- and
 //! space-efficient Bloom filters", 2007).
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use nacre_types::hash::hash_u64;
 
 /// Ranges of so many values are always kept as bits,
@@ -87,7 +87,7 @@ impl Keys {
     }
 
     /// Appends those of `rows` whose value may be there.
-    pub fn select(&self, values: &[i64], rows: Rows<'_>, out: &mut Vec<u32>) {
+    pub fn select(&self, values: &[i64], rows: ActiveRows<'_>, out: &mut Vec<u32>) {
         // Without branches: which rows pass cannot be foretold.
         let mut at = 0;
         out.resize(rows.count() + 1, 0);

@@ -10,7 +10,7 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use keys::Keys;
 use nacre_column::{Form, Values, Vector};
@@ -79,7 +79,7 @@ impl KeyFilter {
     }
 
     /// Those of `rows` that may have a partner.
-    pub fn select(&self, vector: &Vector, rows: Rows<'_>) -> Vec<u32> {
+    pub fn select(&self, vector: &Vector, rows: ActiveRows<'_>) -> Vec<u32> {
         let Some(keys) = self.keys.get() else { return rows.to_selection() };
         let valid = |row: usize| vector.validity().is_none_or(|v| v.get(row));
         let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! What aggregates accumulate: one state a group, kept column-wise.
 
 use super::collect::Collected;
-use crate::expr::access::{self, Operand, Rows, Texts, Wide};
+use crate::expr::access::{self, ActiveRows, Operand, Texts, Wide};
 use crate::expr::{decimals, interval_comparable};
 use nacre_column::{Bitmap, BytesColumn, Values, Vector};
 use nacre_sql::expr::AggregateFunction;
@@ -125,7 +125,7 @@ impl Accumulator {
     }
 
     /// Counts rows whatever is in them.
-    pub fn count_rows(&mut self, rows: Rows<'_>, groups: Groups<'_>) {
+    pub fn count_rows(&mut self, rows: ActiveRows<'_>, groups: Groups<'_>) {
         let Accumulator::Count(counts) = self else { return };
         match groups {
             Groups::One => counts[0] += rows.count() as i64,
@@ -139,7 +139,12 @@ impl Accumulator {
     }
 
     /// Takes in the values of these rows that are not null.
-    pub fn update(&mut self, vector: &Vector, rows: Rows<'_>, groups: Groups<'_>) -> Result<()> {
+    pub fn update(
+        &mut self,
+        vector: &Vector,
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
         if vector.data_type() == DataType::Null {
             return Ok(());
         }
@@ -320,7 +325,7 @@ fn too_large() -> Error {
 
 fn add_exact(
     values: &Wide<'_>,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     groups: Groups<'_>,
     sums: &mut [i128],
     counts: &mut [u64],
@@ -360,7 +365,7 @@ fn sum_block(values: &[i64]) -> i128 {
 }
 
 fn keep<T: Copy>(
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     groups: Groups<'_>,
     best: &mut [T],
     seen: &mut [bool],

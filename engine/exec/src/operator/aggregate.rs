@@ -7,9 +7,9 @@
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use crate::group::{Grouper, Seen};
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::spill::{Partition, Partitions, SpillScan};
 use crate::store::NO_ROW;
 use nacre_column::{Batch, Values, Vector};
@@ -46,7 +46,7 @@ pub(crate) struct HashAggregate {
     types: Vec<DataType>,
     spec: (Vec<Expr>, Vec<Aggregate>),
     aggregation: Aggregation,
-    held: Held,
+    held: Reservation,
     consumed: bool,
     emitted: usize,
     /// How often the rows were put aside before.
@@ -74,7 +74,7 @@ impl HashAggregate {
             types,
             aggregation: Aggregation::new(groups.clone(), aggregates.clone())?,
             spec: (groups, aggregates),
-            held: Held::default(),
+            held: Reservation::default(),
             consumed: false,
             emitted: 0,
             level: 0,
@@ -89,7 +89,7 @@ impl HashAggregate {
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         if let Some(aside) = &mut self.aside {
             let (keys, unknown) = self.aggregation.consume_known(batch, &mut self.seen, context)?;
-            aside.add(&keys, batch, Rows::all(batch.rows).narrowed(&unknown), context)?;
+            aside.add(&keys, batch, ActiveRows::all(batch.rows).narrowed(&unknown), context)?;
             // The states of known groups may grow all the same.
             let bytes = self.aggregation.memory_bytes();
             let grown = bytes > self.frozen_bytes + GROWTH_BYTES.max(self.frozen_bytes / 4);
@@ -162,7 +162,7 @@ impl Aggregation {
         } else {
             self.grouper.assign(
                 &other.grouper.key_vectors(from, to),
-                Rows::all(to - from),
+                ActiveRows::all(to - from),
                 &mut ids,
             )?;
         }
@@ -180,7 +180,7 @@ impl Aggregation {
 
     /// Takes in a batch.
     pub fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = self.keys(batch, context)?;
         let mut ids = Vec::new();
         if !self.groups.is_empty() {
@@ -196,7 +196,7 @@ impl Aggregation {
         seen: &mut Seen,
         context: &Context<'_>,
     ) -> Result<(Vec<Arc<Vector>>, Vec<u32>)> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = self.keys(batch, context)?;
         let mut ids = Vec::new();
         self.grouper.lookup(&keys, rows, seen, &mut ids)?;
@@ -215,7 +215,7 @@ impl Aggregation {
     fn accumulate(
         &mut self,
         batch: &Batch,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         mut ids: Vec<u32>,
         context: &Context<'_>,
     ) -> Result<()> {
@@ -269,7 +269,7 @@ impl Aggregation {
 fn update(
     state: &mut State,
     batch: &Batch,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     groups: Groups<'_>,
     context: &Context<'_>,
 ) -> Result<()> {
@@ -313,7 +313,7 @@ fn update(
 fn first_seen(
     distinct: &mut Grouper,
     args: &[Arc<Vector>],
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     groups: Groups<'_>,
 ) -> Result<Vec<u32>> {
     let group_column = match groups {

@@ -5,8 +5,8 @@
 
 use super::accumulate::Groups;
 use super::sort_key::SortKeys;
-use crate::expr::{Rows, access::Room, compare_values, doubles_of};
-use crate::store::ColumnStore;
+use crate::expr::{ActiveRows, access::Room, compare_values, doubles_of};
+use crate::store::ColumnBuffer;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};
 use nacre_sql::plan::SortKey;
@@ -28,7 +28,7 @@ pub(super) enum Collected {
     /// Every row.
     Rows {
         function: AggregateFunction,
-        columns: Vec<ColumnStore>,
+        columns: Vec<ColumnBuffer>,
         groups: Vec<u32>,
         keys: Vec<SortKey>,
         /// Once results are asked for, until there are more rows.
@@ -88,7 +88,7 @@ impl Collected {
                 }
             })
             .collect();
-        let columns = args.iter().map(|e| ColumnStore::new(e.data_type)).collect();
+        let columns = args.iter().map(|e| ColumnBuffer::new(e.data_type)).collect();
         Collected::Rows {
             function: aggregate.function,
             columns,
@@ -108,7 +108,8 @@ impl Collected {
         match self {
             Collected::Moments { states, .. } => states.capacity() * 64,
             Collected::Rows { columns, groups, .. } => {
-                columns.iter().map(ColumnStore::memory_bytes).sum::<usize>() + groups.capacity() * 4
+                columns.iter().map(ColumnBuffer::memory_bytes).sum::<usize>()
+                    + groups.capacity() * 4
             }
         }
     }
@@ -117,7 +118,7 @@ impl Collected {
     pub fn update(
         &mut self,
         args: &[Arc<Vector>],
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         groups: Groups<'_>,
     ) -> Result<()> {
         let deciding = match self {
@@ -185,7 +186,7 @@ impl Collected {
                     .map(|v| Arc::new(v.clone()))
                     .collect();
                 let mut sort = SortKeys::new(keys);
-                sort.append(keys, &vectors, Rows::all(rows.len()));
+                sort.append(keys, &vectors, ActiveRows::all(rows.len()));
                 order = sort.order(usize::MAX);
             }
             let value = compute(function, &args, &order, data_type)?;

@@ -1,24 +1,24 @@
-//! Rows that are given to a plan from outside: see [`Given`].
+//! Rows that are given to a plan from outside: see [`SuppliedRows`].
 
-use crate::context::{Context, Given, Operator, Step};
+use crate::context::{Context, Operator, Step, SuppliedRows};
 use nacre_types::{Error, Result};
 
 /// Passes them on.
-pub(crate) struct GivenRows {
+pub(crate) struct SuppliedScan {
     id: u32,
     at: usize,
 }
 
-impl GivenRows {
-    pub fn new(id: u32) -> GivenRows {
-        GivenRows { id, at: 0 }
+impl SuppliedScan {
+    pub fn new(id: u32) -> SuppliedScan {
+        SuppliedScan { id, at: 0 }
     }
 }
 
-impl Operator for GivenRows {
+impl Operator for SuppliedScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Step> {
         context.check_cancelled()?;
-        let mut given: Option<&Given<'_>> = context.given;
+        let mut given: Option<&SuppliedRows<'_>> = context.supplied;
         while let Some(rows) = given {
             if rows.id == self.id {
                 let Some(batch) = rows.batches.get(self.at) else { return Ok(Step::Done) };

@@ -18,7 +18,7 @@ pub(crate) use build::{Build, JoinSpec, keeps_right};
 use super::join_keys::{evaluate_all, without_nulls};
 use super::settle;
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::group::Seen;
 use crate::join_filter::Filters;
 use crate::spill::{Nulls, SpilledJoin};
@@ -172,7 +172,7 @@ impl HashJoin {
             _ => (true, Vec::new()),
         };
         let keys = evaluate_all(if all { &self.left_keys } else { &keys }, batch, context)?;
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         Ok(without_nulls(&keys, rows).is_none_or(|usable| !usable.is_empty()))
     }
 

@@ -1,7 +1,7 @@
 //! Keys of joins: their types, their values, and where one of them is null.
 
 use crate::context::Context;
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, PhysicalType, Result};
@@ -22,7 +22,7 @@ pub(crate) fn evaluate_all(
 }
 
 /// The rows where no key is null; `None` when that is all of them.
-pub(crate) fn without_nulls(keys: &[Arc<Vector>], rows: Rows<'_>) -> Option<Vec<u32>> {
+pub(crate) fn without_nulls(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Option<Vec<u32>> {
     let nullable: Vec<_> = keys.iter().filter_map(|k| k.validity()).collect();
     if nullable.is_empty() {
         return None;

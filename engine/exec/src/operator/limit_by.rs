@@ -2,9 +2,9 @@
 
 use super::limit::rows;
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use crate::group::Grouper;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use nacre_sql::expr::Expr;
 use nacre_types::Result;
 
@@ -17,7 +17,7 @@ pub(crate) struct LimitBy {
     grouper: Grouper,
     /// Rows seen of each group.
     seen: Vec<u64>,
-    held: Held,
+    held: Reservation,
 }
 
 impl LimitBy {
@@ -29,7 +29,15 @@ impl LimitBy {
     ) -> LimitBy {
         let types: Vec<_> = keys.iter().map(|k| k.data_type).collect();
         let grouper = Grouper::new(&types);
-        LimitBy { input, keys, offset, limit, grouper, seen: Vec::new(), held: Held::default() }
+        LimitBy {
+            input,
+            keys,
+            offset,
+            limit,
+            grouper,
+            seen: Vec::new(),
+            held: Reservation::default(),
+        }
     }
 }
 
@@ -44,7 +52,7 @@ impl Operator for LimitBy {
                 .iter()
                 .map(|k| expr::evaluate_shared(k, &batch, context))
                 .collect::<Result<Vec<_>>>()?;
-            let selected = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+            let selected = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
             let mut groups = Vec::new();
             self.grouper.assign(&keys, selected, &mut groups)?;
             self.seen.resize(self.grouper.groups(), 0);

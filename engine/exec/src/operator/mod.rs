@@ -21,7 +21,7 @@ mod window;
 
 pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
-pub(crate) use given::GivenRows;
+pub(crate) use given::SuppliedScan;
 pub(crate) use join::{Build, HashJoin, JoinSpec, keeps_right};
 pub(crate) use join_keys::{evaluate_all, without_nulls};
 pub(crate) use limit::{Limit, wanted};

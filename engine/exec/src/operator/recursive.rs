@@ -4,10 +4,10 @@
 //! of two rounds and, where duplicates do not count, every row once.
 
 use crate::build::Builder;
-use crate::context::{Context, Given, Operator, Step, pull};
-use crate::expr::Rows;
+use crate::context::{Context, Operator, Step, SuppliedRows, pull};
+use crate::expr::ActiveRows;
 use crate::group::Grouper;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result};
@@ -25,7 +25,7 @@ pub(crate) struct Recursive {
     /// Rows of this round.
     now: Vec<Batch>,
     bytes: (usize, usize),
-    held: Held,
+    held: Reservation,
     /// Every row there was, when duplicates do not count.
     seen: Option<Grouper>,
 }
@@ -48,7 +48,7 @@ impl Recursive {
             before: Vec::new(),
             now: Vec::new(),
             bytes: (0, 0),
-            held: Held::default(),
+            held: Reservation::default(),
             seen,
         }
     }
@@ -56,7 +56,7 @@ impl Recursive {
     /// The rows that were not there before.
     fn fresh(&mut self, batch: Batch) -> Result<Option<Batch>> {
         let Some(seen) = &mut self.seen else { return Ok(Some(batch.compact())) };
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let (mut known, mut ids) = (seen.groups(), Vec::new());
         seen.assign(&batch.columns, rows, &mut ids)?;
         let mut new = Vec::new();
@@ -76,8 +76,9 @@ impl Operator for Recursive {
         loop {
             context.check_cancelled()?;
             let Some(current) = &mut self.current else { return Ok(Step::Done) };
-            let given = Given { id: self.id, batches: &self.before, others: context.given };
-            let inner = Context { given: Some(&given), ..*context };
+            let given =
+                SuppliedRows { id: self.id, batches: &self.before, others: context.supplied };
+            let inner = Context { supplied: Some(&given), ..*context };
             if let Some(batch) = pull!(current, &inner) {
                 let Some(batch) = self.fresh(batch)? else { continue };
                 self.bytes.1 += batch.memory_bytes(self.now.last());

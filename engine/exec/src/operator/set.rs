@@ -1,9 +1,9 @@
 //! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::group::{Grouper, Seen};
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::spill::{Partition, Partitions, SpillScan};
 use crate::store::NO_ROW;
 use nacre_column::Batch;
@@ -53,7 +53,7 @@ pub(crate) struct SetOperation {
     except: bool,
     all: bool,
     counted: bool,
-    held: Held,
+    held: Reservation,
     /// How often the rows were put aside before.
     level: u32,
     /// Left and right rows that are not held.
@@ -82,7 +82,7 @@ impl SetOperation {
             except,
             all,
             counted: false,
-            held: Held::default(),
+            held: Reservation::default(),
             level: 0,
             aside: None,
             seen: Seen::default(),
@@ -110,7 +110,7 @@ impl SetOperation {
         context: &Context<'_>,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
         context.check_cancelled()?;
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let mut ids = Vec::new();
         if let Some((lefts, rights)) = &mut self.aside {
             self.grouper.lookup(&batch.columns, rows, &mut self.seen, &mut ids)?;

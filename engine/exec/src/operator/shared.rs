@@ -2,7 +2,7 @@
 //! that cannot be held are in the statement's temporary file.
 
 use crate::context::{Context, Operator, Step};
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::spill::SpilledRows;
 use nacre_column::Batch;
 use nacre_types::{DataType, Error, Result};
@@ -18,7 +18,7 @@ pub(crate) struct Buffer {
     holder: &'static str,
     batches: Vec<Batch>,
     bytes: usize,
-    held: Held,
+    held: Reservation,
     /// What comes after the batches.
     spilled: Option<SpilledRows>,
     /// What ended it: whoever asks again, as one thread does after several, must not get the rows after that.
@@ -32,7 +32,7 @@ impl Buffer {
     }
 
     fn held_by(holder: &'static str, input: Box<dyn Operator>, types: Vec<DataType>) -> Buffer {
-        let (batches, held) = (Vec::new(), Held::default());
+        let (batches, held) = (Vec::new(), Reservation::default());
         Buffer {
             input: Some(input),
             types,

@@ -4,10 +4,10 @@
 
 use super::sort_key::SortKeys;
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::{self, Rows};
-use crate::memory::Held;
+use crate::expr::{self, ActiveRows};
+use crate::memory::Reservation;
 use crate::spill::{Merge, Runs};
-use crate::store::{RowStore, pieces};
+use crate::store::{RowBuffer, pieces};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
@@ -21,13 +21,13 @@ pub(crate) struct Sort {
     types: Vec<DataType>,
     keys: Vec<SortKey>,
     limit: usize,
-    rows: RowStore,
+    rows: RowBuffer,
     encoded: SortKeys,
     /// Position of the row that newer ones must come before, once there are enough rows.
     bound: Option<u32>,
     order: Option<Vec<u32>>,
     emitted: usize,
-    held: Held,
+    held: Reservation,
     /// What could not be held, until all is there; then its merge.
     runs: Option<Runs>,
     merge: Option<Merge>,
@@ -47,19 +47,19 @@ impl Sort {
             types: types.to_vec(),
             keys,
             limit,
-            rows: RowStore::new(types),
+            rows: RowBuffer::new(types),
             encoded,
             bound: None,
             order: None,
             emitted: 0,
-            held: Held::default(),
+            held: Reservation::default(),
             runs: None,
             merge: None,
         }
     }
 
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let vectors = self
             .keys
             .iter()
@@ -100,7 +100,7 @@ impl Sort {
             }
         };
         runs.add(&self.rows, &self.encoded, context)?;
-        self.rows = RowStore::new(&self.types);
+        self.rows = RowBuffer::new(&self.types);
         self.encoded = SortKeys::new(&self.keys);
         self.bound = None;
         self.held.release();

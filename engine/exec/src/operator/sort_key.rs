@@ -1,7 +1,7 @@
 //! Sort keys as bytes that compare like the rows: nulls by a tag, values order-preserving, descending by
 //! inverting. Keys of at most 16 bytes are kept as integers.
 
-use crate::expr::access::{self, Rows, Texts};
+use crate::expr::access::{self, ActiveRows, Texts};
 use crate::expr::interval_comparable;
 use nacre_column::Vector;
 use nacre_sql::plan::SortKey;
@@ -65,7 +65,7 @@ impl SortKeys {
     }
 
     /// Appends the keys of these rows.
-    pub fn append(&mut self, keys: &[SortKey], vectors: &[Arc<Vector>], rows: Rows<'_>) {
+    pub fn append(&mut self, keys: &[SortKey], vectors: &[Arc<Vector>], rows: ActiveRows<'_>) {
         match self {
             SortKeys::Fixed(out) => {
                 let start = out.len();
@@ -211,7 +211,7 @@ fn tags(key: &SortKey) -> (u8, u8) {
     if key.nulls_first { (0, 1) } else { (1, 0) }
 }
 
-fn append_fixed(key: &SortKey, vector: &Vector, rows: Rows<'_>, out: &mut [u128]) {
+fn append_fixed(key: &SortKey, vector: &Vector, rows: ActiveRows<'_>, out: &mut [u128]) {
     let Some(bits) = width(vector.data_type()) else { return };
     let (null_tag, value_tag) = tags(key);
     let mask = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };

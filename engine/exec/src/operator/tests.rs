@@ -13,9 +13,9 @@ use std::sync::Arc;
 const I64: DataType = DataType::Int64;
 
 /// Answers batches made beforehand.
-struct Given(std::vec::IntoIter<Batch>);
+struct Batches(std::vec::IntoIter<Batch>);
 
-impl Operator for Given {
+impl Operator for Batches {
     fn next(&mut self, _: &Context<'_>) -> Result<Step> {
         Ok(self.0.next().map_or(Step::Done, Step::Batch))
     }
@@ -53,7 +53,7 @@ fn given(random: &mut Random, types: &[DataType], rows: &[Vec<Value>]) -> Box<dy
         batches.push(one);
         at += n;
     }
-    Box::new(Given(batches.into_iter()))
+    Box::new(Batches(batches.into_iter()))
 }
 
 fn rows(random: &mut Random, types: &[DataType], n: usize, domain: u64) -> Vec<Vec<Value>> {
@@ -187,7 +187,7 @@ fn aggregate_filters_come_before_their_arguments() {
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(10), I64), col(0, I64), I64);
     let mut spec = aggregate(AggregateFunction::Sum, Some(inverse), false, decimal(38, 0));
     spec.filter = Some(compare(BinaryOp::NotEqual, col(0, I64), lit(int(0), I64)));
-    let source = Box::new(Given(vec![source].into_iter()));
+    let source = Box::new(Batches(vec![source].into_iter()));
     let mut operator =
         super::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
     assert_eq!(run(&mut operator, &fixture.context()).unwrap(), [[dec(7, 0)]]);
@@ -199,7 +199,7 @@ fn sums_do_not_wrap() {
     let sum = |data_type, values: Vec<Value>| {
         let spec =
             aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
-        let source = Box::new(Given(vec![batch(&[(data_type, values)])].into_iter()));
+        let source = Box::new(Batches(vec![batch(&[(data_type, values)])].into_iter()));
         run(
             &mut super::HashAggregate::new(source, vec![data_type], Vec::new(), vec![spec])
                 .unwrap(),

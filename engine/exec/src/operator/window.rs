@@ -16,10 +16,10 @@ use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
 use super::sort_key::SortKeys;
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::{self, Rows, compare_values};
-use crate::memory::Held;
+use crate::expr::{self, ActiveRows, compare_values};
+use crate::memory::Reservation;
 use crate::spill::{Merge, Runs};
-use crate::store::{RowStore, pieces};
+use crate::store::{RowBuffer, pieces};
 use bounds::{Bounds, Offset, is_beyond};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
@@ -39,14 +39,14 @@ pub(crate) struct Window {
     partition: Vec<SortKey>,
     order: Vec<SortKey>,
     calls: Vec<WindowCall>,
-    rows: RowStore,
+    rows: RowBuffer,
     /// Keys of the partition, and of partition and order.
     partitions: SortKeys,
     keys: SortKeys,
     result: Option<Batch>,
     emitted: usize,
     types: Vec<DataType>,
-    held: Held,
+    held: Reservation,
     /// Bytes that are held of the rows, and of results of a fixed width.
     bytes: usize,
     consumed: bool,
@@ -75,11 +75,11 @@ impl Window {
             partition,
             order: order.to_vec(),
             calls,
-            rows: RowStore::new(types),
+            rows: RowBuffer::new(types),
             result: None,
             emitted: 0,
             types: types.to_vec(),
-            held: Held::default(),
+            held: Reservation::default(),
             bytes: 0,
             consumed: false,
             runs: None,
@@ -90,7 +90,7 @@ impl Window {
 
     /// Takes in a batch; false when all of it together is more than can be held.
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let all = self.all_keys();
         let vectors = all
             .iter()
@@ -110,7 +110,7 @@ impl Window {
     }
 
     fn clear(&mut self) {
-        self.rows = RowStore::new(&self.types);
+        self.rows = RowBuffer::new(&self.types);
         self.partitions = SortKeys::new(&self.partition);
         self.keys = SortKeys::new(&self.all_keys());
         self.held.release();
@@ -156,7 +156,7 @@ impl Window {
             own.append(
                 &self.partition,
                 &vectors.collect::<Result<Vec<_>>>()?,
-                Rows::all(batch.rows),
+                ActiveRows::all(batch.rows),
             );
             let last = (1..batch.rows)
                 .rev()
@@ -183,7 +183,7 @@ impl Window {
         let count = self.rows.rows();
         let order = self.keys.order(usize::MAX);
         let mut batch = Batch::new(self.rows.take(&order), count);
-        self.rows = RowStore::new(&self.types);
+        self.rows = RowBuffer::new(&self.types);
         let same = |keys: &SortKeys, row: usize| keys.same(order[row - 1], order[row]);
         let mut places = Places { partitions: Vec::new(), peers: Vec::with_capacity(count) };
         let (mut partition, mut peers) = (0, 0);
@@ -330,7 +330,7 @@ impl Run<'_> {
         let mut out = VectorBuilder::new(e.data_type);
         for row in 0..self.batch.rows as u32 {
             self.check_cancelled(row as usize)?;
-            match evaluator.eval(e, Rows::all(self.batch.rows).narrowed(&[row])) {
+            match evaluator.eval(e, ActiveRows::all(self.batch.rows).narrowed(&[row])) {
                 Err(error) if is_beyond(&error) => out.push_null(),
                 value => out.push(&value?.value(row as usize)),
             }
@@ -520,7 +520,7 @@ impl Run<'_> {
     }
 
     fn aggregate(&self, spec: &Aggregate, results: &mut Results<'_>) -> Result<Vector> {
-        let rows = Rows::all(self.batch.rows);
+        let rows = ActiveRows::all(self.batch.rows);
         let passing = match &spec.filter {
             None => None,
             Some(filter) => {
@@ -555,7 +555,7 @@ impl Run<'_> {
             accumulator.resize(1);
             Ok(accumulator)
         };
-        let update = |accumulator: &mut Accumulator, rows: Rows<'_>, groups: Groups<'_>| {
+        let update = |accumulator: &mut Accumulator, rows: ActiveRows<'_>, groups: Groups<'_>| {
             match (accumulator, args.first()) {
                 _ if rows.is_empty() => {}
                 (Accumulator::Collected(collected), _) => collected.update(&args, rows, groups)?,

@@ -5,7 +5,7 @@ use super::{Builds, Morsel, for_each_morsel, look_up};
 use crate::build::{Builder, types_of};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::operator::{Aggregation, HashAggregate};
 use crate::scan::Cut;
 use nacre_sql::expr::{Aggregate, Expr};
@@ -28,7 +28,7 @@ pub(super) struct ParallelAggregate {
 
 /// Where results come from once there are some.
 enum Source {
-    Joined(Box<(Aggregation, Held)>),
+    Joined(Box<(Aggregation, Reservation)>),
     /// On one thread, because what several would hold is too much.
     Alone(Box<HashAggregate>),
 }
@@ -36,7 +36,7 @@ enum Source {
 /// What one thread has accumulated.
 struct Partial {
     aggregation: Aggregation,
-    held: Held,
+    held: Reservation,
     /// Which morsels it took and how many groups it knew after each: the groups a morsel brought.
     seen: Vec<(usize, usize)>,
 }
@@ -53,7 +53,7 @@ impl ParallelAggregate {
     }
 
     /// None when one thread has to do it.
-    fn run(&mut self, context: &Context<'_>) -> Result<Option<(Aggregation, Held)>> {
+    fn run(&mut self, context: &Context<'_>) -> Result<Option<(Aggregation, Reservation)>> {
         // What threads share must not be the operator itself, which is not theirs to look at.
         let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
         let builds = match Builds::collect(plan, wanted, &mut self.builder, context) {
@@ -68,7 +68,11 @@ impl ParallelAggregate {
         let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
         let threads = context.threads.count.min(morsels.len());
         let start = || {
-            Ok(Partial { aggregation: empty()?, held: Held::by_one_of(threads), seen: Vec::new() })
+            Ok(Partial {
+                aggregation: empty()?,
+                held: Reservation::by_one_of(threads),
+                seen: Vec::new(),
+            })
         };
         let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
             let mut input = Builder::default().build_for(plan, readers(spec), wanted, context)?;
@@ -96,7 +100,7 @@ fn join(
     partials: Vec<Partial>,
     empty: Aggregation,
     context: &Context<'_>,
-) -> Result<(Aggregation, Held)> {
+) -> Result<(Aggregation, Reservation)> {
     let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
     for (worker, partial) in partials.iter().enumerate() {
         let mut from = 0;
@@ -108,7 +112,7 @@ fn join(
         }
     }
     runs.sort_unstable();
-    let (mut joined, mut held) = (empty, Held::default());
+    let (mut joined, mut held) = (empty, Reservation::default());
     for (_, worker, from, to) in runs {
         context.check_cancelled()?;
         if let Some(partial) = partials.get(worker) {

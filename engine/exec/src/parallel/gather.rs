@@ -4,7 +4,7 @@ use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
 use crate::build::{Builder, build_wanted, join_spec};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::operator::HashJoin;
 use crate::scan::Cut;
 use nacre_column::Batch;
@@ -35,7 +35,7 @@ pub(super) struct Gather {
     builds: Option<Builds>,
     ready: VecDeque<Batch>,
     /// What is ready.
-    held: Vec<Held>,
+    held: Vec<Reservation>,
     /// What comes after it, as it would on one thread.
     failed: Option<Error>,
     /// A morsel gives more than can be held: from there on they are read one by one, without holding anything.
@@ -86,7 +86,7 @@ impl Gather {
         let size = self.cut_round(context.threads.count * ROUND_MORSELS);
         let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
         let threads = context.threads.count.min(size);
-        let start = || Ok((Vec::new(), 0, Held::by_one_of(threads)));
+        let start = || Ok((Vec::new(), 0, Reservation::by_one_of(threads)));
         let morsels = &self.morsels.make_contiguous()[..size];
         let done = for_each_morsel(morsels, context, &start, &|(out, bytes, held), at, context| {
             let mut operator = build_wanted(plan, wanted, context)?;

@@ -8,9 +8,9 @@ use super::index::Lookup;
 use super::source::{Origin, Source};
 use crate::build::sorted;
 use crate::context::{Context, Operator, Step, count};
-use crate::expr::{self, Rows};
-use crate::memory::Held;
-use crate::store::RowStore;
+use crate::expr::{self, ActiveRows};
+use crate::memory::Reservation;
+use crate::store::RowBuffer;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::Plan;
@@ -39,8 +39,8 @@ pub(super) struct ByIndex {
     filters: Vec<Expr>,
     projection: Vec<usize>,
     /// Rows that passed, in order.
-    rows: RowStore,
-    held: Held,
+    rows: RowBuffer,
+    held: Reservation,
     row_types: Vec<DataType>,
     want: usize,
     /// Rows that may be looked at, and that were.
@@ -63,7 +63,7 @@ struct Run {
 }
 
 /// A row in order: its probe, its segment's run and number, or its place in memory.
-enum Place {
+enum Candidate {
     Segment { segment: usize, row: u32 },
     Memory { probe: usize, at: usize },
 }
@@ -123,8 +123,8 @@ pub(super) fn build(
         view: view.share(),
         filters: filters.clone(),
         projection: projection.clone(),
-        rows: RowStore::new(&row_types),
-        held: Held::default(),
+        rows: RowBuffer::new(&row_types),
+        held: Reservation::default(),
         row_types,
         want,
         most: lookup.most,
@@ -189,18 +189,18 @@ impl ByIndex {
     }
 
     /// The next rows in order, about so many, deleted ones left out.
-    fn candidates(&mut self, count: usize) -> Result<Vec<Place>> {
+    fn candidates(&mut self, count: usize) -> Result<Vec<Candidate>> {
         let mut places = Vec::with_capacity(count);
         while places.len() < count {
             let Some(Reverse((_, number))) = self.heads.pop() else { break };
             let run = &self.runs[number];
             let (probe, at) = (run.probe, self.position(run));
             match run.segment {
-                None => places.push(Place::Memory { probe, at }),
+                None => places.push(Candidate::Memory { probe, at }),
                 Some(segment) => {
                     let found = &self.probes[probe].runs[segment];
                     if let Some(row) = found.in_key_order(at, 1)?.first() {
-                        places.push(Place::Segment { segment: found.segment, row: *row });
+                        places.push(Candidate::Segment { segment: found.segment, row: *row });
                     }
                 }
             }
@@ -215,21 +215,22 @@ impl ByIndex {
     }
 
     /// Appends those of the rows that pass the filters, in their order.
-    fn pick(&mut self, places: &[Place], context: &Context<'_>) -> Result<()> {
+    fn pick(&mut self, places: &[Candidate], context: &Context<'_>) -> Result<()> {
         count(&context.statistics.rows_read, places.len());
-        let mut picked = RowStore::new(&self.row_types);
+        let mut picked = RowBuffer::new(&self.row_types);
         // The places of what was picked.
         let mut ranks: Vec<usize> = Vec::new();
         let mut by_segment: Vec<(usize, u32, usize)> = Vec::new();
         for (rank, place) in places.iter().enumerate() {
             match place {
-                Place::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
-                Place::Memory { probe, at } => {
+                Candidate::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
+                Candidate::Memory { probe, at } => {
                     count(&context.statistics.memory_rows, 1);
                     let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection)?;
-                    let passed = expr::filter_rows(&self.filters, &batch, Rows::all(1), context)?;
+                    let passed =
+                        expr::filter_rows(&self.filters, &batch, ActiveRows::all(1), context)?;
                     if !passed.is_empty() {
-                        picked.append(&batch, Rows::all(1))?;
+                        picked.append(&batch, ActiveRows::all(1))?;
                         ranks.push(rank);
                     }
                 }
@@ -244,7 +245,7 @@ impl ByIndex {
             else {
                 continue;
             };
-            picked.append(&batch, Rows::all(batch.rows))?;
+            picked.append(&batch, ActiveRows::all(batch.rows))?;
             for row in rows {
                 let at = of_one.partition_point(|(_, other, _)| *other < row);
                 ranks.push(of_one[at].2);
@@ -254,7 +255,7 @@ impl ByIndex {
         order.sort_unstable_by_key(|at| ranks[*at as usize]);
         order.truncate(self.want - self.rows.rows());
         let batch = Batch::new(picked.take(&order), order.len());
-        self.rows.append(&batch, Rows::all(order.len()))
+        self.rows.append(&batch, ActiveRows::all(order.len()))
     }
 
     /// Reads until there are enough rows; false when that takes too many, or when they cannot be held.
@@ -282,7 +283,7 @@ impl Operator for ByIndex {
         if !self.is_done {
             self.is_done = true;
             if !self.collect(context)? {
-                self.rows = RowStore::new(&self.row_types);
+                self.rows = RowBuffer::new(&self.row_types);
                 self.held.release();
                 self.otherwise = Some(sorted(&self.sort, context)?);
             }

@@ -8,10 +8,10 @@
 
 use super::source::Source;
 use crate::context::{Context, Operator, Statistics, Step, count};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::operator::Sort;
 use crate::parallel::Morsel;
-use crate::store::RowStore;
+use crate::store::RowBuffer;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::{KeyOrder, kept_by_key};
@@ -37,7 +37,7 @@ pub(super) struct OrderedScan {
     heads: BinaryHeap<Head>,
     order: KeyOrder,
     types: Vec<DataType>,
-    collected: RowStore,
+    collected: RowBuffer,
     /// Rows still wanted.
     left: u64,
 }
@@ -114,7 +114,7 @@ pub(super) fn build(
     }
     count(&context.statistics.segments_skipped, chosen.segments_skipped.get() as usize);
     count(&context.statistics.blocks_skipped, chosen.blocks_skipped.get() as usize);
-    let collected = RowStore::new(&types);
+    let collected = RowBuffer::new(&types);
     let (order, left) = (order.clone(), limit.unwrap_or(u64::MAX));
     Ok(Some(Box::new(OrderedScan { runs, heads, order, types, collected, left })))
 }
@@ -166,7 +166,7 @@ impl OrderedScan {
     fn flush(&mut self) -> Batch {
         let all: Vec<u32> = (0..self.collected.rows() as u32).collect();
         let columns = self.collected.take(&all);
-        self.collected = RowStore::new(&self.types);
+        self.collected = RowBuffer::new(&self.types);
         Batch::new(columns, all.len())
     }
 }
@@ -205,7 +205,8 @@ impl Operator for OrderedScan {
             let length = if collected.is_some() { 0 } else { length };
             let rows: Vec<u32> = (from as u32..(from + length) as u32).collect();
             if length > 0 && !hands_on {
-                self.collected.append(&batch, Rows { len: batch.rows, selection: Some(&rows) })?;
+                self.collected
+                    .append(&batch, ActiveRows { len: batch.rows, selection: Some(&rows) })?;
             }
             self.left -= length as u64;
             let at = from + length;

@@ -8,7 +8,7 @@ mod order;
 use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
 use crate::context::{Context, count};
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
@@ -287,7 +287,7 @@ impl Source {
         let view = &current.view;
 
         let alive = alive(view.deleted.as_deref(), start, len);
-        let mut rows = Rows { len, selection: alive.as_deref() };
+        let mut rows = ActiveRows { len, selection: alive.as_deref() };
         if rows.is_empty() {
             return Ok(None);
         }
@@ -310,7 +310,7 @@ impl Source {
                 return Ok(None);
             }
         }
-        let few = |rows: Rows<'_>| rows.count() * TAKE_ONE_IN <= len;
+        let few = |rows: ActiveRows<'_>| rows.count() * TAKE_ONE_IN <= len;
         if few(rows) {
             let selection = rows.to_selection();
             if reads_all && !self.projection.is_empty() && !rows.is_dense() {
@@ -371,7 +371,8 @@ impl Source {
                     });
                 }
             }
-            let passed = self.filter(&self.clauses.rest, &taken, Rows::all(rows.len()), context)?;
+            let passed =
+                self.filter(&self.clauses.rest, &taken, ActiveRows::all(rows.len()), context)?;
             if passed.is_empty() {
                 return Ok(None);
             }
@@ -404,13 +405,13 @@ impl Source {
         &self,
         view: &SegmentView,
         start: usize,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         columns: &mut [Option<Arc<Vector>>],
         context: &Context<'_>,
     ) -> Result<Option<Selection>> {
         let mut kept: Option<Selection> = None;
         for (column, filter) in self.wanted.0.iter().filter(|(_, filter)| filter.is_worth_it()) {
-            let left = Rows { selection: kept.as_deref().or(rows.selection), ..rows };
+            let left = ActiveRows { selection: kept.as_deref().or(rows.selection), ..rows };
             if left.is_empty() {
                 break;
             }
@@ -425,7 +426,7 @@ impl Source {
             } else {
                 let picked: Vec<u32> = left.iter().map(|row| (start + row) as u32).collect();
                 let vector = self.take(view, *column, &picked, context)?;
-                let passed = filter.select(&vector, Rows::all(picked.len()));
+                let passed = filter.select(&vector, ActiveRows::all(picked.len()));
                 passed.into_iter().map(|at| picked[at as usize] - start as u32).collect()
             });
         }
@@ -442,7 +443,7 @@ impl Source {
         &self,
         view: &SegmentView,
         start: usize,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         context: &Context<'_>,
     ) -> Result<Option<Selection>> {
         if self.clauses.tests.is_empty() {
@@ -510,7 +511,7 @@ impl Source {
         &self,
         filters: &[Expr],
         columns: &[Option<Arc<Vector>>],
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         context: &Context<'_>,
     ) -> Result<Selection> {
         // Columns no filter looks at are stood in for, so that positions hold.
@@ -586,7 +587,7 @@ impl Source {
             count(&context.statistics.memory_rows, batch.rows);
             if !self.filters.is_empty() {
                 let passed =
-                    expr::filter_rows(&self.filters, &batch, Rows::all(batch.rows), context)?;
+                    expr::filter_rows(&self.filters, &batch, ActiveRows::all(batch.rows), context)?;
                 if passed.is_empty() {
                     continue;
                 }

@@ -8,7 +8,7 @@
 use super::partitions::{Partition, Partitions};
 use super::rows::{SpillScan, SpilledRows};
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::operator::{Build, HashJoin, JoinSpec, evaluate_all, keeps_right, without_nulls};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
@@ -161,7 +161,7 @@ fn join_add(
     context: &Context<'_>,
 ) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
-    let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+    let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
     let keys = evaluate_all(keys, batch, context)?;
     let usable = without_nulls(&keys, rows).filter(|usable| usable.len() < rows.count());
     let kept = usable.as_ref().filter(|_| !keep_nulls).map_or(rows, |usable| rows.narrowed(usable));

@@ -5,8 +5,8 @@
 use super::file::SpillFile;
 use super::rows::SpilledRows;
 use crate::context::Context;
-use crate::expr::Rows;
-use crate::store::{RowStore, rows_at_once};
+use crate::expr::ActiveRows;
+use crate::store::{RowBuffer, rows_at_once};
 use nacre_column::{Batch, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
 use nacre_types::{DataType, Result, key, limits};
@@ -26,7 +26,7 @@ pub(crate) struct Partitions {
 }
 
 struct Growing {
-    buffer: RowStore,
+    buffer: RowBuffer,
     written: SpilledRows,
     /// The hash of its first row, and whether all others have the same.
     hash: Option<u64>,
@@ -50,7 +50,7 @@ impl Partitions {
     ) -> Partitions {
         let types: Arc<[DataType]> = types.into();
         let growing = || Growing {
-            buffer: RowStore::new(&types),
+            buffer: RowBuffer::new(&types),
             written: SpilledRows::new(file.clone(), types.clone()),
             hash: None,
             one_hash: true,
@@ -68,7 +68,7 @@ impl Partitions {
         &mut self,
         keys: &[Arc<Vector>],
         batch: &Batch,
-        rows: Rows<'_>,
+        rows: ActiveRows<'_>,
         context: &Context<'_>,
     ) -> Result<()> {
         let hashes = hash_rows(keys, rows);
@@ -109,14 +109,14 @@ impl Partitions {
 
 impl Growing {
     fn write(&mut self, types: &[DataType], context: &Context<'_>) -> Result<()> {
-        let buffer = std::mem::replace(&mut self.buffer, RowStore::new(types));
+        let buffer = std::mem::replace(&mut self.buffer, RowBuffer::new(types));
         let order: Vec<u32> = (0..buffer.rows() as u32).collect();
         self.written.push_rows(&buffer, &order, limits::VECTOR_ROWS, context)
     }
 }
 
 /// Hashes of these rows' keys: equal keys have equal hashes, whatever form the vectors have. Null is a value.
-fn hash_rows(keys: &[Arc<Vector>], rows: Rows<'_>) -> Vec<u64> {
+fn hash_rows(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Vec<u64> {
     let mut out = vec![0x6e61_6372_6521u64; rows.count()];
     for vector in keys {
         let (values, codes) = match vector.form() {

@@ -3,7 +3,7 @@
 use super::codec;
 use super::file::{Range, SpillFile};
 use crate::context::{Context, Operator, Step};
-use crate::store::{BATCH_BYTES, RowStore};
+use crate::store::{BATCH_BYTES, RowBuffer};
 use nacre_column::Batch;
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl SpilledRows {
     /// Appends rows of a store, in this order.
     pub fn push_rows(
         &mut self,
-        rows: &RowStore,
+        rows: &RowBuffer,
         order: &[u32],
         batch_rows: usize,
         context: &Context<'_>,

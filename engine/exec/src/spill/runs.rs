@@ -7,9 +7,9 @@
 use super::file::SpillFile;
 use super::rows::SpilledRows;
 use crate::context::Context;
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use crate::operator::SortKeys;
-use crate::store::{BATCH_BYTES, RowStore};
+use crate::store::{BATCH_BYTES, RowBuffer};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
@@ -50,7 +50,7 @@ impl Runs {
     /// Sorts rows by their encoded keys and writes them as the newest run.
     pub fn add(
         &mut self,
-        rows: &RowStore,
+        rows: &RowBuffer,
         encoded: &SortKeys,
         context: &Context<'_>,
     ) -> Result<()> {
@@ -140,7 +140,7 @@ impl Cursor {
                 .map(|k| expr::evaluate_shared(&k.expr, &batch, context))
                 .collect::<Result<Vec<_>>>()?;
             self.encoded = SortKeys::new(keys);
-            self.encoded.append(keys, &vectors, Rows::all(batch.rows));
+            self.encoded.append(keys, &vectors, ActiveRows::all(batch.rows));
             (self.batch, self.chunk, self.at) = (Some(batch), self.chunk + 1, 0);
         }
         Ok(true)
@@ -157,7 +157,7 @@ impl Merge {
     /// The next rows, at most so many, fewer where they are long; `None` at the end.
     pub fn next(&mut self, rows: usize, context: &Context<'_>) -> Result<Option<Batch>> {
         let wanted = rows.min(self.left);
-        let mut out = RowStore::new(&self.types);
+        let mut out = RowBuffer::new(&self.types);
         while out.rows() < wanted && out.memory_bytes() < BATCH_BYTES {
             let mut at = 0;
             while at < self.runs.len() {
@@ -179,7 +179,7 @@ impl Merge {
                 to += 1;
             }
             let taken: Vec<u32> = (run.at as u32..to as u32).collect();
-            out.append(batch, Rows::all(batch.rows).narrowed(&taken))?;
+            out.append(batch, ActiveRows::all(batch.rows).narrowed(&taken))?;
             self.runs[best].at = to;
         }
         if out.rows() == 0 {

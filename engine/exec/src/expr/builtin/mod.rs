@@ -7,7 +7,7 @@ mod numbers;
 mod pattern;
 mod texts;
 
-use super::access::{self, Room, Rows};
+use super::access::{self, ActiveRows, Room};
 use crate::expr::text::check_length;
 use nacre_column::Vector;
 use nacre_sql::Builtin;
@@ -20,7 +20,7 @@ pub(super) fn apply(
     function: Builtin,
     args: &[Arc<Vector>],
     data_type: DataType,
-    rows: Rows<'_>,
+    rows: ActiveRows<'_>,
     room: Room,
 ) -> Result<Vector> {
     let nullable: Vec<&Vector> =

@@ -2,12 +2,12 @@
 
 use super::super::join_keys::{evaluate_all, key_type, without_nulls};
 use crate::context::{Context, Operator, Step, count};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::join_filter::Filters;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::spill::Nulls;
-use crate::store::{NO_ROW, RowStore, pieces};
+use crate::store::{NO_ROW, RowBuffer, pieces};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;
@@ -27,7 +27,7 @@ pub(crate) struct JoinSpec {
 
 /// The right input: its rows, and after the last one the rows of each group together.
 pub(crate) struct Build {
-    pub(super) rows: RowStore,
+    pub(super) rows: RowBuffer,
     pub(super) grouper: Grouper,
     /// Group of each row, [`NO_ROW`] when its key has a null.
     group_of: Vec<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct Build {
     pub(super) longest_row: usize,
     /// What there was, rows that were not collected included.
     pub nulls: Nulls,
-    held: Held,
+    held: Reservation,
     /// Whether rows come out by themselves in the end, and then which of them found a partner.
     keeps: bool,
     pub(super) marks: Vec<AtomicBool>,
@@ -50,14 +50,14 @@ impl Build {
         let types: Vec<_> =
             spec.keys.iter().map(|(l, r)| key_type(l.data_type, r.data_type)).collect();
         Build {
-            rows: RowStore::new(&spec.right_types),
+            rows: RowBuffer::new(&spec.right_types),
             grouper: Grouper::new(&types),
             group_of: Vec::new(),
             starts: Vec::new(),
             members: Vec::new(),
             longest_row: 0,
             nulls: Nulls::default(),
-            held: Held::default(),
+            held: Reservation::default(),
             keeps: keeps_right(spec.kind),
             marks: Vec::new(),
         }
@@ -99,7 +99,7 @@ impl Build {
         keeps_right: bool,
         context: &Context<'_>,
     ) -> Result<bool> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         count(&context.statistics.build_rows, rows.count());
         let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);

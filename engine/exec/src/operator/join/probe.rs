@@ -3,7 +3,7 @@
 use super::super::join_keys::{evaluate_all, without_nulls};
 use super::{HashJoin, settle};
 use crate::context::Context;
-use crate::expr::{self, Rows};
+use crate::expr::{self, ActiveRows};
 use crate::store::{BATCH_BYTES, NO_ROW};
 use nacre_column::{Batch, BytesColumn, Form, Values, Vector};
 use nacre_sql::plan::JoinKind;
@@ -89,7 +89,7 @@ impl Pairs {
 
 impl HashJoin {
     pub(super) fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
-        let rows = Rows { len: batch.rows, selection: batch.selection.as_deref() };
+        let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = evaluate_all(&self.left_keys, &batch, context)?;
         let mut groups = Vec::new();
         let mut unknown = Vec::new();
@@ -320,7 +320,9 @@ impl HashJoin {
                 batch.selection = Some(passed);
             }
             if self.keeps_right() {
-                for at in (Rows { len: batch.rows, selection: batch.selection.as_deref() }).iter() {
+                for at in
+                    (ActiveRows { len: batch.rows, selection: batch.selection.as_deref() }).iter()
+                {
                     if pairs.right[at] != NO_ROW {
                         self.build.mark(pairs.right[at]);
                     }

@@ -1,7 +1,7 @@
 //! How far the frames of a window reach, where their bounds have an offset.
 
 use super::Run;
-use crate::expr::{self, Rows, compare_values};
+use crate::expr::{self, ActiveRows, compare_values};
 use nacre_column::Vector;
 use nacre_sql::Expr;
 use nacre_sql::plan::{Bound, FrameUnit};
@@ -48,8 +48,11 @@ impl Offset {
         let Some(key) = run.order.first() else {
             return Ok(Offset { values: run.eval(bound)?, keys: None });
         };
-        let keys =
-            expr::cast_vector(&*run.eval(&key.expr)?, bound.data_type, Rows::all(run.batch.rows))?;
+        let keys = expr::cast_vector(
+            &*run.eval(&key.expr)?,
+            bound.data_type,
+            ActiveRows::all(run.batch.rows),
+        )?;
         let (values, is_whole) = match run.eval(bound) {
             Err(error) if is_beyond(&error) => (run.eval_row_by_row(bound)?, false),
             other => (other?, true),

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::expr::access::Room;
-use crate::memory::Held;
+use crate::memory::Reservation;
 use nacre_column::VectorBuilder;
 use nacre_types::{Result, Value};
 
@@ -11,7 +11,7 @@ const STEP_BYTES: usize = 64 << 10;
 
 /// The results of all calls over the same rows.
 pub(super) struct Results<'a> {
-    held: &'a mut Held,
+    held: &'a mut Reservation,
     /// Of the rows, which is held already.
     base_bytes: usize,
     text_bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Results<'a> {
 
 impl<'a> Results<'a> {
     /// None yet, of rows that take so many bytes.
-    pub fn new(held: &'a mut Held, base_bytes: usize) -> Results<'a> {
+    pub fn new(held: &'a mut Reservation, base_bytes: usize) -> Results<'a> {
         Results {
             held,
             base_bytes,

@@ -3,7 +3,7 @@
 
 use super::{Origin, Source};
 use crate::context::{Context, count};
-use crate::expr::Rows;
+use crate::expr::ActiveRows;
 use crate::scan::index::{self, Found};
 use nacre_column::{Batch, Selection, Vector};
 use nacre_table::{SegmentView, TableView};
@@ -72,7 +72,7 @@ impl Source {
                 *slot = Some(self.take(view, column, &rows, context)?);
             }
         }
-        let passed = self.filter(&self.filters, &columns, Rows::all(rows.len()), context)?;
+        let passed = self.filter(&self.filters, &columns, ActiveRows::all(rows.len()), context)?;
         let passed = self.wanted_of_found(view, &rows, passed, &columns, context)?;
         if passed.is_empty() {
             return Ok(None);
@@ -113,13 +113,13 @@ impl Source {
             }
             passed = match &columns[*column] {
                 Some(vector) => {
-                    filter.select(vector, Rows { len: rows.len(), selection: Some(&passed) })
+                    filter.select(vector, ActiveRows { len: rows.len(), selection: Some(&passed) })
                 }
                 None => {
                     let left: Vec<u32> = passed.iter().map(|at| rows[*at as usize]).collect();
                     let vector = self.take(view, *column, &left, context)?;
                     filter
-                        .select(&vector, Rows::all(left.len()))
+                        .select(&vector, ActiveRows::all(left.len()))
                         .iter()
                         .map(|at| passed[*at as usize])
                         .collect()
