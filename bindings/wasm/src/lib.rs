@@ -18,7 +18,7 @@ mod wire;
 pub use answer::Pending;
 pub use database::Database;
 pub use rows::Rows;
-pub use session::{Prepared, Session};
+pub use session::{Prepared, Session, ends_transaction};
 
 use wasm_bindgen::prelude::wasm_bindgen;
 

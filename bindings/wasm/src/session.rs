@@ -12,6 +12,13 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+/// Whether a statement of a text commits or rolls back the whole transaction (`COMMIT`, `END`, `ROLLBACK`,
+/// `ABORT`; not `ROLLBACK TO`). `false` for a text that does not parse: it fails before any statement runs.
+#[wasm_bindgen(js_name = endsTransaction)]
+pub fn ends_transaction(sql: &str) -> bool {
+    nacredb::ends_transaction(sql)
+}
+
 /// One session. The other side runs its statements one after another.
 #[wasm_bindgen]
 pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);

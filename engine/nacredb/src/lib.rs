@@ -21,7 +21,7 @@ pub use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector, VectorB
 pub use nacre_host as host;
 pub use nacre_host::Host;
 pub use nacre_session::{ResultKind, StatementStatistics};
-pub use nacre_sql::Field;
+pub use nacre_sql::{Field, ends_transaction};
 pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
 pub use nacre_types::plant;

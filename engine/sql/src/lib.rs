@@ -27,7 +27,7 @@ pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
     Subquery, SubqueryKind,
 };
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, ends_transaction, parse};
 pub use plan::join_filter::{KeyUse, Wanted, key_use};
 pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
 pub use plan::{

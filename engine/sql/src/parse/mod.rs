@@ -55,6 +55,15 @@ impl Parsed {
     pub fn parameter_names(&self) -> &[Option<String>] {
         &self.parameter_names
     }
+
+    /// Whether the statement commits or rolls back the whole transaction: `COMMIT`, `END`, `ROLLBACK` or `ABORT`.
+    /// `ROLLBACK TO SAVEPOINT` does not.
+    fn ends_transaction(&self) -> bool {
+        matches!(
+            self.statement,
+            Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. }
+        )
+    }
 }
 
 /// Long chains are left-deep trees; taking them apart in a loop keeps the stack flat.
@@ -95,6 +104,29 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
         return Ok(parsed);
     }
     parse_whole(sql)
+}
+
+/// Whether some statement of a text commits or rolls back the whole transaction. A text that does not
+/// parse runs no statement, so it ends nothing.
+pub fn ends_transaction(sql: &str) -> bool {
+    may_end_transaction(sql)
+        && parse(sql).is_ok_and(|statements| statements.iter().any(Parsed::ends_transaction))
+}
+
+/// Whether a text contains a word that begins a statement which ends a transaction. Most texts do not,
+/// and need no parsing.
+fn may_end_transaction(sql: &str) -> bool {
+    let bytes = sql.as_bytes();
+    let starts_with = |at: usize, word: &str| {
+        bytes.get(at..at + word.len()).is_some_and(|b| b.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    (0..bytes.len()).any(|at| match bytes[at].to_ascii_lowercase() {
+        b'c' => starts_with(at, "commit"),
+        b'e' => starts_with(at, "end"),
+        b'a' => starts_with(at, "abort"),
+        b'r' => starts_with(at, "rollback"),
+        _ => false,
+    })
 }
 
 /// The same without cutting anything out.

@@ -5,6 +5,7 @@ mod growth;
 mod literal_rows;
 mod plans;
 mod statements;
+mod transaction_end;
 
 use crate::plan::Catalog;
 use crate::{Statement, bind, explain, parse};
