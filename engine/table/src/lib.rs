@@ -12,56 +12,37 @@
 //! Absent on purpose: SQL, expressions, asynchronous waiting. A write that meets a row lock reports
 //! whom to wait for ([`Transaction::take_blocker`]) and leaves the waiting to its caller.
 
-mod bitmaps;
-mod bulk;
-mod check;
+mod catalog;
 mod commit;
-mod ddl;
-mod flush;
-mod gather;
 mod index;
-mod key_filter;
-mod keys;
+mod layout;
+mod load;
 mod maintenance;
-mod merge;
-mod moves;
-mod partition;
-mod point;
+mod read;
 mod record;
 mod recovery;
-mod rows;
-mod segment_file;
-mod segment_list;
 mod segments;
-mod shard;
-mod snapshot;
-mod statistics;
 mod store;
-mod sync;
 mod table;
 mod temporary;
 mod transaction;
-mod view;
-mod views;
 
-pub use bulk::{BulkLoad, OnDuplicate};
-pub use index::{Equal, IndexProbe, IndexRun, KeyRange, RowCursor, Rows};
+pub use catalog::statistics::ColumnSummary;
+pub use load::bulk_load::{BulkLoad, OnDuplicate};
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Zone};
-pub use partition::Partition;
+pub use read::equal::{Equal, Rows};
+pub use read::probe::{IndexProbe, IndexRun, KeyRange, RowCursor};
+pub use read::view::{MemoryScan, RowLocator, SegmentView, TableView};
 pub use roaring::RoaringBitmap;
-pub use segment_list::SegmentList;
-pub use segments::SegmentState;
-pub use statistics::ColumnSummary;
+pub use segments::state::SegmentState;
 pub use store::{Durability, Store, StoreOptions};
-pub use table::{Table, hidden_column};
+pub use table::partition::Partition;
+pub use table::segment_list::SegmentList;
+pub use table::version::{Table, hidden_column};
 pub use temporary::TemporaryFile;
-pub use transaction::{RowKey, Savepoint, Transaction};
-pub use view::{MemoryScan, RowLocator, SegmentView, TableView};
+pub use transaction::keyed::RowKey;
+pub use transaction::state::{Savepoint, Transaction};
 
-#[cfg(all(test, feature = "loom"))]
-mod models;
-#[cfg(test)]
-mod overtaking_tests;
 #[cfg(test)]
 mod tests;

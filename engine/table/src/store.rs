@@ -1,13 +1,13 @@
 //! The storage of one database: catalog, log, timestamps, snapshots of readers.
 
-use crate::bitmaps::BitmapCache;
-use crate::commit::CommitState;
-use crate::maintenance::Maintenance;
-use crate::moves::Move;
+use crate::commit::commits::CommitState;
+use crate::maintenance::scheduler::Maintenance;
 use crate::record;
-use crate::segments::SegmentState;
-use crate::table::Table;
-use crate::transaction::Transaction;
+use crate::segments::bitmap_cache::BitmapCache;
+use crate::segments::state::SegmentState;
+use crate::table::version::Table;
+use crate::transaction::moves::Move;
+use crate::transaction::state::Transaction;
 use nacre_host::{Host, numbered_file_name};
 use nacre_log::{Log, LogOptions};
 use nacre_rowstore::Owner;
@@ -182,7 +182,7 @@ pub(crate) fn file_name_of_part(id: u64) -> String {
 impl Store {
     /// Opens the database in the host's store, recovering it from its snapshot and log.
     pub fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
-        crate::recovery::open(host, options)
+        crate::recovery::open::open(host, options)
     }
 
     pub(crate) fn assemble(

@@ -7,12 +7,13 @@
 //! the tree has the rest. What a candidate really has, is for who asks to find out: neither hashes that happen to be
 //! equal nor deletions nor snapshots are looked into here.
 
-use crate::index::hash::HashTable;
+use crate::index::definition::Index;
+use crate::index::hash::table::HashTable;
 use crate::index::intervals::{Bounds, Intervals};
-use crate::index::part::Part;
-use crate::index::{Index, KeyRange};
-use crate::segments::SegmentState;
-use crate::table::Table;
+use crate::read::probe::KeyRange;
+use crate::segments::part::Part;
+use crate::segments::state::SegmentState;
+use crate::table::version::Table;
 use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::hash::{Map, hash_bytes};
 use nacre_types::{DataType, Result, Value, key};

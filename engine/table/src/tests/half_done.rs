@@ -1,6 +1,6 @@
 //! Commits in the middle of which others come: their segments are listed, and nothing is decided yet.
 
-use crate::segments::SegmentState;
+use crate::segments::state::SegmentState;
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema, sorted};
 use crate::{OnDuplicate, Store, Table};
 use nacre_host::memory::MemoryStore;

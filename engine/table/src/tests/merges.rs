@@ -1,6 +1,6 @@
 //! Merges beside other work, the order of segments, and bitmaps of old snapshots.
 
-use crate::segments::SegmentState;
+use crate::segments::state::SegmentState;
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;

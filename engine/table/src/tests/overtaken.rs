@@ -1,8 +1,8 @@
 //! Changes of a schema, and the work that they overtake or that overtakes them.
 
-use crate::index::Index;
+use crate::index::definition::Index;
 use crate::record::{self, NewSegment};
-use crate::segments::SegmentState;
+use crate::segments::state::SegmentState;
 use crate::tests::{
     alter, batch, batch_for, extra_of, host, open_with, options, row, scan, schema,
 };
@@ -185,8 +185,9 @@ fn a_dropped_index_serves_those_who_began_before() {
         |index: &Index| table.segments().iter().all(|state| state.part(index.schema.id).is_some());
     assert!(table.indexes().iter().all(built));
     let list = table.partitions()[0].segments();
-    let covered =
-        list.tables_of(crate::index::hash::KeySet::Index(id)).map(|hashes| hashes.segments.len());
+    let covered = list
+        .tables_of(crate::index::hash::table::KeySet::Index(id))
+        .map(|hashes| hashes.segments.len());
     assert_eq!(covered.sum::<usize>(), 8);
     let old = store.begin().unwrap();
     let view = old.view(&table);

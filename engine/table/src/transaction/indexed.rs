@@ -4,14 +4,16 @@
 //! has the value now. Who takes a value away from a row holds no lock on the value: he holds the row's, and whoever
 //! wants the value finds the row and waits for him. So each way there is somebody to wait for.
 
-use super::locking::LockedRow;
-use super::{SegmentRow, Transaction, Undo};
-use crate::index::{Index, KeyRange, each_entry, rows_of_candidate, successor};
-use crate::partition::Partition;
-use crate::rows;
-use crate::segments::SegmentState;
-use crate::table::Table;
-use crate::view::RowLocator;
+use crate::index::definition::Index;
+use crate::index::entries::each_entry;
+use crate::layout::rows;
+use crate::read::probe::{KeyRange, rows_of_candidate, successor};
+use crate::read::view::RowLocator;
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::locking::LockedRow;
+use crate::transaction::state::{SegmentRow, Transaction, Undo};
 use nacre_rowstore::{Blocker, Change, LockError, Node, Row, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};

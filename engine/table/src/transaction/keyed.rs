@@ -4,12 +4,12 @@
 //! segments passes locked keys over. So what is found then is still right when it is written, and a key that is free
 //! needs no second look.
 
-use super::locking::LockedRow;
-use super::{Later, SegmentRow, Transaction};
-use crate::partition::Partition;
-use crate::rows;
-use crate::segments::SegmentState;
-use crate::table::Table;
+use crate::layout::rows;
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::locking::LockedRow;
+use crate::transaction::state::{Later, SegmentRow, Transaction};
 use nacre_rowstore::{Change, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};

@@ -1,11 +1,11 @@
 //! Locking rows for a write: those in memory by their node, those in segments after they have been moved there.
 
-use super::{SegmentRow, Transaction};
-use crate::moves::Move;
-use crate::partition::Partition;
-use crate::rows;
-use crate::table::Table;
-use crate::view::RowLocator;
+use crate::layout::rows;
+use crate::read::view::RowLocator;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::moves::Move;
+use crate::transaction::state::{SegmentRow, Transaction};
 use nacre_rowstore::{Change, LockError, Node, Row};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result, Value};

@@ -1,6 +1,6 @@
 //! A second pair of eyes on a transaction's snapshot.
 
-use super::Transaction;
+use crate::transaction::state::Transaction;
 use nacre_types::hash::Map;
 
 impl Transaction {

@@ -1,0 +1,3 @@
+//! Commits: timestamps, the commit lock, durability, and which timestamps readers see.
+
+pub(crate) mod commits;

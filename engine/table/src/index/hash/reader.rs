@@ -1,0 +1,160 @@
+//! Reading what a hash table is made of: the distinct keys of a segment, or the entries of another table.
+
+use crate::index::hash::table::{
+    HASH, HashTable, KeySet, LEFT_OUT, PLACE, POSITION_BITS, bad_entry, pack, stored, unpack,
+};
+use crate::layout::keys::KeyRows;
+use crate::segments::state::SegmentState;
+use crate::table::version::Table;
+use nacre_column::{Values, Vector};
+use nacre_segment::Segment;
+use nacre_types::hash::hash_bytes;
+use nacre_types::{Error, Result, limits};
+use std::sync::Arc;
+
+/// Bits of a hash by which entries of a segment are sorted as they come; the rest is sorted a share at a time.
+const SHARE_BITS: u32 = 8;
+const STORED_BITS: u32 = 64 - LEFT_OUT;
+
+/// Where the keys of a set are in a segment: a file, and its columns.
+pub(crate) type KeyPlace = (Arc<Segment>, Vec<usize>);
+
+/// Finds the keys of a segment; `None` when it has no part of the index yet.
+pub(crate) fn place_of(
+    table: &Table,
+    keys: KeySet,
+    state: &SegmentState,
+) -> Result<Option<KeyPlace>> {
+    Ok(match keys {
+        KeySet::Primary => Some((state.segment.clone(), table.segment_key_columns(state)?)),
+        KeySet::Index(id) => table
+            .index(id)
+            .map(|_| state.part(id))?
+            .map(|part| (part.file.clone(), part.keys.clone())),
+    })
+}
+
+/// The entries of one segment, sorted.
+pub(crate) struct SegmentKeys {
+    place: KeyPlace,
+    next_row: usize,
+    /// The key before: equal ones are neighbours and count once.
+    last: Vec<u8>,
+    /// Stored hash and position, by the first bits of the hash.
+    shares: Vec<Vec<u64>>,
+    next_share: usize,
+}
+
+impl SegmentKeys {
+    pub fn new(place: KeyPlace) -> SegmentKeys {
+        let shares = vec![Vec::new(); 1 << SHARE_BITS];
+        SegmentKeys { place, next_row: 0, last: Vec::new(), shares, next_share: 0 }
+    }
+
+    /// Whether all keys have been read, and entries may be taken.
+    pub fn is_read(&self) -> bool {
+        self.next_row >= self.place.0.rows()
+    }
+
+    /// Reads the keys of a block.
+    pub fn read_block(&mut self) -> Result<()> {
+        let (file, columns) = &self.place;
+        let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
+        let decoded = columns.iter().map(|c| file.decode(*c, self.next_row, count));
+        let decoded: Vec<Vector> = decoded.collect::<Result<_>>()?;
+        let keys = KeyRows::new(&decoded);
+        let mut bytes = Vec::new();
+        for row in 0..count {
+            bytes.clear();
+            // Nobody looks for nulls.
+            if keys.put(row, &mut bytes) {
+                continue;
+            }
+            if bytes == self.last {
+                continue;
+            }
+            let hash = stored(hash_bytes(&bytes)) as u64;
+            let share = (hash >> (STORED_BITS - SHARE_BITS)) as usize;
+            self.shares[share].push(hash << POSITION_BITS | (self.next_row + row) as u64);
+            std::mem::swap(&mut bytes, &mut self.last);
+        }
+        self.next_row += count;
+        Ok(())
+    }
+
+    /// The next entries, sorted; none at the end.
+    pub fn take(&mut self, hashes: &mut Vec<i64>, places: &mut Vec<i64>) -> bool {
+        let Some(share) = self.shares.get_mut(self.next_share) else { return false };
+        let mut share = std::mem::take(share);
+        self.next_share += 1;
+        share.sort_unstable();
+        for entry in share {
+            hashes.push((entry >> POSITION_BITS) as i64);
+            places.push((entry & ((1 << POSITION_BITS) - 1)) as i64);
+        }
+        true
+    }
+}
+
+/// The entries of a table in order, a block at a time.
+pub(crate) struct TableReader {
+    pub table: Arc<HashTable>,
+    /// The number that a segment has in the table to be made; `None` when it is gone.
+    numbers: Vec<Option<usize>>,
+    file: usize,
+    next_row: usize,
+    hashes: Vec<i64>,
+    places: Vec<i64>,
+    at: usize,
+}
+
+impl TableReader {
+    pub fn new(table: Arc<HashTable>, numbers: Vec<Option<usize>>) -> TableReader {
+        let (hashes, places) = (Vec::new(), Vec::new());
+        TableReader { table, numbers, file: 0, next_row: 0, hashes, places, at: 0 }
+    }
+
+    /// The entry that is next.
+    pub fn peek(&self) -> Option<(i64, i64)> {
+        Some((*self.hashes.get(self.at)?, *self.places.get(self.at)?))
+    }
+
+    pub fn advance(&mut self) {
+        self.at += 1;
+    }
+
+    /// Whether another block must be read before [`TableReader::peek`] is meant.
+    pub fn is_empty(&self) -> bool {
+        self.at == self.hashes.len() && self.file < self.table.files.len()
+    }
+
+    /// Reads the next block, without the entries of segments that are gone.
+    pub fn read_block(&mut self) -> Result<()> {
+        let Some(file) = self.table.files.get(self.file) else { return Ok(()) };
+        let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
+        (self.hashes, self.places, self.at) =
+            (Vec::with_capacity(count), Vec::with_capacity(count), 0);
+        let (hashes, places) =
+            (file.decode(HASH, self.next_row, count)?, file.decode(PLACE, self.next_row, count)?);
+        let (hashes, places) = (hashes.flat(), places.flat());
+        let (Values::I64(hashes), Values::I64(places)) = (&*hashes, &*places) else {
+            return Err(Error::corrupt(format!("{}: entries are no numbers", file.name())));
+        };
+        for (hash, place) in hashes.iter().zip(places) {
+            let (segment, position) = unpack(*place);
+            match self.numbers.get(segment) {
+                Some(Some(number)) => {
+                    self.hashes.push(*hash);
+                    self.places.push(pack(*number, position));
+                }
+                Some(None) => {}
+                None => return Err(bad_entry(file, self.next_row)),
+            }
+        }
+        self.next_row += count;
+        if self.next_row == file.rows() {
+            (self.file, self.next_row) = (self.file + 1, 0);
+        }
+        Ok(())
+    }
+}

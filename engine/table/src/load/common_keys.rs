@@ -1,0 +1,304 @@
+//! Keys that two sorted files have in common: those of a load, and of a segment that was there before.
+//!
+//! Both are walked once, block by block and side by side, as long as neither has many more keys than the other where
+//! their ranges meet; then each key of the shorter one is searched in the longer. So a load of many keys decodes what is
+//! there instead of searching it key by key, which takes a hundred times as long a key. Keys with a null are in common
+//! with none.
+
+use crate::layout::keys::KeyRows;
+use nacre_column::{Values, Vector};
+use nacre_segment::Segment;
+use nacre_types::{Error, Result, Value, limits};
+use std::ops::Range;
+
+/// So many integers are walked in the time in which one is searched, about.
+const INTEGERS_A_SEARCH: usize = 128;
+/// So many other keys.
+const KEYS_A_SEARCH: usize = 24;
+
+/// The keys of a file, in order.
+pub(crate) struct SortedKeys<'a> {
+    pub file: &'a Segment,
+    /// Positions of the key's columns.
+    pub columns: Vec<usize>,
+    /// The column of row numbers in key order, where rows are in another one.
+    pub order: Option<usize>,
+}
+
+impl SortedKeys<'_> {
+    fn is_integer(&self) -> bool {
+        let columns = self.file.columns();
+        let is_one = |at: usize| {
+            columns[at].data_type.physical() == nacre_types::PhysicalType::I64
+                && columns[at].null_count == 0
+        };
+        matches!(self.columns[..], [at] if is_one(at))
+    }
+
+    /// The row that has the key at a position.
+    pub fn row(&self, position: usize) -> Result<u32> {
+        Ok(match self.order {
+            Some(order) => self.file.row_in_order(order, position)? as u32,
+            None => position as u32,
+        })
+    }
+
+    /// The key at a position.
+    pub fn at(&self, position: usize) -> Result<Vec<Value>> {
+        let row = self.row(position)? as usize;
+        self.columns.iter().map(|column| self.file.get(*column, row)).collect()
+    }
+
+    /// The first position whose key is not below this one.
+    fn lower(&self, key: &[Value]) -> Result<usize> {
+        match self.order {
+            Some(order) => self.file.lower_bound_in_order(order, &self.columns, key),
+            None => self.file.lower_bound(&self.columns, key),
+        }
+    }
+
+    /// The positions of a key.
+    fn equal(&self, key: &[Value]) -> Result<Range<usize>> {
+        let Some(order) = self.order else {
+            let (start, end) = self.file.equal_range(&self.columns, key)?;
+            return Ok(start..end);
+        };
+        // Only keys of rows are in an order of their own, and they are there once.
+        let start = self.file.lower_bound_in_order(order, &self.columns, key)?;
+        if start == self.file.rows() {
+            return Ok(start..start);
+        }
+        let row = self.file.row_in_order(order, start)?;
+        let is_there = self.file.is_key(row, &self.columns, key)?;
+        Ok(start..start + usize::from(is_there))
+    }
+
+    /// Positions from one key to another, both inclusive, and perhaps one more.
+    fn between(&self, first: &[Value], last: &[Value]) -> Result<Range<usize>> {
+        let start = self.lower(first)?;
+        let end = match self.order {
+            Some(_) => (self.lower(last)? + 1).min(self.file.rows()),
+            None => self.file.upper_bound(&self.columns, last, self.lower(last)?)?,
+        };
+        Ok(start..end.max(start))
+    }
+}
+
+/// Whether so many keys had better be looked up one by one among so many others than walked beside them.
+pub(crate) fn is_few(keys: &SortedKeys<'_>, few: usize, many: usize) -> bool {
+    few * if keys.is_integer() { INTEGERS_A_SEARCH } else { KEYS_A_SEARCH } < many
+}
+
+/// Where the ranges of two files' keys meet: positions in each, none when they do not.
+pub(crate) fn overlap(
+    old: &SortedKeys<'_>,
+    new: &SortedKeys<'_>,
+) -> Result<Option<(Range<usize>, Range<usize>)>> {
+    if old.file.rows() == 0 || new.file.rows() == 0 {
+        return Ok(None);
+    }
+    let (first, last) = (new.at(0)?, new.at(new.file.rows() - 1)?);
+    let olds = old.between(&first, &last)?;
+    if olds.is_empty() {
+        return Ok(None);
+    }
+    let news = new.between(&old.at(olds.start)?, &old.at(olds.end - 1)?)?;
+    Ok((!news.is_empty()).then_some((olds, news)))
+}
+
+/// Calls `found(old position, new position)` for every key without nulls that is in both, in order. A key may be several
+/// times in the old file, and once in the new one.
+pub(crate) fn each_common(
+    old: &SortedKeys<'_>,
+    new: &SortedKeys<'_>,
+    found: &mut dyn FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
+    let Some((olds, news)) = overlap(old, new)? else { return Ok(()) };
+    if is_few(new, news.len(), olds.len()) {
+        for at in news {
+            let key = new.at(at)?;
+            if !key.iter().any(Value::is_null) {
+                old.equal(&key)?.try_for_each(|place| found(place, at))?;
+            }
+        }
+        return Ok(());
+    }
+    if is_few(old, olds.len(), news.len()) {
+        for place in olds {
+            let key = old.at(place)?;
+            if !key.iter().any(Value::is_null) {
+                new.equal(&key)?.try_for_each(|at| found(place, at))?;
+            }
+        }
+        return Ok(());
+    }
+    let as_integers = old.is_integer() && new.is_integer();
+    let (mut old, mut new) = (Walk::new(old, olds, as_integers), Walk::new(new, news, as_integers));
+    while old.fill()? && new.fill()? {
+        let (old_start, new_start) = (old.start, new.start);
+        match (&old.block, &new.block) {
+            (Block::Integers(a), Block::Integers(b)) => {
+                (old.at, new.at) = side_by_side(
+                    (a.len(), old.at),
+                    (b.len(), new.at),
+                    |i| a[i],
+                    |j| b[j],
+                    &mut |i, j| found(old_start + i, new_start + j),
+                )?;
+            }
+            (Block::Encoded(a), Block::Encoded(b)) => {
+                let (i, j) = ((a.rows.len(), old.at), (b.rows.len(), new.at));
+                (old.at, new.at) = side_by_side(i, j, |i| a.key(i), |j| b.key(j), &mut |i, j| {
+                    found(old_start + a.rows[i] as usize, new_start + b.rows[j] as usize)
+                })?;
+            }
+            // Both are of the same kind.
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Walks two lists, given as their lengths and where to begin, to the end of one. Answers how far it came.
+#[inline]
+fn side_by_side<T: Ord>(
+    (a_len, mut i): (usize, usize),
+    (b_len, mut j): (usize, usize),
+    a: impl Fn(usize) -> T,
+    b: impl Fn(usize) -> T,
+    found: &mut dyn FnMut(usize, usize) -> Result<()>,
+) -> Result<(usize, usize)> {
+    while i < a_len && j < b_len {
+        let order = a(i).cmp(&b(j));
+        if order.is_eq() {
+            found(i, j)?;
+        }
+        // Which comes next is as good as random: no branches.
+        i += usize::from(order.is_le());
+        j += usize::from(order.is_gt());
+    }
+    Ok((i, j))
+}
+
+/// The keys of a block, without those that have a null.
+enum Block {
+    Integers(Vec<i64>),
+    Encoded(Encoded),
+}
+
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    /// Of each key, where it ends.
+    ends: Vec<u32>,
+    /// Of each key, its position after the block's first.
+    rows: Vec<u32>,
+}
+
+impl Encoded {
+    fn key(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start as usize..self.ends[at] as usize]
+    }
+}
+
+/// A file's keys from one position to another, a block at a time.
+struct Walk<'a> {
+    keys: &'a SortedKeys<'a>,
+    next: usize,
+    end: usize,
+    as_integers: bool,
+    /// The key's columns as a whole, where rows are in another order.
+    whole: Vec<Vector>,
+    /// Position of the block.
+    start: usize,
+    block: Block,
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(keys: &'a SortedKeys<'a>, range: Range<usize>, as_integers: bool) -> Walk<'a> {
+        let block = Block::Integers(Vec::new());
+        Walk {
+            keys,
+            next: range.start,
+            end: range.end,
+            as_integers,
+            whole: Vec::new(),
+            start: 0,
+            block,
+            at: 0,
+        }
+    }
+
+    /// Whether there are keys, of the next block when all of the last one have been walked.
+    fn fill(&mut self) -> Result<bool> {
+        let len = |block: &Block| match block {
+            Block::Integers(keys) => keys.len(),
+            Block::Encoded(keys) => keys.rows.len(),
+        };
+        while self.at == len(&self.block) {
+            if self.next >= self.end {
+                return Ok(false);
+            }
+            let stop = (self.next / limits::BLOCK_ROWS + 1) * limits::BLOCK_ROWS;
+            let count = stop.min(self.end) - self.next;
+            let columns = self.columns(count)?;
+            self.block = if self.as_integers {
+                integers(self.keys.file, &columns)?
+            } else {
+                encoded(&columns, count)
+            };
+            (self.start, self.at) = (self.next, 0);
+            self.next += count;
+        }
+        Ok(true)
+    }
+
+    /// The key's columns at the next positions.
+    fn columns(&mut self, count: usize) -> Result<Vec<Vector>> {
+        let (file, columns) = (self.keys.file, &self.keys.columns);
+        let Some(order) = self.keys.order else {
+            return columns.iter().map(|column| file.decode(*column, self.next, count)).collect();
+        };
+        if self.whole.is_empty() {
+            self.whole = columns
+                .iter()
+                .map(|column| file.decode(*column, 0, file.rows()))
+                .collect::<Result<_>>()?;
+        }
+        let bad = || {
+            Error::corrupt(format!("segment {}: a row in key order does not exist", file.name()))
+        };
+        let order = file.decode(order, self.next, count)?;
+        let flat = order.flat();
+        let Values::I64(rows) = &*flat else { return Err(bad()) };
+        let row = |row: &i64| {
+            u32::try_from(*row).ok().filter(|row| (*row as usize) < file.rows()).ok_or_else(bad)
+        };
+        let rows: Vec<u32> = rows.iter().map(row).collect::<Result<_>>()?;
+        Ok(self.whole.iter().map(|column| column.take(&rows)).collect())
+    }
+}
+
+fn integers(file: &Segment, columns: &[Vector]) -> Result<Block> {
+    match columns.first().map(|column| column.flat().into_owned()) {
+        Some(Values::I64(keys)) => Ok(Block::Integers(keys)),
+        _ => Err(Error::corrupt(format!("segment {}: keys are no integers", file.name()))),
+    }
+}
+
+fn encoded(columns: &[Vector], count: usize) -> Block {
+    let keys = KeyRows::new(columns);
+    let mut block = Encoded::default();
+    for row in 0..count {
+        let start = block.bytes.len();
+        if keys.put(row, &mut block.bytes) {
+            block.bytes.truncate(start);
+        } else {
+            block.ends.push(block.bytes.len() as u32);
+            block.rows.push(row as u32);
+        }
+    }
+    Block::Encoded(block)
+}

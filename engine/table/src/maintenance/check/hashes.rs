@@ -1,0 +1,85 @@
+//! `check` of hash tables: their files, and their entries against the keys of the segments they cover.
+
+use crate::index::hash::reader::{SegmentKeys, TableReader, place_of};
+use crate::index::hash::table::{HashTable, KeySet, POSITION_BITS, unpack};
+use crate::maintenance::check::rows::report;
+use crate::table::segment_list::SegmentList;
+use crate::table::version::Table;
+use nacre_types::Result;
+use std::sync::Arc;
+
+/// Checks the hash tables of a list of segments.
+pub(crate) fn check(table: &Table, list: &SegmentList, findings: &mut Vec<String>) {
+    for hashes in list.tables() {
+        let name = match hashes.keys {
+            KeySet::Primary => "primary key".to_string(),
+            KeySet::Index(id) => {
+                table.index(id).map_or_else(|_| id.to_string(), |index| index.schema.name.clone())
+            }
+        };
+        let place =
+            format!("table {}: hash table {:016x} of {name}", table.schema().name, hashes.id());
+        let problems: Vec<_> = hashes.files.iter().flat_map(|file| file.verify()).collect();
+        let is_damaged = !problems.is_empty();
+        problems
+            .iter()
+            .for_each(|problem| report(findings, format!("{place}: {}", problem.message())));
+        if !is_damaged && let Err(error) = check_entries(table, list, hashes, &place, findings) {
+            report(findings, format!("{place}: {}", error.message()));
+        }
+    }
+}
+
+/// Each segment that is still there has exactly the entries it should have, and all are in order.
+fn check_entries(
+    table: &Table,
+    list: &SegmentList,
+    hashes: &Arc<HashTable>,
+    place: &str,
+    findings: &mut Vec<String>,
+) -> Result<()> {
+    let mut entries: Vec<Vec<u64>> = vec![Vec::new(); hashes.segments.len()];
+    let mut reader =
+        TableReader::new(hashes.clone(), (0..hashes.segments.len()).map(Some).collect());
+    let mut last = i64::MIN;
+    loop {
+        while reader.is_empty() {
+            reader.read_block()?;
+        }
+        let Some((hash, entry)) = reader.peek() else { break };
+        if hash < last {
+            report(findings, format!("{place}: hashes are out of order"));
+            return Ok(());
+        }
+        last = hash;
+        let (segment, position) = unpack(entry);
+        entries[segment].push((hash as u64) << POSITION_BITS | u64::from(position));
+        reader.advance();
+    }
+    for (id, mut found) in hashes.segments.iter().zip(entries) {
+        let Some(state) = list.iter().find(|state| state.segment.id() == *id && state.is_current())
+        else {
+            continue;
+        };
+        let Some(keys) = place_of(table, hashes.keys, state)? else {
+            report(findings, format!("{place}: segment {id} has no part of the index"));
+            continue;
+        };
+        let mut keys = SegmentKeys::new(keys);
+        while !keys.is_read() {
+            keys.read_block()?;
+        }
+        let (mut hashes, mut positions) = (Vec::new(), Vec::new());
+        while keys.take(&mut hashes, &mut positions) {}
+        let expected = hashes.iter().zip(&positions);
+        found.sort_unstable();
+        if !found
+            .iter()
+            .copied()
+            .eq(expected.map(|(hash, at)| (*hash as u64) << POSITION_BITS | *at as u64))
+        {
+            report(findings, format!("{place}: its entries are not the keys of segment {id}"));
+        }
+    }
+    Ok(())
+}

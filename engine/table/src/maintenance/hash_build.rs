@@ -1,0 +1,340 @@
+//! Making hash tables, and keeping their number and their dead entries down, in steps of house-keeping.
+//!
+//! Tables are made only where they pay: where a key would meet many segments because the ranges of their keys overlap
+//! ([`StoreOptions::hash_from`]), and only for segments that are big enough to stay; those that wait to be merged are few.
+//!
+//! What there is to do, in this order: a table of which half the segments are gone is rewritten, or dropped when all
+//! are; tables of one size class are merged into one; a segment without a table gets one. Each is a state machine whose
+//! steps read or write a few blocks. The files are synced before the record that names them, and the tables they replace
+//! go in the same record, so a crash leaves the old ones or the new one. Left behind, a file is an orphan.
+
+use crate::index::directory::Directory;
+use crate::index::hash::reader::{SegmentKeys, TableReader, place_of};
+use crate::index::hash::table::{HashTable, KeySet, file_builder};
+use crate::maintenance::merge::Progress;
+use crate::record;
+use crate::segments::file::NewFiles;
+use crate::segments::state::SegmentState;
+use crate::store::{Store, file_name_of_table};
+use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
+use crate::table::version::Table;
+use nacre_column::{Batch, Values, Vector};
+use nacre_segment::SegmentBuilder;
+use nacre_types::{DataType, Result, limits};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// So many tables of one size class are merged into one.
+const FAN_IN: usize = 4;
+/// Blocks that a step reads, about.
+const READ_BLOCKS: usize = 32;
+/// A file has at most so many times the rows that the store's segments have.
+const FILE_SEGMENTS: usize = 16;
+
+/// A hash table being made.
+pub(crate) struct HashBuild {
+    table: Arc<Table>,
+    partition: u32,
+    keys: KeySet,
+    /// The tables it takes the place of.
+    old: Vec<Arc<HashTable>>,
+    /// The segment it is of, when it is of one.
+    state: Option<Arc<SegmentState>>,
+    /// What it covers; nothing when the old tables only go.
+    segments: Vec<u64>,
+    source: Source,
+    builder: SegmentBuilder,
+    files: NewFiles,
+    read: bool,
+}
+
+enum Source {
+    Segment(Box<SegmentKeys>),
+    Tables(Vec<TableReader>),
+}
+
+impl Store {
+    /// Whether a table's hash tables may want work.
+    pub(crate) fn may_hash(table: &Table) -> bool {
+        table.partitions().iter().any(|partition| partition.may_hash().load(Ordering::Relaxed))
+    }
+
+    /// Starts with the next thing to do for the hash tables of a table.
+    pub(crate) fn start_hash(&self, table: &Arc<Table>) -> Result<Option<HashBuild>> {
+        for partition in table.partitions() {
+            if !partition.may_hash().swap(false, Ordering::Relaxed) {
+                continue;
+            }
+            let list = partition.segments();
+            let sets = table.indexes().iter().map(|index| KeySet::Index(index.schema.id));
+            for keys in std::iter::once(KeySet::Primary).chain(sets) {
+                let build =
+                    HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
+                if let Some(build) = self.next_hash(build, &list)? {
+                    // There may be more.
+                    partition.consider_hashing();
+                    return Ok(Some(build));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_hash(&self, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
+        let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
+        let current: nacre_types::hash::Set<u64> = list
+            .iter()
+            .filter(|state| state.is_current())
+            .map(|state| state.segment.id())
+            .collect();
+        let live =
+            |table: &HashTable| table.segments.iter().filter(|id| current.contains(id)).count();
+        if let Some(dead) = tables.iter().find(|table| live(table) * 2 <= table.segments.len()) {
+            return Ok(Some(build.of_tables(vec![dead.clone()], &current)));
+        }
+        let class = |table: &HashTable| (table.len() / limits::BLOCK_ROWS).max(1).ilog2() / 2;
+        for table in &tables {
+            let members: Vec<_> =
+                tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
+            if members.len() >= FAN_IN {
+                return Ok(Some(build.of_tables(members, &current)));
+            }
+        }
+        // Segments that are not visible yet wait for their turn: their commit may still fail.
+        let visible = self.visible();
+        let full = self.options.segment_rows / 2;
+        let is_big =
+            |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
+        let big: Vec<Arc<SegmentState>> = list.iter().filter(is_big).cloned().collect();
+        let covered: nacre_types::hash::Set<u64> =
+            tables.iter().flat_map(|table| &table.segments).copied().collect();
+        let mut uncovered = big.iter().filter(|state| !covered.contains(&state.segment.id()));
+        let Some(next) = uncovered.next() else { return Ok(None) };
+        if !next.exists_at(visible) {
+            build.partition().consider_hashing();
+            return Ok(None);
+        }
+        let directory = match build.keys {
+            KeySet::Primary => Directory::of_primary_key(&build.table, &big, &[]),
+            KeySet::Index(id) => Directory::of_index(build.table.index(id)?, &big, &[]),
+        };
+        if directory.depth() < self.options.hash_from {
+            return Ok(None);
+        }
+        // A segment without its part comes again when it has it.
+        let Some(place) = place_of(&build.table, build.keys, next)? else { return Ok(None) };
+        Ok(Some(HashBuild {
+            segments: vec![next.segment.id()],
+            state: Some(next.clone()),
+            source: Source::Segment(Box::new(SegmentKeys::new(place))),
+            ..build
+        }))
+    }
+}
+
+impl HashBuild {
+    fn new(table: &Arc<Table>) -> HashBuild {
+        HashBuild {
+            table: table.clone(),
+            partition: 0,
+            keys: KeySet::Primary,
+            old: Vec::new(),
+            state: None,
+            segments: Vec::new(),
+            source: Source::Tables(Vec::new()),
+            builder: file_builder(),
+            files: NewFiles::default(),
+            read: false,
+        }
+    }
+
+    /// One table in the place of some, without the segments that are gone.
+    fn of_tables(
+        self,
+        old: Vec<Arc<HashTable>>,
+        current: &nacre_types::hash::Set<u64>,
+    ) -> HashBuild {
+        let mut segments = Vec::new();
+        let mut number = |id: &u64| {
+            current.contains(id).then(|| {
+                segments.push(*id);
+                segments.len() - 1
+            })
+        };
+        let reader = |table: &Arc<HashTable>| {
+            let numbers = table.segments.iter().map(&mut number).collect();
+            TableReader::new(table.clone(), numbers)
+        };
+        let readers = old.iter().map(reader).collect();
+        let read = segments.is_empty();
+        HashBuild { old, segments, source: Source::Tables(readers), read, ..self }
+    }
+
+    fn partition(&self) -> &Partition {
+        self.table.partition(self.partition)
+    }
+
+    /// Does a bounded piece of work. After an error the build must be abandoned.
+    pub(crate) fn step(&mut self, store: &Store) -> Result<Progress> {
+        if !self.is_wanted(store) {
+            self.abandon(store);
+            return Ok(Progress::Done);
+        }
+        if self.files.step(store)? {
+            return Ok(Progress::More);
+        }
+        if !self.read {
+            self.read_some(store)?;
+            return Ok(Progress::More);
+        }
+        self.commit(store)?;
+        Ok(Progress::Done)
+    }
+
+    /// Removes what was written.
+    pub(crate) fn abandon(&mut self, store: &Store) {
+        self.files.abandon(store);
+        self.partition().consider_hashing();
+    }
+
+    /// Whether the table still has the keys, the tables that go, and the segment.
+    fn is_wanted(&self, store: &Store) -> bool {
+        let Ok(newest) = store.newest(&self.table) else { return false };
+        let has_keys = match self.keys {
+            KeySet::Primary => true,
+            KeySet::Index(id) => newest.index(id).is_ok(),
+        };
+        let list = self.partition().segments();
+        let has = |old: &Arc<HashTable>| list.tables().iter().any(|table| Arc::ptr_eq(table, old));
+        newest.shares_partitions(&self.table)
+            && has_keys
+            && self.old.iter().all(has)
+            && self.state.as_ref().is_none_or(|state| state.is_current())
+    }
+
+    fn read_some(&mut self, store: &Store) -> Result<()> {
+        let rows =
+            store.options.segment_rows.saturating_mul(FILE_SEGMENTS).min(limits::MAX_SEGMENT_ROWS);
+        let most = rows.saturating_sub(self.builder.rows()).min(READ_BLOCKS * limits::BLOCK_ROWS);
+        let (mut hashes, mut places) = (Vec::new(), Vec::new());
+        let is_end = match &mut self.source {
+            Source::Segment(keys) if !keys.is_read() => {
+                for _ in 0..READ_BLOCKS {
+                    if !keys.is_read() {
+                        keys.read_block()?;
+                    }
+                }
+                return Ok(());
+            }
+            Source::Segment(keys) => {
+                // These may be a few more than there is room for in a file, but altogether no more than a segment has rows.
+                let mut is_end = false;
+                while !is_end && hashes.len() < most {
+                    is_end = !keys.take(&mut hashes, &mut places);
+                }
+                is_end
+            }
+            Source::Tables(readers) => merge_some(readers, most, &mut hashes, &mut places)?,
+        };
+        self.push(hashes, places);
+        if self.builder.rows() >= rows || is_end {
+            self.begin_writing(store, is_end)?;
+        }
+        self.read = is_end;
+        Ok(())
+    }
+
+    fn push(&mut self, hashes: Vec<i64>, places: Vec<i64>) {
+        let rows = hashes.len();
+        let column = |values| Arc::new(Vector::new(DataType::Int64, Values::I64(values), None));
+        self.builder.push(&Batch::new(vec![column(hashes), column(places)], rows));
+    }
+
+    /// Writes the rows so far as a file. A table has one file at least, if only to have a name.
+    fn begin_writing(&mut self, store: &Store, is_end: bool) -> Result<()> {
+        if self.builder.rows() > 0 || (is_end && self.files.complete().is_empty()) {
+            let full = std::mem::replace(&mut self.builder, file_builder());
+            self.files.begin(store, full, file_name_of_table)?;
+        }
+        Ok(())
+    }
+
+    /// Appends and applies the record, unless something it is about went meanwhile.
+    fn commit(&mut self, store: &Store) -> Result<()> {
+        let made = match self.segments.is_empty() {
+            true => None,
+            false => Some(Arc::new(HashTable::new(
+                self.keys,
+                self.files.complete().to_vec(),
+                self.segments.clone(),
+            )?)),
+        };
+        let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_wanted(store) {
+            drop(state);
+            self.abandon(store);
+            return Ok(());
+        }
+        let commit = state.last + 1;
+        let mut payload = record::begin(commit);
+        let dropped: Vec<u64> = self.old.iter().map(|table| table.id()).collect();
+        let place = self.table.place(self.partition());
+        record::set_tables(
+            &mut payload,
+            place,
+            &dropped,
+            made.as_ref().map(|table| table.name()).as_ref(),
+        );
+        let lsn = store.log.append(&payload)?;
+        state.last = commit;
+        self.partition().update_tables(|tables| {
+            tables.retain(|table| !self.old.iter().any(|old| Arc::ptr_eq(old, table)));
+            tables.extend(made);
+        });
+        store.discard_tables(&self.old, commit);
+        // Whether or not the sync succeeds, the log may name the files from here on.
+        self.files.are_named();
+        drop(state);
+        store.settle_strictly((commit, lsn))
+    }
+}
+
+/// Takes the least entries of some tables, at most so many and about as many as a step may read. Answers whether there
+/// are no more.
+fn merge_some(
+    readers: &mut [TableReader],
+    most: usize,
+    hashes: &mut Vec<i64>,
+    places: &mut Vec<i64>,
+) -> Result<bool> {
+    let mut blocks = 0;
+    while blocks < READ_BLOCKS && hashes.len() < most {
+        for reader in readers.iter_mut() {
+            while reader.is_empty() {
+                reader.read_block()?;
+                blocks += 1;
+            }
+        }
+        let order = |reader: &TableReader| reader.peek();
+        let Some(least) = (0..readers.len())
+            .filter(|r| order(&readers[*r]).is_some())
+            .min_by_key(|r| order(&readers[*r]))
+        else {
+            return Ok(true);
+        };
+        // A run of this table's entries, up to the next of any other.
+        let others = (0..readers.len()).filter(|r| *r != least);
+        let bound = others.filter_map(|r| order(&readers[r])).min();
+        let reader = &mut readers[least];
+        while hashes.len() < most
+            && let Some((hash, place)) =
+                reader.peek().filter(|entry| bound.is_none_or(|bound| *entry <= bound))
+        {
+            hashes.push(hash);
+            places.push(place);
+            reader.advance();
+        }
+    }
+    Ok(false)
+}

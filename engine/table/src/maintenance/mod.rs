@@ -1,0 +1,9 @@
+//! Background work, stepped by the host: flushes, merges, index builds, snapshots, removal of files; and `check`.
+
+pub(crate) mod check;
+pub(crate) mod flush;
+pub(crate) mod hash_build;
+pub(crate) mod merge;
+pub(crate) mod part_build;
+pub(crate) mod scheduler;
+pub(crate) mod snapshot;

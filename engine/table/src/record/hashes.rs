@@ -1,0 +1,46 @@
+//! The bytes of what the log says about hash tables of indexes.
+
+use crate::index::hash::table::KeySet;
+use nacre_types::Result;
+use nacre_types::bytes::{Reader, Write};
+
+/// A hash table as a record names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewTable {
+    pub keys: KeySet,
+    /// Numbers of its files; the first is its own. At least one.
+    pub files: Vec<u64>,
+    /// The segments it covers.
+    pub segments: Vec<u64>,
+}
+
+pub(crate) fn put_table(out: &mut Vec<u8>, table: &NewTable) {
+    out.put_varint(match table.keys {
+        KeySet::Primary => 0,
+        KeySet::Index(id) => u64::from(id) + 1,
+    });
+    put_numbers(out, &table.files);
+    put_numbers(out, &table.segments);
+}
+
+pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<NewTable> {
+    let keys = match reader.varint()? {
+        0 => KeySet::Primary,
+        n => KeySet::Index(u32::try_from(n - 1).map_err(|_| reader.corrupt("index id"))?),
+    };
+    let (files, segments) = (read_numbers(reader)?, read_numbers(reader)?);
+    if files.is_empty() {
+        return Err(reader.corrupt("a hash table without files"));
+    }
+    Ok(NewTable { keys, files, segments })
+}
+
+pub(crate) fn put_numbers(out: &mut Vec<u8>, numbers: &[u64]) {
+    out.put_varint(numbers.len() as u64);
+    numbers.iter().for_each(|number| out.put_varint(*number));
+}
+
+pub(crate) fn read_numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
+    let count = reader.count(reader.remaining())?;
+    (0..count).map(|_| reader.varint()).collect()
+}

@@ -1,0 +1,3 @@
+//! Opening a database.
+
+pub(crate) mod open;
