@@ -10,12 +10,13 @@ mod context;
 pub mod expr;
 mod group;
 mod intern;
+mod join;
 mod join_filter;
 mod memory;
 mod operator;
 mod parallel;
-mod profile;
 mod scan;
+mod sort;
 mod spill;
 
 mod store;
@@ -23,10 +24,10 @@ mod store;
 mod testing;
 
 pub use build::{build, build_collected, build_locating};
+pub use context::profile::{Measured, Profile};
 pub use context::{
     Context, LocatingOperator, Operator, Statistics, Step, SuppliedRows, Threads, tables_of,
 };
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
-pub use profile::{Measured, Profile};
 pub use store::pieces;

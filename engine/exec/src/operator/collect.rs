@@ -4,8 +4,8 @@
 //! the rows are collected, and looked at group by group at the end.
 
 use super::accumulate::Groups;
-use super::sort_key::SortKeys;
 use crate::expr::{ActiveRows, access::Room, compare_values, doubles_of};
+use crate::sort::SortKeys;
 use crate::store::ColumnBuffer;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};

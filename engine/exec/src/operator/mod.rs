@@ -4,34 +4,26 @@ mod absorb;
 mod accumulate;
 mod aggregate;
 mod collect;
-mod given;
-mod join;
-mod join_keys;
 mod limit;
 mod limit_by;
 mod recursive;
 mod row;
-mod set;
+mod set_operation;
 mod shared;
-mod sort;
-mod sort_key;
+mod supplied;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub(crate) use absorb::may_absorb;
 pub(crate) use aggregate::{Aggregation, HashAggregate};
-pub(crate) use given::SuppliedScan;
-pub(crate) use join::{Build, HashJoin, JoinSpec, keeps_right};
-pub(crate) use join_keys::{evaluate_all, without_nulls};
 pub(crate) use limit::{Limit, wanted};
 pub(crate) use limit_by::LimitBy;
 pub(crate) use recursive::Recursive;
 pub(crate) use row::{Filter, Project, Values};
-pub(crate) use set::{SetOperation, Union};
+pub(crate) use set_operation::{SetOperation, Union};
 pub(crate) use shared::{Buffer, SharedScan};
-pub(crate) use sort::Sort;
-pub(crate) use sort_key::SortKeys;
+pub(crate) use supplied::SuppliedScan;
 pub(crate) use window::Window;
 
 use nacre_column::Batch;

@@ -1,6 +1,8 @@
 //! Aggregates, joins and sorts against models that look at one row at a time; limits of memory.
 
 use crate::context::{Context, Operator, Step};
+use crate::join::{HashJoin, JoinSpec};
+use crate::sort::Sort;
 use crate::testing::*;
 use crate::{build, expr::compare_values};
 use nacre_column::Batch;
@@ -276,7 +278,7 @@ fn joins_agree_with_a_model() {
                         (col(1, DataType::TEXT), col(0, DataType::TEXT)),
                     ];
                     let residual = || compare(BinaryOp::Less, col(2, I64), col(4, I64));
-                    let spec = super::JoinSpec {
+                    let spec = JoinSpec {
                         kind,
                         keys: pairs[..keys].to_vec(),
                         residual: with_residual.then(residual),
@@ -287,7 +289,7 @@ fn joins_agree_with_a_model() {
                         given(&mut random, &left_types, &left),
                         given(&mut random, &right_types, &right),
                     );
-                    let mut operator = super::HashJoin::new(sources.0, sources.1, spec);
+                    let mut operator = HashJoin::new(sources.0, sources.1, spec);
                     let found = run(&mut operator, &fixture.context()).unwrap();
                     let equal = |a: &Value, b: &Value| !a.is_null() && a == b;
                     let expected = join_model(kind, &left, &right, (3, 2), |l, r| {
@@ -357,7 +359,7 @@ fn sorts_agree_with_a_model() {
                     .collect();
                 let all: Vec<DataType> = types.iter().copied().chain([I64]).collect();
                 let source = given(&mut random, &all, &numbered);
-                let mut operator = super::Sort::new(source, &all, keys.clone(), limit);
+                let mut operator = Sort::new(source, &all, keys.clone(), limit);
                 let found = run(&mut operator, &fixture.context()).unwrap();
                 let mut expected = numbered;
                 expected.sort_by(compare);

@@ -3,9 +3,9 @@
 use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
 use crate::build::{Builder, build_wanted, join_spec};
 use crate::context::{Context, Operator, Step, Threads};
+use crate::join::HashJoin;
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
-use crate::operator::HashJoin;
 use crate::scan::Cut;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;

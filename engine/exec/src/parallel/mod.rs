@@ -18,8 +18,9 @@ pub(crate) mod tests;
 
 use crate::build::{Builder, join_spec};
 use crate::context::{Context, Operator, Threads};
+use crate::join::Build;
 use crate::join_filter::{Filters, Wanted, filters_of};
-use crate::operator::{Build, may_absorb};
+use crate::operator::may_absorb;
 use crate::scan::Cut;
 use aggregate::ParallelAggregate;
 use gather::Gather;

@@ -9,8 +9,8 @@
 use super::source::Source;
 use crate::context::{Context, Operator, Statistics, Step, count};
 use crate::expr::ActiveRows;
-use crate::operator::Sort;
 use crate::parallel::Morsel;
+use crate::sort::Sort;
 use crate::store::RowBuffer;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;

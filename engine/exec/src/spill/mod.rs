@@ -10,15 +10,11 @@
 
 mod codec;
 mod file;
-mod join;
 mod partitions;
 mod rows;
-mod runs;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use file::SpillFile;
-pub(crate) use join::{Nulls, SpilledJoin};
 pub(crate) use partitions::{Partition, Partitions};
 pub(crate) use rows::{SpillScan, SpilledRows};
-pub(crate) use runs::{Merge, Runs};

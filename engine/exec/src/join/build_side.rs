@@ -1,12 +1,12 @@
 //! The collected side of a join: rows by the group of their key.
 
-use super::super::join_keys::{evaluate_all, key_type, without_nulls};
+use super::keys::{evaluate_all, key_type, without_nulls};
+use super::partitioned::Nulls;
 use crate::context::{Context, Operator, Step, count};
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::join_filter::Filters;
 use crate::memory::Reservation;
-use crate::spill::Nulls;
 use crate::store::{NO_ROW, RowBuffer, pieces};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;

@@ -1,9 +1,10 @@
 //! Left batches and their partners: pairs, what the residual leaves of them, and rows that stay alone.
 
-use super::super::join_keys::{evaluate_all, without_nulls};
-use super::{HashJoin, settle};
+use super::hash::HashJoin;
+use super::keys::{evaluate_all, without_nulls};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
+use crate::operator::settle;
 use crate::store::{BATCH_BYTES, NO_ROW};
 use nacre_column::{Batch, BytesColumn, Form, Values, Vector};
 use nacre_sql::plan::JoinKind;

@@ -2,11 +2,11 @@
 //! keeps little more than so many rows and drops what cannot be among them as it comes in. What cannot be held is
 //! written as sorted runs (`spill/runs`).
 
-use super::sort_key::SortKeys;
+use super::key::SortKeys;
+use super::runs::{Merge, Runs};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
-use crate::spill::{Merge, Runs};
 use crate::store::{RowBuffer, pieces};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;

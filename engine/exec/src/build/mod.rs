@@ -1,13 +1,15 @@
 //! From plans to operators.
 
+use crate::context::profile::{measured, measured_locating};
 use crate::context::{Context, LocatingOperator, Operator};
+use crate::join::{HashJoin, JoinSpec};
 use crate::join_filter::{Wanted, filters_of};
 use crate::operator::{
-    Buffer, Filter, HashAggregate, HashJoin, JoinSpec, Limit, LimitBy, Project, Recursive,
-    SetOperation, SharedScan, Sort, SuppliedScan, Union, Values, Window, wanted,
+    Buffer, Filter, HashAggregate, Limit, LimitBy, Project, Recursive, SetOperation, SharedScan,
+    SuppliedScan, Union, Values, Window, wanted,
 };
-use crate::profile::{measured, measured_locating};
 use crate::scan::Order;
+use crate::sort::Sort;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};

@@ -1,12 +1,14 @@
 //! What every operator is given while it runs, and the protocol operators speak.
 
+pub(crate) mod profile;
+
 use crate::memory::Memory;
 use crate::parallel::{Builds, Morsel};
-use crate::profile::Profile;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value};
+use profile::Profile;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

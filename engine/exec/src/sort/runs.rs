@@ -4,11 +4,10 @@
 //! [`FAN_IN`] neighbours are of one generation they become one run of the next: each row is written about once for
 //! every factor of [`FAN_IN`] in the number of runs.
 
-use super::file::SpillFile;
-use super::rows::SpilledRows;
+use super::key::SortKeys;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
-use crate::operator::SortKeys;
+use crate::spill::{SpillFile, SpilledRows};
 use crate::store::{BATCH_BYTES, RowBuffer};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;

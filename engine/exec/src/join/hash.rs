@@ -8,51 +8,43 @@
 //! of its own (`parallel`); only marks are set there, which rows found a partner (`build`). Null keys never match. The
 //! residual is part of the join: a row whose pairs it refuses is unmatched (`probe`).
 
-mod build;
-mod probe;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use build::{Build, JoinSpec, keeps_right};
-
-use super::join_keys::{evaluate_all, without_nulls};
-use super::settle;
+use super::build_side::{Build, JoinSpec, has_no_rows, keeps_right};
+use super::keys::{evaluate_all, without_nulls};
+use super::partitioned::{Nulls, SpilledJoin};
+use super::probe::Probe;
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::ActiveRows;
 use crate::group::Seen;
 use crate::join_filter::Filters;
-use crate::spill::{Nulls, SpilledJoin};
 use crate::store::pieces;
-use build::has_no_rows;
 use nacre_column::Batch;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::plan::JoinKind;
 use nacre_types::Result;
-use probe::Probe;
 use std::sync::Arc;
 
 /// Hash join and nested loop.
 pub(crate) struct HashJoin {
-    spec: JoinSpec,
-    residual: Option<[Expr; 1]>,
-    left_keys: Vec<Expr>,
-    right_keys: Vec<Expr>,
-    left: Box<dyn Operator>,
+    pub(super) spec: JoinSpec,
+    pub(super) residual: Option<[Expr; 1]>,
+    pub(super) left_keys: Vec<Expr>,
+    pub(super) right_keys: Vec<Expr>,
+    pub(super) left: Box<dyn Operator>,
     /// Until it is collected.
-    right: Option<Box<dyn Operator>>,
-    build: Arc<Build>,
+    pub(super) right: Option<Box<dyn Operator>>,
+    pub(super) build: Arc<Build>,
     /// What the left side would like to know of the keys, by key.
-    filters: Filters,
-    seen: Seen,
+    pub(super) filters: Filters,
+    pub(super) seen: Seen,
     /// One of several that share a build: others see to its rows.
-    shares: bool,
-    probe: Option<Probe>,
-    left_done: bool,
+    pub(super) shares: bool,
+    pub(super) probe: Option<Probe>,
+    pub(super) left_done: bool,
     /// Right and full joins: next row to ask whether it was left alone.
-    unmatched_at: usize,
+    pub(super) unmatched_at: usize,
     /// When this joins partitions of a join that spilled: how often they were cut.
-    level: u32,
-    spilled: Option<Box<SpilledJoin>>,
+    pub(super) level: u32,
+    pub(super) spilled: Option<Box<SpilledJoin>>,
 }
 
 impl HashJoin {
@@ -63,7 +55,7 @@ impl HashJoin {
 
     /// What is left of the rows of a build when everybody who shares it is done.
     pub fn rest(build: Arc<Build>, spec: JoinSpec) -> HashJoin {
-        let nothing = Box::new(super::Values::new(spec.left_types.clone(), Vec::new()));
+        let nothing = Box::new(crate::operator::Values::new(spec.left_types.clone(), Vec::new()));
         HashJoin { shares: false, ..HashJoin::probing(nothing, build, spec) }
     }
 
@@ -176,22 +168,22 @@ impl HashJoin {
         Ok(without_nulls(&keys, rows).is_none_or(|usable| !usable.is_empty()))
     }
 
-    fn keeps_right(&self) -> bool {
+    pub(super) fn keeps_right(&self) -> bool {
         keeps_right(self.spec.kind)
     }
 
-    fn keeps_left(&self) -> bool {
+    pub(super) fn keeps_left(&self) -> bool {
         matches!(self.spec.kind, JoinKind::Left | JoinKind::Full | JoinKind::Single)
     }
 
     /// Whether left rows come out at most once, by themselves, when all their partners are known.
-    fn judges_left(&self) -> bool {
+    pub(super) fn judges_left(&self) -> bool {
         use JoinKind::{Anti, Mark, MarkIn, Semi};
         matches!(self.spec.kind, Semi | Anti | Mark | MarkIn)
     }
 
     /// Whether right rows come out by themselves, when all their partners are known.
-    fn judges_right(&self) -> bool {
+    pub(super) fn judges_right(&self) -> bool {
         matches!(self.spec.kind, JoinKind::RightSemi | JoinKind::RightAnti)
     }
 }
@@ -227,7 +219,8 @@ impl Operator for HashJoin {
                 }
                 match pull!(self.left, context) {
                     Some(batch) if self.right.is_some() && self.asks(&batch, context)? => {
-                        let left = std::mem::replace(&mut self.left, super::Values::nothing());
+                        let left =
+                            std::mem::replace(&mut self.left, crate::operator::Values::nothing());
                         self.left = Box::new(Returned { batch: Some(batch), rest: left });
                         if let Some(step) = self.collect_right(context)? {
                             return Ok(step);

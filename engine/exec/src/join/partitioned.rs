@@ -5,11 +5,12 @@
 //! taken a block at a time and the left one is read again for each. That is right only where a pair of rows counts
 //! whatever other pairs there are; the other kinds end with `limit`.
 
-use super::partitions::{Partition, Partitions};
-use super::rows::{SpillScan, SpilledRows};
+use super::build_side::{Build, JoinSpec, keeps_right};
+use super::hash::HashJoin;
+use super::keys::{evaluate_all, without_nulls};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::ActiveRows;
-use crate::operator::{Build, HashJoin, JoinSpec, evaluate_all, keeps_right, without_nulls};
+use crate::spill::{Partition, Partitions, SpillScan, SpilledRows};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;

@@ -1,0 +1,9 @@
+//! Sorting: the operator, keys as bytes, and sorted runs in the temporary file.
+
+mod key;
+mod operator;
+mod runs;
+
+pub(crate) use key::SortKeys;
+pub(crate) use operator::Sort;
+pub(crate) use runs::{Merge, Runs};
