@@ -1,9 +1,8 @@
 //! Columns that each encoding is for, as blocks of a segment, with and without it.
 
 use crate::measure::Random;
-use nacre_column::encoding::{
-    Block, ColumnPlan, Dictionary, Encoding, Input, encode, encode_block,
-};
+use nacre_column::block::{Block, ColumnPlan, encode, encode_block};
+use nacre_column::encoding::{Dictionary, Encoding, Input};
 use nacre_column::{BytesColumn, Values};
 use nacre_types::DataType;
 use nacre_types::limits::BLOCK_ROWS;

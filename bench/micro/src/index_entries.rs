@@ -2,9 +2,11 @@
 //! skiplist; and the sorted keys of a segment's part, in the encodings of columns or in BP128 blocks.
 
 use crate::measure::{Random, Work, interleaved};
+use nacre_column::Scalar;
 use nacre_column::Values;
+use nacre_column::block::{Block, ColumnPlan, EncodedBlock, encode_block};
 use nacre_column::codec::{Bp128, Codec};
-use nacre_column::encoding::{Block, ColumnPlan, Dictionary, EncodedBlock, Scalar, encode_block};
+use nacre_column::encoding::Dictionary;
 use nacre_rowstore::Entries;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, key};

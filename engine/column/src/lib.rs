@@ -3,13 +3,16 @@
 
 mod batch;
 mod bitmap;
+pub mod block;
 pub mod codec;
 mod concat;
 pub mod encoding;
 pub mod kernel;
 mod pack;
+mod scalar;
 mod vector;
 
 pub use batch::{Batch, Selection};
 pub use bitmap::Bitmap;
+pub use scalar::Scalar;
 pub use vector::{BytesColumn, Form, Values, Vector, VectorBuilder};

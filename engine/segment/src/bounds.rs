@@ -1,7 +1,7 @@
 //! Least and greatest values: found in a block, cut short where they are long text, and kept
 //! compactly for all blocks of a column.
 
-use nacre_column::encoding::Scalar;
+use nacre_column::Scalar;
 use nacre_column::{Bitmap, Values};
 use nacre_types::{DataType, PhysicalType, Value, key};
 use std::borrow::Cow;

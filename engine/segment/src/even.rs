@@ -4,8 +4,8 @@
 
 use crate::search::first_not_below;
 use crate::segment::Segment;
+use nacre_column::Scalar;
 use nacre_column::Values;
-use nacre_column::encoding::Scalar;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result};
 

@@ -8,8 +8,8 @@
 use crate::builder::Rows;
 use crate::footer::{block_count, block_rows};
 use crate::segment::Segment;
+use nacre_column::Scalar;
 use nacre_column::Values;
-use nacre_column::encoding::Scalar;
 use nacre_types::hash::{hash_bytes, hash_u64};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result};

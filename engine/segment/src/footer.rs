@@ -6,7 +6,8 @@
 use crate::bounds::Bounds;
 use crate::column::{ColumnMeta, ColumnSpec};
 use nacre_column::Bitmap;
-use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
+use nacre_column::block::{decode_values, encode_values};
+use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Result, Value, type_code};

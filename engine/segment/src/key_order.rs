@@ -6,8 +6,8 @@
 
 use crate::builder::Rows;
 use crate::segment::Segment;
+use nacre_column::Scalar;
 use nacre_column::Values;
-use nacre_column::encoding::Scalar;
 use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};

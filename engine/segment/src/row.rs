@@ -6,7 +6,8 @@
 
 use crate::cache::{Page, Pages};
 use crate::segment::Segment;
-use nacre_column::encoding::{Block, Encoding};
+use nacre_column::block::Block;
+use nacre_column::encoding::Encoding;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};

@@ -4,8 +4,9 @@
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
 
 use crate::segment::Segment;
+use nacre_column::Scalar;
 use nacre_column::Values;
-use nacre_column::encoding::{Block, Scalar};
+use nacre_column::block::Block;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::borrow::Borrow;

@@ -6,7 +6,9 @@
 use crate::cache::{BlockCache, Page, Slots};
 use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
-use nacre_column::encoding::{Block, Dictionary, Encoding, Scalar};
+use nacre_column::Scalar;
+use nacre_column::block::Block;
+use nacre_column::encoding::{Dictionary, Encoding};
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange};

@@ -1,7 +1,7 @@
 //! Reading everything and believing nothing: what `nacre check` runs on a segment.
 
 use crate::segment::{Place, Segment};
-use nacre_column::encoding::Scalar;
+use nacre_column::Scalar;
 use nacre_column::{Values, Vector};
 use nacre_host::ReadRange;
 use nacre_types::{Error, Result, Value};

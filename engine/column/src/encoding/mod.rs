@@ -7,29 +7,20 @@
 //! more than a small multiple of what the bytes and the row count justify. Checksums, zone maps
 //! and files are not known here.
 
-mod alp;
-mod bitpacked;
-mod block;
-mod choose;
-mod constant;
-mod delta;
-mod dictionary;
-mod fsst;
-mod lz4;
-mod plain;
-mod run_length;
-mod scalar;
+pub(crate) mod alp;
+pub(crate) mod bitpacked;
+pub(crate) mod constant;
+pub(crate) mod delta;
+pub(crate) mod dictionary;
+pub(crate) mod fsst;
+pub(crate) mod lz4;
+pub(crate) mod plain;
+pub(crate) mod run_length;
 
-#[cfg(test)]
-mod conformance;
-
-pub use block::{Block, decode_values, encode, encode_values};
-pub use choose::{ColumnPlan, EncodedBlock, encode_block};
 pub use dictionary::{Dictionary, MAX_DICTIONARY_VALUES};
-pub use scalar::Scalar;
 
 use crate::kernel::{Predicate, filter_form};
-use crate::{Bitmap, Form, Values};
+use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::{Error, Result};
 use std::cmp::Ordering;
 
@@ -123,7 +114,7 @@ impl Input<'_> {
 }
 
 /// What a decoder of a block's body answers. Rows are below the block's row count, ranges inside it.
-trait Body<'a> {
+pub(crate) trait Body<'a> {
     /// One row, decoding nothing else than it must.
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
     /// Reads a byte of what [`Body::get`] will need of a row far from the body's head, so that memory brings it while the
@@ -156,13 +147,13 @@ trait Body<'a> {
 }
 
 #[cold]
-fn corrupt(what: &str) -> Error {
+pub(crate) fn corrupt(what: &str) -> Error {
     Error::corrupt(what)
 }
 
 /// `bytes[start..start + len]`, or `corrupt`.
 #[inline]
-fn slice<'a>(bytes: &'a [u8], start: usize, len: usize, what: &str) -> Result<&'a [u8]> {
+pub(crate) fn slice<'a>(bytes: &'a [u8], start: usize, len: usize, what: &str) -> Result<&'a [u8]> {
     match bytes.get(start..).and_then(|rest| rest.get(..len)) {
         Some(slice) => Ok(slice),
         None => Err(corrupt(what)),
@@ -170,7 +161,7 @@ fn slice<'a>(bytes: &'a [u8], start: usize, len: usize, what: &str) -> Result<&'
 }
 
 #[inline]
-fn array_at<const N: usize>(bytes: &[u8], at: usize, what: &str) -> Result<[u8; N]> {
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize, what: &str) -> Result<[u8; N]> {
     match bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()) {
         Some(array) => Ok(*array),
         None => Err(corrupt(what)),

@@ -7,7 +7,7 @@
 //! binary are intervals of byte strings.
 
 use super::Comparison;
-use crate::encoding::Scalar;
+use crate::Scalar;
 use nacre_types::{PhysicalType, Value, key};
 
 /// A range of numbers, both ends included.

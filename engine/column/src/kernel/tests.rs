@@ -1,7 +1,7 @@
 //! Predicates against comparing values one by one, over every type and form.
 
 use super::*;
-use crate::encoding::Scalar;
+use crate::Scalar;
 use crate::{Bitmap, Vector};
 use nacre_types::{DataType, Value, key};
 use std::sync::Arc;

@@ -7,8 +7,7 @@
 
 use crate::index::definition::Index;
 use crate::load::common_keys::SortedKeys;
-use nacre_column::Values;
-use nacre_column::encoding::Scalar;
+use nacre_column::{Scalar, Values};
 use nacre_segment::{IndexOrder, Segment};
 use nacre_types::{DataType, Error, IndexId, Result, Value};
 use std::sync::Arc;

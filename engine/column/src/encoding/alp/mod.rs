@@ -13,9 +13,9 @@
 //! `FLOAT`. Whatever does not come back bit by bit is an exception: NaN, −0, infinities too.
 
 use super::bitpacked::{self, BitPacked};
-use super::{Body, Input, Scalar, array_at, corrupt, slice, u32_at};
+use super::{Body, Input, array_at, corrupt, slice, u32_at};
 use crate::kernel::{Predicate, filter_form};
-use crate::{Bitmap, Form, Values};
+use crate::{Bitmap, Form, Scalar, Values};
 use decimal::{Exponents, decode_all};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};

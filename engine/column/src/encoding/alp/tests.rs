@@ -1,8 +1,9 @@
 //! Doubles that are hard: bit-exact whatever they are, small where they are decimals, seekable.
 
 use super::*;
-use crate::encoding::block::encode as encode_block;
-use crate::encoding::{Block, Encoding};
+use crate::block::Block;
+use crate::block::encode as encode_block;
+use crate::encoding::Encoding;
 use nacre_types::DataType;
 use nacre_types::hash::hash_u64;
 
@@ -114,7 +115,7 @@ fn a_row_reads_no_other_vectors_exceptions() {
 
 #[test]
 fn chosen_for_decimals_and_reals_but_not_for_noise() {
-    use crate::encoding::{ColumnPlan, encode_block};
+    use crate::block::{ColumnPlan, encode_block};
     type Make = fn(u64) -> f64;
     let cases: [(Make, Encoding); 3] = [
         (|n| (n % 10_000_000) as f64 / 100.0, Encoding::Alp),

@@ -6,10 +6,10 @@
 //! bytes. So one value costs an entry and its bits. Differences of up to 32 bits are packed in 32
 //! lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
-use super::{Body, Input, Scalar, corrupt, slice};
+use super::{Body, Input, corrupt, slice};
 use crate::kernel::Predicate;
 use crate::pack::{pack, packed_bytes, pick, unpack, width_of};
-use crate::{Bitmap, Form, Values};
+use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 
@@ -36,7 +36,7 @@ fn words_bytes(rows: usize, width: u32) -> usize {
 
 /// An integer that is a reference plus a difference of at most 64 bits. Arithmetic wraps: damaged
 /// bytes give wrong values, not a panic.
-pub(super) trait Integer: Copy + Ord + Default {
+pub(crate) trait Integer: Copy + Ord + Default {
     /// Bytes of the stored reference.
     const BYTES: usize;
     /// `self - reference`, if it fits 64 bits.
@@ -166,7 +166,7 @@ fn size<T>(frames: &[Frame<T>], reference: usize) -> usize {
 }
 
 /// Appends the body of integers of one kind, if their ranges fit 64 bits.
-pub(super) fn encode_integers<T: Integer>(
+pub(crate) fn encode_integers<T: Integer>(
     values: &[T],
     input: Input<'_>,
     out: &mut Vec<u8>,

@@ -4,9 +4,9 @@
 //! its header; this encoding never sees it.
 
 use super::plain::{self, Plain};
-use super::{Body, Input, Scalar};
+use super::{Body, Input};
 use crate::kernel::Predicate;
-use crate::{Bitmap, Form, Values};
+use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::{PhysicalType, Result};
 
 /// Appends the body, if all rows that are not null hold the same value and there is one.

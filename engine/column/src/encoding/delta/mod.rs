@@ -7,8 +7,8 @@
 //! integers can be held; only ascending ones become small.
 
 use super::bitpacked::{self, BitPacked};
-use super::{Body, Input, Scalar, corrupt, slice, u32_at};
-use crate::{Form, Values};
+use super::{Body, Input, corrupt, slice, u32_at};
+use crate::{Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 

@@ -7,11 +7,11 @@
 //! asks for more than a few rows, and is then shared by every vector of the segment.
 
 use super::bitpacked::BitPacked;
-use super::block::{check_text, open_values};
 use super::plain::Plain;
-use super::{Body, Scalar, corrupt};
+use super::{Body, corrupt};
+use crate::block::{check_text, open_values};
 use crate::kernel::Predicate;
-use crate::{Bitmap, BytesColumn, Form, Values};
+use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::hash::Map;
 use nacre_types::{DataType, PhysicalType, Result, key};
 use std::hash::Hash;
@@ -24,14 +24,14 @@ pub const MAX_DICTIONARY_VALUES: usize = 1 << 16;
 const ENTRIES_A_ROW: usize = 16;
 
 /// A dictionary under construction: the sorted values, and the codes of every block.
-pub(super) struct Built {
+pub(crate) struct Built {
     pub values: Values,
     pub codes: Vec<Vec<u32>>,
 }
 
 /// Builds the dictionary of a column, unless it has too many distinct values or values whose order
 /// is not their identity (NaN, negative zero). Null rows get code 0.
-pub(super) fn build(blocks: &[(Values, Option<Bitmap>)], max_values: usize) -> Option<Built> {
+pub(crate) fn build(blocks: &[(Values, Option<Bitmap>)], max_values: usize) -> Option<Built> {
     let (first, _) = blocks.first()?;
     match first.physical() {
         PhysicalType::Bool => None,
@@ -171,13 +171,13 @@ fn ascends(values: &Values) -> bool {
 }
 
 /// The body of a block of codes.
-pub(super) struct Coded<'a> {
+pub(crate) struct Coded<'a> {
     codes: BitPacked<'a>,
     dictionary: Dictionary<'a>,
 }
 
 impl<'a> Coded<'a> {
-    pub(super) fn open(
+    pub(crate) fn open(
         bytes: &'a [u8],
         rows: usize,
         dictionary: Dictionary<'a>,

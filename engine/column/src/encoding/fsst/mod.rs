@@ -8,9 +8,9 @@
 //! A library finds symbols and compresses; reading is done here, because the bytes are untrusted.
 
 use super::plain::{self, Plain};
-use super::{Body, Input, Scalar, corrupt, slice, u32_at};
+use super::{Body, Input, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
-use crate::{Bitmap, BytesColumn, Form, Values};
+use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 use std::borrow::Cow;

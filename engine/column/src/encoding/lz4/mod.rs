@@ -7,9 +7,9 @@
 
 mod prefix;
 
-use super::{Body, Input, Scalar, corrupt, slice, u32_at};
+use super::{Body, Input, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
-use crate::{Bitmap, BytesColumn, Form, Values};
+use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{PhysicalType, Result};
 use prefix::Prefix;

@@ -7,11 +7,11 @@
 //! 1,024 rows, then one `u16` end a row, counted from the base of its 1,024 rows. Nulls take
 //! zeroes or nothing.
 
-use super::{Body, Input, Scalar, array_at, corrupt, slice, u32_at};
+use super::{Body, Input, array_at, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::domain;
 use crate::kernel::spans::Spans;
-use crate::{Bitmap, BytesColumn, Form, Values};
+use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, key};
 use std::borrow::Cow;

@@ -7,9 +7,9 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::plain::{self, Plain};
-use super::{Body, Encoding, Input, Scalar, corrupt, slice, u32_at};
+use super::{Body, Encoding, Input, corrupt, slice, u32_at};
 use crate::kernel::Predicate;
-use crate::{Bitmap, Form, Values};
+use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result};
 

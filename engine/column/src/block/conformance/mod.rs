@@ -1,8 +1,10 @@
 //! One suite for all encodings: whatever an encoding accepts comes back, by row, range and pick,
 //! and damaged bytes are errors or other values, never a panic or a huge allocation.
 
-use super::block::encode;
-use super::{Block, ColumnPlan, Dictionary, Encoding, Input, Scalar, dictionary, encode_block};
+use super::read::encode;
+use super::{Block, ColumnPlan, encode_block};
+use crate::Scalar;
+use crate::encoding::{Dictionary, Encoding, Input, dictionary};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::hash_u64;
 use nacre_types::{DataType, Value};
@@ -163,7 +165,7 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
     Some(Encoded {
         encoding,
         bytes,
-        dictionary: Some((super::block::encode_values(&built.values), built.values.len())),
+        dictionary: Some((super::encode_values(&built.values), built.values.len())),
     })
 }
 

@@ -3,9 +3,9 @@
 //! A column gets a dictionary, or compression, or neither; then each block takes the smallest of
 //! what the column allows, constant before all. A slower encoding must be clearly smaller.
 
-use super::block::{encode, encode_values};
-use super::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
-use super::{Encoding, Input, bitpacked, delta, fsst, run_length};
+use super::read::{encode, encode_values};
+use crate::encoding::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
+use crate::encoding::{Encoding, Input, bitpacked, delta, fsst, run_length};
 use crate::{Bitmap, Values};
 use nacre_types::PhysicalType;
 

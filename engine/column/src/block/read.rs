@@ -4,18 +4,18 @@
 //! null, there is nothing else), two zero bytes, number of rows (`u32`). The validity bitmap is one
 //! bit a row, 1 = not null, in 64-bit little-endian words.
 
-use super::alp::{self, Alp};
-use super::bitpacked::{self, BitPacked};
-use super::constant::{self, Constant};
-use super::delta::{self, Delta};
-use super::dictionary::{Coded, Dictionary};
-use super::fsst::{self, Fsst};
-use super::lz4::{self, Lz4};
-use super::plain::{self, Plain};
-use super::run_length::{self, RunLength};
-use super::{Body, Encoding, Input, Scalar, array_at, corrupt, slice};
+use crate::encoding::alp::{self, Alp};
+use crate::encoding::bitpacked::{self, BitPacked};
+use crate::encoding::constant::{self, Constant};
+use crate::encoding::delta::{self, Delta};
+use crate::encoding::dictionary::{Coded, Dictionary};
+use crate::encoding::fsst::{self, Fsst};
+use crate::encoding::lz4::{self, Lz4};
+use crate::encoding::plain::{self, Plain};
+use crate::encoding::run_length::{self, RunLength};
+use crate::encoding::{Body, Encoding, Input, array_at, corrupt, slice};
 use crate::kernel::Predicate;
-use crate::{Bitmap, Form, Values, Vector, VectorBuilder};
+use crate::{Bitmap, Form, Scalar, Values, Vector, VectorBuilder};
 use nacre_types::bytes::Write;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::cmp::Ordering;
@@ -84,7 +84,7 @@ pub fn decode_values(bytes: &[u8], data_type: DataType, count: usize) -> Result<
 }
 
 /// Reads the head of what [`encode_values`] made.
-pub(super) fn open_values(
+pub(crate) fn open_values(
     bytes: &[u8],
     physical: PhysicalType,
     entries: usize,
@@ -327,7 +327,7 @@ impl<'a> Block<'a> {
 }
 
 /// Text must be UTF-8: nobody behind a vector checks it again.
-pub(super) fn check_text(data_type: DataType, values: &Values) -> Result<()> {
+pub(crate) fn check_text(data_type: DataType, values: &Values) -> Result<()> {
     let Values::Bytes(column) = values else { return Ok(()) };
     if matches!(data_type, DataType::Binary { .. }) || column.data.is_ascii() {
         return Ok(());
