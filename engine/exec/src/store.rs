@@ -4,6 +4,7 @@
 
 use crate::expr::ActiveRows;
 use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
+use nacre_function::vector::room::too_much_text;
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
@@ -15,14 +16,6 @@ pub(crate) const MOST_TEXT_BYTES: usize = if cfg!(test) { 64 << 20 } else { u32:
 
 /// Rows that are copied together take about so many bytes at most, where texts are long. One row may take more.
 pub(crate) const BATCH_BYTES: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
-
-/// That texts have no room in a vector or a column.
-#[cold]
-pub(crate) fn too_much_text(most: usize) -> Error {
-    Error::limit(format!("texts that are to be in memory together take more than {most} bytes"))
-        .with_sqlstate("53200")
-        .with_hint("make shorter texts or read fewer rows")
-}
 
 /// How many rows of a batch can be copied together. A text that many of them share is there once, its copies are not.
 pub(crate) fn rows_at_once(batch: &Batch) -> usize {

@@ -1,6 +1,8 @@
 //! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
 //! agree, and computed every result type; nobody downstream coerces anything.
 
+pub use nacre_function::date_part::DatePart;
+pub use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Value};
 
 /// An expression with its result type.
@@ -134,93 +136,6 @@ pub enum SubqueryKind {
     Any(BinaryOp),
 }
 
-/// Binary operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum BinaryOp {
-    Add,
-    Subtract,
-    Multiply,
-    /// Integers and decimals divide to a decimal or double as the result type says; by zero is an error.
-    Divide,
-    /// `DIV` / `//`: integer quotient, truncated.
-    IntegerDivide,
-    Modulo,
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    /// `IS NOT DISTINCT FROM`, `<=>`: nulls are equal; never null.
-    NotDistinct,
-    /// `IS DISTINCT FROM`.
-    Distinct,
-    /// `||` on text.
-    Concat,
-    BitAnd,
-    BitOr,
-    BitXor,
-    ShiftLeft,
-    ShiftRight,
-}
-
-impl BinaryOp {
-    /// The comparison that says the same with its sides exchanged; other operators are left as they are.
-    pub fn turned(self) -> BinaryOp {
-        match self {
-            BinaryOp::Less => BinaryOp::Greater,
-            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-            BinaryOp::Greater => BinaryOp::Less,
-            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-            other => other,
-        }
-    }
-
-    /// Comparison operators, whose result is boolean.
-    pub fn is_comparison(self) -> bool {
-        use BinaryOp::*;
-        matches!(
-            self,
-            Equal
-                | NotEqual
-                | Less
-                | LessOrEqual
-                | Greater
-                | GreaterOrEqual
-                | NotDistinct
-                | Distinct
-        )
-    }
-
-    /// As it is written in SQL.
-    pub fn symbol(self) -> &'static str {
-        use BinaryOp::*;
-        match self {
-            Add => "+",
-            Subtract => "-",
-            Multiply => "*",
-            Divide => "/",
-            IntegerDivide => "DIV",
-            Modulo => "%",
-            Equal => "=",
-            NotEqual => "<>",
-            Less => "<",
-            LessOrEqual => "<=",
-            Greater => ">",
-            GreaterOrEqual => ">=",
-            NotDistinct => "IS NOT DISTINCT FROM",
-            Distinct => "IS DISTINCT FROM",
-            Concat => "||",
-            BitAnd => "&",
-            BitOr => "|",
-            BitXor => "^",
-            ShiftLeft => "<<",
-            ShiftRight => ">>",
-        }
-    }
-}
-
 /// Scalar functions. One variant a function; overloads differ by argument and result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -280,25 +195,6 @@ pub enum ScalarFunction {
     CurrentTimestamp,
     /// `CURRENT_DATE`: fixed for a statement.
     CurrentDate,
-}
-
-/// Fields of a date or time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum DatePart {
-    Year,
-    Quarter,
-    Month,
-    Week,
-    Day,
-    DayOfWeek,
-    DayOfYear,
-    Hour,
-    Minute,
-    Second,
-    Millisecond,
-    Microsecond,
-    Epoch,
 }
 
 /// An aggregate in an `Aggregate` plan.

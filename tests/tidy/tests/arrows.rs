@@ -14,8 +14,9 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-segment", storage.to_vec()),
         ("nacre-log", storage.to_vec()),
         ("nacre-table", [&storage[..], &["nacre-rowstore", "nacre-segment", "nacre-log"]].concat()),
-        ("nacre-sql", vec!["nacre-types"]),
-        ("nacre-exec", [&storage[..], &["nacre-table", "nacre-sql"]].concat()),
+        ("nacre-function", vec!["nacre-types", "nacre-column"]),
+        ("nacre-sql", vec!["nacre-types", "nacre-function"]),
+        ("nacre-exec", [&storage[..], &["nacre-table", "nacre-function", "nacre-sql"]].concat()),
         ("nacre-session", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
         (
             "nacredb",

@@ -1,9 +1,11 @@
 //! Filters: which rows make every predicate true. Conjuncts run left to right, each over what the ones
 //! before it left, so a later one never fails on a row an earlier one ruled out.
 
-use super::{ActiveRows, Evaluator, logic::Truth};
+use super::Evaluator;
 use crate::Context;
 use nacre_column::{Batch, Selection, Vector};
+use nacre_function::kernel::truth::Truth;
+use nacre_function::vector::rows::ActiveRows;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_types::Result;
 

@@ -1,9 +1,10 @@
 //! Which kernel computes which scalar function, and the functions that are of no one type.
 
-use super::access::{self, ActiveRows, Room};
-use super::{arithmetic, cast, interval, number, temporal, text};
+use super::{number, temporal, text};
 use crate::Context;
 use nacre_column::Vector;
+use nacre_function::kernel::{arithmetic, cast, order};
+use nacre_function::vector::{map, room::Room, rows::ActiveRows};
 use nacre_sql::expr::{BinaryOp, ScalarFunction};
 use nacre_types::temporal::MICROS_PER_DAY;
 use nacre_types::{DataType, Error, Result, Value};
@@ -47,10 +48,9 @@ pub(super) fn apply(
         }
         (F::Greatest, [_, ..]) => extreme(args, Ordering::Greater, data_type, rows, room),
         (F::Least, [_, ..]) => extreme(args, Ordering::Less, data_type, rows, room),
-        (F::NullIf, [arg, other]) => access::map_values(&[arg], data_type, rows, room, &mut |i| {
+        (F::NullIf, [arg, other]) => map::map_values(&[arg], data_type, rows, room, &mut |i| {
             let value = arg.value(i);
-            let same =
-                !other.is_null(i) && interval::compare_values(&value, &other.value(i)).is_eq();
+            let same = !other.is_null(i) && order::compare_values(&value, &other.value(i)).is_eq();
             Ok(if same { Value::Null } else { value })
         }),
         (F::TypeOf, [arg]) => {
@@ -108,11 +108,11 @@ fn extreme(
     room: Room,
 ) -> Result<Vector> {
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
-    access::map_values(&all, data_type, rows, room, &mut |i| {
+    map::map_values(&all, data_type, rows, room, &mut |i| {
         let mut best = Value::Null;
         for arg in args {
             let value = arg.value(i);
-            if best.is_null() || interval::compare_values(&value, &best) == wanted {
+            if best.is_null() || order::compare_values(&value, &best) == wanted {
                 best = value;
             }
         }

@@ -1,37 +1,13 @@
 //! Three-valued logic and the lazy nodes: each argument is evaluated only over the rows that need it.
 
-use super::{ActiveRows, Evaluator, access};
+use super::Evaluator;
 use crate::store::ColumnBuffer;
 use nacre_column::{Bitmap, Values, Vector};
+use nacre_function::kernel::truth::Truth;
+use nacre_function::vector::rows::ActiveRows;
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, Result};
 use std::sync::Arc;
-
-/// A boolean vector read as three values: `Some(true)`, `Some(false)` and null.
-pub(super) struct Truth<'a> {
-    values: access::Operand<'a, bool>,
-    validity: Option<&'a Bitmap>,
-}
-
-impl<'a> Truth<'a> {
-    pub fn new(vector: &'a Vector) -> Truth<'a> {
-        let values = access::bools(vector).unwrap_or(access::Operand::Constant(false));
-        Truth { values, validity: vector.validity() }
-    }
-
-    #[inline]
-    pub fn get(&self, i: usize) -> Option<bool> {
-        match self.validity {
-            Some(v) if !v.get(i) => None,
-            _ => Some(self.values.get(i)),
-        }
-    }
-
-    #[inline]
-    pub fn is_true(&self, i: usize) -> bool {
-        self.values.get(i) & self.validity.is_none_or(|v| v.get(i))
-    }
-}
 
 impl Evaluator<'_> {
     /// `AND` (`decisive` false) or `OR` (`decisive` true): a row stops at its first decisive argument.
@@ -158,27 +134,4 @@ impl Pieces {
     fn finish(self) -> Vector {
         self.store.take_or_null(&self.source)
     }
-}
-
-/// `NOT`.
-pub(super) fn not(arg: &Vector) -> Vector {
-    let truth = Truth::new(arg);
-    let out = (0..arg.len()).map(|i| !truth.values.get(i)).collect();
-    Vector::new(DataType::Boolean, Values::Bool(out), arg.validity().cloned())
-}
-
-/// `IS [NOT] NULL`.
-pub(super) fn is_null(arg: &Vector, negated: bool) -> Vector {
-    let out = match arg.validity() {
-        None => vec![negated; arg.len()],
-        Some(v) => (0..arg.len()).map(|i| v.get(i) == negated).collect(),
-    };
-    Vector::new(DataType::Boolean, Values::Bool(out), None)
-}
-
-/// `IS [NOT] TRUE` and `IS [NOT] FALSE`.
-pub(super) fn is_boolean(arg: &Vector, value: bool, negated: bool) -> Vector {
-    let truth = Truth::new(arg);
-    let out = (0..arg.len()).map(|i| (truth.get(i) == Some(value)) != negated).collect();
-    Vector::new(DataType::Boolean, Values::Bool(out), None)
 }

@@ -5,19 +5,11 @@
 //! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict node over
 //! constants is computed once, over one dictionary-coded argument once a dictionary entry.
 
-pub(crate) mod access;
-mod arithmetic;
 mod builtin;
-mod cast;
-mod compare;
-pub(crate) mod decimals;
 mod filter;
 mod function;
-mod interval;
-mod like;
 mod logic;
 mod number;
-mod parse;
 mod temporal;
 #[cfg(test)]
 mod tests;
@@ -25,19 +17,22 @@ mod tests;
 mod tests_functions;
 mod text;
 
-pub use cast::cast_value;
 pub use filter::filter;
+pub use nacre_function::kernel::cast::cast_value;
 
-use access::Room;
-pub(crate) use access::{ActiveRows, mask};
-pub(crate) use arithmetic::doubles as doubles_of;
-pub(crate) use cast::cast_vector;
 pub(crate) use filter::{filter_rows, truths};
-pub(crate) use interval::{comparable as interval_comparable, compare_values};
+pub(crate) use nacre_function::kernel::cast::cast_vector;
+pub(crate) use nacre_function::kernel::double::doubles as doubles_of;
+pub(crate) use nacre_function::kernel::order::{compare_values, packed_length};
+pub(crate) use nacre_function::vector::rows::ActiveRows;
+pub(crate) use nacre_function::vector::validity::mask;
 
 use crate::Context;
-use crate::store::{fit, too_much_text};
+use crate::store::fit;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
+use nacre_function::kernel::{arithmetic, cast, compare, like, truth};
+use nacre_function::vector::room::{Room, too_much_text};
+use nacre_function::vector::validity;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
@@ -186,7 +181,7 @@ impl Evaluator<'_> {
         let row_values = entries.take(codes);
         Ok(match validity {
             None => row_values,
-            Some(validity) => access::mask(row_values, validity),
+            Some(validity) => validity::mask(row_values, validity),
         })
     }
 
@@ -194,11 +189,11 @@ impl Evaluator<'_> {
     fn apply(&self, expr: &Expr, args: &[Arc<Vector>], rows: ActiveRows<'_>) -> Result<Vector> {
         match (&expr.kind, args) {
             (ExprKind::Cast(_), [arg]) => cast::cast_vector(arg, expr.data_type, rows),
-            (ExprKind::Not(_), [arg]) => Ok(logic::not(arg)),
+            (ExprKind::Not(_), [arg]) => Ok(truth::not(arg)),
             (ExprKind::Negate(_), [arg]) => arithmetic::negate(arg, expr.data_type, rows),
-            (ExprKind::IsNull { negated, .. }, [arg]) => Ok(logic::is_null(arg, *negated)),
+            (ExprKind::IsNull { negated, .. }, [arg]) => Ok(truth::is_null(arg, *negated)),
             (ExprKind::IsBoolean { value, negated, .. }, [arg]) => {
-                Ok(logic::is_boolean(arg, *value, *negated))
+                Ok(truth::is_boolean(arg, *value, *negated))
             }
             (ExprKind::Binary { op, .. }, [left, right]) => {
                 if op.is_comparison() {

@@ -1,9 +1,14 @@
 //! Numeric functions: rounding of exact numbers stays exact; the rest is on doubles.
 
-use super::access::{self, ActiveRows, valid};
-use super::arithmetic::{self, not_a_number};
-use super::decimals;
 use nacre_column::{Values, Vector};
+use nacre_function::kernel::double::{self, not_a_number};
+use nacre_function::kernel::{cast, decimals};
+use nacre_function::vector::{
+    map,
+    rows::ActiveRows,
+    validity::{valid, validity},
+    view,
+};
 use nacre_sql::expr::ScalarFunction;
 use nacre_types::decimal::{self, POWERS};
 use nacre_types::{DataType, Error, Result};
@@ -29,8 +34,8 @@ pub(super) fn unary(
         });
     }
     if arg.data_type().is_float() {
-        let values = arithmetic::doubles(arg)?;
-        return arithmetic::each(data_type, arg.validity().cloned(), rows, &mut |i| {
+        let values = double::doubles(arg)?;
+        return map::map_integers(data_type, arg.validity().cloned(), rows, &mut |i| {
             let v = values.get(i);
             let whole = match function {
                 Abs => v.abs(),
@@ -41,7 +46,7 @@ pub(super) fn unary(
             decimals::fit(decimal::from_f64(whole, data_type.scale()), data_type)
         });
     }
-    let Some(values) = access::wide(arg) else { return Err(not_a_number(arg.data_type())) };
+    let Some(values) = view::wide(arg) else { return Err(not_a_number(arg.data_type())) };
     let (from, to) = (arg.data_type().scale(), data_type.scale());
     let unit = POWERS.get(from as usize).copied().unwrap_or(1);
     let exact = |v: i128| match function {
@@ -58,7 +63,7 @@ pub(super) fn unary(
             _ => Ok(values.get(i).signum() as f64),
         });
     }
-    arithmetic::each(data_type, arg.validity().cloned(), rows, &mut |i| {
+    map::map_integers(data_type, arg.validity().cloned(), rows, &mut |i| {
         decimals::fit(exact(values.get(i)), data_type)
     })
 }
@@ -71,22 +76,22 @@ pub(super) fn round(
     data_type: DataType,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
-    let validity = access::validity(&places.iter().copied().chain([arg]).collect::<Vec<_>>());
-    let places = places.map(access::wide);
+    let validity = validity(&places.iter().copied().chain([arg]).collect::<Vec<_>>());
+    let places = places.map(view::wide);
     let place = |i: usize| match &places {
         Some(Some(p)) => p.get(i).clamp(-40, 40) as i32,
         _ => 0,
     };
     if arg.data_type().is_float() {
-        let values = arithmetic::doubles(arg)?;
+        let values = double::doubles(arg)?;
         let mut out = vec![0.0; rows.len];
         for i in rows.iter().filter(|i| valid(&validity, *i)) {
             out[i] = round_double(values.get(i), place(i), truncate);
         }
         let rounded = Vector::new(DataType::Float64, Values::F64(out), validity);
-        return super::cast::cast_vector(&rounded, data_type, rows);
+        return cast::cast_vector(&rounded, data_type, rows);
     }
-    let Some(values) = access::wide(arg) else { return Err(not_a_number(arg.data_type())) };
+    let Some(values) = view::wide(arg) else { return Err(not_a_number(arg.data_type())) };
     let from = arg.data_type().scale();
     let exact_type = if data_type.is_float() {
         DataType::Decimal { precision: 38, scale: from }
@@ -94,7 +99,7 @@ pub(super) fn round(
         data_type
     };
     let to = exact_type.scale();
-    let rounded = arithmetic::each(exact_type, validity, rows, &mut |i| {
+    let rounded = map::map_integers(exact_type, validity, rows, &mut |i| {
         let (v, dropped) = (values.get(i), from as i32 - place(i));
         let kept = match usize::try_from(dropped) {
             Ok(0) | Err(_) => Some(v),
@@ -106,7 +111,7 @@ pub(super) fn round(
         };
         decimals::fit(kept.and_then(|v| decimal::rescale(v, from, to)), exact_type)
     })?;
-    super::cast::cast_vector(&rounded, data_type, rows)
+    cast::cast_vector(&rounded, data_type, rows)
 }
 
 fn round_double(v: f64, places: i32, truncate: bool) -> f64 {
@@ -149,7 +154,7 @@ pub(super) fn transcendental(
         ScalarFunction::Sqrt => Ok(v.sqrt()),
         ScalarFunction::Ln => Ok(v.ln()),
         ScalarFunction::Log10 => Ok(v.log10()),
-        _ => arithmetic::finite(v.exp(), v.is_finite(), data_type),
+        _ => double::finite(v.exp(), v.is_finite(), data_type),
     })
 }
 
@@ -160,8 +165,8 @@ pub(super) fn power(
     data_type: DataType,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
-    let validity = access::validity(&[base, exponent]);
-    let (a, b) = (arithmetic::doubles(base)?, arithmetic::doubles(exponent)?);
+    let validity = validity(&[base, exponent]);
+    let (a, b) = (double::doubles(base)?, double::doubles(exponent)?);
     let mut out = vec![0.0; rows.len];
     for i in rows.iter().filter(|i| valid(&validity, *i)) {
         let (x, y) = (a.get(i), b.get(i));
@@ -173,7 +178,7 @@ pub(super) fn power(
             let what = "a negative number raised to a fraction is not real";
             return Err(Error::type_error(what).with_sqlstate("2201F"));
         }
-        out[i] = arithmetic::finite(v, x.is_finite() && y.is_finite(), data_type)?;
+        out[i] = double::finite(v, x.is_finite() && y.is_finite(), data_type)?;
     }
     Ok(Vector::new(data_type, Values::F64(out), validity))
 }
@@ -184,7 +189,7 @@ fn doubles(
     rows: ActiveRows<'_>,
     compute: &mut dyn FnMut(f64) -> Result<f64>,
 ) -> Result<Vector> {
-    let values = arithmetic::doubles(arg)?;
+    let values = double::doubles(arg)?;
     doubles_of(arg, data_type, rows, &mut |i| compute(values.get(i)))
 }
 

@@ -1,8 +1,8 @@
 //! `EXTRACT` and `DATE_TRUNC`.
 
-use super::access::{self, ActiveRows, Room};
-use super::{arithmetic, cast, decimals};
 use nacre_column::Vector;
+use nacre_function::kernel::{cast, decimals, order};
+use nacre_function::vector::{map, room::Room, rows::ActiveRows};
 use nacre_sql::expr::DatePart;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
 use nacre_types::{DataType, Error, Result, Value, decimal};
@@ -36,7 +36,7 @@ pub(super) fn extract(
     };
     let validity = arg.validity().cloned();
     let extracted = if arg.data_type() == DataType::Interval {
-        arithmetic::each(exact, validity, rows, &mut |i| finish(of_interval(part, &arg.value(i))))?
+        map::map_integers(exact, validity, rows, &mut |i| finish(of_interval(part, &arg.value(i))))?
     } else {
         let date_part = matches!(
             part,
@@ -56,7 +56,7 @@ pub(super) fn extract(
         let Some(micros) = cast::micros(arg) else {
             return Err(wrong("date field", arg.data_type()));
         };
-        arithmetic::each(exact, validity, rows, &mut |i| finish(of_micros(part, micros(i))))?
+        map::map_integers(exact, validity, rows, &mut |i| finish(of_micros(part, micros(i))))?
     };
     cast::cast_vector(&extracted, data_type, rows)
 }
@@ -102,7 +102,7 @@ fn of_interval(part: DatePart, value: &Value) -> i128 {
         DatePart::Month => whole((v.months % 12) as i64),
         DatePart::Week => whole((v.days / 7) as i64),
         DatePart::Day => whole(v.days as i64),
-        DatePart::Epoch => super::interval::order(value),
+        DatePart::Epoch => order::length(value),
         _ => of_clock(part, v.micros),
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn truncate(
     }
     let Some(micros) = cast::micros(arg) else { return Err(wrong("DATE_TRUNC", arg.data_type())) };
     let truncated =
-        access::map_values(&[arg], DataType::Timestamp, rows, Room::of_column(), &mut |i| {
+        map::map_values(&[arg], DataType::Timestamp, rows, Room::of_vector(), &mut |i| {
             Ok(Value::Timestamp(truncated_micros(part, micros(i))))
         })?;
     cast::cast_vector(&truncated, data_type, rows)

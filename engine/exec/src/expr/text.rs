@@ -1,8 +1,14 @@
 //! Text functions. Positions and lengths count characters; binary values count bytes.
 
-use super::access::{self, ActiveRows, Room, Texts};
-use super::{arithmetic, like};
 use nacre_column::{Values, Vector};
+use nacre_function::kernel::search;
+use nacre_function::vector::{
+    map,
+    room::Room,
+    rows::ActiveRows,
+    validity::validity,
+    view::{self, Texts},
+};
 use nacre_sql::expr::ScalarFunction;
 use nacre_types::{DataType, Error, PhysicalType, Result, limits};
 use std::sync::Arc;
@@ -35,7 +41,7 @@ pub(super) fn concat(
         }
         return Err(Error::type_error(format!("cannot concatenate {}", other.data_type())));
     }
-    access::map_bytes(&all, data_type, rows, room, &mut |i, out| {
+    map::map_bytes(&all, data_type, rows, room, &mut |i, out| {
         for arg in &all {
             let more = Texts::new(arg).bytes(i);
             check_length(out.len() + more.len())?;
@@ -55,20 +61,25 @@ pub(super) fn measure(
     use ScalarFunction::{Length, OctetLength, Position, StartsWith};
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
     let Some(first) = all.first() else { return Err(wrong(function)) };
-    let validity = access::validity(&all);
+    let validity = validity(&all);
     let unit = Unit::of(first);
     let a = Texts::new(first);
     let b = Texts::new(all.get(1).unwrap_or(first));
     match (function, all.len()) {
         (Length, 1) => {
-            arithmetic::each(data_type, validity, rows, &mut |i| Ok(unit.count(a.bytes(i)) as i128))
+            map::map_integers(
+                data_type,
+                validity,
+                rows,
+                &mut |i| Ok(unit.count(a.bytes(i)) as i128),
+            )
         }
         (OctetLength, 1) => {
-            arithmetic::each(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128))
+            map::map_integers(data_type, validity, rows, &mut |i| Ok(a.bytes(i).len() as i128))
         }
-        (Position, 2) => arithmetic::each(data_type, validity, rows, &mut |i| {
+        (Position, 2) => map::map_integers(data_type, validity, rows, &mut |i| {
             let text = b.bytes(i);
-            Ok(like::find(text, a.bytes(i)).map_or(0, |at| unit.count(&text[..at]) as i128 + 1))
+            Ok(search::find(text, a.bytes(i)).map_or(0, |at| unit.count(&text[..at]) as i128 + 1))
         }),
         (StartsWith, 2) => {
             let mut out = vec![false; rows.len];
@@ -138,7 +149,7 @@ pub(super) fn transform(
 ) -> Result<Vector> {
     use ScalarFunction as F;
     let all: Vec<&Vector> = args.iter().map(|arg| &**arg).collect();
-    let numbers: Vec<_> = all.iter().map(|arg| access::wide(arg)).collect();
+    let numbers: Vec<_> = all.iter().map(|arg| view::wide(arg)).collect();
     let number = |index: usize, i: usize| -> Result<i64> {
         match numbers.get(index) {
             Some(Some(v)) => Ok(v.get(i).clamp(i32::MIN as i128, i32::MAX as i128) as i64),
@@ -154,7 +165,7 @@ pub(super) fn transform(
         }
     };
     let unit = all.first().map_or(Unit::Characters, |arg| Unit::of(arg));
-    access::map_bytes(&all, data_type, rows, room, &mut |i, out| {
+    map::map_bytes(&all, data_type, rows, room, &mut |i, out| {
         let value = text(0, i)?;
         let string = || String::from_utf8_lossy(value);
         match function {
@@ -232,7 +243,7 @@ pub(super) fn transform(
 fn replace(value: &[u8], from: &[u8], to: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let mut rest = value;
     if !from.is_empty() {
-        while let Some(at) = like::find(rest, from) {
+        while let Some(at) = search::find(rest, from) {
             out.extend_from_slice(&rest[..at]);
             out.extend_from_slice(to);
             check_length(out.len())?;

@@ -55,14 +55,14 @@ impl Accumulator {
 
     /// Keeps a value of another accumulator for group `id` if it is better.
     fn offer(&mut self, their_values: &Values, their_texts: &[Box<[u8]>], at: usize, id: usize) {
-        use crate::expr::interval_comparable;
+        use crate::expr::packed_length;
         use nacre_types::key::order_f64;
         let Accumulator::Extreme { largest, interval, values, texts, text_bytes, seen } = self
         else {
             return;
         };
         let (first, largest) = (!std::mem::replace(&mut seen[id], true), *largest);
-        let order = |v: i128| if *interval { interval_comparable(v) } else { v };
+        let order = |v: i128| if *interval { packed_length(v) } else { v };
         match (values, their_values) {
             (Values::Bool(own), Values::Bool(v))
                 if first || (v[at] != own[id] && (v[at] & !own[id]) == largest) =>

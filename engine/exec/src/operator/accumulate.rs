@@ -1,9 +1,13 @@
 //! What aggregates accumulate: one state a group, kept column-wise.
 
 use super::collect::Collected;
-use crate::expr::access::{self, ActiveRows, Operand, Texts, Wide};
-use crate::expr::{decimals, interval_comparable};
 use nacre_column::{Bitmap, BytesColumn, Values, Vector};
+use nacre_function::kernel::{decimals, order::packed_length};
+use nacre_function::vector::{
+    room::Room,
+    rows::ActiveRows,
+    view::{self, Texts, View, Wide},
+};
 use nacre_sql::expr::AggregateFunction;
 use nacre_types::{DataType, Error, PhysicalType, Result, decimal, key};
 
@@ -28,7 +32,7 @@ impl Groups<'_> {
 
 /// The state of one aggregate for all groups.
 pub(super) enum Accumulator {
-    /// Rows, or rows that are not null.
+    /// ActiveRows, or rows that are not null.
     Count(Vec<i64>),
     /// Exact sums, and how many values went in.
     Exact { sums: Vec<i128>, counts: Vec<u64> },
@@ -168,13 +172,13 @@ impl Accumulator {
             Accumulator::Count(_) => self.count_rows(rows, groups),
             Accumulator::Collected(_) => return Err(wrong(vector.data_type())),
             Accumulator::Exact { sums, counts } => {
-                let Some(values) = access::wide(vector) else {
+                let Some(values) = view::wide(vector) else {
                     return Err(wrong(vector.data_type()));
                 };
                 add_exact(&values, rows, groups, sums, counts)?;
             }
             Accumulator::Float { sums, counts } => {
-                let Some(values) = access::f64s(vector) else {
+                let Some(values) = view::f64s(vector) else {
                     return Err(wrong(vector.data_type()));
                 };
                 for row in rows.iter() {
@@ -187,13 +191,13 @@ impl Accumulator {
                 let largest = *largest;
                 match values {
                     Values::I64(best) => {
-                        let Some(v) = access::i64s(vector) else {
+                        let Some(v) = view::i64s(vector) else {
                             return Err(wrong(vector.data_type()));
                         };
                         keep(rows, groups, best, seen, &v, |a, b| (a > b) == largest && a != b);
                     }
                     Values::F64(best) => {
-                        let Some(v) = access::f64s(vector) else {
+                        let Some(v) = view::f64s(vector) else {
                             return Err(wrong(vector.data_type()));
                         };
                         keep(rows, groups, best, seen, &v, |a, b| {
@@ -202,17 +206,17 @@ impl Accumulator {
                         });
                     }
                     Values::I128(best) => {
-                        let Some(v) = access::i128s(vector) else {
+                        let Some(v) = view::i128s(vector) else {
                             return Err(wrong(vector.data_type()));
                         };
                         let interval = *interval;
-                        let order = |v: i128| if interval { interval_comparable(v) } else { v };
+                        let order = |v: i128| if interval { packed_length(v) } else { v };
                         keep(rows, groups, best, seen, &v, |a, b| {
                             (order(a) > order(b)) == largest && order(a) != order(b)
                         });
                     }
                     Values::Bool(best) => {
-                        let Some(v) = access::bools(vector) else {
+                        let Some(v) = view::bools(vector) else {
                             return Err(wrong(vector.data_type()));
                         };
                         keep(rows, groups, best, seen, &v, |a, b| (a & !b) == largest && a != b);
@@ -286,7 +290,7 @@ impl Accumulator {
                 let values = match values {
                     Values::Bytes(_) => {
                         let (mut out, mut room) =
-                            (BytesColumn::default(), access::Room::of_column());
+                            (BytesColumn::default(), Room::new(crate::store::MOST_TEXT_BYTES));
                         for text in &texts[from..to] {
                             room.take(text.len())?;
                             out.push(text);
@@ -333,7 +337,7 @@ fn add_exact(
     if let Groups::One = groups {
         counts[0] += rows.count() as u64;
         let sum = match (values, rows.selection) {
-            (Wide::Narrow(Operand::Rows(v)), None) => sum_block(v),
+            (Wide::Narrow(View::Rows(v)), None) => sum_block(v),
             (Wide::Narrow(v), _) => rows.iter().map(|row| v.get(row) as i128).sum(),
             (Wide::Full(v), _) => {
                 let mut sum = 0i128;
@@ -369,7 +373,7 @@ fn keep<T: Copy>(
     groups: Groups<'_>,
     best: &mut [T],
     seen: &mut [bool],
-    values: &Operand<'_, T>,
+    values: &View<'_, T>,
     better: impl Fn(T, T) -> bool,
 ) {
     for row in rows.iter() {

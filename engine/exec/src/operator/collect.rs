@@ -4,10 +4,12 @@
 //! the rows are collected, and looked at group by group at the end.
 
 use super::accumulate::Groups;
-use crate::expr::{ActiveRows, access::Room, compare_values, doubles_of};
+use crate::expr::{ActiveRows, compare_values, doubles_of};
 use crate::sort::SortKeys;
 use crate::store::ColumnBuffer;
+use crate::store::MOST_TEXT_BYTES;
 use nacre_column::{Vector, VectorBuilder};
+use nacre_function::vector::room::Room;
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Error, Result, Value, decimal, limits};
@@ -175,7 +177,7 @@ impl Collected {
                 (*function, columns, members.get_or_init(|| Members::new(groups)), keys)
             }
         };
-        let mut room = Room::of_column();
+        let mut room = Room::new(MOST_TEXT_BYTES);
         for rows in (from..to).map(|group| members.of(group)) {
             let args: Vec<Vector> = columns.iter().map(|c| c.take(rows)).collect();
             let mut order: Vec<u32> = (0..rows.len() as u32).collect();

@@ -1,9 +1,11 @@
 //! Operators that look at one row at a time: constant rows, filters and projections.
 
 use crate::context::{Context, Operator, Step, pull};
-use crate::expr::{self, access::Room};
+use crate::expr;
 use crate::store::BATCH_BYTES;
+use crate::store::MOST_TEXT_BYTES;
 use nacre_column::{Batch, VectorBuilder};
+use nacre_function::vector::room::Room;
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ impl Operator for Values {
             return Ok(Step::Done);
         }
         let mut builders: Vec<_> = self.types.iter().map(|t| VectorBuilder::new(*t)).collect();
-        let (mut room, mut count) = (Room::of_column(), 0);
+        let (mut room, mut count) = (Room::new(MOST_TEXT_BYTES), 0);
         for row in rows {
             for (builder, expr) in builders.iter_mut().zip(row) {
                 let value = expr::evaluate_constant(expr, context)?;

@@ -1,9 +1,12 @@
 //! Sort keys as bytes that compare like the rows: nulls by a tag, values order-preserving, descending by
 //! inverting. Keys of at most 16 bytes are kept as integers.
 
-use crate::expr::access::{self, ActiveRows, Texts};
-use crate::expr::interval_comparable;
 use nacre_column::Vector;
+use nacre_function::kernel::order::packed_length;
+use nacre_function::vector::{
+    rows::ActiveRows,
+    view::{self, Texts},
+};
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, PhysicalType, key};
 use std::cmp::Ordering;
@@ -229,22 +232,22 @@ fn append_fixed(key: &SortKey, vector: &Vector, rows: ActiveRows<'_>, out: &mut 
 
 /// A key column, typed once for a batch.
 enum Column<'a> {
-    Narrow(access::Operand<'a, i64>),
-    Wide(access::Operand<'a, i128>, bool),
-    Float(access::Operand<'a, f64>),
-    Bool(access::Operand<'a, bool>),
+    Narrow(view::View<'a, i64>),
+    Wide(view::View<'a, i128>, bool),
+    Float(view::View<'a, f64>),
+    Bool(view::View<'a, bool>),
     Texts(Texts<'a>),
 }
 
 impl Column<'_> {
     fn new(vector: &Vector) -> Column<'_> {
-        if let Some(v) = access::i64s(vector) {
+        if let Some(v) = view::i64s(vector) {
             Column::Narrow(v)
-        } else if let Some(v) = access::f64s(vector) {
+        } else if let Some(v) = view::f64s(vector) {
             Column::Float(v)
-        } else if let Some(v) = access::i128s(vector) {
+        } else if let Some(v) = view::i128s(vector) {
             Column::Wide(v, vector.data_type() == DataType::Interval)
-        } else if let Some(v) = access::bools(vector) {
+        } else if let Some(v) = view::bools(vector) {
             Column::Bool(v)
         } else {
             Column::Texts(Texts::new(vector))
@@ -280,7 +283,7 @@ fn append_bytes(
     match column {
         Column::Narrow(v) => key::put_i64(out, v.get(row)),
         Column::Wide(v, false) => key::put_i128(out, v.get(row)),
-        Column::Wide(v, true) => key::put_i128(out, interval_comparable(v.get(row))),
+        Column::Wide(v, true) => key::put_i128(out, packed_length(v.get(row))),
         Column::Float(v) => key::put_f64(out, v.get(row)),
         Column::Bool(v) => out.push(v.get(row) as u8),
         Column::Texts(v) => key::put_escaped(out, v.bytes(row)),

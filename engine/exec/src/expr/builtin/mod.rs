@@ -7,9 +7,10 @@ mod numbers;
 mod pattern;
 mod texts;
 
-use super::access::{self, ActiveRows, Room};
 use crate::expr::text::check_length;
 use nacre_column::Vector;
+use nacre_function::kernel::cast::cast_value;
+use nacre_function::vector::{map, room::Room, rows::ActiveRows};
 use nacre_sql::Builtin;
 use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
@@ -27,13 +28,13 @@ pub(super) fn apply(
         if function.takes_nulls() { Vec::new() } else { args.iter().map(|arg| &**arg).collect() };
     let mut patterns = pattern::Patterns::default();
     let mut values = vec![Value::Null; args.len()];
-    access::map_values(&nullable, data_type, rows, room, &mut |row| {
+    map::map_values(&nullable, data_type, rows, room, &mut |row| {
         for (value, arg) in values.iter_mut().zip(args) {
             *value = arg.value(row);
         }
         let call = Call { function, args: &values };
         let value = match function {
-            Builtin::TryCast => super::cast_value(call.value(0), data_type).unwrap_or(Value::Null),
+            Builtin::TryCast => cast_value(call.value(0), data_type).unwrap_or(Value::Null),
             _ => call.compute(&mut patterns)?,
         };
         debug_assert!(

@@ -1,9 +1,10 @@
 //! What calls answer, held while it grows: texts may be many times what the rows have.
 
 use crate::context::Context;
-use crate::expr::access::Room;
 use crate::memory::Reservation;
+use crate::store::MOST_TEXT_BYTES;
 use nacre_column::VectorBuilder;
+use nacre_function::vector::room::Room;
 use nacre_types::{Result, Value};
 
 /// Memory is asked for after so many bytes of text.
@@ -30,14 +31,14 @@ impl<'a> Results<'a> {
             base_bytes,
             text_bytes: 0,
             asked_for: 0,
-            room: Room::of_column(),
+            room: Room::new(MOST_TEXT_BYTES),
             refused: false,
         }
     }
 
     /// Those of the next call.
     pub fn begin(&mut self) {
-        self.room = Room::of_column();
+        self.room = Room::new(MOST_TEXT_BYTES);
     }
 
     /// One more. What has a fixed width was held with the rows.

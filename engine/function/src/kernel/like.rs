@@ -1,7 +1,10 @@
-//! `LIKE`: `%` any run, `_` any one character, everything else itself. Patterns are compiled once when
-//! constant; the common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
+//! `LIKE`: `%` matches any run, `_` any one character. A constant pattern is compiled once, and the
+//! common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
 
-use super::access::{self, ActiveRows, Texts, valid};
+use super::search::find;
+use crate::vector::rows::ActiveRows;
+use crate::vector::validity::{valid, validity};
+use crate::vector::view::Texts;
 use nacre_column::{Form, Values, Vector};
 use nacre_types::{DataType, Error, Result};
 
@@ -9,7 +12,7 @@ use nacre_types::{DataType, Error, Result};
 enum Part {
     /// These bytes.
     Exactly(Vec<u8>),
-    /// So many characters, whichever.
+    /// Any this many characters.
     Characters(usize),
 }
 
@@ -50,7 +53,7 @@ impl Pattern {
                 _ => run.push(Part::Exactly(bytes.collect())),
             }
         }
-        // Neighbouring `%` are one.
+        // Adjacent `%` are one.
         let last = runs.len() - 1;
         let mut at = 0;
         runs.retain(|run| {
@@ -82,7 +85,7 @@ impl Pattern {
     }
 }
 
-/// Matches a run at the start of `text`; where it ends.
+/// Matches a run at the start of `text`; returns its end.
 fn match_run(run: &[Part], text: &[u8]) -> Option<usize> {
     let mut at = 0;
     for part in run {
@@ -116,7 +119,7 @@ fn is_boundary(text: &[u8], at: usize) -> bool {
     text.get(at).is_none_or(|b| b & 0xc0 != 0x80)
 }
 
-/// The first match of a run at or after `from`; where it ends.
+/// Finds the first match of a run at or after `from`; returns its end.
 fn find_run(run: &[Part], text: &[u8], from: usize) -> Option<usize> {
     if let [Part::Exactly(needle)] = run {
         return find(text.get(from..)?, needle).map(|at| from + at + needle.len());
@@ -145,40 +148,8 @@ fn match_at_end(run: &[Part], text: &[u8], from: usize) -> bool {
     }
 }
 
-/// Where `needle` first is in `haystack`.
-pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    let Some((&first, rest)) = needle.split_first() else { return Some(0) };
-    let last_start = haystack.len().checked_sub(needle.len())?;
-    let mut at = 0;
-    while at <= last_start {
-        at += find_byte(&haystack[at..=last_start], first)?;
-        if &haystack[at + 1..at + needle.len()] == rest {
-            return Some(at);
-        }
-        at += 1;
-    }
-    None
-}
-
-/// Position of a byte, eight at a time.
-fn find_byte(haystack: &[u8], byte: u8) -> Option<usize> {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let pattern = LOW.wrapping_mul(byte as u64);
-    let (words, tail) = haystack.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let difference = u64::from_le_bytes(*word) ^ pattern;
-        // The lowest flagged byte is exact; only bytes above a real zero can be flagged by mistake.
-        let zeros = difference.wrapping_sub(LOW) & !difference & HIGH;
-        if zeros != 0 {
-            return Some(index * 8 + (zeros.trailing_zeros() / 8) as usize);
-        }
-    }
-    tail.iter().position(|b| *b == byte).map(|at| words.len() * 8 + at)
-}
-
-/// `arg [NOT] LIKE pattern`.
-pub(super) fn like(
+/// `LIKE` over vectors; `fold` ignores ASCII case, `escape` is a backslash when `None`.
+pub fn like(
     arg: &Vector,
     pattern: &Vector,
     escape: Option<char>,
@@ -186,7 +157,7 @@ pub(super) fn like(
     fold: bool,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
-    let validity = access::validity(&[arg, pattern]);
+    let validity = validity(&[arg, pattern]);
     let escape = escape.unwrap_or('\\');
     let (texts, patterns) = (Texts::new(arg), Texts::new(pattern));
     let mut out = vec![false; rows.len];

@@ -1,13 +1,13 @@
-//! Text to values: what `CAST(text AS …)` accepts. Surrounding blanks are ignored, anything else is not.
+//! Text to values, as `CAST(text AS …)` reads them. Blanks around the value are ignored.
 
-use super::arithmetic;
 use super::decimals::fit;
+use super::double::finite;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key};
 
-/// The text is not a value of the type: SQLSTATE `22P02`.
+/// The error of text that is not a value of the type (`22P02`).
 #[cold]
-pub(super) fn bad_text(value: &Value, to: DataType) -> Error {
+pub fn bad_text(value: &Value, to: DataType) -> Error {
     let mut text = value.to_string();
     if text.chars().count() > 60 {
         text = text.chars().take(57).chain("...".chars()).collect();
@@ -16,7 +16,7 @@ pub(super) fn bad_text(value: &Value, to: DataType) -> Error {
 }
 
 /// Reads a value of a type other than text.
-pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
+pub fn parse(text: &str, to: DataType) -> Result<Value> {
     use DataType as T;
     let bad = || bad_text(&Value::Text(text.to_string()), to);
     let trimmed = text.trim();
@@ -25,9 +25,9 @@ pub(super) fn parse(text: &str, to: DataType) -> Result<Value> {
         T::Boolean => Value::Boolean(boolean(trimmed).ok_or_else(bad)?),
         T::Float32 | T::Float64 => {
             let v: f64 = trimmed.parse().map_err(|_| bad())?;
-            // The text of an infinity is one; digits that overflow to one are not.
+            // `inf` is a double; digits that overflow to an infinity are not.
             let spelled = trimmed.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
-            Value::Float(arithmetic::finite(v, !spelled && !v.is_nan(), to)?)
+            Value::Float(finite(v, !spelled && !v.is_nan(), to)?)
         }
         T::Decimal { scale, .. } => {
             let (unscaled, from) = decimal::parse(trimmed).ok_or_else(bad)?;

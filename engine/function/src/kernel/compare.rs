@@ -1,13 +1,17 @@
-//! Comparisons and `IN`. Every physical type has one total order (NaN is equal to itself and largest,
+//! Comparisons and `IN`. Every physical type has one total order (NaN equals itself and is largest,
 //! negative zero equals zero), so that comparing, grouping and sorting agree.
 
-use super::access::{self, ActiveRows, Operand, Texts, valid};
-use super::interval;
-use nacre_column::{Bitmap, Values, Vector};
-use nacre_sql::expr::BinaryOp;
+use super::order;
+use super::truth::Truth;
+use crate::operator::BinaryOp;
+use crate::vector::rows::ActiveRows;
+use crate::vector::validity::{valid, validity};
+use crate::vector::view::{self, Texts, View};
+use nacre_column::{Bitmap, Form, Values, Vector};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value, key};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A comparison as one of two loops: `equal` or `less`, with operands swapped or the result negated.
 #[derive(Clone, Copy)]
@@ -30,7 +34,7 @@ fn test_of(op: BinaryOp) -> Test {
 }
 
 /// Whether two values in this order satisfy the operator.
-pub(super) fn holds(op: BinaryOp, ordering: Ordering) -> bool {
+pub fn holds(op: BinaryOp, ordering: Ordering) -> bool {
     match op {
         BinaryOp::NotEqual | BinaryOp::Distinct => ordering.is_ne(),
         BinaryOp::Less => ordering.is_lt(),
@@ -42,16 +46,16 @@ pub(super) fn holds(op: BinaryOp, ordering: Ordering) -> bool {
 }
 
 /// Any comparison operator over vectors of one physical type.
-pub(super) fn compare(
+pub fn compare(
     op: BinaryOp,
     left: &Vector,
     right: &Vector,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     let mut out = vec![false; rows.len];
-    compare_values(op, left, right, rows, &mut out)?;
+    compare_rows(op, left, right, rows, &mut out)?;
     if !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct) {
-        let validity = access::validity(&[left, right]);
+        let validity = validity(&[left, right]);
         return Ok(Vector::new(DataType::Boolean, Values::Bool(out), validity));
     }
     if left.validity().is_some() || right.validity().is_some() {
@@ -65,7 +69,7 @@ pub(super) fn compare(
     Ok(Vector::new(DataType::Boolean, Values::Bool(out), None))
 }
 
-fn compare_values(
+fn compare_rows(
     op: BinaryOp,
     left: &Vector,
     right: &Vector,
@@ -78,26 +82,24 @@ fn compare_values(
     if left.data_type() == DataType::Interval {
         for i in rows.iter() {
             if !left.is_null(i) && !right.is_null(i) {
-                out[i] = holds(
-                    op,
-                    interval::order(&left.value(i)).cmp(&interval::order(&right.value(i))),
-                );
+                out[i] =
+                    holds(op, order::length(&left.value(i)).cmp(&order::length(&right.value(i))));
             }
         }
         return Ok(());
     }
     let test = test_of(op);
     let (a, b) = if test.swap { (right, left) } else { (left, right) };
-    if let (Some(a), Some(b)) = (access::i64s(a), access::i64s(b)) {
+    if let (Some(a), Some(b)) = (view::i64s(a), view::i64s(b)) {
         compare_fast(test, &a, &b, rows, out);
-    } else if let (Some(a), Some(b)) = (access::f64s(a), access::f64s(b)) {
+    } else if let (Some(a), Some(b)) = (view::f64s(a), view::f64s(b)) {
         compare_fast(test, &ordered(a), &ordered(b), rows, out);
-    } else if let (Some(a), Some(b)) = (access::wide(a), access::wide(b)) {
+    } else if let (Some(a), Some(b)) = (view::wide(a), view::wide(b)) {
         for i in rows.iter() {
             out[i] =
                 (if test.less { a.get(i) < b.get(i) } else { a.get(i) == b.get(i) }) != test.negate;
         }
-    } else if let (Some(a), Some(b)) = (access::bools(a), access::bools(b)) {
+    } else if let (Some(a), Some(b)) = (view::bools(a), view::bools(b)) {
         for i in rows.iter() {
             out[i] = (if test.less { !a.get(i) & b.get(i) } else { a.get(i) == b.get(i) })
                 != test.negate;
@@ -121,18 +123,18 @@ fn compare_values(
 }
 
 /// Doubles as integers of the same total order.
-fn ordered(values: Operand<'_, f64>) -> Operand<'static, i64> {
+fn ordered(values: View<'_, f64>) -> View<'static, i64> {
     let order = |v: f64| (key::order_f64(v) ^ (1 << 63)) as i64;
     match values {
-        Operand::Constant(v) => Operand::Constant(order(v)),
-        Operand::Rows(v) => Operand::Rows(v.iter().map(|v| order(*v)).collect()),
+        View::Constant(v) => View::Constant(order(v)),
+        View::Rows(v) => View::Rows(v.iter().map(|v| order(*v)).collect()),
     }
 }
 
 fn compare_fast(
     test: Test,
-    a: &Operand<'_, i64>,
-    b: &Operand<'_, i64>,
+    a: &View<'_, i64>,
+    b: &View<'_, i64>,
     rows: ActiveRows<'_>,
     out: &mut [bool],
 ) {
@@ -144,7 +146,7 @@ fn compare_fast(
         return;
     }
     match (a, b) {
-        (Operand::Rows(a), Operand::Rows(b)) => {
+        (View::Rows(a), View::Rows(b)) => {
             let pairs = out.iter_mut().zip(a.iter().zip(b.iter()));
             if test.less {
                 pairs.for_each(|(out, (a, b))| *out = (a < b) != test.negate);
@@ -153,7 +155,7 @@ fn compare_fast(
             }
         }
         // Against a constant each test is membership of a range: one subtraction, one comparison.
-        (Operand::Rows(a), Operand::Constant(c)) => {
+        (View::Rows(a), View::Constant(c)) => {
             let range = if test.less {
                 c.checked_sub(1).map(|high| (i64::MIN, high))
             } else {
@@ -161,7 +163,7 @@ fn compare_fast(
             };
             in_range(a, range, test.negate, out);
         }
-        (Operand::Constant(c), Operand::Rows(b)) => {
+        (View::Constant(c), View::Rows(b)) => {
             let range = if test.less {
                 c.checked_add(1).map(|low| (low, i64::MAX))
             } else {
@@ -169,7 +171,7 @@ fn compare_fast(
             };
             in_range(b, range, test.negate, out);
         }
-        (Operand::Constant(a), Operand::Constant(b)) => {
+        (View::Constant(a), View::Constant(b)) => {
             out.fill((if test.less { a < b } else { a == b }) != test.negate);
         }
     }
@@ -188,13 +190,13 @@ fn in_range(values: &[i64], range: Option<(i64, i64)>, negate: bool, out: &mut [
 
 /// `arg [NOT] IN (list)`: true when some candidate equals, else null when the argument or a candidate is
 /// null, else false.
-pub(super) fn in_list(
+pub fn in_list(
     arg: &Vector,
-    list: &[std::sync::Arc<Vector>],
+    list: &[Arc<Vector>],
     negated: bool,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
-    let constant = list.iter().all(|c| matches!(c.form(), nacre_column::Form::Constant(_)));
+    let constant = list.iter().all(|c| matches!(c.form(), Form::Constant(_)));
     if constant && list.len() > 4 && arg.data_type() != DataType::Interval {
         return Ok(in_set(arg, list, negated, rows));
     }
@@ -203,7 +205,7 @@ pub(super) fn in_list(
     let mut any_null = false;
     for candidate in list {
         let equal = compare(BinaryOp::Equal, arg, candidate, rows)?;
-        let truth = super::logic::Truth::new(&equal);
+        let truth = Truth::new(&equal);
         for i in rows.iter() {
             match truth.get(i) {
                 Some(hit) => found[i] |= hit,
@@ -217,30 +219,25 @@ pub(super) fn in_list(
     Ok(membership(found, any_null.then_some(validity), negated))
 }
 
-fn in_set(
-    arg: &Vector,
-    list: &[std::sync::Arc<Vector>],
-    negated: bool,
-    rows: ActiveRows<'_>,
-) -> Vector {
+fn in_set(arg: &Vector, list: &[Arc<Vector>], negated: bool, rows: ActiveRows<'_>) -> Vector {
     let null_candidate = list.iter().any(|c| c.is_null(0));
     let candidates: Vec<&Vector> = list.iter().map(|c| &**c).filter(|c| !c.is_null(0)).collect();
     let validity = arg.validity().cloned();
     let mut found = vec![false; rows.len];
-    if let Some(values) = access::i64s(arg) {
+    if let Some(values) = view::i64s(arg) {
         let mut set: Vec<i64> =
-            candidates.iter().filter_map(|c| access::i64s(c).map(|v| v.get(0))).collect();
+            candidates.iter().filter_map(|c| view::i64s(c).map(|v| v.get(0))).collect();
         set.sort_unstable();
         rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
-    } else if let Some(values) = access::wide(arg) {
+    } else if let Some(values) = view::wide(arg) {
         let mut set: Vec<i128> =
-            candidates.iter().filter_map(|c| access::wide(c).map(|v| v.get(0))).collect();
+            candidates.iter().filter_map(|c| view::wide(c).map(|v| v.get(0))).collect();
         set.sort_unstable();
         rows.iter().for_each(|i| found[i] = set.binary_search(&values.get(i)).is_ok());
-    } else if let Some(values) = access::f64s(arg) {
+    } else if let Some(values) = view::f64s(arg) {
         let mut set: Vec<_> = candidates
             .iter()
-            .filter_map(|c| access::f64s(c).map(|v| key::order_f64(v.get(0))))
+            .filter_map(|c| view::f64s(c).map(|v| key::order_f64(v.get(0))))
             .collect();
         set.sort_unstable();
         rows.iter()
@@ -254,7 +251,7 @@ fn in_set(
         rows.iter().for_each(|i| {
             if valid(&validity, i) {
                 let value = arg.value(i);
-                found[i] = set.iter().any(|c| interval::compare_values(c, &value).is_eq());
+                found[i] = set.iter().any(|c| order::compare_values(c, &value).is_eq());
             }
         });
     }

@@ -1,19 +1,24 @@
 //! `CAST`: typed loops between numbers, single values for everything else.
 //!
-//! Text that is longer than the target's limit is an error, never cut: the same node converts what is
-//! inserted.
+//! Text longer than the target's limit is an error, never cut: the same kernel converts inserted
+//! values.
 
-use super::access::{self, ActiveRows, Room, valid};
 use super::decimals::{bounds, fit, overflow};
-use super::{arithmetic, parse};
+use super::double::{doubles, finite};
+use super::parse;
+use crate::vector::map::{map_doubles, map_integers, map_values};
+use crate::vector::room::Room;
+use crate::vector::rows::ActiveRows;
+use crate::vector::validity::valid;
+use crate::vector::view;
 use nacre_column::{Values, Vector};
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{
     DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key,
 };
 
-/// Converts a value to a type. Null stays null. Fails when the value does not fit (`22003`), the text is
-/// not of the type (`22P02`) or there is no such conversion (`42846`).
+/// Converts a value to a type; null stays null. Errors: `22003` when the value does not fit, `22001`
+/// when it is too long, `22P02` when text does not read as the type, `42846` without a conversion.
 pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
     use DataType as T;
     if value.is_null() || is_of_type(value, to) {
@@ -55,15 +60,14 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
             Value::Boolean(key::integer(value) != Some(0))
         }
         (Value::Float(v), T::Boolean) => Value::Boolean(*v != 0.0),
-        (Value::Float(v), T::Float32 | T::Float64) => {
-            Value::Float(arithmetic::finite(*v, v.is_finite(), to)?)
-        }
+        (Value::Float(v), T::Float32 | T::Float64) => Value::Float(finite(*v, v.is_finite(), to)?),
         (Value::Float(v), t) if t.is_numeric() => key::from_integer(to, float_to_integer(*v, to)?),
         (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
             let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
+            // The arm admits integers and decimals only, and both have one.
             let unscaled = key::integer(value).unwrap_or(0);
             if t.is_float() {
-                Value::Float(arithmetic::finite(decimal::to_f64(unscaled, scale), true, to)?)
+                Value::Float(finite(decimal::to_f64(unscaled, scale), true, to)?)
             } else {
                 key::from_integer(to, fit(decimal::rescale(unscaled, scale, to.scale()), to)?)
             }
@@ -92,8 +96,8 @@ fn too_long(to: DataType) -> Error {
     Error::type_error(format!("value too long for {to}")).with_sqlstate("22001")
 }
 
-/// Whether a value already is what the type holds, within its limits.
-pub(super) fn is_of_type(value: &Value, data_type: DataType) -> bool {
+/// Whether a value already is one of the type, within its limits.
+pub fn is_of_type(value: &Value, data_type: DataType) -> bool {
     match (value, data_type) {
         (Value::Boolean(_), DataType::Boolean)
         | (Value::Float(_), DataType::Float64)
@@ -126,8 +130,8 @@ fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
     fit(unscaled, to)
 }
 
-/// Converts a vector.
-pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
+/// Converts the rows of a vector; errors as those of [`cast_value`].
+pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let from = arg.data_type();
     if from == to {
         return Ok(arg.clone());
@@ -152,15 +156,15 @@ pub(crate) fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> R
     }
     if from == DataType::Date
         && to == DataType::Timestamp
-        && let Some(days) = access::i64s(arg)
+        && let Some(days) = view::i64s(arg)
     {
         let out = (0..arg.len()).map(|i| days.get(i).wrapping_mul(MICROS_PER_DAY)).collect();
         return Ok(Vector::new(to, Values::I64(out), arg.validity().cloned()));
     }
-    access::map_values(&[arg], to, rows, Room::of_column(), &mut |i| {
+    map_values(&[arg], to, rows, Room::of_vector(), &mut |i| {
         let value = arg.value(i);
         match (&value, to) {
-            // Reservation widened: its own shortest text is that of the narrow float.
+            // A `FLOAT` is held as a double: its shortest text is that of the 32-bit number.
             (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
                 cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
@@ -177,10 +181,10 @@ fn integers(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> 
     let validity = arg.validity().cloned();
     let (low, high) = bounds(to);
     if from_scale == scale
-        && let Some(v) = access::i64s(arg)
+        && let Some(v) = view::i64s(arg)
     {
         let fits = |v: i64| (low..=high).contains(&(v as i128));
-        // Widening never fails; otherwise look only where it matters.
+        // Widening never fails; otherwise check only the rows that count.
         let (from_low, from_high) = bounds(arg.data_type());
         if (from_low < low || from_high > high)
             && rows.iter().any(|i| valid(&validity, i) && !fits(v.get(i)))
@@ -193,8 +197,8 @@ fn integers(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> 
         let out = (0..arg.len()).map(|i| v.get(i) as i128).collect();
         return Ok(Vector::new(to, Values::I128(out), validity));
     }
-    let Some(v) = access::wide(arg) else { return Err(no_cast(arg.data_type(), to)) };
-    arithmetic::each(to, validity, rows, &mut |i| {
+    let Some(v) = view::wide(arg) else { return Err(no_cast(arg.data_type(), to)) };
+    map_integers(to, validity, rows, &mut |i| {
         decimal::rescale(v.get(i), from_scale, scale)
             .filter(|v| (low..=high).contains(v))
             .ok_or_else(|| overflow(to))
@@ -203,18 +207,16 @@ fn integers(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> 
 
 fn floats(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let validity = arg.validity().cloned();
-    let values = arithmetic::doubles(arg)?;
-    let mut out = vec![0.0; rows.len];
-    for i in rows.iter().filter(|i| valid(&validity, *i)) {
+    let values = doubles(arg)?;
+    map_doubles(to, validity, rows, |i| {
         let v = values.get(i);
-        out[i] = arithmetic::finite(v, v.is_finite(), to)?;
-    }
-    Ok(Vector::new(to, Values::F64(out), validity))
+        finite(v, v.is_finite(), to)
+    })
 }
 
-/// A timestamp or date as microseconds.
-pub(super) fn micros(vector: &Vector) -> Option<impl Fn(usize) -> i64> {
+/// A view of timestamps or dates as microseconds.
+pub fn micros(vector: &Vector) -> Option<impl Fn(usize) -> i64> {
     let factor = if vector.data_type() == DataType::Date { temporal::MICROS_PER_DAY } else { 1 };
-    let values = access::i64s(vector)?;
+    let values = view::i64s(vector)?;
     Some(move |i: usize| values.get(i).wrapping_mul(factor))
 }

@@ -1,11 +1,11 @@
-//! Exact arithmetic on one pair of unscaled integers: what the slow path computes a row with, and what
-//! the fast loops fall back to when they saw an overflow somewhere.
+//! Exact arithmetic on one pair of unscaled integers: the slow path of arithmetic, and the fallback of
+//! its fast loops after an overflow.
 
-use nacre_sql::expr::BinaryOp;
+use crate::operator::BinaryOp;
 use nacre_types::{DataType, Error, Result, decimal};
 
 /// Inclusive bounds of a type held as an integer.
-pub(crate) fn bounds(data_type: DataType) -> (i128, i128) {
+pub fn bounds(data_type: DataType) -> (i128, i128) {
     match data_type {
         DataType::Decimal { precision, .. } => {
             let limit = decimal::POWERS.get(precision as usize).map_or(i128::MAX, |p| p - 1);
@@ -15,36 +15,41 @@ pub(crate) fn bounds(data_type: DataType) -> (i128, i128) {
     }
 }
 
-/// A number that does not fit.
+/// The error of a number that does not fit its type.
 #[cold]
-pub(crate) fn overflow(data_type: DataType) -> Error {
+pub fn overflow(data_type: DataType) -> Error {
     Error::out_of_range(format!("{data_type} out of range"))
 }
 
-/// Division by zero.
+/// The error of division by zero.
 #[cold]
-pub(crate) fn zero_division() -> Error {
+pub fn zero_division() -> Error {
     Error::type_error("division by zero").with_sqlstate("22012")
 }
 
-/// Checks the bounds of a type.
-pub(crate) fn fit(value: Option<i128>, data_type: DataType) -> Result<i128> {
+/// The value if it is inside the bounds of the type, else `22003`.
+pub fn fit(value: Option<i128>, data_type: DataType) -> Result<i128> {
     let (low, high) = bounds(data_type);
     value.filter(|v| (low..=high).contains(v)).ok_or_else(|| overflow(data_type))
 }
 
 /// One exact operation: operand scales and the result type.
 #[derive(Clone, Copy)]
-pub(super) struct Exact {
+pub struct Exact {
+    /// Operator.
     pub op: BinaryOp,
+    /// Digits after the point of the left operand.
     pub left_scale: u8,
+    /// Digits after the point of the right operand.
     pub right_scale: u8,
+    /// Result type.
     pub data_type: DataType,
     low: i128,
     high: i128,
 }
 
 impl Exact {
+    /// An operation on operands of these types.
     pub fn new(op: BinaryOp, left: DataType, right: DataType, data_type: DataType) -> Exact {
         let (low, high) = bounds(data_type);
         Exact { op, left_scale: left.scale(), right_scale: right.scale(), data_type, low, high }
@@ -55,7 +60,7 @@ impl Exact {
         (self.low, self.high)
     }
 
-    /// The result, or why there is none.
+    /// The result; `22012` for division by zero, `22003` when it does not fit.
     pub fn one(&self, a: i128, b: i128) -> Result<i128> {
         let scale = self.data_type.scale();
         let common = self.left_scale.max(self.right_scale);
@@ -91,7 +96,7 @@ impl Exact {
         }
     }
 
-    // Bits of 64-bit two's complement, read back as signed or unsigned by the result type.
+    /// Bits of 64-bit two's complement, read back as signed or unsigned by the result type.
     fn bits(&self, a: i128, b: i128) -> Result<Option<i128>> {
         let (x, y) = (a as u64, b as u64);
         let shift = u32::try_from(b).ok();
@@ -103,7 +108,7 @@ impl Exact {
             (BinaryOp::ShiftRight, Some(n)) => return Ok(Some(a >> n.min(64))),
             (BinaryOp::ShiftLeft | BinaryOp::ShiftRight, None) if b > 0 => return Ok(Some(0)),
             (BinaryOp::ShiftLeft | BinaryOp::ShiftRight, None) => {
-                return Err(Error::out_of_range("a shift by a negative number"));
+                return Err(Error::out_of_range("cannot shift by a negative number"));
             }
             _ => {
                 return Err(Error::unsupported(format!(
@@ -131,7 +136,7 @@ fn align(v: i128, from: u8, to: u8) -> Option<i128> {
 
 /// Product; 64-bit factors cannot overflow and need no check.
 #[inline]
-pub(super) fn multiply(a: i128, b: i128) -> Option<i128> {
+pub fn multiply(a: i128, b: i128) -> Option<i128> {
     match (i64::try_from(a), i64::try_from(b)) {
         (Ok(x), Ok(y)) => Some(x as i128 * y as i128),
         _ => a.checked_mul(b),
@@ -156,7 +161,7 @@ fn remainder(a: i128, b: i128) -> i128 {
 }
 
 /// `a * 10^shift / b`, rounded half away from zero. `b` is not zero.
-pub(crate) fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
+pub fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
     if shift < 0 {
         let factor = *decimal::POWERS.get(shift.unsigned_abs() as usize)?;
         return Some(match b.checked_mul(factor) {
@@ -170,7 +175,7 @@ pub(crate) fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
             _ => decimal::divide_rounded(dividend, b),
         });
     }
-    // The shifted dividend does not fit: long division, one decimal digit at a time.
+    // The shifted dividend does not fit 128 bits: long division, one decimal digit at a time.
     let (magnitude, divisor) = (a.unsigned_abs(), b.unsigned_abs());
     let mut quotient = magnitude / divisor;
     let mut rest = magnitude % divisor;
@@ -186,7 +191,8 @@ pub(crate) fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
     Some(if (a < 0) == (b < 0) { quotient } else { -quotient })
 }
 
-/// `10 * rest` divided with a rest; `rest` is less than the divisor, which has at most 127 bits.
+/// Quotient and remainder of `10 * rest` by the divisor. `rest` is less than the divisor, which has at
+/// most 127 bits.
 fn next_digit(rest: u128, divisor: u128) -> (u128, u128) {
     if let Some(next) = rest.checked_mul(10) {
         return (next / divisor, next % divisor);

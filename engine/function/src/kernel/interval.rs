@@ -1,45 +1,18 @@
-//! Dates, times and intervals: arithmetic and order. Rare in inner loops, hence on single values.
+//! Arithmetic on dates, times, timestamps and intervals, one value at a time: it is rare in inner loops.
 
-use super::access::{self, ActiveRows, Room};
+use super::cast::cast_value;
 use super::decimals;
+use crate::operator::BinaryOp;
+use crate::vector::map::map_values;
+use crate::vector::room::Room;
+use crate::vector::rows::ActiveRows;
 use nacre_column::Vector;
-use nacre_sql::expr::BinaryOp;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, Interval, Result, Value, key};
-use std::cmp::Ordering;
+use nacre_types::{DataType, Error, Interval, Result, Value};
 
-/// Types whose arithmetic lives here.
-pub(super) fn is_temporal(data_type: DataType) -> bool {
+/// Whether the arithmetic of a type is that of the calendar.
+pub fn is_temporal(data_type: DataType) -> bool {
     matches!(data_type, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval)
-}
-
-/// Microseconds of an interval, a month counted as 30 days: what intervals are compared by.
-pub(super) fn order(value: &Value) -> i128 {
-    match value {
-        Value::Interval(v) => comparable(v.pack()),
-        _ => 0,
-    }
-}
-
-/// [`order`] of a packed interval.
-pub(crate) fn comparable(packed: i128) -> i128 {
-    let v = Interval::unpack(packed);
-    (v.months as i128 * 30 + v.days as i128) * MICROS_PER_DAY as i128 + v.micros as i128
-}
-
-/// Total order of two values of one type; null is smallest.
-pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
-    match (a, b) {
-        (Value::Null, _) | (_, Value::Null) => b.is_null().cmp(&a.is_null()),
-        (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
-        (Value::Float(a), Value::Float(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
-        (Value::Text(a) | Value::Json(a), Value::Text(b) | Value::Json(b)) => {
-            a.as_bytes().cmp(b.as_bytes())
-        }
-        (Value::Binary(a), Value::Binary(b)) => a.cmp(b),
-        (Value::Interval(_), Value::Interval(_)) => order(a).cmp(&order(b)),
-        _ => key::integer(a).cmp(&key::integer(b)),
-    }
 }
 
 #[cold]
@@ -47,15 +20,15 @@ fn out_of_calendar() -> Error {
     Error::out_of_range("date or time out of range").with_sqlstate("22008")
 }
 
-/// `left op right` where one side is a date, time, timestamp or interval.
-pub(super) fn binary(
+/// Computes `left op right` where one side is a date, time, timestamp or interval.
+pub fn binary(
     op: BinaryOp,
     left: &Vector,
     right: &Vector,
     data_type: DataType,
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
-    access::map_values(&[left, right], data_type, rows, Room::of_column(), &mut |i| {
+    map_values(&[left, right], data_type, rows, Room::of_vector(), &mut |i| {
         one(op, &left.value(i), &right.value(i), data_type)
     })
 }
@@ -99,7 +72,7 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
         | (Multiply, Value::Int(n), Value::Interval(v)) => Value::Interval(times(*v, *n)?),
         (Divide, Value::Interval(_), Value::Int(0)) => return Err(decimals::zero_division()),
         (Divide, Value::Interval(v), Value::Int(n)) => {
-            // Months and days that do not divide evenly spill into the next smaller unit.
+            // The remainder of months becomes days, that of days microseconds.
             let months = v.months as i64 / n;
             let days = v.days as i64 + v.months as i64 % n * 30;
             let micros = v.micros as i128 + (days % n) as i128 * MICROS_PER_DAY as i128;
@@ -111,7 +84,7 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
                 .with_sqlstate("42883"));
         }
     };
-    super::cast::cast_value(&value, data_type)
+    cast_value(&value, data_type)
 }
 
 fn micros_of(value: &Value) -> i64 {
@@ -173,8 +146,8 @@ fn sum(a: Interval, b: Interval) -> Result<Interval> {
     narrow(a.months as i64 + b.months as i64, a.days as i64 + b.days as i64, micros)
 }
 
-/// `-interval`.
-pub(super) fn negate(value: &Value) -> Result<Value> {
+/// Computes `-interval`.
+pub fn negate(value: &Value) -> Result<Value> {
     match value {
         Value::Interval(v) => inverse(*v).map(Value::Interval),
         other => Ok(other.clone()),
