@@ -4,6 +4,7 @@
 //! [`explain`] a bound statement into stable lines. Nothing here evaluates rows or reads data.
 
 mod access;
+mod analysis;
 mod bind;
 mod builtin;
 mod explain;

@@ -12,7 +12,7 @@ use crate::plan::key_order::{index_order_name, key_order};
 use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
 use nacre_types::TableSchema;
 use std::fmt::Write;
-use text::{key_text, operand, window_text};
+use text::{joined, key_text, operand, window_text};
 
 fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
     let old = table.columns.iter().map(|c| c.name.clone());
@@ -175,17 +175,6 @@ impl Lines<'_> {
     fn push(&mut self, line: String) {
         self.0.push((line, None));
     }
-}
-
-fn joined(parts: impl Iterator<Item = String>) -> String {
-    let mut out = String::new();
-    for part in parts {
-        if !out.is_empty() {
-            out += ", ";
-        }
-        out += &part;
-    }
-    out
 }
 
 fn field_name(fields: &[Field], at: usize) -> String {

@@ -1,6 +1,5 @@
 //! Expressions as stable text, over columns whose names are given.
 
-use super::joined;
 use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
     SubqueryKind,
@@ -320,4 +319,16 @@ fn function_name(function: ScalarFunction) -> (&'static str, Option<DatePart>) {
         CurrentDate => "current_date",
     };
     (name, None)
+}
+
+/// The parts with commas between them.
+pub(crate) fn joined(parts: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for part in parts {
+        if !out.is_empty() {
+            out += ", ";
+        }
+        out += &part;
+    }
+    out
 }

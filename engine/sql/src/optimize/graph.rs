@@ -5,8 +5,8 @@
 //! side a class, and inside a side they are all equal already. So an order may use an equation that was never
 //! written, and none is checked twice.
 
-use super::columns::{columns, shift_columns};
 use super::estimate::{ColumnEstimate, Estimate, Estimates, selectivity};
+use crate::analysis::columns::{columns, shift_columns};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::Plan;
 use nacre_types::DataType;
@@ -226,7 +226,7 @@ fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<
                     .iter()
                     .any(|c| of(c, a).is_some_and(|(column, _)| column - relations[a].start == at))
             };
-            if !crate::unnest::unique_among_equal(plan, &fixed) {
+            if !crate::analysis::unique::unique_among_equal(plan, &fixed) {
                 continue;
             }
             let both =

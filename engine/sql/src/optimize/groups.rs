@@ -1,7 +1,6 @@
 //! Groups that follow from other groups: whoever groups by a customer's key and name needs not compare names. A text
 //! that the other groups determine is taken from the group's rows as their least, which is as good as any.
 
-use super::join;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::{DataType, PhysicalType};
@@ -68,7 +67,7 @@ pub(super) fn reduce(plan: &mut Plan) {
     fields.extend(least_fields);
     let mut aggregates = std::mem::take(aggregates);
     aggregates.extend(least);
-    let input = std::mem::replace(&mut **input, join::nothing());
+    let input = std::mem::replace(&mut **input, Plan::nothing());
     let aggregate =
         Plan::Aggregate { input: Box::new(input), groups: new_groups, aggregates, fields };
     *plan = Plan::Project { input: Box::new(aggregate), exprs, fields: old };

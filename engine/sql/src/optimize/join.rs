@@ -1,21 +1,27 @@
 //! Inner joins: a tree of them is one set of relations and one set of conditions, joined in the order that
 //! [`search`] finds; larger side left, smaller side right, because the executor builds its hash table on the right.
 
-use super::columns::{columns, conjuncts, only, remap, shift_columns};
 use super::estimate::Estimates;
 use super::graph::{Graph, classes, equation, implied_by_classes, relations_of};
-use super::push::{filter, key, push};
 use super::search::{Tree, search};
+use crate::analysis::columns::{all, columns, conjuncts, only, remap, shift_columns};
+use crate::analysis::conditions::{filter, key};
+use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
-use crate::unnest::expr_may_fail;
 use nacre_types::DataType;
 
 /// Relations that are ordered together at most: sets of them are bits of a word.
 const MAX_RELATIONS: usize = u64::BITS as usize;
 
 /// Joins in a good order; `conditions` are over the plan's output, whose columns stay as they are.
-pub(crate) fn order(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
+/// `push` moves conditions into a relation.
+pub(crate) fn order(
+    plan: Plan,
+    mut conditions: Vec<Expr>,
+    estimates: &Estimates<'_>,
+    push: fn(Plan, Vec<Expr>, &Estimates<'_>) -> Plan,
+) -> Plan {
     let fields = plan.fields();
     // What may fail comes after all that was checked below it.
     let mut above: Vec<Expr> = conditions.extract_if(.., |c| expr_may_fail(c)).collect();
@@ -89,7 +95,7 @@ fn assemble(
     let (left, right) = match tree {
         Tree::Relation(at) => {
             let relation = &graph.relations[*at];
-            let plan = plans[*at].take().unwrap_or_else(nothing);
+            let plan = plans[*at].take().unwrap_or_else(Plan::nothing);
             return (plan, (relation.start..relation.start + relation.width).collect());
         }
         Tree::Join(left, right) => (left, right),
@@ -120,7 +126,7 @@ fn assemble(
             Err(expr) => residual.push(expr),
         }
     }
-    let residual = if residual.is_empty() { None } else { Some(super::columns::all(residual)) };
+    let residual = if residual.is_empty() { None } else { Some(all(residual)) };
     let (left, right) = (Box::new(left), Box::new(right));
     (Plan::Join { left, right, kind: JoinKind::Inner, keys, residual }, yields)
 }
@@ -149,7 +155,7 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
         if own.is_empty() {
             return None;
         }
-        let mut branch = super::columns::all(own);
+        let mut branch = all(own);
         shift_columns(&mut branch, -(start as isize));
         if !list.contains(&branch) {
             list.push(branch);
@@ -222,9 +228,4 @@ fn over_inner_join(plan: &Plan) -> bool {
         Plan::Filter { input, .. } => over_inner_join(input),
         other => matches!(other, Plan::Join { kind: JoinKind::Inner, .. }),
     }
-}
-
-/// No rows and no columns: what stands in the place of a plan that was taken.
-pub(super) fn nothing() -> Plan {
-    Plan::Values { fields: Vec::new(), rows: Vec::new() }
 }

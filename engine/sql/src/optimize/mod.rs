@@ -4,7 +4,6 @@
 //! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they mean the
 //! same; errors that a row may raise are left to run time.
 
-mod columns;
 mod estimate;
 mod graph;
 mod groups;
@@ -13,9 +12,6 @@ mod prune;
 mod push;
 mod search;
 mod sides;
-
-pub(crate) use columns::{all, conjuncts, only, remap, shift_columns, substitute};
-pub(crate) use push::{filter, key};
 
 use crate::plan::{Catalog, Plan, Statement};
 use estimate::Estimates;

@@ -1,7 +1,7 @@
 //! Projection pruning: every node yields only columns somebody above reads. Projections that only move
 //! columns disappear; where columns went is told upwards as a map.
 
-use super::columns::{columns, remap};
+use crate::analysis::columns::{columns, remap};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Field, Plan};
 
@@ -33,7 +33,7 @@ fn project(input: Plan, mut exprs: Vec<Expr>, fields: Vec<Field>) -> Plan {
         Plan::Project { input: inner, exprs: below, .. }
             if exprs.iter().all(is_column) && once(&exprs, &below) =>
         {
-            exprs.iter_mut().for_each(|e| super::columns::substitute(e, &below));
+            exprs.iter_mut().for_each(|e| crate::analysis::columns::substitute(e, &below));
             Plan::Project { input: inner, exprs, fields }
         }
         input => Plan::Project { input: Box::new(input), exprs, fields },

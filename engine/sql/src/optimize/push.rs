@@ -1,13 +1,15 @@
 //! Predicate push-down. Conditions travel as a list of conjuncts over a node's output; each node hands
 //! down what its inputs can decide and keeps the rest above itself.
 
-use super::columns::{all, columns, conjuncts, only, shift_columns, substitute};
 use super::estimate::Estimates;
 use super::{join, sides};
+use crate::analysis::columns::{all, columns, conjuncts, only, shift_columns, substitute};
+use crate::analysis::conditions::{filter, key};
+use crate::analysis::may_fail::expr_may_fail;
+use crate::analysis::size::grows;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
-use crate::unnest::{expr_may_fail, grows};
-use nacre_types::{DataType, Value};
+use nacre_types::Value;
 
 /// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
 pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
@@ -100,7 +102,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             }
             filter(Plan::Limit { input: Box::new(input), offset, limit }, conditions)
         }
-        Plan::Join { kind: JoinKind::Inner, .. } => join::order(plan, conditions, estimates),
+        Plan::Join { kind: JoinKind::Inner, .. } => join::order(plan, conditions, estimates, push),
         Plan::Join { left, right, kind, keys, residual } => {
             let mut on = Vec::new();
             if let Some(residual) = residual {
@@ -172,7 +174,8 @@ fn is_lookup(left: &Plan, right: &Plan, on: &[Expr]) -> bool {
             fixed.push(at);
         }
     }
-    !fixed.is_empty() && crate::unnest::unique_among_equal(right, &|at| fixed.contains(&at))
+    !fixed.is_empty()
+        && crate::analysis::unique::unique_among_equal(right, &|at| fixed.contains(&at))
 }
 
 const ZERO: Expr =
@@ -192,16 +195,6 @@ fn limit_sort(plan: &mut Plan, count: u64) {
         Plan::Project { input, .. } => limit_sort(input, count),
         _ => {}
     }
-}
-
-/// The plan under the conditions, if there are any. Those that cannot fail come first and protect the others, which
-/// keep their order.
-pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
-    if conditions.is_empty() {
-        return plan;
-    }
-    conditions.sort_by_cached_key(expr_may_fail);
-    Plan::Filter { input: Box::new(plan), predicate: all(conditions) }
 }
 
 /// An outer join whose made-up nulls no condition above lets through is a simpler join.
@@ -304,33 +297,4 @@ fn outer(
     let right = Box::new(push(right, to_right, estimates));
     let residual = if residual.is_empty() { None } else { Some(all(residual)) };
     filter(sides::choose(Plan::Join { left, right, kind, keys, residual }, estimates), above)
-}
-
-/// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
-pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
-    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
-        return Err(condition);
-    };
-    // A day equals 24 hours, but is another key.
-    if left.data_type == DataType::Interval {
-        return Err(condition);
-    }
-    let side = |e: &Expr| {
-        let (mut l, mut r) = (false, false);
-        columns(e, &mut |at| if at < width { l = true } else { r = true });
-        (l, r)
-    };
-    let swap = match (side(left), side(right)) {
-        ((true, false), (false, true)) => false,
-        ((false, true), (true, false)) => true,
-        _ => return Err(condition),
-    };
-    match condition.kind {
-        ExprKind::Binary { left, right, .. } => {
-            let (l, mut r) = if swap { (*right, *left) } else { (*left, *right) };
-            shift_columns(&mut r, -(width as isize));
-            Ok((l, r))
-        }
-        kind => Err(Expr { kind, data_type: condition.data_type }),
-    }
 }

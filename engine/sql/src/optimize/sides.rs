@@ -1,8 +1,8 @@
 //! Which side of an outer, semi or anti join is collected: the executor collects the right one, so a small left
 //! one is better on the right.
 
-use super::columns::remap;
 use super::estimate::Estimates;
+use crate::analysis::columns::remap;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan};
 

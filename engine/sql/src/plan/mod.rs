@@ -233,6 +233,11 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// No rows and no columns: what stands in the place of a plan that was taken.
+    pub fn nothing() -> Plan {
+        Plan::Values { fields: Vec::new(), rows: Vec::new() }
+    }
+
     /// Output columns.
     pub fn fields(&self) -> Vec<Field> {
         match self {

@@ -1,33 +1,22 @@
 //! The joins that subqueries become.
 
+use super::dependent::Dependent;
 use super::hoist::Hoisted;
+use super::lazy;
 use super::size::hoisting_grows;
-use super::tools::{
-    columns_of, compare, correlated, exactly_one_row, is_null, null_of_null, or_else,
-    replace_outer, same, unique_on, used_args,
-};
-use super::{Unnester, lazy};
-use crate::bind::nullable;
+use super::tools::is_true;
+use super::tools::{columns_of, compare, exactly_one_row, is_null, null_of_null, or_else, same};
+use super::unnester::Unnester;
+use crate::analysis::columns::{all, only, shift_columns};
+use crate::analysis::conditions::{filter, key};
+use crate::analysis::may_fail::expr_may_fail;
+use crate::analysis::nullable::nullable;
+use crate::analysis::subqueries::{correlated, replace_outer, used_args};
+use crate::analysis::unique::unique_on;
 use crate::expr::{Expr, ExprKind, Subquery, SubqueryKind};
-use crate::optimize::{all, filter, key, only, shift_columns};
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
-
-/// Two inputs whose right one no longer looks at the left row.
-pub(super) struct Dependent {
-    pub left: Plan,
-    pub right: Plan,
-    /// What must hold between the rows of both, over left columns then right columns.
-    pub conditions: Vec<Expr>,
-    /// The columns the right input had at first, over both.
-    pub outputs: Vec<Expr>,
-    /// Without a right row that fits, these are the outputs of the one row there is nevertheless: the right
-    /// input was an aggregate without groups.
-    pub missing: Option<Vec<Expr>>,
-    /// Further keys of the join.
-    pub keys: Vec<(Expr, Expr)>,
-}
 
 impl Unnester<'_> {
     /// Frees the right side from the frame of the left row. Only rows that get there need partners ([`super::lazy`]).
@@ -172,7 +161,7 @@ impl Unnester<'_> {
     }
 
     fn existence(&mut self, plan: Plan, sub: &mut Subquery, reached: &[Expr]) -> Result<Existence> {
-        let mut right = std::mem::replace(&mut sub.plan, super::one_empty_row());
+        let mut right = std::mem::replace(&mut sub.plan, super::tools::one_empty_row());
         if sub.kind == SubqueryKind::Exists {
             right = rows_only(right);
         }
@@ -202,7 +191,7 @@ impl Unnester<'_> {
         let width = dependent.left.fields().len();
         let is_one = dependent.conditions.is_empty() && exactly_one_row(&dependent.right);
         if is_one && (reached.is_empty() || !lazy::may_fail(&dependent.right)) {
-            let plan = super::cross(dependent.left, dependent.right);
+            let plan = super::tools::cross(dependent.left, dependent.right);
             return Ok((plan, dependent.outputs));
         }
         let mut fixed = Vec::new();
@@ -236,7 +225,7 @@ impl Unnester<'_> {
         let mut dependent = self.dependent(left, right, (frame, &args), &[])?;
         let over_outputs = |mut e: Expr, values: &[Expr]| {
             let by: Vec<Expr> = columns_of(&fields).iter().chain(values).cloned().collect();
-            crate::optimize::substitute(&mut e, &by);
+            crate::analysis::columns::substitute(&mut e, &by);
             e
         };
         let plan;
@@ -365,12 +354,6 @@ fn mark_join(dependent: Dependent, mut comparisons: Vec<Expr>, kind: JoinKind) -
     Plan::Join { left, right, kind, keys, residual: Some(all(residual)) }
 }
 
-/// `expr IS TRUE`.
-pub(super) fn is_true(expr: Expr) -> Expr {
-    let kind = ExprKind::IsBoolean { arg: Box::new(expr), value: true, negated: false };
-    Expr { kind, data_type: DataType::Boolean }
-}
-
 /// Every left row with the right row that fits, of which there is at most one unless this is for `LATERAL`; the
 /// outputs of a left row without a right one are those of the missing row, or null. `condition` is one more on
 /// the join, over both; not where a row is never missing. The join is a left join unless `kind` is given.
@@ -396,7 +379,7 @@ fn values(
         let absent = missing.as_ref().and_then(|m| m.get(at).cloned());
         let absent = absent.filter(|e| !null_of_null(e, &|_| false));
         // What only the right side decides is computed there, so that it is null without a right row.
-        let stays = !reached.is_empty() && lazy::expr_may_fail(&output);
+        let stays = !reached.is_empty() && expr_may_fail(&output);
         if !stays && !matches!(output.kind, ExprKind::Column(_)) && only(&output, &is_right) {
             let mut expr = output.clone();
             shift_columns(&mut expr, -(width as isize));

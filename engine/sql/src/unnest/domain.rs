@@ -2,13 +2,12 @@
 //! at the lowest places that look at them, and every node above carries them along as further columns, so that
 //! the subquery is computed for all arguments at once.
 
-use super::Unnester;
-use super::apply::is_true;
-use super::tools::{
-    columns_of, compare, correlated, empty_value, is_outer, or_else, replace_outer, same,
-};
+use super::tools::is_true;
+use super::tools::{columns_of, compare, empty_value, or_else, same};
+use super::unnester::Unnester;
+use crate::analysis::columns::{all, shift_columns};
+use crate::analysis::subqueries::{correlated, is_outer, replace_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::optimize::{all, shift_columns};
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
@@ -70,7 +69,7 @@ impl Unnester<'_> {
 
     fn spread(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
         if !correlated(&plan, d.frame) {
-            return Ok(super::cross(plan, d.plan.clone()));
+            return Ok(super::tools::cross(plan, d.plan.clone()));
         }
         let width = plan.fields().len();
         Ok(match plan {
@@ -151,7 +150,7 @@ impl Unnester<'_> {
                 .map(|n| vec![Expr::literal(Value::Int(n as i64), DataType::Int64)])
                 .collect(),
         };
-        let input = super::cross(numbers, d.plan.clone());
+        let input = super::tools::cross(numbers, d.plan.clone());
         rows.iter_mut().flatten().for_each(|e| d.settle(e, 1));
         let mut columns: Vec<Vec<(Expr, Expr)>> = fields.iter().map(|_| Vec::new()).collect();
         for (n, row) in rows.into_iter().enumerate() {
@@ -258,7 +257,9 @@ impl Unnester<'_> {
         let right_start = if to_left { l + k } else { l };
         let own = if to_left { l } else { right_start + r };
         for condition in &mut conditions {
-            crate::optimize::remap(condition, &|at| if at < l { at } else { at - l + right_start });
+            crate::analysis::columns::remap(condition, &|at| {
+                if at < l { at } else { at - l + right_start }
+            });
             d.settle(condition, own);
         }
         if to_left && to_right {

@@ -1,11 +1,11 @@
 //! What a subquery asks of its enclosing row moves to the subquery's top, as far as that keeps its meaning.
 
-use super::Unnester;
-use super::tools::{
-    columns_of, compare, correlated, empty_value, has_column, is_outer, one_empty_row, over_one_row,
-};
+use super::tools::{columns_of, compare, empty_value, one_empty_row, over_one_row};
+use super::unnester::Unnester;
+use crate::analysis::columns::{conjuncts, shift_columns, substitute};
+use crate::analysis::conditions::filter;
+use crate::analysis::subqueries::{correlated, has_column, is_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::optimize::{conjuncts, filter, shift_columns, substitute};
 use crate::plan::{Field, JoinKind, Plan, SortKey};
 
 /// A plan with what was moved out of it. Expressions are over the plan's row and the enclosing ones.

@@ -8,12 +8,15 @@
 //!
 //! Not promised: that rows of the subquery's own tables which no row that gets there asks for raise no error.
 
-use super::Unnester;
-use super::apply::{Dependent, is_true};
-use super::tools::{compare, has_subquery, is_null, one_empty_row};
-use crate::bind::decimal_shape;
+use super::dependent::Dependent;
+use super::tools::is_true;
+use super::tools::{compare, is_null, one_empty_row};
+use super::unnester::Unnester;
+use crate::analysis::columns::{all, shift_columns};
+use crate::analysis::conditions::{filter, key};
+use crate::analysis::may_fail::expr_may_fail;
+use crate::analysis::subqueries::has_subquery;
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
-use crate::optimize::{all, filter, key, shift_columns};
 use crate::plan::{JoinKind, Plan};
 use nacre_types::{DataType, Result, Value};
 
@@ -179,55 +182,4 @@ fn aggregate_may_fail(aggregate: &Aggregate) -> bool {
         }),
         _ => true,
     }
-}
-
-/// Whether an expression may be an error, for what its columns hold.
-pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
-    use ScalarFunction as F;
-    let own = match &expr.kind {
-        ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
-        ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
-        ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
-        ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
-        ExprKind::Function { function, .. } => !matches!(
-            function,
-            F::Coalesce
-                | F::NullIf
-                | F::Greatest
-                | F::Least
-                | F::Length
-                | F::OctetLength
-                | F::Lower
-                | F::Upper
-                | F::Trim
-                | F::LeftTrim
-                | F::RightTrim
-                | F::Concat
-                | F::StartsWith
-                | F::Year
-                | F::Month
-                | F::Day
-        ),
-        _ => false,
-    };
-    let mut found = own;
-    expr.for_each_child(&mut |e| found |= expr_may_fail(e));
-    found
-}
-
-/// Whether every value of one type has a place in another.
-fn widens(from: DataType, to: DataType) -> bool {
-    let is_integer = |t: DataType| t.is_integer() && t != DataType::UInt64;
-    from == to
-        || from == DataType::Null
-        || (is_integer(from) && to == DataType::Int64)
-        || ((from.is_integer() || from == DataType::Float32) && to == DataType::Float64)
-        || (matches!(from, DataType::Text { .. }) && to == DataType::TEXT)
-        || (from == DataType::Date && to == DataType::Timestamp)
-        || match (decimal_shape(from), to) {
-            (Some((digits, from)), DataType::Decimal { precision, scale }) => {
-                from <= scale && digits - from <= precision - scale
-            }
-            _ => false,
-        }
 }

@@ -11,29 +11,27 @@
 //! not fail for it ([`lazy`]).
 
 mod apply;
+mod dependent;
 mod domain;
 mod hoist;
 mod lazy;
+mod nodes;
 mod shared;
 mod size;
 mod tools;
+mod unnester;
 
-use crate::expr::{Expr, ExprKind, Subquery, SubqueryKind};
-use crate::optimize::{conjuncts, filter};
-use crate::plan::{Field, JoinKind, Plan, Statement};
-pub(crate) use lazy::expr_may_fail;
-use nacre_types::hash::Map;
-use nacre_types::{DataType, Result, Value};
-pub(crate) use size::grows;
-use std::sync::Arc;
-use tools::{columns_of, first_columns, one_empty_row};
-pub(crate) use tools::{has_column, has_subquery, is_outer, replace_outer, unique_among_equal};
+use crate::expr::Expr;
+use crate::plan::{JoinKind, Plan, Statement};
+use nacre_types::Result;
+use tools::one_empty_row;
+use unnester::Unnester;
 
 /// Removes the subqueries of a statement. `numbers` are those used so far.
 pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {
     let mut statement = statement;
     shared::inline(&mut statement);
-    let mut unnester = Unnester { numbers, shared: Map::default(), spreads: Vec::new() };
+    let mut unnester = Unnester::new(numbers);
     for plan in statement.plans_mut() {
         let old = std::mem::replace(plan, one_empty_row());
         *plan = unnester.plan(old)?;
@@ -50,270 +48,8 @@ pub(crate) fn lateral(
     condition: Option<Expr>,
     numbers: &mut u32,
 ) -> Result<Plan> {
-    let mut unnester = Unnester { numbers, shared: Map::default(), spreads: Vec::new() };
+    let mut unnester = Unnester::new(numbers);
     let left = unnester.plan(left)?;
     let right = unnester.plan(right)?;
     unnester.lateral(left, right, kind, row, condition)
-}
-
-struct Unnester<'n> {
-    numbers: &'n mut u32,
-    /// Shared plans already treated.
-    shared: Map<u32, Arc<Plan>>,
-    /// Shared plans already computed over a domain: their number, the domain's, the new ones' number.
-    spreads: Vec<(u32, u32, u32, Arc<Plan>)>,
-}
-
-impl Unnester<'_> {
-    fn number(&mut self) -> u32 {
-        *self.numbers += 1;
-        *self.numbers
-    }
-
-    fn plan(&mut self, plan: Plan) -> Result<Plan> {
-        Ok(match plan {
-            Plan::Scan { .. } | Plan::Given { .. } => plan,
-            Plan::Recursive { id, base, step, distinct, fields } => {
-                let (base, step) = (Box::new(self.plan(*base)?), Box::new(self.plan(*step)?));
-                Plan::Recursive { id, base, step, distinct, fields }
-            }
-            Plan::Values { fields, rows } if rows.iter().flatten().any(has_subquery) => {
-                self.values(fields, rows)?
-            }
-            Plan::Values { .. } => plan,
-            Plan::Filter { input, predicate } => {
-                let input = self.plan(*input)?;
-                self.filter(input, predicate)?
-            }
-            Plan::Project { input, mut exprs, fields } => {
-                let mut input = self.plan(*input)?;
-                for expr in &mut exprs {
-                    self.extract(&mut input, expr)?;
-                }
-                Plan::Project { input: Box::new(input), exprs, fields }
-            }
-            Plan::Aggregate { input, mut groups, mut aggregates, fields } => {
-                let mut input = self.plan(*input)?;
-                for expr in &mut groups {
-                    self.extract(&mut input, expr)?;
-                }
-                for aggregate in &mut aggregates {
-                    for expr in aggregate.arg.iter_mut().chain(&mut aggregate.filter) {
-                        self.extract(&mut input, expr)?;
-                    }
-                }
-                Plan::Aggregate { input: Box::new(input), groups, aggregates, fields }
-            }
-            Plan::Join { left, right, kind, keys, residual } => {
-                let (left, right) = (self.plan(*left)?, self.plan(*right)?);
-                match residual {
-                    Some(condition) if has_subquery(&condition) => {
-                        self.join_on(left, right, kind, condition)?
-                    }
-                    residual => Plan::Join {
-                        left: Box::new(left),
-                        right: Box::new(right),
-                        kind,
-                        keys,
-                        residual,
-                    },
-                }
-            }
-            Plan::Sort { input, mut keys, limit } => {
-                let mut input = self.plan(*input)?;
-                let width = input.fields().len();
-                for key in &mut keys {
-                    self.extract(&mut input, &mut key.expr)?;
-                }
-                first_columns(Plan::Sort { input: Box::new(input), keys, limit }, width)
-            }
-            Plan::Window { input, partition, order, calls, fields } => {
-                let input = self.plan(*input)?;
-                let node = Plan::Window {
-                    input: Box::new(one_empty_row()),
-                    partition,
-                    order,
-                    calls,
-                    fields,
-                };
-                let mut nested = false;
-                node.for_each_expr(&mut |e| nested |= has_subquery(e));
-                if nested {
-                    return Err(nacre_types::Error::unsupported(
-                        "a subquery inside a window function",
-                    ));
-                }
-                let Plan::Window { partition, order, calls, fields, .. } = node else {
-                    return Ok(node);
-                };
-                Plan::Window { input: Box::new(input), partition, order, calls, fields }
-            }
-            Plan::Union { inputs, fields } => {
-                let inputs =
-                    inputs.into_iter().map(|input| self.plan(input)).collect::<Result<_>>()?;
-                Plan::Union { inputs, fields }
-            }
-            Plan::SetOperation { left, right, except, all, fields } => {
-                let (left, right) = (Box::new(self.plan(*left)?), Box::new(self.plan(*right)?));
-                Plan::SetOperation { left, right, except, all, fields }
-            }
-            Plan::Limit { input, offset, limit } => {
-                Plan::Limit { input: Box::new(self.plan(*input)?), offset, limit }
-            }
-            Plan::LimitBy { input, keys, offset, limit } => {
-                Plan::LimitBy { input: Box::new(self.plan(*input)?), keys, offset, limit }
-            }
-            Plan::Shared { id, input } => {
-                let input = match self.shared.get(&id) {
-                    Some(known) => known.clone(),
-                    None => {
-                        let new = Arc::new(self.plan((*input).clone())?);
-                        self.shared.insert(id, new.clone());
-                        new
-                    }
-                };
-                Plan::Shared { id, input }
-            }
-        })
-    }
-
-    /// Rows of expressions with subqueries: computed over one row, then laid out.
-    fn values(&mut self, fields: Vec<Field>, mut rows: Vec<Vec<Expr>>) -> Result<Plan> {
-        let mut input = one_empty_row();
-        for expr in rows.iter_mut().flatten() {
-            self.extract(&mut input, expr)?;
-        }
-        if rows.len() == 1 {
-            let exprs = rows.pop().unwrap_or_default();
-            return Ok(Plan::Project { input: Box::new(input), exprs, fields });
-        }
-        let at = input.fields().len();
-        let number = |n: usize| Expr::literal(Value::Int(n as i64), DataType::Int64);
-        let row = Field { name: "row".into(), data_type: DataType::Int64, nullable: false };
-        let numbers = Plan::Values {
-            fields: vec![row],
-            rows: (0..rows.len()).map(|n| vec![number(n)]).collect(),
-        };
-        let input = cross(input, numbers);
-        let is_row = |n: usize| {
-            tools::compare(
-                crate::expr::BinaryOp::Equal,
-                Expr::column(at, DataType::Int64),
-                number(n),
-            )
-        };
-        let mut columns: Vec<Vec<(Expr, Expr)>> = fields.iter().map(|_| Vec::new()).collect();
-        for (n, row) in rows.into_iter().enumerate() {
-            for (column, expr) in columns.iter_mut().zip(row) {
-                column.push((is_row(n), expr));
-            }
-        }
-        let case = |(branches, field): (_, &Field)| Expr {
-            kind: ExprKind::Case { branches, otherwise: None },
-            data_type: field.data_type,
-        };
-        let exprs = columns.into_iter().zip(&fields).map(case).collect();
-        Ok(Plan::Project { input: Box::new(input), exprs, fields })
-    }
-
-    /// The rows that pass a condition with subqueries.
-    fn filter(&mut self, input: Plan, predicate: Expr) -> Result<Plan> {
-        if !has_subquery(&predicate) {
-            return Ok(Plan::Filter { input: Box::new(input), predicate });
-        }
-        let mut list = Vec::new();
-        conjuncts(predicate, &mut list);
-        let (nested, plain): (Vec<_>, Vec<_>) = list.into_iter().partition(has_subquery);
-        let width = input.fields().len();
-        let mut plan = filter(input, plain);
-        for mut condition in nested {
-            let (negated, sub) = match condition.kind {
-                ExprKind::Subquery(sub) if sub.kind != SubqueryKind::Scalar => (false, sub),
-                ExprKind::Not(inner) => match inner.kind {
-                    ExprKind::Subquery(sub) if sub.kind != SubqueryKind::Scalar => (true, sub),
-                    kind => {
-                        let inner = Box::new(Expr { kind, data_type: inner.data_type });
-                        condition.kind = ExprKind::Not(inner);
-                        plan = self.filter_by_value(plan, condition)?;
-                        continue;
-                    }
-                },
-                kind => {
-                    condition.kind = kind;
-                    plan = self.filter_by_value(plan, condition)?;
-                    continue;
-                }
-            };
-            plan = first_columns(self.semi(plan, *sub, negated)?, width);
-        }
-        Ok(first_columns(plan, width))
-    }
-
-    fn filter_by_value(&mut self, mut plan: Plan, mut condition: Expr) -> Result<Plan> {
-        self.extract(&mut plan, &mut condition)?;
-        Ok(filter(plan, vec![condition]))
-    }
-
-    /// The plan with more columns, and the subquery's value over them, for rows that get there ([`lazy`]).
-    fn value(&mut self, plan: Plan, mut sub: Subquery, reached: &[Expr]) -> Result<(Plan, Expr)> {
-        sub.plan = self.plan(sub.plan)?;
-        match sub.kind {
-            SubqueryKind::Scalar => {
-                let (plan, mut values) =
-                    self.single(plan, sub.plan, (sub.frame, &sub.args), reached)?;
-                Ok((plan, values.swap_remove(0)))
-            }
-            _ => self.mark(plan, sub, reached),
-        }
-    }
-
-    /// A join whose condition has subqueries.
-    fn join_on(
-        &mut self,
-        left: Plan,
-        right: Plan,
-        kind: JoinKind,
-        condition: Expr,
-    ) -> Result<Plan> {
-        match kind {
-            JoinKind::Inner => self.filter(cross(left, right), condition),
-            // The condition belongs to the right side then, which sees the left row.
-            JoinKind::Left => {
-                let frame = self.number();
-                let width = left.fields().len();
-                let args = columns_of(&left.fields());
-                let mut condition = condition;
-                lower(&mut condition, width, frame);
-                let right = self.filter(right, condition)?;
-                self.lateral(left, right, kind, (frame, args), None)
-            }
-            JoinKind::Right => {
-                let (l, r) = (left.fields().len(), right.fields().len());
-                let mut condition = condition;
-                crate::optimize::remap(&mut condition, &|at| if at < l { at + r } else { at - l });
-                let swapped = self.join_on(right, left, JoinKind::Left, condition)?;
-                let mut fields = swapped.fields();
-                let mut exprs = columns_of(&fields);
-                fields.rotate_left(r);
-                exprs.rotate_left(r);
-                Ok(Plan::Project { input: Box::new(swapped), exprs, fields })
-            }
-            _ => Err(nacre_types::Error::unsupported("a subquery in the condition of a FULL JOIN")),
-        }
-    }
-}
-
-/// All pairs.
-fn cross(left: Plan, right: Plan) -> Plan {
-    let (left, right) = (Box::new(left), Box::new(right));
-    Plan::Join { left, right, kind: JoinKind::Inner, keys: Vec::new(), residual: None }
-}
-
-/// Turns a condition over both sides into one over the right side, inside the frame of the left row.
-fn lower(expr: &mut Expr, width: usize, frame: u32) {
-    match &mut expr.kind {
-        ExprKind::Column(at) if *at < width => expr.kind = ExprKind::Outer { frame, index: *at },
-        ExprKind::Column(at) => *at -= width,
-        _ => expr.for_each_child_mut(&mut |e| lower(e, width, frame)),
-    }
 }

@@ -17,7 +17,7 @@ pub(super) fn inline(statement: &mut Statement) {
     }
     let mut inliner = Inliner { uses, kept: Map::default() };
     for plan in statement.plans_mut() {
-        let old = std::mem::replace(plan, super::one_empty_row());
+        let old = std::mem::replace(plan, super::tools::one_empty_row());
         *plan = inliner.plan(old);
     }
 }
@@ -65,7 +65,7 @@ impl Inliner {
         }
         plan.for_each_expr_mut(&mut |e| self.expr(e));
         plan.for_each_input_mut(&mut |p| {
-            let input = std::mem::replace(p, super::one_empty_row());
+            let input = std::mem::replace(p, super::tools::one_empty_row());
             *p = self.plan(input);
         });
         plan
@@ -73,7 +73,7 @@ impl Inliner {
 
     fn expr(&mut self, expr: &mut Expr) {
         if let ExprKind::Subquery(sub) = &mut expr.kind {
-            let plan = std::mem::replace(&mut sub.plan, super::one_empty_row());
+            let plan = std::mem::replace(&mut sub.plan, super::tools::one_empty_row());
             sub.plan = self.plan(plan);
         }
         expr.for_each_child_mut(&mut |e| self.expr(e));

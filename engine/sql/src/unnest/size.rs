@@ -1,31 +1,10 @@
 //! How large expressions become when columns are replaced by what they stand for. `x + x` over `x + x` over … doubles
 //! at every level, so that moving it through them all takes more memory than there is.
 
-use super::tools::correlated;
-use crate::expr::{Expr, ExprKind};
+use crate::analysis::size::{MAX_GROWTH, nodes, replaced};
+use crate::analysis::subqueries::correlated;
+use crate::expr::Expr;
 use crate::plan::Plan;
-
-/// By how many nodes an expression may grow when its columns are replaced.
-const MAX_GROWTH: usize = 256;
-
-/// Nodes of an expression whose columns are replaced by expressions of so many nodes.
-fn replaced(expr: &Expr, by: &dyn Fn(usize) -> usize) -> usize {
-    let mut nodes = match expr.kind {
-        ExprKind::Column(at) => by(at),
-        _ => 1,
-    };
-    expr.for_each_child(&mut |e| nodes = nodes.saturating_add(replaced(e, by)));
-    nodes
-}
-
-fn nodes(expr: &Expr) -> usize {
-    replaced(expr, &|_| 1)
-}
-
-/// Whether an expression grows too much when its columns are replaced.
-pub(crate) fn grows(expr: &Expr, by: &[Expr]) -> bool {
-    replaced(expr, &|at| by.get(at).map_or(1, nodes)) > nodes(expr).saturating_add(MAX_GROWTH)
-}
 
 /// Whether some expression would grow too much if what a plan asks of this frame's row were moved to its top
 /// ([`super::hoist`]).

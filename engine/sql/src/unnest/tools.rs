@@ -5,78 +5,6 @@ use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
 
-/// Whether an expression has a subquery in it.
-pub(crate) fn has_subquery(expr: &Expr) -> bool {
-    if matches!(expr.kind, ExprKind::Subquery(_)) {
-        return true;
-    }
-    let mut found = false;
-    expr.for_each_child(&mut |e| found |= has_subquery(e));
-    found
-}
-
-/// Whether an expression refers to the row of this frame.
-pub(crate) fn is_outer(expr: &Expr, frame: u32) -> bool {
-    match &expr.kind {
-        ExprKind::Outer { frame: f, .. } => *f == frame,
-        ExprKind::Subquery(sub) if correlated(&sub.plan, frame) => true,
-        _ => {
-            let mut found = false;
-            expr.for_each_child(&mut |e| found |= is_outer(e, frame));
-            found
-        }
-    }
-}
-
-/// Whether a plan refers to the row of this frame.
-pub(super) fn correlated(plan: &Plan, frame: u32) -> bool {
-    plan.any_node(&mut |node| {
-        let mut found = false;
-        node.for_each_expr(&mut |e| found = found || is_outer(e, frame));
-        found
-    })
-}
-
-/// Which arguments of the frame a plan refers to, ascending.
-pub(super) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
-    fn walk(expr: &Expr, frame: u32, used: &mut Vec<usize>) {
-        match &expr.kind {
-            ExprKind::Outer { frame: f, index } if *f == frame => {
-                if let Err(at) = used.binary_search(index) {
-                    used.insert(at, *index);
-                }
-            }
-            _ => expr.for_each_child(&mut |e| walk(e, frame, used)),
-        }
-    }
-    plan.any_node(&mut |node| {
-        node.for_each_expr(&mut |e| walk(e, frame, used));
-        false
-    });
-}
-
-/// Replaces references to the frame's row.
-pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
-    match &expr.kind {
-        ExprKind::Outer { frame: f, index } if *f == frame => {
-            if let Some(new) = by(*index) {
-                *expr = new;
-            }
-        }
-        _ => expr.for_each_child_mut(&mut |e| replace_outer(e, frame, by)),
-    }
-}
-
-/// Whether an expression reads columns of its input row.
-pub(crate) fn has_column(expr: &Expr) -> bool {
-    if matches!(expr.kind, ExprKind::Column(_)) {
-        return true;
-    }
-    let mut found = false;
-    expr.for_each_child(&mut |e| found |= has_column(e));
-    found
-}
-
 /// All columns of a plan as expressions.
 pub(super) fn columns_of(fields: &[Field]) -> Vec<Expr> {
     fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect()
@@ -124,59 +52,6 @@ pub(super) fn over_one_row(plan: &Plan) -> bool {
         Plan::Limit { input, .. } | Plan::LimitBy { input, .. } => over_one_row(input),
         Plan::Project { input, .. } | Plan::Sort { input, .. } => over_one_row(input),
         Plan::Aggregate { groups, .. } => groups.is_empty(),
-        _ => false,
-    }
-}
-
-/// Whether at most one row has any one combination of values in the columns for which `fixed` holds.
-pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
-    at_most_one(plan, fixed, true)
-}
-
-/// The same where rows with a null in one of the columns do not count, as for `=`.
-pub(crate) fn unique_among_equal(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
-    at_most_one(plan, fixed, false)
-}
-
-fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> bool {
-    let unique_on =
-        |plan: &Plan, fixed: &dyn Fn(usize) -> bool| at_most_one(plan, fixed, with_nulls);
-    let is_one = |limit: &Option<Expr>| matches!(limit.as_ref().map(|l| &l.kind), Some(ExprKind::Literal(Value::Int(n))) if *n <= 1);
-    let column = |e: &Expr| match e.kind {
-        ExprKind::Column(at) => Some(at),
-        _ => None,
-    };
-    match plan {
-        Plan::Aggregate { groups, .. } => (0..groups.len()).all(fixed),
-        Plan::Values { rows, .. } => rows.len() <= 1,
-        Plan::Filter { input, .. } | Plan::Sort { input, .. } => unique_on(input, fixed),
-        Plan::Limit { input, limit, .. } => is_one(limit) || unique_on(input, fixed),
-        Plan::LimitBy { input, keys, limit, .. } => {
-            (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed)))
-                || unique_on(input, fixed)
-        }
-        Plan::Project { input, exprs, .. } => {
-            // Asked once for each column, not once for each of its uses at every level.
-            let of = |(i, e): (usize, &Expr)| column(e).filter(|_| fixed(i));
-            let below: Set<usize> = exprs.iter().enumerate().filter_map(of).collect();
-            unique_on(input, &|at| below.contains(&at))
-        }
-        Plan::Scan { table, projection, .. } => {
-            let is_fixed = |c: &usize| projection.iter().position(|p| p == c).is_some_and(fixed);
-            table.unique_sets(with_nulls).any(|set| set.iter().all(is_fixed))
-        }
-        Plan::Join {
-            left,
-            kind: JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn,
-            ..
-        } => unique_on(left, fixed),
-        Plan::Join { right, kind: JoinKind::RightSemi | JoinKind::RightAnti, .. } => {
-            unique_on(right, fixed)
-        }
-        Plan::Join { left, right, kind: JoinKind::Inner, .. } => {
-            let width = left.fields().len();
-            unique_on(left, fixed) && unique_on(right, &|at| fixed(at + width))
-        }
         _ => false,
     }
 }
@@ -264,4 +139,16 @@ fn some_value(data_type: DataType) -> Value {
         DataType::Interval => Value::Interval(Default::default()),
         _ => Value::Int(0),
     }
+}
+
+/// `expr IS TRUE`.
+pub(super) fn is_true(expr: Expr) -> Expr {
+    let kind = ExprKind::IsBoolean { arg: Box::new(expr), value: true, negated: false };
+    Expr { kind, data_type: DataType::Boolean }
+}
+
+/// All pairs.
+pub(super) fn cross(left: Plan, right: Plan) -> Plan {
+    let (left, right) = (Box::new(left), Box::new(right));
+    Plan::Join { left, right, kind: JoinKind::Inner, keys: Vec::new(), residual: None }
 }

@@ -1,8 +1,8 @@
 //! `information_schema`: the catalog as tables, made from it whenever a query names them.
 
-use crate::bind::Binder;
+use crate::analysis::decimal_shape::decimal_shape;
+use crate::bind::binder::Binder;
 use crate::bind::catalog::show::{key_of_column, keys_of};
-use crate::bind::expression::types::decimal_shape;
 use crate::bind::scope::with_suggestion;
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};

@@ -1,8 +1,9 @@
 //! `SHOW` and `DESCRIBE`: answers made from the catalog alone, as constant rows.
 
+use crate::bind::binder::Binder;
 use crate::bind::catalog::information_schema::{rows, text};
+use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::{Scope, with_suggestion};
-use crate::bind::{Binder, table_name, unsupported};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
 use nacre_types::{DataType, Error, IndexKind, IndexSchema, Result, TableSchema, Value};

@@ -1,16 +1,19 @@
 //! Expressions: one arm a syntactic form; operators and functions have their own files.
 //! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::operator::{
     binary, cast, connect, explicit_cast, is_null, is_text_literal, not,
 };
 use crate::bind::expression::row_value::row;
 use crate::bind::expression::types;
-use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::bind::names::{place, unsupported};
 use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
+use crate::parse::position;
 use nacre_types::{DataType, Error, Position, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
@@ -21,9 +24,11 @@ impl<'a> Binder<'a> {
     /// Binds one expression. Untyped parameters and bare nulls keep the type `Null` until they meet a type.
     pub(crate) fn expr(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         self.depth += 1;
-        if self.depth > crate::bind::MAX_DEPTH {
-            let message =
-                format!("expression is nested deeper than {} levels", crate::bind::MAX_DEPTH);
+        if self.depth > crate::bind::binder::MAX_DEPTH {
+            let message = format!(
+                "expression is nested deeper than {} levels",
+                crate::bind::binder::MAX_DEPTH
+            );
             return Err(Error::limit(message).at(place(ast)));
         }
         let result = match ast {
@@ -45,7 +50,7 @@ impl<'a> Binder<'a> {
         let mut open = vec![expr];
         while let Some(part) = open.pop() {
             self.copied += 1;
-            if self.copied > crate::bind::MAX_COPIED {
+            if self.copied > crate::bind::binder::MAX_COPIED {
                 return Err(Error::limit("statement expands to too many expressions"));
             }
             if let ExprKind::Subquery(sub) = &part.kind {

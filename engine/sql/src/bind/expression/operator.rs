@@ -1,9 +1,10 @@
 //! Operators on bound operands: coercion, result types, and the folding of what literals decide.
 
-use crate::bind::Given;
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::types::{arithmetic, common, meets};
-use crate::bind::{Binder, Env};
+use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, Error, Interval, Result, Value, temporal};
 use std::cmp::Ordering;

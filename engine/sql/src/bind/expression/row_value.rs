@@ -1,7 +1,9 @@
 //! Rows of several values: `(a, b) < (c, d)`, `(a, b) IN ((1, 2), (3, 4))`.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::operator::{connect, not};
-use crate::bind::{Binder, Env, place, unsupported};
+use crate::bind::names::{place, unsupported};
 use crate::expr::{BinaryOp, Expr};
 use nacre_types::{Error, Result};
 use sqlparser::ast::Expr as E;

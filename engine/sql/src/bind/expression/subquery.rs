@@ -4,40 +4,15 @@
 //! What is found there becomes an argument of the subquery at that level, so that the enclosing expression
 //! owns it: whatever rewrites that expression (grouping, say) rewrites the arguments with it.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::environment::{Arguments, Frame};
+use crate::bind::names::unsupported;
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, Env, unsupported};
-use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
+use crate::expr::{BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::plan::Plan;
 use nacre_types::{DataType, Error, Position, Result};
 use sqlparser::ast::{self, Expr as E};
-
-/// The row of an enclosing query.
-pub(crate) struct Frame {
-    pub id: u32,
-    pub scope: Scope,
-    /// Columns asked for so far.
-    pub args: Arguments,
-    /// The enclosing query's aggregates so far; none where it must not have any.
-    pub aggregates: Option<Vec<Aggregate>>,
-    /// Its clause, for messages, and whether this is inside one of its aggregates.
-    pub place: (&'static str, bool),
-}
-
-/// What a subquery asks of an enclosing row, and where the first time.
-pub(crate) type Arguments = Vec<(Expr, Option<Position>)>;
-
-impl Frame {
-    /// The argument that stands for an expression over the row.
-    pub fn outer(&mut self, expr: Expr, at: Option<Position>) -> Expr {
-        let data_type = expr.data_type;
-        let known = self.args.iter().position(|(e, _)| *e == expr);
-        let index = known.unwrap_or_else(|| {
-            self.args.push((expr, at));
-            self.args.len() - 1
-        });
-        Expr { kind: ExprKind::Outer { frame: self.id, index }, data_type }
-    }
-}
 
 impl<'a> Binder<'a> {
     /// A column of an enclosing query's row.

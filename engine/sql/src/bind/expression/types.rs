@@ -1,6 +1,7 @@
 //! Type names to data types, and the coercion rules: which type two operands meet in, and what
 //! arithmetic results in. `docs/SQL.md` states the same rules for users.
 
+use crate::analysis::decimal_shape::decimal_shape;
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
@@ -116,26 +117,6 @@ fn decimal_type(n: &ExactNumberInfo) -> Result<DataType> {
     Ok(DataType::Decimal { precision: precision as u8, scale: scale as u8 })
 }
 
-/// Decimal digits an integer type needs.
-fn integer_digits(t: DataType) -> u8 {
-    match t {
-        DataType::Int8 | DataType::UInt8 => 3,
-        DataType::Int16 | DataType::UInt16 => 5,
-        DataType::Int32 | DataType::UInt32 => 10,
-        DataType::Int64 => 19,
-        _ => 20,
-    }
-}
-
-/// Precision and scale of a decimal or an integer seen as one.
-pub(crate) fn decimal_shape(t: DataType) -> Option<(u8, u8)> {
-    match t {
-        DataType::Decimal { precision, scale } => Some((precision, scale)),
-        _ if t.is_integer() => Some((integer_digits(t), 0)),
-        _ => None,
-    }
-}
-
 /// `DECIMAL(precision, scale)` with both capped at what there is.
 pub(crate) fn decimal(precision: u32, scale: u32) -> DataType {
     let scale = scale.min(DECIMAL_MAX_PRECISION as u32);
@@ -203,11 +184,11 @@ fn common_integer(a: DataType, b: DataType) -> DataType {
 
 /// Result type of `+`, `-`, `*`, `/`, `DIV` and `%` on two numbers, and the types the operands are cast to.
 pub(crate) fn arithmetic(
-    op: crate::BinaryOp,
+    op: crate::expr::BinaryOp,
     a: DataType,
     b: DataType,
 ) -> Result<(DataType, DataType, DataType)> {
-    use crate::BinaryOp::*;
+    use crate::expr::BinaryOp::*;
     use DataType::*;
     if a.is_float() || b.is_float() {
         return Ok((Float64, Float64, Float64));

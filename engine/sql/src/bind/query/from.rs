@@ -1,11 +1,14 @@
 //! `FROM`: tables, derived tables, joins, and the scope they make.
 
+use crate::analysis::columns::shift_columns;
+use crate::bind::binder::{Binder, MAX_TABLES};
+use crate::bind::environment::Env;
+use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::scope::{Merged, Scope};
-use crate::bind::{Binder, Env, MAX_TABLES, place, position, table_name, unsupported};
-use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction, SubqueryKind};
-use crate::optimize::shift_columns;
+use crate::expr::{Expr, ExprKind, ScalarFunction};
+use crate::parse::position;
 use crate::plan::{JoinKind, Plan};
-use nacre_types::{DataType, Error, Result};
+use nacre_types::{Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
 /// What a table to the right asks of the row of those to the left.
@@ -371,43 +374,4 @@ fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Res
         column.table = alias.name.value.clone();
     }
     Ok((plan, scope))
-}
-
-/// Whether an expression can be null, given its input columns.
-pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
-    match &expr.kind {
-        ExprKind::Column(at) => input(*at),
-        ExprKind::Literal(value) => value.is_null(),
-        ExprKind::Parameter(_) | ExprKind::Outer { .. } => true,
-        ExprKind::Subquery(sub) => sub.kind != SubqueryKind::Exists,
-        ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
-        ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
-        ExprKind::Case { branches, otherwise } => match otherwise {
-            None => true,
-            Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
-        },
-        ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
-        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. }
-            if builtin.makes_nulls() =>
-        {
-            true
-        }
-        ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
-            args.iter().all(|a| nullable(a, input))
-        }
-        // Null where one of its parts is.
-        ExprKind::Cast(_)
-        | ExprKind::Not(_)
-        | ExprKind::Negate(_)
-        | ExprKind::Binary { .. }
-        | ExprKind::And(_)
-        | ExprKind::Or(_)
-        | ExprKind::InList { .. }
-        | ExprKind::Like { .. }
-        | ExprKind::Function { .. } => {
-            let mut any = expr.data_type == DataType::Null;
-            expr.for_each_child(&mut |e| any |= nullable(e, input));
-            any
-        }
-    }
 }

@@ -4,8 +4,10 @@
 //! `GROUPING()` is bound as an aggregate, so that it is found wherever aggregates are; here it becomes a constant
 //! of each set.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, Env, place, unsupported};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, ScalarFunction};
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result, Value};

@@ -3,7 +3,8 @@
 //! The rows to lock are found apart from the query's own plan, by its `WHERE` over whole rows, so that they
 //! can be located like those of an `UPDATE`. Hence one plain table, and rows that stay rows: no grouping.
 
-use crate::bind::{Binder, unsupported};
+use crate::bind::binder::Binder;
+use crate::bind::names::unsupported;
 use crate::plan::{Plan, Statement};
 use nacre_types::Result;
 use sqlparser::ast;

@@ -1,29 +1,17 @@
 //! Queries around a `SELECT`: common table expressions, `VALUES`, `ORDER BY` of a body, `LIMIT`.
 
+use crate::bind::binder::{Binder, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS};
+use crate::bind::environment::Env;
+use crate::bind::environment::{Cte, Itself};
 use crate::bind::expression::operator::cast;
-use crate::bind::query::recursive::Itself;
+use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::bind::{
-    Binder, Env, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS, place, position, unsupported,
-};
 use crate::expr::{Expr, ExprKind};
+use crate::parse::position;
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
-
-/// A common table expression in scope.
-pub(crate) struct Cte<'a> {
-    pub cte: &'a ast::Cte,
-    /// How many enclosing rows its body sees.
-    pub frames: usize,
-    /// Its number and plan, once somebody used it.
-    pub bound: Option<(u32, Arc<Plan>)>,
-    /// Which `WITH RECURSIVE` it belongs to, if any.
-    pub recursive: Option<u32>,
-    /// What its name means inside its own definition.
-    pub itself: Itself,
-}
 
 impl<'a> Binder<'a> {
     /// The plan of a common table expression: bound once, however often it is used.
@@ -200,7 +188,7 @@ impl<'a> Binder<'a> {
             values.rows.iter().map(|_| Vec::with_capacity(width)).collect();
         for (at, column) in columns.into_iter().enumerate() {
             let (column, data_type) = self.unify_all(column, "VALUES")?;
-            let nullable = column.iter().any(|e| crate::bind::query::from::nullable(e, &|_| true));
+            let nullable = column.iter().any(|e| crate::analysis::nullable::nullable(e, &|_| true));
             fields.push(Field { name: format!("column{}", at + 1), data_type, nullable });
             for (row, expr) in rows.iter_mut().zip(column) {
                 row.push(expr);

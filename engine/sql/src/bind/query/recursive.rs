@@ -4,29 +4,18 @@
 //! the first rows; each of the others is computed again and again over the rows that the round before added. Types
 //! are those on which first rows and later ones agree, found by binding again until nothing changes.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Itself;
 use crate::bind::expression::types::common;
+use crate::bind::names::unsupported;
 use crate::bind::query::set_operation::{combine, converted};
-use crate::bind::{Binder, position, unsupported};
+use crate::parse::position;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 /// Times that later rows may change the types.
 const MAX_ROUNDS: usize = 4;
-
-/// What a reference to the table means while its own definition is bound.
-#[derive(Clone, Default)]
-pub(crate) enum Itself {
-    /// Nothing special.
-    #[default]
-    Elsewhere,
-    /// Not allowed here, and why.
-    Refused(&'static str),
-    /// Not expected, but to be noticed.
-    Watched { seen: bool },
-    /// The rows of the round before, and how often they were asked for.
-    Rows { id: u32, fields: Vec<Field>, uses: usize },
-}
 
 impl<'a> Binder<'a> {
     /// The plan of the recursive table at this place of the list.
@@ -201,9 +190,7 @@ fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
 }
 
 /// The definitions of one `WITH`, of which later ones may not be referred to.
-pub(crate) fn refuse_later(
-    ctes: &mut [crate::bind::query::query_expression::Cte<'_>],
-) -> Vec<Itself> {
+pub(crate) fn refuse_later(ctes: &mut [crate::bind::environment::Cte<'_>]) -> Vec<Itself> {
     let refused =
         Itself::Refused("a table of WITH RECURSIVE that refers to a later one (mutual recursion)");
     ctes.iter_mut().map(|cte| std::mem::replace(&mut cte.itself, refused.clone())).collect()

@@ -3,15 +3,19 @@
 //! Aggregates are bound as columns from [`AGGREGATE_BASE`] on; once groups are known, every expression is
 //! rewritten over the grouped row, and what is neither group nor aggregate is an error.
 
+use crate::analysis::nullable::nullable;
+use crate::bind::binder::Binder;
+use crate::bind::environment::{AGGREGATE_BASE, Env, WINDOW_BASE};
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
-use crate::bind::query::from::{columns_of, nullable};
+use crate::bind::names::{place, unsupported};
+use crate::bind::query::from::columns_of;
 use crate::bind::query::grouping::Groups;
 use crate::bind::query::query_expression::{order_items, output_position, sort_key};
 use crate::bind::scope::Scope;
-use crate::bind::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupported};
 use crate::explain;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::parse::position;
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
@@ -216,7 +220,7 @@ impl<'a> Binder<'a> {
                     options,
                 ) => {
                     plain_wildcard(options)?;
-                    let (table, at) = crate::bind::table_name(name)?;
+                    let (table, at) = crate::bind::names::table_name(name)?;
                     if !env.scope.has_table(&table) {
                         return Err(env.scope.unknown_column(Some(&table), "*", &[]).at(at));
                     }

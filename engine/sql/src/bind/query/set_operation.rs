@@ -1,8 +1,9 @@
 //! `UNION`, `INTERSECT` and `EXCEPT`: the sides agree on types column by column; names come from the first.
 
+use crate::bind::binder::Binder;
 use crate::bind::expression::operator::cast;
 use crate::bind::expression::types::common;
-use crate::bind::{Binder, unsupported};
+use crate::bind::names::unsupported;
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};

@@ -3,8 +3,10 @@
 //! Columns keep their ids, new ones get ids that no column ever had; that is all the storage needs to read what was
 //! written before.
 
+use crate::bind::binder::Binder;
+use crate::bind::names::{table_name, unsupported};
 use crate::bind::statement::index::{Wanted, drop_index};
-use crate::bind::{Binder, position, table_name, unsupported};
+use crate::parse::position;
 use crate::plan::Statement;
 use nacre_types::{Error, Position, Result, TableSchema, limits};
 use sqlparser::ast::{self, AlterTableOperation as Operation};

@@ -2,14 +2,17 @@
 //! `LIMIT`. The target's rows are found first, under the conditions that are theirs alone, and numbered; an ordinary
 //! plan over them and the other tables then says which of them change, and to what.
 
+use crate::analysis::columns::{conjuncts, only};
+use crate::analysis::conditions::filter;
+use crate::analysis::subqueries::has_subquery;
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
 use crate::bind::scope::{ROW_NUMBER, Scope, ScopeColumn};
 use crate::bind::statement::dml::{column_position, table_fields};
-use crate::bind::{Binder, Env, place, unsupported};
 use crate::expr::Expr;
-use crate::optimize::{conjuncts, filter, only};
 use crate::plan::{Field, Plan, Statement};
-use crate::unnest::has_subquery;
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 
@@ -146,7 +149,7 @@ impl<'a> Binder<'a> {
             if has_subquery(&output.expr) {
                 return Err(unsupported("a subquery in RETURNING"));
             }
-            let nullable = crate::bind::nullable(&output.expr, &is_null);
+            let nullable = crate::analysis::nullable::nullable(&output.expr, &is_null);
             fields.push(Field { name: output.name, data_type: output.expr.data_type, nullable });
             exprs.push(output.expr);
         }
@@ -281,7 +284,7 @@ fn check_owner(assignment: &ast::Assignment, shown: &str) -> Result<()> {
     let ast::AssignmentTarget::ColumnName(name) = &assignment.target else { return Ok(()) };
     match name.0.as_slice() {
         [ast::ObjectNamePart::Identifier(table), _] if !table.value.eq_ignore_ascii_case(shown) => {
-            let at = crate::bind::position(table.span.start);
+            let at = crate::parse::position(table.span.start);
             Err(unsupported(&format!(
                 "SET of a column of {}, not of the first table, {shown},",
                 table.value

@@ -1,12 +1,15 @@
 //! `CREATE TABLE`: columns, types, defaults and the primary key.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::types;
+use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::scope::Scope;
 use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
-use crate::bind::{Binder, Env, place, position, table_name, unsupported};
 use crate::expr::ExprKind;
+use crate::parse::position;
 use crate::plan::Statement;
 use nacre_types::{
     Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,

@@ -1,11 +1,14 @@
 //! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::literal::number;
+use crate::bind::names::{place, unsupported};
 use crate::bind::scope::{Scope, no_column};
-use crate::bind::{Binder, Env, place, position, unsupported};
 use crate::expr::Expr;
 use crate::parse::is_rows_only;
 use crate::parse::literal_rows::{Literal, LiteralRows};
+use crate::parse::position;
 use crate::plan::{Field, Plan, Statement};
 use nacre_types::{Column, DataType, Error, Position, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};

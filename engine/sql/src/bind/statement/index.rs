@@ -4,7 +4,10 @@
 //! Indexes are kept ascending and read in both directions, so `DESC` means nothing. Names are one table's own; a
 //! `DROP INDEX` without a table finds the one index that has the name.
 
-use crate::bind::{Binder, position, table_name, unsupported, with_suggestion};
+use crate::bind::binder::Binder;
+use crate::bind::names::{table_name, unsupported};
+use crate::bind::scope::with_suggestion;
+use crate::parse::position;
 use crate::plan::Statement;
 use nacre_types::{DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema};
 use sqlparser::ast::{self, IndexOption, IndexType};

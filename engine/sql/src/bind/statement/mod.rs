@@ -3,6 +3,7 @@
 pub(super) mod alter_table;
 pub(super) mod change;
 pub(super) mod create_table;
+pub(super) mod dispatch;
 pub(super) mod dml;
 pub(super) mod index;
 pub(super) mod set_option;

@@ -1,8 +1,11 @@
 //! `SET name = value`: settings of a session.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, Env, place, position, unsupported};
 use crate::expr::ExprKind;
+use crate::parse::position;
 use crate::plan::{SessionOption, Statement};
 use nacre_types::{Error, Result, Value};
 use sqlparser::ast;

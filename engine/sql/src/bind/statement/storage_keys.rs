@@ -2,7 +2,8 @@
 //!
 //! The parser reads `SHARD KEY (a)` as a column `SHARD` of a type `KEY(a)`.
 
-use crate::bind::{position, unsupported};
+use crate::bind::names::unsupported;
+use crate::parse::position;
 use nacre_types::{DataType, Error, KeyColumns, Position, Result, ShardKey, TableSchema};
 use sqlparser::ast;
 

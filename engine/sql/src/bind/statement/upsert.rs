@@ -1,8 +1,11 @@
 //! What an insert does with a row one of whose unique keys is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::bind::statement::dml::{column_position, table_fields};
-use crate::bind::{Binder, Env, place, position, unsupported};
+use crate::parse::position;
 use crate::plan::{OnDuplicateKey, Plan, Statement};
 use nacre_types::{Error, IndexId, Result, TableSchema};
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
@@ -36,7 +39,7 @@ impl<'a> Binder<'a> {
                 let new_row = match &insert.insert_alias {
                     None => EXCLUDED.to_string(),
                     Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => {
-                        crate::bind::table_name(&alias.row_alias)?.0
+                        crate::bind::names::table_name(&alias.row_alias)?.0
                     }
                     Some(_) => return Err(unsupported("column aliases of an inserted row")),
                 };
@@ -93,7 +96,12 @@ impl<'a> Binder<'a> {
                 Some(self.condition(bound, "WHERE").map_err(|e| e.at(place(ast)))?)
             }
         };
-        if assignments.iter().map(|(_, e)| e).chain(&filter).any(crate::unnest::has_subquery) {
+        if assignments
+            .iter()
+            .map(|(_, e)| e)
+            .chain(&filter)
+            .any(crate::analysis::subqueries::has_subquery)
+        {
             return Err(unsupported("a subquery in what becomes of a duplicate"));
         }
         Ok(OnDuplicateKey::Update { assignments, filter })
@@ -113,7 +121,7 @@ fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Ve
 fn key_of_target(table: &TableSchema, target: &ConflictTarget) -> Result<Option<IndexId>> {
     let at = match target {
         ConflictTarget::OnConstraint(name) => {
-            let (name, at) = crate::bind::table_name(name)?;
+            let (name, at) = crate::bind::names::table_name(name)?;
             if table.primary_key.as_ref().is_some_and(|key| key.name.eq_ignore_ascii_case(&name)) {
                 return Ok(None);
             }

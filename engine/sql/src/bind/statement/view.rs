@@ -2,7 +2,8 @@
 //!
 //! A view sees tables and other views, never the names around it; it cannot have parameters.
 
-use crate::bind::{Binder, table_name, unsupported};
+use crate::bind::binder::Binder;
+use crate::bind::names::{table_name, unsupported};
 use crate::expr::Expr;
 use crate::plan::{Field, Plan, Statement};
 use nacre_types::plant::{self, Bug};

@@ -1,10 +1,13 @@
 //! Aggregates: the standard five, and the others: their names, arguments and results. Those of several arguments, or with
 //! an order, take them as one [`ScalarFunction::Row`], so that everybody else still sees one argument.
 
+use crate::analysis::decimal_shape::decimal_shape;
+use crate::bind::binder::Binder;
+use crate::bind::environment::{AGGREGATE_BASE, Env};
 use crate::bind::expression::function::call::call;
 use crate::bind::expression::operator::{cast, connect};
-use crate::bind::expression::types::{decimal, decimal_shape};
-use crate::bind::{AGGREGATE_BASE, Binder, Env, place, unsupported};
+use crate::bind::expression::types::decimal;
+use crate::bind::names::{place, unsupported};
 use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment, ScalarFunction as F};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;

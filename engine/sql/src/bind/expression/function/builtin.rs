@@ -1,8 +1,9 @@
 //! Calls of the functions in the [`BUILTINS`] table, and of those that are other expressions under a name.
 
+use crate::bind::binder::Binder;
 use crate::bind::expression::function::call::call;
 use crate::bind::expression::operator::{cast, explicit_cast, is_null};
-use crate::bind::{Binder, unsupported};
+use crate::bind::names::unsupported;
 use crate::builtin::{BUILTINS, Builtin, Signature};
 use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction as F};
 use nacre_types::{DataType, Error, Result, Value};

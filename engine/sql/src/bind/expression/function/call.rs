@@ -1,13 +1,17 @@
 //! Function calls: argument counts and types (the names are in `functions`), aggregates.
 
+use crate::analysis::decimal_shape::decimal_shape;
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::function::aggregate::aggregate_function;
 use crate::bind::expression::function::functions::Signature::*;
 use crate::bind::expression::function::functions::{Entry, FUNCTIONS, INT, MANY, TEXT, names};
 use crate::bind::expression::operator::{aggregates_not_allowed, cast, explicit_cast, is_null};
-use crate::bind::expression::types::{decimal, decimal_shape};
+use crate::bind::expression::types::decimal;
+use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::with_suggestion;
-use crate::bind::{Binder, Env, position, table_name, unsupported};
 use crate::expr::{BinaryOp, DatePart, Expr, ExprKind, ScalarFunction as F};
+use crate::parse::position;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, Expr as E};
 

@@ -1,28 +1,18 @@
 //! Window functions: a call with `OVER` becomes a column of a [`Plan::Window`] between grouping and output.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Window;
+use crate::bind::environment::{AGGREGATE_BASE, Env, WINDOW_BASE};
 use crate::bind::expression::operator::{aggregates_not_allowed, cast};
+use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
-use crate::bind::{AGGREGATE_BASE, Binder, Env, WINDOW_BASE, place, position, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::parse::position;
 use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 
 const INT: DataType = DataType::Int64;
-
-/// A call and where its rows are.
-#[derive(Clone, PartialEq)]
-pub(crate) struct Window {
-    partition: Vec<Expr>,
-    order: Vec<SortKey>,
-    call: WindowCall,
-}
-
-impl Window {
-    pub fn name(&self) -> &'static str {
-        self.call.function.name()
-    }
-}
 
 /// Functions that only make sense in a window, with the least and most arguments.
 const FUNCTIONS: &[(&str, WindowFunction, usize, usize)] = &[

@@ -1,8 +1,8 @@
 //! Tools on expressions that the rules share: which columns are used, moving and replacing them, and
 //! taking conditions apart into conjuncts.
 
+use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{Expr, ExprKind};
-use crate::unnest::expr_may_fail;
 use nacre_types::{DataType, Value};
 
 /// Replaces every column position.

@@ -1,0 +1,46 @@
+//! Conditions as filters and as keys of joins.
+
+use crate::analysis::columns::{all, columns, shift_columns};
+use crate::analysis::may_fail::expr_may_fail;
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::plan::Plan;
+use nacre_types::DataType;
+
+/// The plan under the conditions, if there are any. Those that cannot fail come first and protect the others, which
+/// keep their order.
+pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
+    if conditions.is_empty() {
+        return plan;
+    }
+    conditions.sort_by_cached_key(expr_may_fail);
+    Plan::Filter { input: Box::new(plan), predicate: all(conditions) }
+}
+
+/// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
+pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
+        return Err(condition);
+    };
+    // A day equals 24 hours, but is another key.
+    if left.data_type == DataType::Interval {
+        return Err(condition);
+    }
+    let side = |e: &Expr| {
+        let (mut l, mut r) = (false, false);
+        columns(e, &mut |at| if at < width { l = true } else { r = true });
+        (l, r)
+    };
+    let swap = match (side(left), side(right)) {
+        ((true, false), (false, true)) => false,
+        ((false, true), (true, false)) => true,
+        _ => return Err(condition),
+    };
+    match condition.kind {
+        ExprKind::Binary { left, right, .. } => {
+            let (l, mut r) = if swap { (*right, *left) } else { (*left, *right) };
+            shift_columns(&mut r, -(width as isize));
+            Ok((l, r))
+        }
+        kind => Err(Expr { kind, data_type: condition.data_type }),
+    }
+}

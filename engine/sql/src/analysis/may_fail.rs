@@ -1,0 +1,56 @@
+//! Which expressions may raise an error, so that they must not be evaluated for rows that the query does not ask about.
+
+use crate::analysis::decimal_shape::decimal_shape;
+use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use nacre_types::DataType;
+
+/// Whether an expression may be an error, for what its columns hold.
+pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
+    use ScalarFunction as F;
+    let own = match &expr.kind {
+        ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
+        ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
+        ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
+        ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
+        ExprKind::Function { function, .. } => !matches!(
+            function,
+            F::Coalesce
+                | F::NullIf
+                | F::Greatest
+                | F::Least
+                | F::Length
+                | F::OctetLength
+                | F::Lower
+                | F::Upper
+                | F::Trim
+                | F::LeftTrim
+                | F::RightTrim
+                | F::Concat
+                | F::StartsWith
+                | F::Year
+                | F::Month
+                | F::Day
+        ),
+        _ => false,
+    };
+    let mut found = own;
+    expr.for_each_child(&mut |e| found |= expr_may_fail(e));
+    found
+}
+
+/// Whether every value of one type has a place in another.
+fn widens(from: DataType, to: DataType) -> bool {
+    let is_integer = |t: DataType| t.is_integer() && t != DataType::UInt64;
+    from == to
+        || from == DataType::Null
+        || (is_integer(from) && to == DataType::Int64)
+        || ((from.is_integer() || from == DataType::Float32) && to == DataType::Float64)
+        || (matches!(from, DataType::Text { .. }) && to == DataType::TEXT)
+        || (from == DataType::Date && to == DataType::Timestamp)
+        || match (decimal_shape(from), to) {
+            (Some((digits, from)), DataType::Decimal { precision, scale }) => {
+                from <= scale && digits - from <= precision - scale
+            }
+            _ => false,
+        }
+}

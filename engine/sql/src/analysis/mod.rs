@@ -1,0 +1,10 @@
+//! Questions about expressions and plans that binding, unnesting and the optimizer share. Nothing here changes a plan.
+
+pub(crate) mod columns;
+pub(crate) mod conditions;
+pub(crate) mod decimal_shape;
+pub(crate) mod may_fail;
+pub(crate) mod nullable;
+pub(crate) mod size;
+pub(crate) mod subqueries;
+pub(crate) mod unique;

@@ -1,0 +1,43 @@
+//! Which expressions can be null.
+
+use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction, SubqueryKind};
+use nacre_types::DataType;
+
+/// Whether an expression can be null, given its input columns.
+pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Column(at) => input(*at),
+        ExprKind::Literal(value) => value.is_null(),
+        ExprKind::Parameter(_) | ExprKind::Outer { .. } => true,
+        ExprKind::Subquery(sub) => sub.kind != SubqueryKind::Exists,
+        ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
+        ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
+        ExprKind::Case { branches, otherwise } => match otherwise {
+            None => true,
+            Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
+        },
+        ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
+        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. }
+            if builtin.makes_nulls() =>
+        {
+            true
+        }
+        ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+            args.iter().all(|a| nullable(a, input))
+        }
+        // Null where one of its parts is.
+        ExprKind::Cast(_)
+        | ExprKind::Not(_)
+        | ExprKind::Negate(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::And(_)
+        | ExprKind::Or(_)
+        | ExprKind::InList { .. }
+        | ExprKind::Like { .. }
+        | ExprKind::Function { .. } => {
+            let mut any = expr.data_type == DataType::Null;
+            expr.for_each_child(&mut |e| any |= nullable(e, input));
+            any
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The state of binding one statement: what it may look up, how deep it is, which types parameters got.
+
+use crate::bind::environment::{Cte, Frame};
+use crate::bind::given::Given;
+use crate::bind::names::table_name;
+use crate::bind::scope::with_suggestion;
+use crate::expr::{Expr, ExprKind};
+use crate::parse::literal_rows::LiteralRows;
+use crate::plan::Catalog;
+use nacre_types::{DataType, Error, Result, TableSchema};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// Levels of expressions and subqueries at most.
+pub(super) const MAX_DEPTH: usize = 420;
+/// Levels that a query inside another takes: binding it needs so much more of the stack than an expression does.
+pub(super) const QUERY_LEVELS: usize = 7;
+/// Subqueries, common table expressions included, that one statement may expand to. Each may become a join below the
+/// others, and who walks a plan needs stack for each.
+pub(super) const MAX_QUERIES: usize = 160;
+/// Parts of expressions that may stand once in a statement and are needed several times.
+pub(super) const MAX_COPIED: usize = 1 << 18;
+/// Tables of one `FROM` at most.
+pub(super) const MAX_TABLES: usize = 64;
+/// State of binding one statement.
+pub(super) struct Binder<'a> {
+    pub(super) catalog: &'a dyn Catalog,
+    /// What is known of the parameter values at hand.
+    pub(super) given: &'a [Given],
+    /// Types decided so far; `Null` is undecided.
+    pub(super) parameters: Vec<DataType>,
+    /// Common table expressions in scope, innermost last.
+    pub(super) ctes: Vec<Cte<'a>>,
+    /// Rows of enclosing queries that the one being bound may refer to, innermost last.
+    pub(super) frames: Vec<Frame>,
+    /// Numbers for frames and shared plans, each used once.
+    pub(super) numbers: u32,
+    pub(super) depth: usize,
+    pub(super) queries: usize,
+    /// Parts of expressions that were copied.
+    pub(super) copied: usize,
+    /// Tables of the current `FROM`.
+    pub(super) tables: usize,
+    /// The statement as written.
+    pub(super) text: &'a str,
+    /// Rows of the insert that are only in the text, until they are bound.
+    pub(super) literal_rows: Option<&'a LiteralRows>,
+    /// The `WINDOW` clause of the current `SELECT`.
+    pub(super) named_windows: &'a [ast::NamedWindowDefinition],
+    /// Views whose queries are being bound, outermost first.
+    pub(super) views: Vec<String>,
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn new(
+        catalog: &'a dyn Catalog,
+        given: &'a [Given],
+        parameters: usize,
+        text: &'a str,
+    ) -> Binder<'a> {
+        Binder {
+            catalog,
+            given,
+            parameters: vec![DataType::Null; parameters],
+            ctes: Vec::new(),
+            frames: Vec::new(),
+            numbers: 0,
+            depth: 0,
+            queries: 0,
+            copied: 0,
+            tables: 0,
+            text,
+            literal_rows: None,
+            named_windows: &[],
+            views: Vec::new(),
+        }
+    }
+
+    /// A number not used before in this statement.
+    pub(super) fn fresh(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Runs one level deeper; too deep is an error instead of a stack overflow.
+    pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Error::limit(format!(
+                "expression is nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A table of the catalog.
+    pub(super) fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableSchema>> {
+        let (name, place) = table_name(name)?;
+        self.catalog.table(&name).ok_or_else(|| {
+            if self.catalog.view(&name).is_some() {
+                return Error::unsupported(format!("{name} is a view, not a table"))
+                    .with_sqlstate("42809")
+                    .at(place);
+            }
+            let error =
+                Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01").at(place);
+            let names = self.catalog.table_names();
+            with_suggestion(error, &name, names.iter().map(String::as_str))
+        })
+    }
+
+    /// A parameter whose type is not decided yet.
+    pub(super) fn is_untyped(expr: &Expr) -> bool {
+        expr.data_type == DataType::Null && matches!(expr.kind, ExprKind::Parameter(_))
+    }
+
+    /// What is known of the value at hand for a parameter.
+    pub(super) fn given(&self, index: usize) -> Given {
+        self.given.get(index).copied().unwrap_or(DataType::Null.into())
+    }
+
+    /// Decides an untyped parameter's type; the first decision stands, others cast.
+    pub(super) fn decide(&mut self, expr: Expr, to: DataType) -> Expr {
+        let ExprKind::Parameter(index) = expr.kind else { return expr };
+        if expr.data_type != DataType::Null || to == DataType::Null {
+            return expr;
+        }
+        let Some(slot) = self.parameters.get_mut(index) else { return expr };
+        if *slot == DataType::Null {
+            *slot = to;
+        }
+        let typed = Expr { kind: ExprKind::Parameter(index), data_type: *slot };
+        if typed.data_type == to {
+            typed
+        } else {
+            Expr { kind: ExprKind::Cast(Box::new(typed)), data_type: to }
+        }
+    }
+
+    /// Decides an untyped parameter by its value, or by `otherwise` without one.
+    pub(super) fn settle(&mut self, expr: Expr, otherwise: DataType) -> Expr {
+        match expr.kind {
+            ExprKind::Parameter(index) if expr.data_type == DataType::Null => {
+                let decided = self.parameters.get(index).copied().unwrap_or(DataType::Null);
+                let natural = self.given(index).natural;
+                let to = [decided, natural, otherwise].into_iter().find(|t| *t != DataType::Null);
+                self.decide(expr, to.unwrap_or(DataType::TEXT))
+            }
+            _ => expr,
+        }
+    }
+}

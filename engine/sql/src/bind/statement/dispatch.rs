@@ -1,0 +1,165 @@
+//! Which binder a statement takes, by its syntax.
+
+use crate::bind::binder::Binder;
+use crate::bind::names::{table_name, unsupported};
+use crate::plan::Statement;
+use nacre_types::{Error, Result};
+use sqlparser::ast;
+
+impl<'a> Binder<'a> {
+    pub(crate) fn statement(&mut self, statement: &'a ast::Statement) -> Result<Statement> {
+        use ast::Statement as S;
+        match statement {
+            S::Query(query) if !query.locks.is_empty() => self.locking_query(query),
+            S::Query(query) if is_write(&query.body) => self.write_with(query),
+            S::Query(query) => Ok(Statement::Query(self.query(query)?)),
+            S::Insert(insert) => self.insert(insert),
+            S::Update(update) => self.update(update),
+            S::Delete(delete) => self.delete(delete),
+            S::CreateTable(create) => self.create_table(create),
+            S::Drop {
+                object_type: ast::ObjectType::Table,
+                if_exists,
+                names,
+                temporary: false,
+                ..
+            } => {
+                if !if_exists {
+                    names.iter().try_for_each(|name| self.table(name).map(|_| ()))?;
+                }
+                let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
+                Ok(Statement::DropTable {
+                    names: names.into_iter().map(|n| n.0).collect(),
+                    if_exists: *if_exists,
+                })
+            }
+            S::CreateView(create) => self.create_view(create),
+            S::Drop {
+                object_type: ast::ObjectType::View,
+                if_exists,
+                names,
+                temporary: false,
+                ..
+            } => {
+                let names =
+                    names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
+                Ok(Statement::DropView { names, if_exists: *if_exists })
+            }
+            S::CreateIndex(create) => self.create_index(create),
+            S::Drop { object_type: ast::ObjectType::Index, if_exists, names, table, .. } => {
+                self.drop_indexes(names, table.as_ref(), *if_exists)
+            }
+            S::AlterTable(alter) => self.alter_table(alter),
+            S::Truncate(truncate) => self.truncate(truncate),
+            S::StartTransaction { modes, statements, exception: None, .. }
+                if statements.is_empty() =>
+            {
+                modes.iter().try_for_each(transaction_mode).map(|()| Statement::Begin)
+            }
+            S::Commit { chain: false, .. } => Ok(Statement::Commit),
+            S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
+            S::Rollback { chain: false, savepoint: Some(name) } => {
+                Ok(Statement::RollbackTo(name.value.clone()))
+            }
+            S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
+            S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
+            S::Set(set) => self.set_option(set),
+            S::Explain { statement, analyze, .. } => {
+                let inner = Box::new(self.nested(|b| b.statement(statement))?);
+                match &*inner {
+                    _ if !analyze => Ok(Statement::Explain(inner)),
+                    Statement::Query(_)
+                    | Statement::Lock { .. }
+                    | Statement::Insert { .. }
+                    | Statement::Upsert { .. }
+                    | Statement::Update { .. }
+                    | Statement::Change { .. }
+                    | Statement::Returning { .. }
+                    | Statement::Delete { .. } => Ok(Statement::Profile(inner)),
+                    _ => Err(unsupported(
+                        "PROFILE of a statement that neither reads nor writes rows",
+                    )),
+                }
+            }
+            S::OptimizeTable { name, include_final, .. } => {
+                Ok(Statement::Optimize { table: self.table(name)?, full: *include_final })
+            }
+            S::ShowTables { show_options, full, .. } => self.show_tables(show_options, *full),
+            S::ShowColumns { show_options, .. } => self.show_columns(show_options),
+            S::ExplainTable { table_name, .. } => self.describe(table_name),
+            S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => {
+                self.show_create_table(obj_name)
+            }
+            S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => {
+                self.show_create_view(obj_name)
+            }
+            S::ShowViews { show_options, .. } => self.show_views(show_options),
+            S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
+            S::ShowFunctions { filter } => self.show_functions(filter.as_ref()),
+            S::ShowVariable { variable } => self.show_words(variable),
+            _ => Err(unsupported(statement_name(statement))),
+        }
+    }
+
+    /// `WITH … INSERT`, `UPDATE` or `DELETE`.
+    fn write_with(&mut self, query: &'a ast::Query) -> Result<Statement> {
+        use ast::SetExpr::{Delete, Insert, Update};
+        let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref()
+        else {
+            return Err(unsupported("a data-modifying statement as a query"));
+        };
+        self.with(query.with.as_ref(), |b| b.nested(|b| b.statement(statement)))
+    }
+}
+
+fn is_write(body: &ast::SetExpr) -> bool {
+    matches!(body, ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_))
+}
+
+/// Names of statements that parse but are not there yet.
+#[cold]
+fn statement_name(statement: &ast::Statement) -> &'static str {
+    use ast::Statement as S;
+    match statement {
+        S::Drop { .. } => "this DROP",
+        S::Commit { .. } => "COMMIT AND CHAIN",
+        S::Rollback { .. } => "ROLLBACK AND CHAIN",
+        S::StartTransaction { .. } => "this form of BEGIN",
+        S::Merge(_) => "MERGE",
+        S::Copy { .. } => "COPY",
+        S::Set(_) => "SET",
+        S::Use(_) => "USE",
+        S::Pragma { .. } => "PRAGMA",
+        S::Analyze(_) => "ANALYZE",
+        S::Grant(_) => "GRANT",
+        S::Revoke(_) => "REVOKE",
+        S::Call(_) => "CALL",
+        S::Prepare { .. } => "PREPARE",
+        S::Execute { .. } => "EXECUTE",
+        S::Vacuum(_) => "VACUUM",
+        S::CreateSchema { .. } => "CREATE SCHEMA",
+        S::CreateDatabase { .. } => "CREATE DATABASE",
+        S::CreateFunction(_) => "CREATE FUNCTION",
+        S::CreateTrigger(_) => "CREATE TRIGGER",
+        S::CreateSequence { .. } => "CREATE SEQUENCE",
+        S::CreateType { .. } => "CREATE TYPE",
+        S::RenameTable(_) => "RENAME TABLE",
+        S::ShowVariable { .. } | S::ShowVariables { .. } => "SHOW of a variable",
+        _ => "this statement",
+    }
+}
+
+/// Transactions read and write, on a snapshot: what asks for more, or for less that somebody may rely on, is refused.
+fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
+    use ast::{
+        TransactionAccessMode as Access, TransactionIsolationLevel as Level,
+        TransactionMode as Mode,
+    };
+    match mode {
+        Mode::AccessMode(Access::ReadWrite) => Ok(()),
+        Mode::IsolationLevel(
+            Level::ReadUncommitted | Level::ReadCommitted | Level::RepeatableRead | Level::Snapshot,
+        ) => Ok(()),
+        other => Err(Error::unsupported(format!("a transaction that is {other}"))),
+    }
+}
