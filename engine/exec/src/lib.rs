@@ -5,6 +5,7 @@
 //! [`nacre_types::limits::VECTOR_ROWS`] rows; a row outside a batch's selection never raises an error.
 //! Nothing here waits, writes, or knows SQL text.
 
+mod aggregate;
 mod build;
 mod context;
 pub mod expr;
@@ -18,6 +19,7 @@ mod parallel;
 mod scan;
 mod sort;
 mod spill;
+mod window;
 
 mod store;
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! From plans to operators.
 
+use crate::aggregate::HashAggregate;
 use crate::context::profile::{measured, measured_locating};
 use crate::context::{Context, LocatingOperator, Operator};
 use crate::join::{HashJoin, JoinSpec};
 use crate::join_filter::{Wanted, filters_of};
 use crate::operator::{
-    Buffer, Filter, HashAggregate, Limit, LimitBy, Project, Recursive, SetOperation, SharedScan,
-    SuppliedScan, Union, Values, Window, wanted,
+    Buffer, Filter, Limit, LimitBy, Project, Recursive, SetOperation, SharedScan, SuppliedScan,
+    Union, Values, wanted,
 };
 use crate::scan::Order;
 use crate::sort::Sort;
+use crate::window::Window;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};

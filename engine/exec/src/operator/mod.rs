@@ -1,9 +1,5 @@
 //! The operators that are not scans: each pulls from its children and answers batches.
 
-mod absorb;
-mod accumulate;
-mod aggregate;
-mod collect;
 mod limit;
 mod limit_by;
 mod recursive;
@@ -13,10 +9,7 @@ mod shared;
 mod supplied;
 #[cfg(test)]
 mod tests;
-mod window;
 
-pub(crate) use absorb::may_absorb;
-pub(crate) use aggregate::{Aggregation, HashAggregate};
 pub(crate) use limit::{Limit, wanted};
 pub(crate) use limit_by::LimitBy;
 pub(crate) use recursive::Recursive;
@@ -24,7 +17,6 @@ pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set_operation::{SetOperation, Union};
 pub(crate) use shared::{Buffer, SharedScan};
 pub(crate) use supplied::SuppliedScan;
-pub(crate) use window::Window;
 
 use nacre_column::Batch;
 

@@ -159,7 +159,8 @@ fn aggregates_agree_with_a_model() {
             let groups = keys.iter().enumerate().map(|(i, t)| col(i, *t)).collect();
             let source = given(&mut random, &types, &input);
             let mut operator =
-                super::HashAggregate::new(source, types, groups, aggregates(keys.len())).unwrap();
+                crate::aggregate::HashAggregate::new(source, types, groups, aggregates(keys.len()))
+                    .unwrap();
             let found = sorted(run(&mut operator, &fixture.context()).unwrap());
 
             let by_key = sorted(input);
@@ -191,7 +192,7 @@ fn aggregate_filters_come_before_their_arguments() {
     spec.filter = Some(compare(BinaryOp::NotEqual, col(0, I64), lit(int(0), I64)));
     let source = Box::new(Batches(vec![source].into_iter()));
     let mut operator =
-        super::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
+        crate::aggregate::HashAggregate::new(source, vec![I64], Vec::new(), vec![spec]).unwrap();
     assert_eq!(run(&mut operator, &fixture.context()).unwrap(), [[dec(7, 0)]]);
 }
 
@@ -203,8 +204,13 @@ fn sums_do_not_wrap() {
             aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
         let source = Box::new(Batches(vec![batch(&[(data_type, values)])].into_iter()));
         run(
-            &mut super::HashAggregate::new(source, vec![data_type], Vec::new(), vec![spec])
-                .unwrap(),
+            &mut crate::aggregate::HashAggregate::new(
+                source,
+                vec![data_type],
+                Vec::new(),
+                vec![spec],
+            )
+            .unwrap(),
             &fixture.context(),
         )
     };

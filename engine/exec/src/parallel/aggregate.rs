@@ -2,11 +2,11 @@
 //! joined at the end.
 
 use super::{Builds, Morsel, for_each_morsel, look_up};
+use crate::aggregate::{Aggregation, HashAggregate};
 use crate::build::{Builder, types_of};
 use crate::context::{Context, Operator, Step, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
-use crate::operator::{Aggregation, HashAggregate};
 use crate::scan::Cut;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;

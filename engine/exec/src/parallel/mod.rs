@@ -16,11 +16,11 @@ mod gather;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::aggregate::may_absorb;
 use crate::build::{Builder, join_spec};
 use crate::context::{Context, Operator, Threads};
 use crate::join::Build;
 use crate::join_filter::{Filters, Wanted, filters_of};
-use crate::operator::may_absorb;
 use crate::scan::Cut;
 use aggregate::ParallelAggregate;
 use gather::Gather;

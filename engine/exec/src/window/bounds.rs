@@ -1,6 +1,6 @@
 //! How far the frames of a window reach, where their bounds have an offset.
 
-use super::Run;
+use super::operator::Run;
 use crate::expr::{self, ActiveRows, compare_values};
 use nacre_column::Vector;
 use nacre_sql::Expr;

@@ -13,7 +13,7 @@ use nacre_types::{DataType, Error, PhysicalType, Result, decimal, key};
 
 /// The group of each row.
 #[derive(Clone, Copy)]
-pub(super) enum Groups<'a> {
+pub(crate) enum Groups<'a> {
     /// All rows are of group 0.
     One,
     /// By row position.
@@ -22,7 +22,7 @@ pub(super) enum Groups<'a> {
 
 impl Groups<'_> {
     #[inline]
-    pub(super) fn of(self, row: usize) -> usize {
+    pub(crate) fn of(self, row: usize) -> usize {
         match self {
             Groups::One => 0,
             Groups::Each(groups) => groups[row] as usize,
@@ -31,7 +31,7 @@ impl Groups<'_> {
 }
 
 /// The state of one aggregate for all groups.
-pub(super) enum Accumulator {
+pub(crate) enum Accumulator {
     /// ActiveRows, or rows that are not null.
     Count(Vec<i64>),
     /// Exact sums, and how many values went in.

@@ -5,14 +5,10 @@
 //! 128-bit values as interned ids. While the keys seen span few combinations, ids come from a dense table
 //! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
 
-mod codes;
-#[cfg(test)]
-mod tests;
-
+use super::codes::Codes;
 use crate::expr::ActiveRows;
 use crate::intern::{Dictionaries, Interner, SlotTable};
 use crate::store::NO_ROW;
-use codes::Codes;
 use nacre_column::Vector;
 use nacre_types::hash::{combine, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};
@@ -39,7 +35,7 @@ struct Field {
 
 /// One column's extent in the dense table: code 0 is null, code `n` the value `low + n - 1`.
 #[derive(Clone, Copy)]
-struct Axis {
+pub(super) struct Axis {
     low: i64,
     size: usize,
 }
@@ -53,7 +49,7 @@ pub(crate) struct Grouper {
     /// The group of null when there is one whole-word column only.
     null_group: u32,
     table: SlotTable,
-    dense: Option<(Vec<Axis>, Vec<u32>)>,
+    pub(super) dense: Option<(Vec<Axis>, Vec<u32>)>,
     /// So many groups make it worth asking whether the table should be dense.
     consider_at: usize,
     ids: Vec<u32>,

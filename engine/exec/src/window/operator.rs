@@ -5,29 +5,23 @@
 //! Rows that cannot be held with their results are sorted in the temporary file (`spill/runs`); then whole partitions are
 //! held at a time, as they come.
 
-mod bounds;
-mod results;
-mod summaries;
-#[cfg(test)]
-mod tests;
-
-use super::absorb::may_absorb;
-use super::accumulate::{Accumulator, Groups};
-use super::collect::{self, Collected};
+use super::bounds::{Bounds, Offset, is_beyond};
+use super::results::Results;
+use super::summaries::{Summaries, WIDE};
+use crate::aggregate::absorb::may_absorb;
+use crate::aggregate::accumulate::{Accumulator, Groups};
+use crate::aggregate::collect::{self, Collected};
 use crate::context::{Context, Operator, Step, pull};
 use crate::expr::{self, ActiveRows, compare_values};
 use crate::memory::Reservation;
 use crate::sort::{Merge, Runs, SortKeys};
 use crate::store::{RowBuffer, pieces};
-use bounds::{Bounds, Offset, is_beyond};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Error, Result, Value, limits};
-use results::Results;
 use std::ops::Range;
 use std::sync::Arc;
-use summaries::{Summaries, WIDE};
 
 /// Rows merged at a time: partitions are held whole, so a batch should not be much of what can be held.
 const MERGED_ROWS: usize = limits::VECTOR_ROWS / 8;
@@ -271,19 +265,19 @@ impl Operator for Window {
 }
 
 /// Where partitions and peers are among the sorted rows.
-struct Places {
+pub(super) struct Places {
     partitions: Vec<Range<usize>>,
     /// Of each row.
     peers: Vec<Range<usize>>,
 }
 
 /// One call over all rows.
-struct Run<'a> {
-    call: &'a WindowCall,
-    order: &'a [SortKey],
-    batch: &'a Batch,
-    places: &'a Places,
-    context: &'a Context<'a>,
+pub(super) struct Run<'a> {
+    pub call: &'a WindowCall,
+    pub order: &'a [SortKey],
+    pub batch: &'a Batch,
+    pub places: &'a Places,
+    pub context: &'a Context<'a>,
 }
 
 impl Run<'_> {
@@ -319,12 +313,12 @@ impl Run<'_> {
         }
     }
 
-    fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
+    pub fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
         expr::evaluate_shared(e, self.batch, self.context)
     }
 
     /// Null where the type cannot hold it.
-    fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
+    pub fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
         let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
         let mut out = VectorBuilder::new(e.data_type);
         for row in 0..self.batch.rows as u32 {

@@ -6,7 +6,7 @@
 //! taken from left to right, so that of equal values the first is kept, and its sums pass over the values they would
 //! have row by row.
 
-use crate::operator::accumulate::{Accumulator, Groups};
+use crate::aggregate::accumulate::{Accumulator, Groups};
 use nacre_types::Result;
 use std::ops::Range;
 

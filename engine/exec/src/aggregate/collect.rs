@@ -16,7 +16,7 @@ use nacre_types::{DataType, Error, Result, Value, decimal, limits};
 use std::sync::{Arc, OnceLock};
 
 /// The arguments of an aggregate that has several.
-pub(super) fn arguments(aggregate: &Aggregate) -> Option<&[Expr]> {
+pub(crate) fn arguments(aggregate: &Aggregate) -> Option<&[Expr]> {
     match aggregate.arg.as_ref().map(|arg| &arg.kind) {
         Some(ExprKind::Function { function: ScalarFunction::Row, args }) => Some(args),
         _ => None,
@@ -24,7 +24,7 @@ pub(super) fn arguments(aggregate: &Aggregate) -> Option<&[Expr]> {
 }
 
 /// The state of one such aggregate for all groups.
-pub(super) enum Collected {
+pub(crate) enum Collected {
     /// Count, means, and sums of powers of the differences from the mean: x, y, xx, yy, xy, xxx, xxxx.
     Moments { moment: Moment, states: Vec<[f64; 8]> },
     /// Every row.
@@ -39,7 +39,7 @@ pub(super) enum Collected {
 }
 
 /// The rows of each group, in the order they came.
-pub(super) struct Members {
+pub(crate) struct Members {
     starts: Vec<u32>,
     rows: Vec<u32>,
 }
@@ -200,7 +200,7 @@ impl Collected {
 }
 
 /// Arguments before the sort keys, at most.
-pub(super) fn own_arguments(function: AggregateFunction) -> usize {
+pub(crate) fn own_arguments(function: AggregateFunction) -> usize {
     use AggregateFunction::{ArgMax, ArgMin, Moment, Quantile, StringAgg};
     match function {
         StringAgg | Quantile { .. } | ArgMin | ArgMax | Moment(_) => 2,

@@ -1,0 +1,8 @@
+//! Grouping rows by key: [`Grouper`] gives each distinct key an id.
+
+mod codes;
+mod grouper;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use grouper::{Grouper, Seen};
