@@ -28,7 +28,7 @@ mod testing;
 pub use build::{build, build_collected, build_locating};
 pub use context::profile::{Measured, Profile};
 pub use context::{
-    Context, LocatingOperator, Operator, Statistics, Step, SuppliedRows, Threads, tables_of,
+    Context, LocatingOperator, Operator, Statistics, SuppliedRows, Threads, tables_of,
 };
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};

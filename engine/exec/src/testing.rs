@@ -1,7 +1,7 @@
 //! What the tests of this crate share: a database in memory to make contexts from, short ways to write
 //! expressions and batches, and a seeded generator.
 
-use crate::context::{Context, Operator, Statistics, Step};
+use crate::context::{Context, Operator, Statistics};
 use crate::memory::Memory;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
@@ -103,11 +103,11 @@ pub(crate) fn run(operator: &mut dyn Operator, context: &Context<'_>) -> Result<
     let mut rows = Vec::new();
     loop {
         match operator.next(context)? {
-            Step::Batch(batch) => {
+            Some(batch) => {
                 assert!(batch.selected() > 0 && batch.rows <= nacre_types::limits::VECTOR_ROWS);
                 rows.extend(rows_of(&batch));
             }
-            Step::Done => return Ok(rows),
+            None => return Ok(rows),
         }
     }
 }

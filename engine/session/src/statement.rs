@@ -10,7 +10,7 @@ use crate::session::Connection;
 use crate::write;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{
-    Context, Memory, Profile, Reservation, Statistics, Step, Threads, build, build_locating,
+    Context, Memory, Profile, Reservation, Statistics, Threads, build, build_locating,
 };
 use nacre_sql::{Field, Plan, Statement, explain};
 use nacre_table::{RowLocator, Store, Table, Transaction};
@@ -160,14 +160,13 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
     let (mut bytes, mut held) = (0usize, Reservation::default());
     loop {
         match operator.next(context)? {
-            Step::Batch(batch) => {
+            Some(batch) => {
                 let batch = batch.compact();
                 bytes += batch.memory_bytes(batches.last());
                 context.hold(&mut held, "the result", bytes)?;
                 batches.push(batch);
             }
-            Step::Done => return Ok(batches),
-            _ => return Err(Error::unsupported("waiting for remote bytes")),
+            None => return Ok(batches),
         }
     }
 }

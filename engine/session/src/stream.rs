@@ -10,7 +10,7 @@
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use nacre_column::Batch;
-use nacre_exec::{Context, Memory, Operator, Statistics, Step, Threads, pieces};
+use nacre_exec::{Context, Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::Field;
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, Value};
@@ -97,9 +97,8 @@ impl Running {
                 return Ok(Some(batch.compact()));
             }
             match self.operator.next(&context)? {
-                Step::Batch(batch) => self.pieces = pieces(batch).into_iter(),
-                Step::Done => return Ok(None),
-                _ => return Err(Error::unsupported("waiting for remote bytes")),
+                Some(batch) => self.pieces = pieces(batch).into_iter(),
+                None => return Ok(None),
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::session::Connection;
 use crate::statement::{Settings, collect, locate};
 use crate::upsert;
 use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Reservation, Step, SuppliedRows, build, evaluate};
+use nacre_exec::{Context, Reservation, SuppliedRows, build, evaluate};
 use nacre_sql::{Expr, Field, Plan, Statement};
 use nacre_table::{OnDuplicate, RowLocator, Table, Transaction};
 use nacre_types::{DataType, Error, ErrorKind, Result, TableSchema, Value};
@@ -107,9 +107,8 @@ fn insert(
     let mut load = None;
     loop {
         let batch = match operator.next(&context)? {
-            Step::Batch(batch) => in_table_types(&batch.compact(), table),
-            Step::Done => break,
-            _ => return Err(Error::unsupported("waiting for remote bytes")),
+            Some(batch) => in_table_types(&batch.compact(), table),
+            None => break,
         };
         rows += batch.rows;
         bytes += batch.memory_bytes(batches.last());
@@ -155,9 +154,8 @@ pub(crate) fn create_table_as(
     let mut operator = build(source, &context)?;
     loop {
         match operator.next(&context)? {
-            Step::Batch(batch) => load.append(&in_table_types(&batch.compact(), schema))?,
-            Step::Done => break,
-            _ => return Err(Error::unsupported("waiting for remote bytes")),
+            Some(batch) => load.append(&in_table_types(&batch.compact(), schema))?,
+            None => break,
         }
     }
     drop(operator);

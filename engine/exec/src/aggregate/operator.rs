@@ -6,7 +6,7 @@
 
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::{self, ActiveRows};
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
@@ -337,9 +337,9 @@ fn first_seen(
 }
 
 impl Operator for HashAggregate {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         if !self.consumed {
-            while let Some(batch) = pull!(self.input, context) {
+            while let Some(batch) = self.input.next(context)? {
                 context.check_cancelled()?;
                 self.consume(&batch, context)?;
             }
@@ -351,13 +351,13 @@ impl Operator for HashAggregate {
         context.check_cancelled()?;
         loop {
             if let Some(current) = &mut self.current {
-                if let Some(batch) = pull!(current, context) {
-                    return Ok(Step::Batch(batch));
+                if let Some(batch) = current.next(context)? {
+                    return Ok(Some(batch));
                 }
                 self.current = None;
             } else if let Some(batch) = self.aggregation.emit(self.emitted)? {
                 self.emitted += batch.rows;
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             } else if !self.rest.is_empty() {
                 // The rest needs the memory.
                 self.held.release();
@@ -365,7 +365,7 @@ impl Operator for HashAggregate {
                 self.emitted = 0;
             }
             if self.current.is_none() && !self.next_partition()? {
-                return Ok(Step::Done);
+                return Ok(None);
             }
         }
     }

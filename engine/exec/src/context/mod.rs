@@ -230,19 +230,10 @@ impl Context<'_> {
     }
 }
 
-/// One answer of an operator. Operators pass on what they do not understand.
-#[non_exhaustive]
-pub enum Step {
-    /// Some rows: at least one, at most `VECTOR_ROWS`.
-    Batch(Batch),
-    /// No more rows; further calls answer `Done` again.
-    Done,
-}
-
-/// A pull operator. After anything but `Batch` or `Done` the same call can be repeated.
+/// A pull operator.
 pub trait Operator {
-    /// The next rows.
-    fn next(&mut self, context: &Context<'_>) -> Result<Step>;
+    /// The next rows: at least one, at most `VECTOR_ROWS`. `None` at the end, and again after it.
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>>;
 }
 
 /// A scan that also says where each row lives, for `UPDATE` and `DELETE`.
@@ -250,17 +241,3 @@ pub trait LocatingOperator {
     /// The next rows, compact, with one locator a row; `None` at the end.
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>>;
 }
-
-/// The next batch of a child: `Some(batch)` or `None` at its end. Any other step returns from the
-/// enclosing `next`, which must therefore be resumable at this point.
-macro_rules! pull {
-    ($child:expr, $context:expr) => {
-        match $child.next($context)? {
-            $crate::context::Step::Batch(batch) => Some(batch),
-            $crate::context::Step::Done => None,
-            #[allow(unreachable_patterns)]
-            other => return Ok(other),
-        }
-    };
-}
-pub(crate) use pull;

@@ -4,7 +4,7 @@
 //! Nodes are told by where they are in memory: plans stay in place while they run. Copies that threads work on are
 //! made known as such, so several threads count for the node they are copies of; their times add up.
 
-use crate::context::{Context, Counter, LocatingOperator, Operator, Statistics, Step, count};
+use crate::context::{Context, Counter, LocatingOperator, Operator, Statistics, count};
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_table::RowLocator;
@@ -133,11 +133,8 @@ impl<O: ?Sized> Measuring<O> {
 }
 
 impl Operator for Measuring<dyn Operator> {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let rows = |step: &Step| match step {
-            Step::Batch(batch) => batch.selected(),
-            _ => 0,
-        };
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let rows = |next: &Option<Batch>| next.as_ref().map_or(0, Batch::selected);
         self.measure(context, |operator, context| operator.next(context), rows)
     }
 }

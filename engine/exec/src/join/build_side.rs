@@ -2,7 +2,7 @@
 
 use super::keys::{evaluate_all, key_type, without_nulls};
 use super::partitioned::Nulls;
-use crate::context::{Context, Operator, Step, count};
+use crate::context::{Context, Operator, count};
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::join_filter::Filters;
@@ -79,7 +79,7 @@ impl Build {
     ) -> Result<Arc<Build>> {
         let mut build = Build::new(spec);
         let keys: Vec<Expr> = spec.keys.iter().map(|(_, key)| key.clone()).collect();
-        while let Step::Batch(batch) = right.next(context)? {
+        while let Some(batch) = right.next(context)? {
             context.check_cancelled()?;
             for batch in pieces(batch) {
                 if !build.collect(&batch, &keys, keeps_right(spec.kind), context)? {

@@ -12,7 +12,7 @@ use super::build_side::{Build, JoinSpec, has_no_rows, keeps_right};
 use super::keys::{evaluate_all, without_nulls};
 use super::partitioned::{Nulls, SpilledJoin};
 use super::probe::Probe;
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::ActiveRows;
 use crate::group::Seen;
 use crate::join_filter::Filters;
@@ -102,19 +102,10 @@ impl HashJoin {
         HashJoin { level, ..self }
     }
 
-    /// Collects the right side, in partitions once it does not fit. A step to be passed on is answered.
-    fn collect_right(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
-        let Some(mut right) = self.right.take() else { return Ok(None) };
-        loop {
-            let batch = match right.next(context)? {
-                Step::Batch(batch) => batch,
-                Step::Done => break,
-                #[allow(unreachable_patterns)]
-                other => {
-                    self.right = Some(right);
-                    return Ok(Some(other));
-                }
-            };
+    /// Collects the right side, in partitions once it does not fit; once.
+    fn collect_right(&mut self, context: &Context<'_>) -> Result<()> {
+        let Some(mut right) = self.right.take() else { return Ok(()) };
+        while let Some(batch) = right.next(context)? {
             context.check_cancelled()?;
             for batch in pieces(batch) {
                 self.collect(&batch, context)?;
@@ -122,14 +113,14 @@ impl HashJoin {
         }
         if let Some(spilled) = &mut self.spilled {
             // Filters that are not filled let everything pass.
-            return spilled.finish_right(context).map(|()| None);
+            return spilled.finish_right(context);
         }
         if let Some(build) = Arc::get_mut(&mut self.build) {
             build.finish();
         }
         self.build.fill(&self.filters);
         self.left_done = has_no_rows(&self.build, self.spec.kind);
-        Ok(None)
+        Ok(())
     }
 
     /// Takes in a batch of the right side.
@@ -203,11 +194,9 @@ fn whole_spec(
 }
 
 impl Operator for HashJoin {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        if !self.waits()
-            && let Some(step) = self.collect_right(context)?
-        {
-            return Ok(step);
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        if !self.waits() {
+            self.collect_right(context)?;
         }
         if let Some(spilled) = &mut self.spilled {
             return spilled.next(&mut *self.left, context);
@@ -217,14 +206,12 @@ impl Operator for HashJoin {
                 if self.left_done {
                     break;
                 }
-                match pull!(self.left, context) {
+                match self.left.next(context)? {
                     Some(batch) if self.right.is_some() && self.asks(&batch, context)? => {
                         let left =
                             std::mem::replace(&mut self.left, crate::operator::Values::nothing());
                         self.left = Box::new(Returned { batch: Some(batch), rest: left });
-                        if let Some(step) = self.collect_right(context)? {
-                            return Ok(step);
-                        }
+                        self.collect_right(context)?;
                         if let Some(spilled) = &mut self.spilled {
                             return spilled.next(&mut *self.left, context);
                         }
@@ -239,7 +226,7 @@ impl Operator for HashJoin {
                 && let Some(batch) = self.advance(&mut probe, context)?
             {
                 self.probe = Some(probe);
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             }
             let rest = if self.judges_left() {
                 self.left_kept(probe)
@@ -249,14 +236,14 @@ impl Operator for HashJoin {
                 None
             };
             if let Some(batch) = rest {
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             }
         }
         context.check_cancelled()?;
         if self.shares {
-            return Ok(Step::Done);
+            return Ok(None);
         }
-        Ok(self.right_alone().map_or(Step::Done, Step::Batch))
+        Ok(self.right_alone())
     }
 }
 
@@ -267,9 +254,9 @@ struct Returned {
 }
 
 impl Operator for Returned {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         match self.batch.take() {
-            Some(batch) => Ok(Step::Batch(batch)),
+            Some(batch) => Ok(Some(batch)),
             None => self.rest.next(context),
         }
     }

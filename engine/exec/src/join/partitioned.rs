@@ -8,7 +8,7 @@
 use super::build_side::{Build, JoinSpec, keeps_right};
 use super::hash::HashJoin;
 use super::keys::{evaluate_all, without_nulls};
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::ActiveRows;
 use crate::spill::{Partition, Partitions, SpillScan, SpilledRows};
 use nacre_column::Batch;
@@ -96,9 +96,13 @@ impl SpilledJoin {
     }
 
     /// The next joined rows; the left side is read first, all of it.
-    pub fn next(&mut self, left: &mut dyn Operator, context: &Context<'_>) -> Result<Step> {
+    pub fn next(
+        &mut self,
+        left: &mut dyn Operator,
+        context: &Context<'_>,
+    ) -> Result<Option<Batch>> {
         while self.left.is_some() {
-            let Some(batch) = pull!(left, context) else {
+            let Some(batch) = left.next(context)? else {
                 if let Some(lefts) = self.left.take() {
                     let rights = std::mem::take(&mut self.rights);
                     self.pairs = lefts
@@ -121,12 +125,12 @@ impl SpilledJoin {
         }
         loop {
             if let Some(current) = &mut self.current {
-                if let Some(batch) = pull!(current, context) {
-                    return Ok(Step::Batch(batch));
+                if let Some(batch) = current.next(context)? {
+                    return Ok(Some(batch));
                 }
                 self.current = None;
             }
-            let Some((left, right)) = self.pairs.next() else { return Ok(Step::Done) };
+            let Some((left, right)) = self.pairs.next() else { return Ok(None) };
             let can_come_out =
                 left.rows.rows() > 0 || (keeps_right(self.spec.kind) && right.rows.rows() > 0);
             if can_come_out {
@@ -199,19 +203,19 @@ impl BlockJoin {
 }
 
 impl Operator for BlockJoin {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             if let Some(current) = &mut self.current {
-                if let Some(batch) = pull!(current, context) {
-                    return Ok(Step::Batch(batch));
+                if let Some(batch) = current.next(context)? {
+                    return Ok(Some(batch));
                 }
                 self.current = None;
                 if self.at >= self.right.chunks() {
-                    return Ok(Step::Done);
+                    return Ok(None);
                 }
             }
             if self.at > 0 && self.at >= self.right.chunks() {
-                return Ok(Step::Done);
+                return Ok(None);
             }
             let first = self.at == 0;
             let (build, more) = self.block(context)?;

@@ -1,7 +1,6 @@
 //! How much joins look at, and how much they answer at a time.
 
 use crate::build;
-use crate::context::Step;
 use crate::store::BATCH_BYTES;
 use crate::testing::*;
 use nacre_sql::expr::BinaryOp;
@@ -76,7 +75,7 @@ fn long_texts_of_pairs_come_some_at_a_time() {
         };
         let mut operator = build(&join, &context).unwrap();
         let mut found = 0;
-        while let Step::Batch(batch) = operator.next(&context).unwrap() {
+        while let Some(batch) = operator.next(&context).unwrap() {
             let bytes = batch.flat_bytes();
             assert!(
                 bytes <= BATCH_BYTES + 100_000,

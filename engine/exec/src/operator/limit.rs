@@ -1,7 +1,8 @@
 //! `LIMIT` and `OFFSET`.
 
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr;
+use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_types::{Error, Result, Value};
 
@@ -53,7 +54,7 @@ pub(crate) fn wanted(
 }
 
 impl Operator for Limit {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let (mut skip, mut pass) = match self.left {
             Some(left) => left,
             None => (
@@ -63,7 +64,7 @@ impl Operator for Limit {
         };
         self.left = Some((skip, pass));
         while pass > 0 {
-            let Some(mut batch) = pull!(self.input, context) else { break };
+            let Some(mut batch) = self.input.next(context)? else { break };
             let selected = batch.selected() as u64;
             let skipped = skip.min(selected);
             let passed = (selected - skipped).min(pass);
@@ -80,8 +81,8 @@ impl Operator for Limit {
                     None => (range.start as u32..range.end as u32).collect(),
                 });
             }
-            return Ok(Step::Batch(super::settle(batch)));
+            return Ok(Some(super::settle(batch)));
         }
-        Ok(Step::Done)
+        Ok(None)
     }
 }

@@ -1,10 +1,11 @@
 //! `LIMIT` for each combination of keys by itself, in the order rows come.
 
 use super::limit::rows;
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::{self, ActiveRows};
 use crate::group::Grouper;
 use crate::memory::Reservation;
+use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_types::Result;
 
@@ -42,10 +43,10 @@ impl LimitBy {
 }
 
 impl Operator for LimitBy {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let skip = rows(&self.offset, 0, "OFFSET", context)?;
         let end = skip.saturating_add(rows(&self.limit, u64::MAX, "LIMIT", context)?);
-        while let Some(mut batch) = pull!(self.input, context) {
+        while let Some(mut batch) = self.input.next(context)? {
             context.check_cancelled()?;
             let keys = self
                 .keys
@@ -71,9 +72,9 @@ impl Operator for LimitBy {
             )?;
             if !passed.is_empty() {
                 batch.selection = Some(passed);
-                return Ok(Step::Batch(super::settle(batch)));
+                return Ok(Some(super::settle(batch)));
             }
         }
-        Ok(Step::Done)
+        Ok(None)
     }
 }

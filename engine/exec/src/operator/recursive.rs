@@ -4,7 +4,7 @@
 //! of two rounds and, where duplicates do not count, every row once.
 
 use crate::build::Builder;
-use crate::context::{Context, Operator, Step, SuppliedRows, pull};
+use crate::context::{Context, Operator, SuppliedRows};
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::memory::Reservation;
@@ -72,14 +72,14 @@ impl Recursive {
 }
 
 impl Operator for Recursive {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
-            let Some(current) = &mut self.current else { return Ok(Step::Done) };
+            let Some(current) = &mut self.current else { return Ok(None) };
             let given =
                 SuppliedRows { id: self.id, batches: &self.before, others: context.supplied };
             let inner = Context { supplied: Some(&given), ..*context };
-            if let Some(batch) = pull!(current, &inner) {
+            if let Some(batch) = current.next(&inner)? {
                 let Some(batch) = self.fresh(batch)? else { continue };
                 self.bytes.1 += batch.memory_bytes(self.now.last());
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
@@ -89,7 +89,7 @@ impl Operator for Recursive {
                     self.bytes.0 + self.bytes.1 + seen,
                 )?;
                 self.now.push(batch.clone());
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             }
             self.before = std::mem::take(&mut self.now);
             self.bytes = (self.bytes.1, 0);

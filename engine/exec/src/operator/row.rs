@@ -1,6 +1,6 @@
 //! Operators that look at one row at a time: constant rows, filters and projections.
 
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr;
 use crate::store::BATCH_BYTES;
 use crate::store::MOST_TEXT_BYTES;
@@ -29,11 +29,11 @@ impl Values {
 }
 
 impl Operator for Values {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
         let rows = &self.rows[self.at..(self.at + limits::VECTOR_ROWS).min(self.rows.len())];
         if rows.is_empty() {
-            return Ok(Step::Done);
+            return Ok(None);
         }
         let mut builders: Vec<_> = self.types.iter().map(|t| VectorBuilder::new(*t)).collect();
         let (mut room, mut count) = (Room::new(MOST_TEXT_BYTES), 0);
@@ -50,7 +50,7 @@ impl Operator for Values {
         }
         self.at += count;
         let columns = builders.into_iter().map(|b| Arc::new(b.finish())).collect();
-        Ok(Step::Batch(Batch::new(columns, count)))
+        Ok(Some(Batch::new(columns, count)))
     }
 }
 
@@ -67,16 +67,16 @@ impl Filter {
 }
 
 impl Operator for Filter {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        while let Some(mut batch) = pull!(self.input, context) {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        while let Some(mut batch) = self.input.next(context)? {
             context.check_cancelled()?;
             let selection = expr::filter(&self.predicate, &batch, context)?;
             if !selection.is_empty() {
                 batch.selection = Some(selection);
-                return Ok(Step::Batch(super::settle(batch)));
+                return Ok(Some(super::settle(batch)));
             }
         }
-        Ok(Step::Done)
+        Ok(None)
     }
 }
 
@@ -93,14 +93,14 @@ impl Project {
 }
 
 impl Operator for Project {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let Some(batch) = pull!(self.input, context) else { return Ok(Step::Done) };
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let Some(batch) = self.input.next(context)? else { return Ok(None) };
         context.check_cancelled()?;
         let columns = self
             .exprs
             .iter()
             .map(|e| expr::evaluate_shared(e, &batch, context))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Step::Batch(Batch { columns, rows: batch.rows, selection: batch.selection }))
+        Ok(Some(Batch { columns, rows: batch.rows, selection: batch.selection }))
     }
 }

@@ -1,6 +1,6 @@
 //! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::ActiveRows;
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
@@ -24,15 +24,15 @@ impl Union {
 }
 
 impl Operator for Union {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         while let Some(input) = &mut self.current {
-            if let Some(batch) = pull!(input, context) {
-                return Ok(Step::Batch(batch));
+            if let Some(batch) = input.next(context)? {
+                return Ok(Some(batch));
             }
             // Ended inputs are dropped with what they hold.
             self.current = self.inputs.next();
         }
-        Ok(Step::Done)
+        Ok(None)
     }
 }
 
@@ -155,9 +155,9 @@ impl SetOperation {
 }
 
 impl Operator for SetOperation {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         while !self.counted {
-            let Some(batch) = pull!(self.right, context) else {
+            let Some(batch) = self.right.next(context)? else {
                 self.counted = true;
                 break;
             };
@@ -167,7 +167,7 @@ impl Operator for SetOperation {
             });
         }
         while !self.left_done {
-            let Some(batch) = pull!(self.left, context) else {
+            let Some(batch) = self.left.next(context)? else {
                 self.left_done = true;
                 if let Some((lefts, rights)) = self.aside.take() {
                     self.rest =
@@ -183,19 +183,19 @@ impl Operator for SetOperation {
                 .map(|(row, _)| *row)
                 .collect();
             if !passed.is_empty() {
-                return Ok(Step::Batch(super::settle(Batch { selection: Some(passed), ..batch })));
+                return Ok(Some(super::settle(Batch { selection: Some(passed), ..batch })));
             }
         }
         loop {
             context.check_cancelled()?;
             if let Some(current) = &mut self.current {
-                if let Some(batch) = pull!(current, context) {
-                    return Ok(Step::Batch(batch));
+                if let Some(batch) = current.next(context)? {
+                    return Ok(Some(batch));
                 }
                 self.current = None;
             }
             if !self.next_partition() {
-                return Ok(Step::Done);
+                return Ok(None);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rows that several places of a plan read: computed when the first of them asks, kept until the last is done. Those
 //! that cannot be held are in the statement's temporary file.
 
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator};
 use crate::memory::Reservation;
 use crate::spill::SpilledRows;
 use nacre_column::Batch;
@@ -52,48 +52,41 @@ impl Buffer {
         context: &Context<'_>,
     ) -> Result<SharedScan> {
         let mut buffer = Buffer::held_by("the result", input, types);
-        match buffer.fill(context)? {
-            None => Ok(SharedScan::new(Rc::new(RefCell::new(buffer)))),
-            Some(_) => Err(Error::unsupported("waiting for remote bytes")),
-        }
+        buffer.fill(context)?;
+        Ok(SharedScan::new(Rc::new(RefCell::new(buffer))))
     }
 
-    /// Takes in all rows. A step that is neither rows nor their end is answered, to be passed on.
-    fn fill(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
+    /// Takes in all rows, once. An error is kept: a later call returns it again.
+    fn fill(&mut self, context: &Context<'_>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         self.take_in(context).inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    fn take_in(&mut self, context: &Context<'_>) -> Result<Option<Step>> {
+    fn take_in(&mut self, context: &Context<'_>) -> Result<()> {
         while let Some(input) = &mut self.input {
             context.check_cancelled()?;
-            match input.next(context)? {
-                Step::Batch(batch) => {
-                    let batch = batch.compact();
-                    if let Some(spilled) = &mut self.spilled {
-                        spilled.push(&batch, context)?;
-                        continue;
-                    }
-                    self.bytes += batch.memory_bytes(self.batches.last());
-                    if self.held.hold(self.bytes, context) {
-                        self.batches.push(batch);
-                    } else {
-                        let mut spilled = SpilledRows::new(
-                            context.spill_file(self.holder)?,
-                            self.types[..].into(),
-                        );
-                        spilled.push(&batch, context)?;
-                        self.spilled = Some(spilled);
-                    }
-                }
-                Step::Done => self.input = None,
-                #[allow(unreachable_patterns)]
-                other => return Ok(Some(other)),
+            let Some(batch) = input.next(context)? else {
+                self.input = None;
+                break;
+            };
+            let batch = batch.compact();
+            if let Some(spilled) = &mut self.spilled {
+                spilled.push(&batch, context)?;
+                continue;
+            }
+            self.bytes += batch.memory_bytes(self.batches.last());
+            if self.held.hold(self.bytes, context) {
+                self.batches.push(batch);
+            } else {
+                let file = context.spill_file(self.holder)?;
+                let mut spilled = SpilledRows::new(file, self.types[..].into());
+                spilled.push(&batch, context)?;
+                self.spilled = Some(spilled);
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -110,18 +103,15 @@ impl SharedScan {
 }
 
 impl Operator for SharedScan {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
         let mut buffer = self.buffer.borrow_mut();
-        if let Some(step) = buffer.fill(context)? {
-            return Ok(step);
-        }
+        buffer.fill(context)?;
         let at = self.at;
         self.at += 1;
-        let batch = match (buffer.batches.get(at), &buffer.spilled) {
-            (None, Some(spilled)) => spilled.read(at - buffer.batches.len())?,
-            (held, _) => held.cloned(),
-        };
-        Ok(batch.map_or(Step::Done, Step::Batch))
+        match (buffer.batches.get(at), &buffer.spilled) {
+            (None, Some(spilled)) => spilled.read(at - buffer.batches.len()),
+            (held, _) => Ok(held.cloned()),
+        }
     }
 }

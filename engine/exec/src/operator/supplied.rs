@@ -1,6 +1,7 @@
 //! Rows that are given to a plan from outside: see [`SuppliedRows`].
 
-use crate::context::{Context, Operator, Step, SuppliedRows};
+use crate::context::{Context, Operator, SuppliedRows};
+use nacre_column::Batch;
 use nacre_types::{Error, Result};
 
 /// Passes them on.
@@ -16,14 +17,14 @@ impl SuppliedScan {
 }
 
 impl Operator for SuppliedScan {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
         let mut given: Option<&SuppliedRows<'_>> = context.supplied;
         while let Some(rows) = given {
             if rows.id == self.id {
-                let Some(batch) = rows.batches.get(self.at) else { return Ok(Step::Done) };
+                let Some(batch) = rows.batches.get(self.at) else { return Ok(None) };
                 self.at += 1;
-                return Ok(Step::Batch(batch.clone()));
+                return Ok(Some(batch.clone()));
             }
             given = rows.others;
         }

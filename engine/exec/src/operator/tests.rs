@@ -1,6 +1,6 @@
 //! Aggregates, joins and sorts against models that look at one row at a time; limits of memory.
 
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator};
 use crate::join::{HashJoin, JoinSpec};
 use crate::sort::Sort;
 use crate::testing::*;
@@ -18,8 +18,8 @@ const I64: DataType = DataType::Int64;
 struct Batches(std::vec::IntoIter<Batch>);
 
 impl Operator for Batches {
-    fn next(&mut self, _: &Context<'_>) -> Result<Step> {
-        Ok(self.0.next().map_or(Step::Done, Step::Batch))
+    fn next(&mut self, _: &Context<'_>) -> Result<Option<Batch>> {
+        Ok(self.0.next())
     }
 }
 

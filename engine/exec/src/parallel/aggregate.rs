@@ -4,10 +4,11 @@
 use super::{Builds, Morsel, for_each_morsel, look_up};
 use crate::aggregate::{Aggregation, HashAggregate};
 use crate::build::{Builder, types_of};
-use crate::context::{Context, Operator, Step, Threads};
+use crate::context::{Context, Operator, Threads};
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
 use crate::scan::Cut;
+use nacre_column::Batch;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
 use nacre_types::{ErrorKind, Result};
@@ -76,7 +77,7 @@ impl ParallelAggregate {
         };
         let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
             let mut input = Builder::default().build_for(plan, readers(spec), wanted, context)?;
-            while let Step::Batch(batch) = input.next(context)? {
+            while let Some(batch) = input.next(context)? {
                 context.check_cancelled()?;
                 partial.aggregation.consume(&batch, context)?;
                 context.hold(&mut partial.held, "aggregate", partial.aggregation.memory_bytes())?;
@@ -124,7 +125,7 @@ fn join(
 }
 
 impl Operator for ParallelAggregate {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let result = match &mut self.result {
             Some(result) => result,
             None => {
@@ -159,9 +160,9 @@ impl Operator for ParallelAggregate {
             Source::Alone(operator) => operator.next(context),
             Source::Joined(result) => {
                 let (joined, _) = &mut **result;
-                let Some(batch) = joined.emit(self.emitted)? else { return Ok(Step::Done) };
+                let Some(batch) = joined.emit(self.emitted)? else { return Ok(None) };
                 self.emitted += batch.rows;
-                Ok(Step::Batch(batch))
+                Ok(Some(batch))
             }
         }
     }

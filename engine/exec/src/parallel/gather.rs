@@ -2,7 +2,7 @@
 
 use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
 use crate::build::{Builder, build_wanted, join_spec};
-use crate::context::{Context, Operator, Step, Threads};
+use crate::context::{Context, Operator, Threads};
 use crate::join::HashJoin;
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
@@ -90,7 +90,7 @@ impl Gather {
         let morsels = &self.morsels.make_contiguous()[..size];
         let done = for_each_morsel(morsels, context, &start, &|(out, bytes, held), at, context| {
             let mut operator = build_wanted(plan, wanted, context)?;
-            while let Step::Batch(batch) = operator.next(context)? {
+            while let Some(batch) = operator.next(context)? {
                 *bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
                 // What is for whoever asks first is left to those who take the rows.
                 if !held.hold_little(*bytes, context) {
@@ -128,7 +128,7 @@ impl Gather {
     }
 
     /// Once all morsels are done: rows that the last join of the pipeline kept for the end.
-    fn next_rest(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next_rest(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         if self.rest.is_none()
             && let Plan::Join { left, right, kind, keys, residual } = &*self.plan
             && keeps_build(*kind)
@@ -137,16 +137,16 @@ impl Gather {
             let spec = join_spec(left, right, *kind, keys, residual);
             self.rest = Some(HashJoin::rest(build, spec));
         }
-        self.rest.as_mut().map_or(Ok(Step::Done), |rest| rest.next(context))
+        self.rest.as_mut().map_or(Ok(None), |rest| rest.next(context))
     }
 
-    fn next_alone(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next_alone(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             if let Some(operator) = &mut self.current {
-                match operator.next(context)? {
-                    Step::Done => self.current = None,
-                    step => return Ok(step),
+                if let Some(batch) = operator.next(context)? {
+                    return Ok(Some(batch));
                 }
+                self.current = None;
                 continue;
             }
             let Some(morsel) = self.morsels.pop_front() else { return self.next_rest(context) };
@@ -159,7 +159,7 @@ impl Gather {
 const TOO_MUCH: &str = "the rows of some morsels cannot be held";
 
 impl Operator for Gather {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         if let Some(whole) = &mut self.whole {
             return whole.next(context);
         }
@@ -185,7 +185,7 @@ impl Operator for Gather {
         loop {
             context.check_cancelled()?;
             if let Some(batch) = self.ready.pop_front() {
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             }
             self.held.clear();
             if let Some(error) = &self.failed {
@@ -193,7 +193,7 @@ impl Operator for Gather {
             }
             let builds = self.builds.take();
             let inner = Context { builds: builds.as_ref(), ..*context };
-            let step = if self.alone {
+            let answer = if self.alone {
                 self.next_alone(&inner).map(Some)
             } else if self.morsels.is_empty() {
                 self.next_rest(&inner).map(Some)
@@ -204,8 +204,9 @@ impl Operator for Gather {
                 })
             };
             self.builds = builds;
-            if let Some(step) = step? {
-                return Ok(step);
+            // No answer: a round has run, whose rows are ready.
+            if let Some(next) = answer? {
+                return Ok(next);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! and limits that hold.
 
 use crate::testing::*;
-use crate::{Operator, Step, Threads, build};
+use crate::{Operator, Threads, build};
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalStore, Parallelism};
@@ -351,7 +351,7 @@ fn a_join_that_multiplies_rows_is_not_held_in_memory() {
     context.threads = Threads { count: 3, morsel_rows: 4096 };
     let mut operator = build(&plan, &context).unwrap();
     let mut rows = 0;
-    while let Step::Batch(batch) = operator.next(&context).unwrap() {
+    while let Some(batch) = operator.next(&context).unwrap() {
         rows += batch.selected();
     }
     assert_eq!(rows, 30_700 * 1_000);
@@ -529,7 +529,7 @@ fn rows_before_an_error_are_given_out_first() {
         let mut ids = Vec::new();
         loop {
             match operator.next(&context) {
-                Ok(Step::Batch(batch)) => {
+                Ok(Some(batch)) => {
                     ids.extend(rows_of(&batch).into_iter().map(|row| row[0].clone()))
                 }
                 Ok(_) => panic!("no error after {} rows", ids.len()),

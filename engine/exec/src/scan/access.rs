@@ -5,7 +5,7 @@ use super::index::{self, Found, Lookup};
 use super::point::{LocatingPoint, PointRead, only_partition, point_key};
 use super::source::{Origin, Source};
 use super::{by_index, ordered, source};
-use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::context::{Context, LocatingOperator, Operator, count};
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use crate::sort::Sort;
@@ -239,8 +239,8 @@ fn view(
 struct Scan(Source);
 
 impl Operator for Scan {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        Ok(self.0.next(context)?.map_or(Step::Done, |(batch, _)| Step::Batch(batch)))
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        Ok(self.0.next(context)?.map(|(batch, _)| batch))
     }
 }
 

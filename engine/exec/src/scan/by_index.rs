@@ -7,7 +7,7 @@
 use super::index::Lookup;
 use super::source::{Origin, Source};
 use crate::build::sorted;
-use crate::context::{Context, Operator, Step, count};
+use crate::context::{Context, Operator, count};
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
 use crate::store::RowBuffer;
@@ -279,7 +279,7 @@ impl ByIndex {
 }
 
 impl Operator for ByIndex {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         if !self.is_done {
             self.is_done = true;
             if !self.collect(context)? {
@@ -293,11 +293,11 @@ impl Operator for ByIndex {
         }
         let end = self.rows.rows().min(self.given + limits::VECTOR_ROWS);
         if self.given == end {
-            return Ok(Step::Done);
+            return Ok(None);
         }
         let rows: Vec<u32> = (self.given as u32..end as u32).collect();
         self.given = end;
-        Ok(Step::Batch(Batch::new(self.rows.take(&rows), rows.len())))
+        Ok(Some(Batch::new(self.rows.take(&rows), rows.len())))
     }
 }
 

@@ -7,7 +7,7 @@
 //! are collected.
 
 use super::source::Source;
-use crate::context::{Context, Operator, Statistics, Step, count};
+use crate::context::{Context, Operator, Statistics, count};
 use crate::expr::ActiveRows;
 use crate::parallel::Morsel;
 use crate::sort::Sort;
@@ -172,7 +172,7 @@ impl OrderedScan {
 }
 
 impl Operator for OrderedScan {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         while self.left > 0 {
             let Some(Reverse((low, number))) = self.heads.pop() else { break };
             let run = &mut self.runs[number];
@@ -182,8 +182,8 @@ impl Operator for OrderedScan {
                     count(&context.statistics.segments_read, run.is_segment.into());
                 }
                 let read = match run.rows.next(context) {
-                    Ok(Step::Batch(batch)) => batch,
-                    Ok(Step::Done) => continue,
+                    Ok(Some(batch)) => batch,
+                    Ok(None) => continue,
                     // What did not come may be asked for again.
                     other => {
                         self.heads.push(Reverse((low, number)));
@@ -222,13 +222,13 @@ impl Operator for OrderedScan {
             (run.batch, run.at) = (Some(batch), at);
             self.heads.push(Reverse((head, number)));
             if let Some(batch) = collected.or(given) {
-                return Ok(Step::Batch(batch));
+                return Ok(Some(batch));
             }
             if self.collected.rows() >= limits::VECTOR_ROWS - LONG_STRETCH {
-                return Ok(Step::Batch(self.flush()));
+                return Ok(Some(self.flush()));
             }
         }
-        Ok(if self.collected.rows() > 0 { Step::Batch(self.flush()) } else { Step::Done })
+        Ok(if self.collected.rows() > 0 { Some(self.flush()) } else { None })
     }
 }
 
@@ -239,16 +239,16 @@ struct InOrder {
 }
 
 impl Operator for InOrder {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let Some((batch, _)) = self.source.next(context)? else { return Ok(Step::Done) };
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let Some((batch, _)) = self.source.next(context)? else { return Ok(None) };
         if !self.descending {
-            return Ok(Step::Batch(batch.compact()));
+            return Ok(Some(batch.compact()));
         }
         let rows: Vec<u32> = match &batch.selection {
             Some(selection) => selection.iter().rev().copied().collect(),
             None => (0..batch.rows as u32).rev().collect(),
         };
         let columns = batch.columns.iter().map(|column| Arc::new(column.take(&rows))).collect();
-        Ok(Step::Batch(Batch::new(columns, rows.len())))
+        Ok(Some(Batch::new(columns, rows.len())))
     }
 }

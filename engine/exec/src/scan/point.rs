@@ -1,7 +1,7 @@
 //! One row by its primary key.
 
 use super::prune::comparison;
-use crate::context::{Context, LocatingOperator, Operator, Step, count};
+use crate::context::{Context, LocatingOperator, Operator, count};
 use crate::expr;
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
@@ -109,13 +109,13 @@ impl PointRead {
 }
 
 impl Operator for PointRead {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
-        let Some(key) = self.key(context)? else { return Ok(Step::Done) };
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let Some(key) = self.key(context)? else { return Ok(None) };
         count(&context.statistics.point_reads, 1);
         let Some(row) = context.transaction.get(&self.table, &key, &self.projection)? else {
-            return Ok(Step::Done);
+            return Ok(None);
         };
-        Ok(self.batch(&row, context)?.map_or(Step::Done, Step::Batch))
+        self.batch(&row, context)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::key::SortKeys;
 use super::runs::{Merge, Runs};
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
 use crate::store::{RowBuffer, pieces};
@@ -119,14 +119,14 @@ impl Sort {
 }
 
 impl Operator for Sort {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         if self.limit == 0 {
-            return Ok(Step::Done);
+            return Ok(None);
         }
         let order = match self.order.take() {
             Some(order) => order,
             None => {
-                while let Some(batch) = pull!(self.input, context) {
+                while let Some(batch) = self.input.next(context)? {
                     context.check_cancelled()?;
                     pieces(batch).iter().try_for_each(|batch| self.consume(batch, context))?;
                 }
@@ -139,13 +139,13 @@ impl Operator for Sort {
         };
         if let Some(merge) = &mut self.merge {
             self.order = Some(order);
-            return Ok(merge.next(limits::VECTOR_ROWS, context)?.map_or(Step::Done, Step::Batch));
+            return merge.next(limits::VECTOR_ROWS, context);
         }
         let to = (self.emitted + limits::VECTOR_ROWS).min(order.len());
         let batch = Batch::new(self.rows.take(&order[self.emitted..to]), to - self.emitted);
         self.emitted = to;
         self.order = Some(order);
         context.check_cancelled()?;
-        Ok(if batch.rows == 0 { Step::Done } else { Step::Batch(batch) })
+        Ok((batch.rows > 0).then_some(batch))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::codec;
 use super::file::{Range, SpillFile};
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator};
 use crate::store::{BATCH_BYTES, RowBuffer};
 use nacre_column::Batch;
 use nacre_types::{DataType, Result, limits};
@@ -91,9 +91,9 @@ impl SpillScan {
 }
 
 impl Operator for SpillScan {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
         self.at += 1;
-        Ok(self.rows.read(self.at - 1)?.map_or(Step::Done, Step::Batch))
+        self.rows.read(self.at - 1)
     }
 }

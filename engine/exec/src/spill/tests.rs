@@ -1,9 +1,9 @@
 //! Statements with hardly any memory against the same with plenty, on one thread and several; what becomes of the
 //! temporary file; errors while spilling.
 
+use crate::build;
 use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, scan};
 use crate::testing::*;
-use crate::{Step, build};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
 use nacre_sql::expr::{AggregateFunction, BinaryOp, ScalarFunction};
@@ -334,8 +334,8 @@ fn cancelling_leaves_nothing() {
         let mut operator = build(&by_price(&table), &context).unwrap();
         let error = loop {
             match operator.next(&context) {
-                Ok(Step::Batch(_)) => {}
-                Ok(Step::Done) => panic!("not cancelled"),
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("not cancelled"),
                 Err(error) => break error,
             }
         };

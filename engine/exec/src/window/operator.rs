@@ -11,7 +11,7 @@ use super::summaries::{Summaries, WIDE};
 use crate::aggregate::absorb::may_absorb;
 use crate::aggregate::accumulate::{Accumulator, Groups};
 use crate::aggregate::collect::{self, Collected};
-use crate::context::{Context, Operator, Step, pull};
+use crate::context::{Context, Operator};
 use crate::expr::{self, ActiveRows, compare_values};
 use crate::memory::Reservation;
 use crate::sort::{Merge, Runs, SortKeys};
@@ -225,9 +225,9 @@ impl Window {
 }
 
 impl Operator for Window {
-    fn next(&mut self, context: &Context<'_>) -> Result<Step> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         while !self.consumed {
-            let Some(batch) = pull!(self.input, context) else {
+            let Some(batch) = self.input.next(context)? else {
                 self.consumed = true;
                 self.finish(context)?;
                 break;
@@ -248,12 +248,12 @@ impl Operator for Window {
                     let rows: Vec<u32> = (from as u32..to as u32).collect();
                     let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
                     self.emitted = to;
-                    return Ok(Step::Batch(Batch::new(columns, to - from)));
+                    return Ok(Some(Batch::new(columns, to - from)));
                 }
             }
             self.result = None;
             if !self.take_partitions(context)? {
-                return Ok(Step::Done);
+                return Ok(None);
             }
             let Some(result) = self.compute(context)? else {
                 return Err(context.over_limit("window"));

@@ -1,7 +1,7 @@
 //! What windows hold, and when they stop.
 
 use crate::build;
-use crate::context::{Context, Operator, Step};
+use crate::context::{Context, Operator};
 use crate::expr::compare_values;
 use crate::testing::*;
 use nacre_column::Batch;
@@ -216,7 +216,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
 struct Batches(std::vec::IntoIter<Batch>);
 
 impl Operator for Batches {
-    fn next(&mut self, _: &Context<'_>) -> Result<Step> {
-        Ok(self.0.next().map_or(Step::Done, Step::Batch))
+    fn next(&mut self, _: &Context<'_>) -> Result<Option<Batch>> {
+        Ok(self.0.next())
     }
 }
