@@ -2,7 +2,8 @@
 //! folder of TypeScript.
 
 use crate::graph::Circle;
-use crate::{imports, packages, script};
+use crate::project::packages;
+use crate::{imports, script};
 
 /// A crate or a folder of TypeScript.
 pub struct Part {

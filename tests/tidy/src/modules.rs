@@ -5,6 +5,7 @@
 //! program that compiles names only what it may see. Namespaces are not told apart, so a name can
 //! have several targets; macros are not expanded.
 
+use crate::project::root;
 use crate::source::{self, is_test_only};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -71,8 +72,8 @@ impl Tree {
     /// Reads a package from the root files of its targets, relative to the top folder.
     pub fn of(roots: &[String]) -> Tree {
         let mut tree = Tree::default();
-        for root in roots {
-            tree.read(Path::new(root), None);
+        for start in roots {
+            tree.read(Path::new(start), None);
         }
         tree
     }
@@ -162,7 +163,7 @@ impl Tree {
                         vec![folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs")]
                     }
                 };
-                let found = places.iter().find(|p| crate::root().join(p).is_file()).cloned();
+                let found = places.iter().find(|p| root().join(p).is_file()).cloned();
                 match found {
                     Some(path) => self.read(&path, Some(module)),
                     None => {

@@ -1,7 +1,7 @@
 //! Which TypeScript file imports which, by relative paths.
 
 use crate::graph::Graph;
-use crate::{files_ending, read, root};
+use crate::project::{files_ending, read, root};
 
 /// The graph of the TypeScript files below a folder, tests left out.
 pub fn graph(folder: &str) -> Graph {

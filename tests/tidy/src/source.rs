@@ -1,5 +1,6 @@
 //! Rust source as a syntax tree: parsing a file, and telling tests from the rest.
 
+use crate::project::{read, root};
 use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -7,7 +8,7 @@ use syn::{Attribute, ImplItem, Item, Meta, Stmt, TraitItem};
 
 /// Parses a file, given relative to the top folder.
 pub fn parse(file: &str) -> Result<syn::File, String> {
-    let text = std::fs::read_to_string(crate::root().join(file)).map_err(|e| e.to_string())?;
+    let text = std::fs::read_to_string(root().join(file)).map_err(|e| e.to_string())?;
     syn::parse_file(&text).map_err(|e| format!("line {}: {e}", e.span().start().line))
 }
 
@@ -160,4 +161,13 @@ pub fn test_lines(syntax: &syn::File) -> HashSet<usize> {
     let mut lines = Lines(HashSet::new());
     lines.visit_file(syntax);
     lines.0
+}
+
+/// The lines of a Rust file that are product code, with their numbers from 1: test items are left
+/// out, wherever they stand.
+pub fn without_tests(file: &str) -> Result<Vec<(usize, String)>, String> {
+    let tests = test_lines(&parse(file)?);
+    let text = read(file);
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.to_string()));
+    Ok(lines.filter(|(number, _)| !tests.contains(number)).collect())
 }
