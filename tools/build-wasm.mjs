@@ -1,11 +1,12 @@
 /**
- * Builds the engine for JavaScript: cargo, wasm-bindgen, wasm-opt. The result is `bindings/wasm/pkg`:
+ * Builds the engine for JavaScript: cargo, the glue, wasm-opt. The result is `bindings/wasm/pkg`:
  * nacre.js, nacre.d.ts and nacre_bg.wasm. Does nothing when no input changed.
  */
 
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { bindgen } from './bindgen.mjs';
 import {
   bin,
   exclusively,
@@ -20,7 +21,7 @@ import {
   upToDate,
   writeStamp,
 } from './lib.mjs';
-import { findWasmBindgen, setup } from './setup.mjs';
+import { setup } from './setup.mjs';
 
 const PKG = 'bindings/wasm/pkg';
 const NEXT = 'bindings/wasm/pkg.next';
@@ -37,63 +38,48 @@ const FEATURES = [
   'simd',
 ];
 
-/** wasm-bindgen reads from a section that full stripping removes; wasm-opt removes it in the end. */
-const KEEP_FEATURES = { CARGO_PROFILE_WASM_STRIP: 'debuginfo' };
+/** The glue is made from a section that full stripping removes; wasm-opt removes it in the end. */
+const KEEP_FEATURES = {
+  CARGO_PROFILE_WASM_STRIP: 'debuginfo',
+  CARGO_PROFILE_WASM_QUICK_STRIP: 'debuginfo',
+};
 
 /** The loops over columns are written for the compiler to vectorise. */
 const SIMD = { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: '-C target-feature=+simd128' };
 
-/** The parser is recursive: small code has small frames, and a page's stack is what limits nesting. */
-const SMALL_PARSER = ['--config', 'profile.wasm.package.sqlparser.opt-level="z"'];
-
-/** The caller holds the lock `build`. */
-export async function buildWasm() {
+/**
+ * Builds what is shipped or, with `quick`, an engine that is larger and a little slower but takes half the time.
+ * An engine of the shipped kind serves for both. The caller holds the lock `build`.
+ */
+export async function buildWasm({ quick = false } = {}) {
   const inputs = filesBelow(
     'engine',
     'bindings/wasm',
     'Cargo.toml',
     'Cargo.lock',
+    'tools/bindgen',
+    'tools/bindgen.mjs',
     'tools/build-wasm.mjs',
   );
-  const hash = fingerprint(inputs);
-  if (upToDate(STAMP, hash, OUTPUTS)) {
+  const profiles = quick ? ['wasm-quick', 'wasm'] : ['wasm'];
+  if (profiles.some((profile) => upToDate(STAMP, fingerprint(inputs, profile), OUTPUTS))) {
     return;
   }
+  const [profile] = profiles;
   const started = Date.now();
-  console.log('build: the engine for WebAssembly');
-  await run(
-    'cargo',
-    [
-      'build',
-      '-q',
-      '-p',
-      'nacre-wasm',
-      '--profile',
-      'wasm',
-      '--target',
-      'wasm32-unknown-unknown',
-      ...SMALL_PARSER,
-    ],
-    { env: { ...KEEP_FEATURES, ...SIMD } },
-  );
-  const compiled = path.join(target, 'wasm32-unknown-unknown/wasm/nacre_wasm.wasm');
+  console.log(`build: the engine for WebAssembly, profile ${profile}`);
+  const build = ['build', '-q', '-p', 'nacre-wasm', '--profile', profile];
+  await run('cargo', [...build, '--target', 'wasm32-unknown-unknown'], {
+    env: { ...KEEP_FEATURES, ...SIMD },
+  });
+  const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_wasm.wasm`);
   fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });
-  const bindgen = [
-    '--target',
-    'web',
-    '--out-name',
-    'nacre',
-    '--omit-default-module-path',
-    // After a trap a thread without a worker of its own starts the engine afresh.
-    '--experimental-reset-state-function',
-    '--out-dir',
-    NEXT,
-    compiled,
-  ];
-  await run(findWasmBindgen() ?? 'wasm-bindgen', bindgen);
-  await optimize(path.join(root, NEXT, 'nacre_bg.wasm'));
+  await bindgen(compiled, path.join(root, NEXT), 'nacre');
+  if (!quick) {
+    await optimize(path.join(root, NEXT, 'nacre_bg.wasm'));
+  }
   replace(PKG, NEXT);
-  writeStamp(STAMP, hash);
+  writeStamp(STAMP, fingerprint(inputs, profile));
   console.log(`build: the engine took ${seconds(Date.now() - started)}`);
 }
 

@@ -39,11 +39,14 @@ const ENTRIES = {
   worker: 'worker/browser/worker.ts',
 };
 
-/** With `keepEngine` the engine is taken as it was built last, for work on the JavaScript side only. */
-export function buildPackage({ keepEngine = false } = {}) {
+/**
+ * With `quick` the engine is compiled in half the time, and larger; with `keepEngine` it is taken as it was
+ * built last, for work on the JavaScript side only.
+ */
+export function buildPackage({ quick = false, keepEngine = false } = {}) {
   return exclusively('build', async () => {
     if (!keepEngine) {
-      await buildWasm();
+      await buildWasm({ quick });
     }
     await build();
   });

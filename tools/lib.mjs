@@ -13,8 +13,6 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 /** Where cargo builds. */
 export const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
-/** Tools that setup had to install itself. */
-export const ownTools = path.join(target, 'tools');
 const windows = process.platform === 'win32';
 
 /** A command in node_modules/.bin. */

@@ -6,6 +6,6 @@ import { setup } from './setup.mjs';
 
 await main(async () => {
   await setup();
-  await buildPackage();
+  await buildPackage({ quick: true });
   await run('npm', ['run', 'dev', '--silent', '-w', 'web', '--', ...process.argv.slice(2)]);
 });

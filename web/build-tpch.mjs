@@ -1,21 +1,22 @@
 /**
- * Builds web/tpch for the browser: cargo and wasm-bindgen, into `web/src/generated`. The demo's own module, so
- * it is no part of the engine's build. Does nothing when no input changed.
+ * Builds web/tpch, the demo's generator of TPC-H rows, for the browser into `web/src/generated`. A module
+ * of its own, so that the engine does not carry it. Does nothing when no input changed.
  */
 
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { bindgen } from '../tools/bindgen.mjs';
 import {
   filesBelow,
   fingerprint,
   main,
+  root,
   run,
   seconds,
   target,
   upToDate,
   writeStamp,
 } from '../tools/lib.mjs';
-import { findWasmBindgen } from '../tools/setup.mjs';
 
 const OUT = 'web/src/generated';
 const MODULE = 'nacre_web_tpch';
@@ -37,15 +38,12 @@ export async function buildTpch() {
     '-p',
     'nacre-web-tpch',
     '--profile',
-    'wasm',
+    'wasm-quick',
     '--target',
     'wasm32-unknown-unknown',
   ]);
-  const compiled = path.join(target, 'wasm32-unknown-unknown/wasm', `${MODULE}.wasm`);
-  // Its advice about wasm-opt is for the engine, where size matters; this module is 80 KB.
-  await run(findWasmBindgen() ?? 'wasm-bindgen', ['--target', 'web', '--out-dir', OUT, compiled], {
-    quiet: true,
-  });
+  const compiled = path.join(target, 'wasm32-unknown-unknown/wasm-quick', `${MODULE}.wasm`);
+  await bindgen(compiled, path.join(root, OUT), MODULE);
   writeStamp(STAMP, hash);
   console.log(`build: the TPC-H generator took ${seconds(Date.now() - started)}`);
 }
