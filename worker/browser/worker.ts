@@ -1,34 +1,21 @@
-/**
- * The dedicated worker: it holds the engine and the database's files, and answers the page's calls.
- * The first call is `open`; calls that arrive while it runs wait for it.
- */
+/** The dedicated worker of a page: it runs the engine on the database's files and answers the page's calls. */
 
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
-import { nacreError, toErrorData } from '../shared/errors.js';
+import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
-import { transferables, type Call, type OpenRequest, type Reply } from '../shared/protocol.js';
+import { Opening } from '../shared/opening.js';
+import { serve, type ServerPort } from '../shared/server.js';
+import type { OpenRequest } from '../shared/wire.js';
 import { OpfsStore } from './opfs-store.js';
 
-/** The part of a dedicated worker's global scope that is used; TypeScript knows pages or workers, not both. */
-interface Scope {
-  onmessage: ((event: MessageEvent<Call[]>) => void) | null;
-  postMessage(replies: Reply[], transfer: Transferable[]): void;
-}
-
-const scope = globalThis as unknown as Scope;
-
-let opening: Promise<Connection> | null = null;
-let connection: Connection | null = null;
-
-async function open(request: OpenRequest): Promise<Connection> {
-  // Both take a while and neither needs the other.
-  const loaded = request.wasmModule
-    ? loadFromModule(request.wasmModule)
-    : loadFromUrl(request.wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href);
-  const [store] = await Promise.all([openStore(request.url), loaded]);
-  connection = await Connection.open(store, request.options);
-  return connection;
+async function open({ url, options, wasmUrl, wasmModule }: OpenRequest): Promise<Connection> {
+  const loaded = wasmModule
+    ? loadFromModule(wasmModule)
+    : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href);
+  // Opening the store and loading the engine each take a while, and are independent.
+  const [store] = await Promise.all([openStore(url), loaded]);
+  return Connection.open(store, options);
 }
 
 async function openStore(url: string): Promise<OwnedStore | null> {
@@ -40,65 +27,9 @@ async function openStore(url: string): Promise<OwnedStore | null> {
   }
   throw nacreError(
     'unsupported',
-    `'${url}' is not a place a browser can keep a database: use opfs://name or memory://`,
+    `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
   );
 }
 
-function dispatch({ method, args }: Call): unknown {
-  if (method === 'open') {
-    opening ??= open(args[0] as OpenRequest);
-    return opening.then(() => undefined);
-  }
-  if (connection !== null) {
-    return connection.call(method, args);
-  }
-  if (opening === null) {
-    throw nacreError('closed', 'the database is not open');
-  }
-  return opening.then((opened) => opened.call(method, args));
-}
-
-/** Answers that are there at once leave together; the others as they come, those of one task together. */
-let ready: Reply[] = [];
-let buffers: ArrayBuffer[] = [];
-
-function answer(id: number, result: unknown): void {
-  if (ready.length === 0) {
-    queueMicrotask(send);
-  }
-  ready.push({ id, result });
-  buffers.push(...transferables(result));
-}
-
-function fail(id: number, error: unknown): void {
-  if (ready.length === 0) {
-    queueMicrotask(send);
-  }
-  ready.push({ id, error: toErrorData(error) });
-}
-
-function send(): void {
-  const replies = ready;
-  const transfer = buffers;
-  ready = [];
-  buffers = [];
-  scope.postMessage(replies, transfer);
-}
-
-scope.onmessage = (event) => {
-  for (const call of event.data) {
-    try {
-      const result = dispatch(call);
-      if (result instanceof Promise) {
-        result.then(
-          (value) => answer(call.id, value),
-          (error: unknown) => fail(call.id, error),
-        );
-      } else {
-        answer(call.id, result);
-      }
-    } catch (error) {
-      fail(call.id, error);
-    }
-  }
-};
+// TypeScript knows either pages or workers in one project, so the worker's global scope needs a cast.
+serve(globalThis as unknown as ServerPort, new Opening(open));

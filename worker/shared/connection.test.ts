@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Connection, MAIN_SESSION } from './connection.js';
+import { Connection } from './connection.js';
 import { loadSync } from './engine.js';
 import type { OwnedStore } from './local-store.js';
+import { MAIN_SESSION, type Answer, type Arguments, type ConnectionMethod } from './protocol.js';
 
 /** An engine that does what a test says, and notes what it is asked. */
 const engine = vi.hoisted(() => {
@@ -59,7 +60,10 @@ const closed = { kind: 'closed', message: expect.stringContaining('internal erro
 async function opened(options = {}) {
   const store = { close: vi.fn(), prepare: () => undefined };
   const connection = await Connection.open(store as unknown as OwnedStore, options);
-  const call = async (method: string, ...args: unknown[]) => connection.call(method, args);
+  const call = async <M extends ConnectionMethod>(
+    method: M,
+    ...args: Arguments<M>
+  ): Promise<Answer<M>> => connection.call(method, args);
   const execute = (session: number, sql: string) => call('execute', session, sql, undefined);
   const waits = () => {
     const pending = new engine.Pending();
@@ -184,7 +188,7 @@ test('a close that fails gives everything back', async () => {
 test('the statements of a transaction are given back with it', async () => {
   const { call } = await opened();
   await call('begin', 1);
-  const kept = (await call('prepare', MAIN_SESSION, 'select 1')) as { statement: number };
+  const kept = await call('prepare', MAIN_SESSION, 'select 1');
   await call('prepare', 1, 'select 2');
   await call('end', 1, 'commit');
   expect(engine.calls).toEqual(['begin', 'commit', 'free a statement', 'free a session']);
@@ -195,7 +199,7 @@ test('the statements of a transaction are given back with it', async () => {
 test('a session whose transaction has ended runs nothing', async () => {
   const { call, execute } = await opened();
   await call('begin', 1);
-  const { statement } = (await call('prepare', 1, 'insert')) as { statement: number };
+  const { statement } = await call('prepare', 1, 'insert');
   vi.spyOn(engine.session, 'inTransaction').mockImplementation(() => false);
   await expect(execute(1, 'insert')).rejects.toMatchObject({ kind: 'closed' });
   await expect(call('run', 1, statement, undefined)).rejects.toMatchObject({ kind: 'closed' });

@@ -1,9 +1,9 @@
 /**
- * One open database and its sessions: what a worker (or, in Node, the caller's own thread) does for every
- * method of the protocol. Statements of one session run one after another in the order they were called;
- * sessions do not wait for each other except where the engine makes them.
+ * One open database and its sessions: the engine's side of the protocol. It runs in a worker or, in Node, in the
+ * caller's own thread. Statements of one session run one after another, in the order of their calls; sessions do not
+ * wait for each other, except for locks inside the engine.
  *
- * The engine answers at once whenever it does not have to wait, so most calls finish synchronously.
+ * A call that does not have to wait finishes synchronously, and most calls do.
  */
 
 import {
@@ -17,36 +17,50 @@ import {
   type Prepared,
   type Session,
 } from './engine.js';
-import { nacreError } from './errors.js';
+import { nacreError, type NacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
-import type { EngineOptions, StorageReport, StreamForm, WirePrepared } from './protocol.js';
+import {
+  MAIN_SESSION,
+  type Answer,
+  type Arguments,
+  type Awaitable,
+  type ConnectionMethod,
+  type Handlers,
+  type Service,
+} from './protocol.js';
 import { Streams } from './streams.js';
 import { endsTransaction } from './transaction-end.js';
+import type {
+  EngineOptions,
+  StorageReport,
+  WireParameters,
+  WirePrepared,
+  WireResult,
+} from './wire.js';
 
-/** The session of calls that belong to no transaction. */
-export const MAIN_SESSION = 0;
+/** Steps of background work between two calls. */
 const MAINTENANCE_STEPS = 4;
-/** Longest time that an answered commit of `relaxed` durability waits for its sync. */
+/** Longest time from answering a commit with `relaxed` durability to its sync. */
 const SYNC_AFTER_MS = 100;
 
 interface OpenStatement {
-  /** It ends with its session. */
+  /** The session that prepared it, and with which it is freed. */
   session: number;
   prepared: Prepared;
 }
 
 interface OpenSession {
   engine: Session;
-  /** Whether it is one transaction's: what would commit by itself must not run in it. */
+  /** Whether the session belongs to one transaction: then no statement may commit on its own. */
   transaction: boolean;
-  /** The last statement that has not ended, when there is one. */
+  /** Settles with the last statement that has not finished; null when the session is idle. */
   tail: Promise<unknown> | null;
 }
 
 type Timer = ReturnType<typeof setTimeout>;
-type Method = (...args: never[]) => unknown;
 
-export class Connection {
+/** An open database. */
+export class Connection implements Service<ConnectionMethod> {
   readonly #database: Database;
   readonly #store: OwnedStore | null;
   readonly #instance = currentInstance();
@@ -85,59 +99,44 @@ export class Connection {
     }
   }
 
-  readonly #methods: Record<string, Method> = {
-    begin: (session: number) => this.#begin(session),
-    end: (session: number, statement: 'commit' | 'rollback') => this.#end(session, statement),
-    execute: (session: number, sql: string, parameters: unknown) =>
-      this.#run(session, sql, (engine) => engine.execute(sql, parameters)),
-    arrow: (session: number, sql: string, parameters: unknown) =>
-      this.#run(session, sql, (engine) => engine.arrow(sql, parameters)),
-    prepare: (session: number, sql: string) =>
+  readonly #handlers: Handlers<ConnectionMethod> = {
+    begin: (session) => this.#begin(session),
+    end: (session, how) => this.#end(session, how),
+    execute: (session, sql, parameters) => this.#execute(session, sql, parameters),
+    arrow: (session, sql, parameters) =>
+      this.#run(session, sql, (engine) => answerOf<Uint8Array>(engine.arrow(sql, parameters))),
+    prepare: (session, sql) =>
       this.#run(session, sql, (engine) => this.#prepare(session, engine, sql)),
-    run: (session: number, statement: number, parameters: unknown) =>
-      this.#run(session, '', (engine) => engine.run(this.#statement(statement), parameters)),
-    finalize: (statement: number) => this.#finalize(statement),
-    stream: (session: number, stream: number, form: StreamForm, sql: string, parameters: unknown) =>
-      this.#streams.open(stream, form, (opened) =>
-        this.#run(session, sql, (engine) => opened(() => engine.stream(sql, parameters))),
+    run: (session, statement, parameters) =>
+      this.#run(session, '', (engine) =>
+        answerOf<WireResult>(engine.run(this.#statement(statement), parameters)),
       ),
-    runStream: (
-      session: number,
-      stream: number,
-      form: StreamForm,
-      statement: number,
-      parameters: unknown,
-    ) =>
-      this.#streams.open(stream, form, (opened) =>
+    finalize: (statement) => this.#finalize(statement),
+    stream: (session, stream, form, sql, parameters) =>
+      this.#streams.open(stream, form, (begin) =>
+        this.#run(session, sql, (engine) => begin(() => engine.stream(sql, parameters))),
+      ),
+    runStream: (session, stream, form, statement, parameters) =>
+      this.#streams.open(stream, form, (begin) =>
         this.#run(session, '', (engine) =>
-          opened(() => engine.streamPrepared(this.#statement(statement), parameters)),
+          begin(() => engine.streamPrepared(this.#statement(statement), parameters)),
         ),
       ),
-    more: (stream: number) => this.#streams.next(stream),
-    endStream: (stream: number) => this.#streams.end(stream),
-    inspect: () => this.#database.inspect(),
+    more: (stream) => this.#streams.next(stream),
+    endStream: (stream) => this.#streams.end(stream),
+    inspect: () => this.#database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
     flush: () => this.#database.flush(),
     close: () => this.close(),
   };
 
-  /** Runs a method: the result, or a promise of it. Throws NacreError only. */
-  call(method: string, args: unknown[]): unknown {
+  /** Runs a method. Fails with a NacreError only. */
+  call<M extends ConnectionMethod>(method: M, args: Arguments<M>): Awaitable<Answer<M>> {
     try {
-      if (this.#closing !== null && method !== 'close') {
-        throw nacreError('closed', 'the database is closed');
-      }
       if (method !== 'close') {
-        mustBeSound(this.#instance);
+        this.#mustBeOpen();
       }
-      const run = this.#methods[method];
-      if (run === undefined) {
-        throw nacreError(
-          'unsupported',
-          `unknown method ${method}: page and worker are of different versions`,
-        );
-      }
-      const result = run(...(args as never[]));
+      const result: Awaitable<Answer<M>> = this.#handlers[method](...args);
       return result instanceof Promise ? this.#later(result) : result;
     } catch (error) {
       throw engineError(error);
@@ -146,7 +145,14 @@ export class Connection {
     }
   }
 
-  async #later(result: Promise<unknown>): Promise<unknown> {
+  #mustBeOpen(): void {
+    if (this.#closing !== null) {
+      throw nacreError('closed', 'the database is closed');
+    }
+    mustBeSound(this.#instance);
+  }
+
+  async #later<T>(result: Promise<T>): Promise<T> {
     try {
       return await result;
     } catch (error) {
@@ -156,7 +162,7 @@ export class Connection {
     }
   }
 
-  /** Waits for running statements and closes. Transactions still open are rolled back. */
+  /** Waits for running statements, then closes. Open transactions are rolled back. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -192,19 +198,19 @@ export class Connection {
     }
   }
 
-  /** In the session's turn: at once when it has nothing else to do. */
-  #on(id: number, work: (engine: Session) => unknown): unknown {
+  /** Does work in a session once its earlier statements have finished: at once when the session is idle. */
+  #on<T>(id: number, work: (engine: Session) => Awaitable<T>): Awaitable<T> {
     const session = this.#session(id);
     const result =
       session.tail === null
-        ? answerOf(work(session.engine))
+        ? work(session.engine)
         : session.tail.then(() => {
-            // Either may have ended meanwhile.
+            // The engine or the session may have ended while this call waited.
             mustBeSound(this.#instance);
-            return answerOf(work(this.#session(id).engine));
+            return work(this.#session(id).engine);
           });
     if (result instanceof Promise) {
-      // The next statement runs whether or not this one fails.
+      // The next statement runs even if this one fails.
       const tail = result
         .catch(() => {})
         .then(() => {
@@ -217,14 +223,18 @@ export class Connection {
     return result;
   }
 
-  /** A statement in the session's turn. In a transaction's it does not end the transaction, and is never without it. */
-  #run(id: number, sql: string, work: (engine: Session) => unknown): unknown {
+  /** Runs a statement in a session. In a transaction's session, a statement neither ends the transaction nor runs without it. */
+  #run<T>(id: number, sql: string, work: (engine: Session) => Awaitable<T>): Awaitable<T> {
     return this.#on(id, (engine) => {
       if (this.#session(id).transaction && (endsTransaction(sql) || !engine.inTransaction())) {
         throw endedBySql();
       }
       return work(engine);
     });
+  }
+
+  #execute(id: number, sql: string, parameters: WireParameters): Awaitable<WireResult> {
+    return this.#run(id, sql, (engine) => answerOf<WireResult>(engine.execute(sql, parameters)));
   }
 
   #session(id: number): OpenSession {
@@ -235,47 +245,30 @@ export class Connection {
     return session;
   }
 
-  #begin(id: number): unknown {
+  #begin(id: number): Awaitable<void> {
     const engine = this.#database.session();
     this.#sessions.set(id, { engine, transaction: true, tail: null });
-    return this.#settle(
-      () => this.#on(id, () => engine.execute('begin', undefined)),
-      () => undefined,
-      () => this.#drop(id),
+    return settle(
+      () => this.#on(id, () => answerOf(engine.execute('begin', undefined))),
+      (ended) => {
+        if (ended === 'failed') {
+          this.#drop(id);
+        }
+      },
     );
   }
 
-  #end(id: number, statement: 'commit' | 'rollback'): unknown {
-    return this.#settle(
+  #end(id: number, how: 'commit' | 'rollback'): Awaitable<void> {
+    return settle(
       () =>
         this.#on(id, (engine) => {
           if (!engine.inTransaction()) {
             throw endedBySql();
           }
-          return engine.execute(statement, undefined);
+          return answerOf(engine.execute(how, undefined));
         }),
       () => this.#drop(id),
-      () => this.#drop(id),
     );
-  }
-
-  /** `then` for something that may be a promise, so that what is there already stays synchronous. */
-  #settle(work: () => unknown, done: () => void, failed: () => void): unknown {
-    let result: unknown;
-    try {
-      result = work();
-    } catch (error) {
-      failed();
-      throw error;
-    }
-    if (result instanceof Promise) {
-      return result.then(done, (error: unknown) => {
-        failed();
-        throw error;
-      });
-    }
-    done();
-    return undefined;
   }
 
   #drop(id: number): void {
@@ -284,7 +277,7 @@ export class Connection {
         this.#free(statement);
       }
     }
-    // What a trap leaves is given back as a whole.
+    // After a trap the instance's memory is released as a whole.
     if (isSound(this.#instance)) {
       this.#sessions.get(id)?.engine.free();
     }
@@ -310,8 +303,8 @@ export class Connection {
     return statement.prepared;
   }
 
-  /** In its session's turn: what was called before runs. */
-  #finalize(id: number): unknown {
+  /** Frees a statement once the calls made before have run. */
+  #finalize(id: number): Awaitable<void> {
     const statement = this.#statements.get(id);
     return statement && this.#on(statement.session, () => this.#free(id));
   }
@@ -333,14 +326,14 @@ export class Connection {
     };
   }
 
-  /** Between calls: files are made ready and the engine's background work is stepped, a little at a time. */
+  /** Between calls: prepares files and steps the engine's background work, a little at a time. */
   #afterwards(): void {
     if (this.#closing !== null) {
       return;
     }
     this.#maintainSoon();
     if (this.#relaxed) {
-      // A process of Node stays until then: it loses nothing when it ends by itself.
+      // This timer keeps a process of Node alive, so a process that ends by itself loses nothing.
       this.#sync ??= setTimeout(() => {
         this.#sync = null;
         this.#flush();
@@ -348,7 +341,7 @@ export class Connection {
     }
   }
 
-  /** Without keeping a process of Node alive for it. */
+  /** Schedules maintenance without keeping a process of Node alive for it. */
   #maintainSoon(): void {
     if (this.#idle === null) {
       this.#idle = setTimeout(() => {
@@ -359,13 +352,13 @@ export class Connection {
     }
   }
 
-  /** Whatever was answered since the timer was set. Maintenance syncs too, but less than all in a burst of commits. */
+  /** Syncs every commit answered since the timer was set. Maintenance syncs too, but may lag behind a burst of commits. */
   #flush(): void {
     try {
       mustBeSound(this.#instance);
       this.#database.flush();
     } catch (error) {
-      // The next commit reports it.
+      // The next commit reports the failure.
       engineError(error);
     }
   }
@@ -379,15 +372,33 @@ export class Connection {
         this.#maintainSoon();
       }
     } catch (error) {
-      // The statement that needs what failed here reports it.
+      // The statement that depends on what failed here reports the failure.
       engineError(error);
     }
   }
 }
 
-function endedBySql(): Error {
+/** Runs `after` once `work` has ended, either way; synchronously when `work` is synchronous. Answers nothing. */
+function settle(
+  work: () => Awaitable<unknown>,
+  after: (ended: 'done' | 'failed') => void,
+): Awaitable<void> {
+  const failed = (error: unknown): never => {
+    after('failed');
+    throw error;
+  };
+  let result: unknown;
+  try {
+    result = work();
+  } catch (error) {
+    return failed(error);
+  }
+  return result instanceof Promise ? result.then(() => after('done'), failed) : after('done');
+}
+
+function endedBySql(): NacreError {
   return nacreError(
     'closed',
-    'COMMIT and ROLLBACK in SQL end the transaction that db.transaction began: return to commit, throw or call rollback() to roll back',
+    'COMMIT and ROLLBACK in SQL cannot end a transaction that db.transaction began: return from the function to commit; throw or call rollback() to roll back',
   );
 }

@@ -1,10 +1,9 @@
 /**
- * The one error class of the package, and how it travels between a worker and a page.
- * The kinds are the engine's, name for name. An error that is not a NacreError never reaches a user:
- * `toErrorData` turns whatever a runtime throws into one.
+ * The package's error class, and the form in which errors travel between a worker and a page. The kinds are the
+ * engine's, name for name. Users see no other errors: `toErrorData` converts whatever a runtime throws.
  */
 
-/** What went wrong, coarsely. Each tells its reader what to do; see the package's README. */
+/** Kind of an error. The package's README says what to do about each. */
 export type ErrorKind =
   | 'syntax'
   | 'type'
@@ -23,13 +22,13 @@ export type ErrorKind =
   | 'cancelled'
   | 'closed';
 
-/** A place in SQL text; both count from 1, columns in characters. */
+/** A position in SQL text. Lines and columns count from 1, columns in characters. */
 export interface Position {
   line: number;
   column: number;
 }
 
-/** An error as plain data: what the engine throws and what messages carry. */
+/** An error as plain data: what the engine throws, and what messages carry. */
 export interface ErrorData {
   kind: ErrorKind;
   message: string;
@@ -66,20 +65,33 @@ const RETRYABLE: ReadonlySet<ErrorKind> = new Set([
   'unavailable',
 ]);
 
-/** Any failure of the database. */
+/**
+ * Any failure of the database.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await db.query('select * from vist');
+ * } catch (error) {
+ *   if (error instanceof NacreError) {
+ *     console.log(error.kind, error.sqlstate, error.position); // not_found 42P01 { line: 1, column: 15 }
+ *   }
+ * }
+ * ```
+ */
 export class NacreError extends Error {
   override readonly name = 'NacreError';
-  /** What went wrong, coarsely. */
+  /** Kind of the error. */
   readonly kind: ErrorKind;
   /** Five-character SQLSTATE. */
   readonly sqlstate: string;
-  /** Place in the SQL text, when there is one. */
+  /** Position in the SQL text, if the error has one. */
   readonly position: Position | undefined;
   /** Advice, such as a similar name. */
   readonly hint: string | undefined;
-  /** Table of a violated constraint. */
+  /** Table whose constraint was violated. */
   readonly table: string | undefined;
-  /** Violated key. */
+  /** Name of the violated key. */
   readonly key: string | undefined;
 
   constructor(data: ErrorData, options?: ErrorOptions) {
@@ -92,18 +104,36 @@ export class NacreError extends Error {
     this.key = data.key;
   }
 
-  /** Whether running the same transaction again may succeed. */
+  /**
+   * Whether running the same transaction again may succeed: after a conflict, a deadlock, a lock timeout, or while
+   * something is unavailable.
+   *
+   * @example
+   * ```ts
+   * async function retrying<T>(work: (tx: Transaction) => Promise<T>, attempts = 5): Promise<T> {
+   *   for (;;) {
+   *     try {
+   *       return await db.transaction(work);
+   *     } catch (error) {
+   *       attempts--;
+   *       if (!(error instanceof NacreError && error.retryable && attempts > 0)) throw error;
+   *     }
+   *   }
+   * }
+   * await retrying((tx) => tx.query('update visit set ms = ms + 1 where id = 1'));
+   * ```
+   */
   get retryable(): boolean {
     return RETRYABLE.has(this.kind);
   }
 }
 
-/** Shorthand for throwing. */
+/** Makes an error of a kind. */
 export function nacreError(kind: ErrorKind, message: string, cause?: unknown): NacreError {
   return new NacreError({ kind, message }, cause === undefined ? undefined : { cause });
 }
 
-/** Whatever was thrown, as data. `context` says what was being done, for errors that are not ours. */
+/** Converts anything thrown to data. `context` says what was being done, for errors that are not a NacreError. */
 export function toErrorData(thrown: unknown, context = ''): ErrorData {
   if (isErrorData(thrown)) {
     const { kind, message, sqlstate, position, hint, table, key } = thrown;

@@ -1,161 +1,142 @@
 /**
- * What travels between a page and the worker that runs the engine. Calls made in one task travel in one
- * message, and so do their answers. Results cross as columns, whose buffers are transferred, not copied.
+ * The protocol between a client (a page, or code in the same thread) and the engine: every method, defined once.
+ *
+ * `Protocol` says what each method takes and answers; `TRANSFER` says which buffers of the answer move instead of
+ * being copied. Everything else is derived: a client calls through `Service`, the engine's side implements `Handlers`,
+ * and messages are `Call` and `Reply`. A method that is missing on either side, or misspelled, fails type checking.
+ *
+ * The protocol knows nothing of how messages travel. `serve` (server.ts) answers calls from any message port; a client
+ * in the same thread calls a `Service` directly. The engine sends nothing unasked: there are no events.
  */
 
 import type { ErrorData } from './errors.js';
+import type { TableReport } from './inspect.js';
+import type {
+  OpenRequest,
+  StorageReport,
+  StreamForm,
+  WireChunk,
+  WireParameters,
+  WirePrepared,
+  WireResult,
+  WireStream,
+} from './wire.js';
 
-/** A method and its arguments; `id` is chosen by the caller and comes back with the answer. */
-export interface Call {
+/** The session of calls outside a transaction. Clients choose the numbers of other sessions, from 1. */
+export const MAIN_SESSION = 0;
+
+/** Every method: its arguments and its answer. */
+export interface Protocol {
+  /** Opens the database. The first call; other calls wait for it. */
+  open(request: OpenRequest): void;
+  /** Starts a session, under a number the client chose, and begins a transaction in it. */
+  begin(session: number): void;
+  /** Ends a session's transaction, and the session. */
+  end(session: number, how: 'commit' | 'rollback'): void;
+  /** Runs one or more statements and answers the last one's result. */
+  execute(session: number, sql: string, parameters: WireParameters): WireResult;
+  /** Runs a query and answers an Arrow IPC stream. */
+  arrow(session: number, sql: string, parameters: WireParameters): Uint8Array;
+  /** Parses and binds a statement. */
+  prepare(session: number, sql: string): WirePrepared;
+  /** Runs a prepared statement. */
+  run(session: number, statement: number, parameters: WireParameters): WireResult;
+  /** Frees a prepared statement. */
+  finalize(statement: number): void;
+  /** Opens a stream, under a number the client chose, and answers its first chunk. */
+  stream(
+    session: number,
+    stream: number,
+    form: StreamForm,
+    sql: string,
+    parameters: WireParameters,
+  ): WireStream;
+  /** As `stream`, with a prepared statement. */
+  runStream(
+    session: number,
+    stream: number,
+    form: StreamForm,
+    statement: number,
+    parameters: WireParameters,
+  ): WireStream;
+  /** Answers the next chunk of a stream. */
+  more(stream: number): WireChunk;
+  /** Ends a stream, also one that is not open yet. */
+  endStream(stream: number): void;
+  /** Describes how each table is stored. */
+  inspect(): TableReport[];
+  /** Answers storage use and quota. */
+  storage(): StorageReport;
+  /** Makes every committed change durable. */
+  flush(): void;
+  /** Waits for running statements and closes the database. */
+  close(): void;
+}
+
+/** Name of a method. */
+export type Method = keyof Protocol;
+/** Methods of an open database. */
+export type ConnectionMethod = Exclude<Method, 'open'>;
+/** A method's arguments. */
+export type Arguments<M extends Method> = Parameters<Protocol[M]>;
+/** A method's answer. */
+export type Answer<M extends Method> = ReturnType<Protocol[M]>;
+/** A value, or the promise of it. Whatever is available at once stays synchronous. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** One function for each method: what the engine's side implements. */
+export type Handlers<M extends Method = Method> = {
+  readonly [Name in M]: (...args: Arguments<Name>) => Awaitable<Answer<Name>>;
+};
+
+/** Anything that answers the protocol's calls. Fails with a NacreError only. */
+export interface Service<Methods extends Method = Method> {
+  call<M extends Methods>(method: M, args: Arguments<M>): Awaitable<Answer<M>>;
+}
+
+/** A call as a message. The client chooses `id`, and the reply repeats it. */
+export interface Call<M extends Method = Method> {
   id: number;
-  method: string;
-  args: unknown[];
+  method: M;
+  args: Arguments<M>;
 }
 
-/** An answer. */
-export type Reply = { id: number; result: unknown } | { id: number; error: ErrorData };
+/** A reply as a message. Both directions send arrays: calls made in one task travel together, and so do replies. */
+export type Reply = { id: number; result: Answer<Method> } | { id: number; error: ErrorData };
 
-/** When a commit is answered. */
-export type Durability = 'strict' | 'relaxed';
+const nothing = (): ArrayBuffer[] => [];
 
-/** Engine options; what is left out has the engine's default. */
-export interface EngineOptions {
-  durability?: Durability | undefined;
-  /** Bytes one statement may use. */
-  memoryLimit?: number | undefined;
-  /** Bytes of decoded blocks to keep. */
-  cacheBytes?: number | undefined;
+/** The buffers of each method's answer that are transferred. */
+export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuffer[] } = {
+  open: nothing,
+  begin: nothing,
+  end: nothing,
+  execute: resultBuffers,
+  arrow: (bytes) => [bufferOf(bytes)],
+  prepare: nothing,
+  run: resultBuffers,
+  finalize: nothing,
+  stream: chunkBuffers,
+  runStream: chunkBuffers,
+  more: chunkBuffers,
+  endStream: nothing,
+  inspect: nothing,
+  storage: nothing,
+  flush: nothing,
+  close: nothing,
+};
+
+function chunkBuffers({ chunk }: WireChunk): ArrayBuffer[] {
+  return chunk instanceof Uint8Array ? [bufferOf(chunk)] : resultBuffers(chunk);
 }
 
-/** First call on a worker. */
-export interface OpenRequest {
-  url: string;
-  options: EngineOptions;
-  wasmUrl?: string | undefined;
-  wasmModule?: WebAssembly.Module | undefined;
+function resultBuffers({ columns }: WireResult): ArrayBuffer[] {
+  return columns
+    .flatMap(({ values, offsets, validity }) => [values, offsets, validity])
+    .filter((part) => ArrayBuffer.isView(part))
+    .map(bufferOf);
 }
 
-/** How a column's values are to be read; `bindings/wasm/src/wire.rs` has the same numbers. */
-export const Code = {
-  Null: 0,
-  Boolean: 1,
-  Int: 2,
-  BigInt: 3,
-  UBigInt: 4,
-  Float: 5,
-  Decimal64: 6,
-  Decimal128: 7,
-  Text: 8,
-  Binary: 9,
-  Date: 10,
-  Time: 11,
-  Timestamp: 12,
-  Json: 13,
-} as const;
-/** One of the codes. */
-export type Code = (typeof Code)[keyof typeof Code];
-
-/** A result column's description. */
-export interface WireField {
-  name: string;
-  /** As SQL writes it: `DECIMAL(12,2)`. */
-  type: string;
-  code: Code;
-  /** Digits after the point of a decimal. */
-  scale: number;
-}
-
-/**
- * Values of one column. Large results are typed arrays: one element a row, two 64-bit halves (low, high) a
- * row for 128-bit codes, and bytes with `offsets` for text and binary. Small results are plain arrays of
- * the same things as single values, `null` included, which is cheaper to send than many tiny buffers.
- */
-export interface WireColumn {
-  values: unknown[] | Uint8Array | Int32Array | Float64Array | BigInt64Array;
-  /** Byte positions of text and binary, one more than rows. */
-  offsets?: Uint32Array;
-  /** One bit a row, 1 = not null; absent when nothing is null. */
-  validity?: Uint8Array;
-}
-
-/** What a statement did. */
-export interface Statistics {
-  /** Rows looked at. */
-  rowsRead: number;
-  /** Bytes of the blocks touched, about. */
-  bytesRead: number;
-  segmentsRead: number;
-  /** Segments ruled out by their metadata. */
-  segmentsSkipped: number;
-  blocksRead: number;
-  /** Blocks ruled out by their zone maps. */
-  blocksSkipped: number;
-  /** Rows found by primary key instead of scanning. */
-  pointReads: number;
-  /** Time inside the engine. */
-  elapsedMs: number;
-}
-
-/** A statement's result. */
-export interface WireResult {
-  kind: string;
-  /** Left out for a prepared statement whose columns are as they were. */
-  fields?: WireField[];
-  columns: WireColumn[];
-  rows: number;
-  rowsAffected: number;
-  statistics: Statistics;
-}
-
-/** A prepared statement. */
-export interface WirePrepared {
-  statement: number;
-  fields: WireField[];
-  /** Types of the parameters, as SQL writes them. */
-  parameters: string[];
-}
-
-/** How the rows of a stream come. */
-export type StreamForm = 'columns' | 'arrow';
-
-/** Some rows of a stream, and whether they are the last. */
-export interface WireChunk {
-  /** Fields are left out; an Arrow IPC stream of its own in the form `arrow`. */
-  chunk: WireResult | Uint8Array;
-  done: boolean;
-}
-
-/** A stream that has been opened, with its first rows. */
-export interface WireStream extends WireChunk {
-  fields: WireField[];
-}
-
-/** What `storage()` answers. */
-export interface StorageReport {
-  /** Bytes of this database's files. */
-  bytes: number;
-  /** Bytes this origin may store, where the platform says so. */
-  quota: number | null;
-  /** Whether the platform promised not to evict the files when space runs out. */
-  persisted: boolean;
-}
-
-/** Buffers of an answer that can be transferred. */
-export function transferables(answer: unknown): ArrayBuffer[] {
-  if (answer instanceof Uint8Array) {
-    return [answer.buffer as ArrayBuffer];
-  }
-  const { columns, chunk } = (answer ?? {}) as Partial<WireResult & WireChunk>;
-  if (chunk !== undefined) {
-    return transferables(chunk);
-  }
-  const buffers: ArrayBuffer[] = [];
-  for (const column of Array.isArray(columns) ? columns : []) {
-    for (const part of [column.values, column.offsets, column.validity]) {
-      if (ArrayBuffer.isView(part)) {
-        buffers.push(part.buffer as ArrayBuffer);
-      }
-    }
-  }
-  return buffers;
+function bufferOf(view: ArrayBufferView): ArrayBuffer {
+  return view.buffer as ArrayBuffer;
 }

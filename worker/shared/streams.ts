@@ -1,46 +1,51 @@
 /**
- * The streams of a connection: queries whose rows are asked for some at a time. Nothing is computed that was not asked
- * for. A stream is over, and gives back what it keeps, when its last rows were answered, when it failed, and when the
- * other side ends it, which it may do at any time: before it is open, too.
+ * The open streams of a connection: queries whose rows the client asks for chunk by chunk. The engine computes nothing
+ * that was not asked for. A stream ends, and frees what it holds, with its last chunk, with its first failure, or when
+ * the client ends it, which may be before it is open.
  */
 
 import { answerOf, currentInstance, isSound, type Rows } from './engine.js';
-import { nacreError } from './errors.js';
-import type { StreamForm, WireChunk, WireField, WireResult, WireStream } from './protocol.js';
+import { nacreError, type NacreError } from './errors.js';
+import type { Awaitable } from './protocol.js';
+import type { StreamForm, WireChunk, WireField, WireResult, WireStream } from './wire.js';
 
-/** The first rows should come soon, later ones in good numbers: each message costs. */
+/** The first chunk is small, so that it comes soon; later ones are large, because each message costs. */
 const FIRST_ROWS = 1024;
-const MOST_ROWS = 16_384;
+const MAX_ROWS = 16_384;
 
-interface Open {
-  /** None until its statement has had its turn. */
+interface OpenStream {
+  /** Null until the stream's statement has run. */
   rows: Rows | null;
   form: StreamForm;
-  /** Rows of the next chunk, about. */
-  next: number;
+  /** Approximate number of rows of the next chunk. */
+  nextRows: number;
 }
 
+/** Runs the statement of a stream when its session is ready for it, and answers the first chunk. */
+type Begin = (statement: () => unknown) => Awaitable<WireStream>;
+
+/** The streams of one connection. */
 export class Streams {
-  readonly #open = new Map<number, Open>();
+  readonly #open = new Map<number, OpenStream>();
   readonly #instance = currentInstance();
 
   /**
-   * Opens a stream under a number that the other side chose, and answers its first rows. `begin` hands its statement
-   * over when it is its turn; if the stream was ended before, it does not run.
+   * Opens a stream under a number the client chose, and answers its first chunk. `schedule` calls `begin` with the
+   * statement when it is the statement's turn. A stream that was ended before that does not run its statement.
    */
   open(
     id: number,
     form: StreamForm,
-    begin: (opened: (statement: () => unknown) => WireStream | Promise<WireStream>) => unknown,
-  ): unknown {
-    const stream: Open = { rows: null, form, next: FIRST_ROWS };
+    schedule: (begin: Begin) => Awaitable<WireStream>,
+  ): Awaitable<WireStream> {
+    const stream: OpenStream = { rows: null, form, nextRows: FIRST_ROWS };
     this.#open.set(id, stream);
     const failed = (error: unknown): never => {
       this.#open.delete(id);
       throw error;
     };
     try {
-      const answer = begin((statement) => {
+      const answer = schedule((statement) => {
         if (this.#open.get(id) !== stream) {
           throw endedEarly();
         }
@@ -55,8 +60,8 @@ export class Streams {
     }
   }
 
-  /** The next rows. */
-  next(id: number): WireChunk | Promise<WireChunk> {
+  /** Answers the next chunk. */
+  next(id: number): Awaitable<WireChunk> {
     const stream = this.#open.get(id);
     if (stream === undefined || stream.rows === null) {
       throw nacreError('closed', 'the stream has ended');
@@ -64,21 +69,21 @@ export class Streams {
     return this.#chunk(id, stream, stream.rows);
   }
 
-  /** Gives back what it keeps. */
+  /** Ends a stream and frees what it holds. Ending it twice does nothing. */
   end(id: number): void {
-    // What a trap leaves is given back as a whole.
+    // After a trap the instance's memory is released as a whole.
     if (isSound(this.#instance)) {
       this.#open.get(id)?.rows?.free();
     }
     this.#open.delete(id);
   }
 
-  /** Ends all. */
+  /** Ends every stream. */
   endAll(): void {
     [...this.#open.keys()].forEach((id) => this.end(id));
   }
 
-  #first(id: number, stream: Open, rows: Rows): WireStream | Promise<WireStream> {
+  #first(id: number, stream: OpenStream, rows: Rows): Awaitable<WireStream> {
     if (this.#open.get(id) !== stream) {
       rows.free();
       throw endedEarly();
@@ -91,9 +96,9 @@ export class Streams {
       : { ...chunk, fields };
   }
 
-  #chunk(id: number, stream: Open, rows: Rows): WireChunk | Promise<WireChunk> {
-    const wanted = stream.next;
-    stream.next = Math.min(wanted * 2, MOST_ROWS);
+  #chunk(id: number, stream: OpenStream, rows: Rows): Awaitable<WireChunk> {
+    const wanted = stream.nextRows;
+    stream.nextRows = Math.min(wanted * 2, MAX_ROWS);
     const answered = (chunk: WireResult | Uint8Array): WireChunk => {
       if (this.#open.get(id) !== stream) {
         throw nacreError('cancelled', 'the stream was ended');
@@ -119,6 +124,6 @@ export class Streams {
   }
 }
 
-function endedEarly(): Error {
+function endedEarly(): NacreError {
   return nacreError('cancelled', 'the stream was ended before it began');
 }

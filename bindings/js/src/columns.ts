@@ -1,22 +1,19 @@
-/**
- * From the engine's columns to JavaScript values, one at a time and only when asked: a column is an array of
- * numbers or bytes until someone reads a row.
- */
+/** Converts the engine's columns to JavaScript values, one value at a time, when a row is read. */
 
-import { Code, type WireColumn, type WireField } from '../../../worker/shared/protocol.js';
+import { Code, type WireColumn, type WireField } from '../../../worker/shared/wire.js';
 import { formatDate, formatDecimal, formatTime, formatTimestamp } from './format.js';
 import type { TypeOptions } from './types.js';
 
 /** Reads the value of a row. */
 export type ColumnReader = (row: number) => unknown;
 
-/** Without taking U+FEFF at the beginning for a mark, which is part of the text. */
+/** `ignoreBOM` keeps a leading U+FEFF, which is part of the text. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** Largest distance from 1970 a `Date` can hold, in days and microseconds. */
+/** Range of a `Date` on either side of 1970, in days. */
 const DATE_RANGE_DAYS = 100_000_000;
 const MICROS_PER_MS = 1000n;
 
-/** A reader for a column. */
+/** Makes the reader of a column. */
 export function columnReader(
   field: WireField,
   column: WireColumn,
@@ -33,7 +30,7 @@ export function columnReader(
   };
 }
 
-/** Null, or the value as it travels: number, bigint, boolean, string or bytes. */
+/** Reads null, or the value as it travels: number, bigint, boolean, string or bytes. */
 function rawReader(code: Code, { values, validity, offsets }: WireColumn): ColumnReader {
   if (Array.isArray(values)) {
     return (row) => values[row];
@@ -72,12 +69,12 @@ function presentReader(
   }
 }
 
-/** Longer texts are not decoded together: the longest string there can be is of some hundred million characters. */
-const TOGETHER_BYTES = 64 << 20;
+/** Limit of decoding a column's text at once, in bytes: the length of JavaScript strings is limited. */
+const MAX_DECODED_AT_ONCE = 64 << 20;
 
-/** Decoding everything once and cutting strings out of it is far quicker than decoding each; it needs ASCII. */
+/** For ASCII, decoding the column once and slicing it is much faster than decoding each value. */
 function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
-  let all: string | null = bytes.length > TOGETHER_BYTES ? '' : null;
+  let all: string | null = bytes.length > MAX_DECODED_AT_ONCE ? '' : null;
   return (row) => {
     all ??= decoder.decode(bytes);
     if (all.length === bytes.length) {
@@ -87,7 +84,7 @@ function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
   };
 }
 
-/** What is left to do with a raw value that is not null; `null` when it is nothing. */
+/** Makes the conversion of raw values that are not null; `null` if the raw value is the result. */
 function converter(
   { code, scale }: WireField,
   types: TypeOptions,

@@ -1,21 +1,29 @@
-/** Opening a database in a browser: the engine runs in a worker of its own, made here. */
+/** Opens databases in a browser: each one's engine runs in a worker of its own. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import { Database } from './database.js';
 import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
-import { WorkerTransport } from './worker-transport.js';
+import { workerTransport } from './worker-transport.js';
 
 /**
- * Opens a database, making it if need be.
+ * Opens a database, creating it if it does not exist.
  *
- * In browsers `opfs://name` keeps it in this origin's private file system, in Node a path or `file:///path` keeps it in
- * that folder; `memory://` keeps it nowhere. `in_use` when another tab or process has the same database open.
+ * In browsers, `opfs://name` keeps it in this origin's private file system; in Node, a path or `file:///path` keeps it
+ * in that folder. `memory://` keeps nothing after closing. Fails with `in_use` if another tab or process has the same
+ * database open.
+ *
+ * @example
+ * ```ts
+ * const db = await connect('opfs://app');
+ * await db.exec('create table if not exists visit (id bigint primary key, page text)');
+ * await db.close();
+ * ```
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
   if (url !== 'memory://' && !url.startsWith('opfs://')) {
     throw nacreError(
       'unsupported',
-      `'${url}' is not a place a browser can keep a database: use opfs://name or memory://`,
+      `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
     );
   }
   const types = typeOptions(options);
@@ -25,13 +33,13 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     wasmUrl: options.wasmUrl === undefined ? undefined : absolute(options.wasmUrl),
     wasmModule: options.wasmModule,
   };
-  const transport = new WorkerTransport(makeWorker(options.workerUrl));
+  const transport = workerTransport(makeWorker(options.workerUrl));
   try {
     if (url.startsWith('opfs://')) {
-      // Only a page may ask; the answer may wait for the user and changes nothing here.
+      // Only a page can ask for persistence. The answer may wait for the user, and opening does not depend on it.
       globalThis.navigator?.storage?.persist?.().catch(() => {});
     }
-    await transport.open(request);
+    await transport.call('open', request);
   } catch (error) {
     transport.end();
     throw error;
@@ -41,15 +49,15 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 
 function makeWorker(url: string | URL | undefined): Worker {
   if (typeof Worker === 'undefined') {
-    throw nacreError('unsupported', 'there are no workers here, and the engine runs in one');
+    throw nacreError('unsupported', 'this environment has no workers, and the engine runs in one');
   }
   try {
-    // Bundlers recognise exactly this expression and carry the worker and its WebAssembly along.
+    // Bundlers recognise exactly this expression, and bundle the worker and its WebAssembly file.
     return url === undefined
       ? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
       : new Worker(url, { type: 'module' });
   } catch (error) {
-    // The script must be of the page's own origin.
+    // The worker's script must come from the page's own origin.
     throw nacreError('io', `the worker cannot be started: ${String(error)}`, error);
   }
 }
@@ -61,6 +69,6 @@ function absolute(url: string | URL): string {
       globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url,
     ).href;
   } catch (error) {
-    throw nacreError('type', `wasmUrl is no address: ${String(url)}`, error);
+    throw nacreError('type', `wasmUrl is not a valid URL: ${String(url)}`, error);
   }
 }

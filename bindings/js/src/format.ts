@@ -1,4 +1,4 @@
-/** Text of values that JavaScript has no type for, written as the engine writes them. */
+/** Formats values that JavaScript has no type for, as the engine does. */
 
 const MICROS_PER_DAY = 86_400_000_000n;
 const MICROS_PER_SECOND = 1_000_000;
@@ -20,7 +20,7 @@ export function formatDate(days: number): string {
   return `${pad(date.getUTCFullYear(), 4)}-${pad(date.getUTCMonth() + 1, 2)}-${pad(date.getUTCDate(), 2)}`;
 }
 
-/** `13:05:07`, with six more digits when there are microseconds. */
+/** `13:05:07`, with six more digits if there are microseconds. */
 export function formatTime(micros: bigint): string {
   const all = Number(micros);
   const seconds = Math.floor(all / MICROS_PER_SECOND);

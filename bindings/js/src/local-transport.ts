@@ -1,26 +1,29 @@
-/** Calls to an engine in this thread: what Node uses. Work happens in the call, the answer comes as a promise. */
+/** Calls to an engine in the same thread, which is what Node uses. The work is done during the call. */
 
-import type { Connection } from '../../../worker/shared/connection.js';
 import { nacreError } from '../../../worker/shared/errors.js';
-import type { Methods, Transport } from './transport.js';
+import type {
+  Answer,
+  Arguments,
+  ConnectionMethod,
+  Service,
+} from '../../../worker/shared/protocol.js';
+import type { Transport } from './transport.js';
 
+/** A transport that calls a service directly. */
 export class LocalTransport implements Transport {
   readonly ahead = false;
-  readonly #connection: Connection;
+  readonly #service: Service<ConnectionMethod>;
   #ended = false;
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor(service: Service<ConnectionMethod>) {
+    this.#service = service;
   }
 
-  async call<M extends keyof Methods>(
-    method: M,
-    ...args: Parameters<Methods[M]>
-  ): Promise<ReturnType<Methods[M]>> {
+  async call<M extends ConnectionMethod>(method: M, ...args: Arguments<M>): Promise<Answer<M>> {
     if (this.#ended) {
       throw nacreError('closed', 'the database is closed');
     }
-    return this.#connection.call(method, args) as ReturnType<Methods[M]>;
+    return this.#service.call(method, args);
   }
 
   end(): void {

@@ -14,16 +14,24 @@ import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
 export * from './public.js';
 
 /**
- * Opens a database, making it if need be.
+ * Opens a database, creating it if it does not exist.
  *
- * In Node a path or `file:///path` keeps it in that folder, in browsers `opfs://name` keeps it in this origin's private
- * file system; `memory://` keeps it nowhere. `in_use` when another process or tab has the same database open.
+ * In Node, a path or `file:///path` keeps it in that folder; in browsers, `opfs://name` keeps it in this origin's
+ * private file system. `memory://` keeps nothing after closing. Fails with `in_use` if another process or tab has the
+ * same database open.
+ *
+ * @example
+ * ```ts
+ * const db = await connect('./shop');
+ * await db.exec('create table if not exists item (id bigint primary key, name text)');
+ * await db.close();
+ * ```
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
   const [checked, types] = [engineOptions(options), typeOptions(options)];
   const store = await openStore(url);
   try {
-    // At once, and not before the folder is ours: another connection may meanwhile start the engine, or end it.
+    // Only once the folder is ours, and without a pause before the connection: another one may start or end the engine.
     loadSync(() => options.wasmModule ?? readEngine(options.wasmUrl));
   } catch (error) {
     store?.close();
@@ -52,18 +60,18 @@ async function openStore(url: string): Promise<OwnedStore | null> {
     return null;
   }
   if (url === '') {
-    throw nacreError('not_found', 'an empty path names no database');
+    throw nacreError('not_found', 'the path of the database is empty');
   }
   if (url === ':memory:') {
     throw nacreError(
       'unsupported',
-      ":memory: as a database in memory: write 'memory://', or './:memory:' for a folder",
+      "use 'memory://' for a database in memory, or './:memory:' for a folder of that name",
     );
   }
   if (!isFileUrl(url) && /^[a-z][a-z0-9+.-]+:\/\//i.test(url)) {
     throw nacreError(
       'unsupported',
-      `'${url}' is not a place Node can keep a database: use a folder or memory://`,
+      `'${url}' is not a place where Node can keep a database: use a folder or memory://`,
     );
   }
   try {

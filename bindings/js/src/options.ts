@@ -1,33 +1,63 @@
-/** What `connect` can be told. */
+/** Options of `connect` and of single calls, and their checks. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import type { EngineOptions } from '../../../worker/shared/protocol.js';
+import type { EngineOptions } from '../../../worker/shared/wire.js';
 import type { TypeOptions } from './types.js';
 
+/**
+ * Options of `connect`.
+ *
+ * @example
+ * ```ts
+ * const db = await connect('memory://', {
+ *   durability: 'relaxed',
+ *   memoryLimit: 256 * 1024 * 1024,
+ *   types: { bigint: 'number' },
+ * });
+ * console.log((await db.query('select count(*) as n from (values (1), (2)) as t(a)')).rows); // [ { n: 2 } ]
+ * await db.close();
+ * ```
+ */
 export interface ConnectOptions {
   /**
-   * `strict`: a commit is answered once it is on the disk. `relaxed`: it is there about 100 ms later.
+   * `strict`: a commit is durable when it is answered. `relaxed`: it is durable about 100 ms later.
    * @default 'strict'
    */
   durability?: 'strict' | 'relaxed';
   /**
-   * Bytes of memory one statement may use.
+   * Memory limit of one statement, in bytes.
    * @default 536_870_912 (512 MiB)
    */
   memoryLimit?: number;
   /**
-   * Bytes of decoded blocks to keep in memory.
+   * Size of the cache of decoded column blocks, in bytes.
    * @default 67_108_864 (64 MiB)
    */
   cacheBytes?: number;
-  /** How SQL types become JavaScript values. */
+  /** JavaScript types of SQL values. */
   types?: TypeOptions;
-  /** Where the engine's WebAssembly file is, when not beside the worker. */
+  /** URL of the engine's WebAssembly file. By default it is beside the package's scripts. */
   wasmUrl?: string | URL;
-  /** The engine's WebAssembly module, when it is compiled already. */
+  /** The engine's WebAssembly module, if already compiled. Takes precedence over `wasmUrl`. */
   wasmModule?: WebAssembly.Module;
-  /** Where the worker's script is, when not beside this module. Browsers only. */
+  /** URL of the worker's script, in browsers. By default it is beside the package's scripts. */
   workerUrl?: string | URL;
+}
+
+/**
+ * Options of one call.
+ *
+ * @example
+ * ```ts
+ * const signal = AbortSignal.timeout(5_000);
+ * for await (const row of db.stream('select * from visit', [], { signal }).rows()) {
+ *   // ends with an error of kind `cancelled` if reading takes longer than five seconds
+ * }
+ * ```
+ */
+export interface CallOptions {
+  /** Cancels the call if aborted before the call is made, or a stream between two of its batches. */
+  signal?: AbortSignal;
 }
 
 const TYPE_CHOICES: Record<keyof TypeOptions, readonly string[]> = {
@@ -37,30 +67,33 @@ const TYPE_CHOICES: Record<keyof TypeOptions, readonly string[]> = {
   json: ['value', 'string'],
 };
 
-/** The choices of types, checked. */
+/** Checks the option `types`. */
 export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
   for (const [name, value] of Object.entries(types)) {
     const choices = TYPE_CHOICES[name as keyof TypeOptions] as readonly string[] | undefined;
     if (choices === undefined) {
-      throw nacreError('type', `types has no '${name}'`);
+      throw nacreError('type', `types has no option '${name}'`);
     }
     if (value !== undefined && !choices.includes(value as string)) {
       const all = choices.map((choice) => `'${choice}'`).join(' or ');
-      throw nacreError('type', `types.${name} is ${all}, not '${String(value)}'`);
+      throw nacreError('type', `types.${name} must be ${all}, not '${String(value)}'`);
     }
   }
   return types;
 }
 
-/** The part of the options that goes to the engine, checked. */
+/** Checks the options that the engine takes, and answers them. */
 export function engineOptions(options: ConnectOptions): EngineOptions {
   const { durability, memoryLimit, cacheBytes } = options;
   if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
-    throw nacreError('type', `durability is 'strict' or 'relaxed', not '${String(durability)}'`);
+    throw nacreError(
+      'type',
+      `durability must be 'strict' or 'relaxed', not '${String(durability)}'`,
+    );
   }
   for (const [name, value] of Object.entries({ memoryLimit, cacheBytes })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
-      throw nacreError('type', `${name} is a number of bytes, not ${String(value)}`);
+      throw nacreError('type', `${name} must be a positive number of bytes, not ${String(value)}`);
     }
   }
   return { durability, memoryLimit, cacheBytes };

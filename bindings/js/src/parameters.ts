@@ -1,13 +1,13 @@
 /**
- * Parameters on their way to the engine, as they are when the call is made. They are read later: when the task's calls
- * are sent together, or when earlier calls of the session have ended. So whatever the caller can change is copied.
+ * Copies the parameters of a call. The engine reads them later, when the task's calls are sent together or when earlier
+ * calls of the session have finished; the caller may have changed its objects by then.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import type { WireParameters } from './transport.js';
+import type { WireParameters } from '../../../worker/shared/wire.js';
 import type { Parameters } from './types.js';
 
-/** A copy. JSON is made here, so that it means the same with a worker and without, and goes as a String object. */
+/** Copies parameters. Makes JSON here, so that it is the same with and without a worker; it travels as a String object. */
 export function copyParameters(parameters: Parameters | null | undefined): WireParameters {
   if (parameters === undefined || parameters === null) {
     return undefined;
@@ -16,7 +16,7 @@ export function copyParameters(parameters: Parameters | null | undefined): WireP
     return parameters.map((value: unknown, i) => copyValue(value, i + 1));
   }
   if (typeof parameters !== 'object' || hasNoJson(parameters)) {
-    throw nacreError('type', 'parameters are an array or an object');
+    throw nacreError('type', 'parameters must be an array or an object');
   }
   return Object.fromEntries(
     entriesOf(parameters).map(([name, value]) => [name, copyValue(value, name)]),
@@ -66,25 +66,29 @@ function copyObject(value: object, which: string | number): unknown {
     throw nacreError('type', `parameter ${which}: the class ${classOf(value)} has no SQL type`);
   }
   try {
-    // There is nothing when `toJSON` answers nothing.
+    // `stringify` answers undefined when `toJSON` does.
     return new String(JSON.stringify(value) ?? 'null');
   } catch (error) {
-    throw nacreError('type', `parameter ${which}: not JSON: ${String(error)}`, error);
+    throw nacreError(
+      'type',
+      `parameter ${which}: cannot be written as JSON: ${String(error)}`,
+      error,
+    );
   }
 }
 
-/** What JSON makes `{}` of, or a list of bytes as an object, would be lost without a word. */
+/** Classes that `JSON.stringify` would silently turn into `{}` or into an object of bytes. */
 const WITHOUT_JSON: ReadonlySet<string> = new Set([
   ...['Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef', 'Promise', 'RegExp', 'Error'],
   ...['SharedArrayBuffer', 'Blob', 'File', 'FormData', 'Headers', 'URLSearchParams', 'AbortSignal'],
 ]);
 
-/** Unless it says itself what its JSON is. */
+/** Whether JSON would lose the object's content. An object with `toJSON` defines its JSON itself. */
 function hasNoJson(value: object): boolean {
   return (ArrayBuffer.isView(value) || WITHOUT_JSON.has(classOf(value))) && !('toJSON' in value);
 }
 
-/** The built-in class of an object, also of another realm. */
+/** The name of an object's built-in class, even if the object comes from another realm. */
 function classOf(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1);
 }

@@ -1,11 +1,10 @@
-/** Everything a user imports besides `connect`, which differs between browsers and Node. */
+/** The package's public names, except `connect`, which differs between browsers and Node. */
 
 export { NacreError, type ErrorKind, type Position } from '../../../worker/shared/errors.js';
-export type { Statistics, StorageReport } from '../../../worker/shared/protocol.js';
+export type { Statistics, StorageReport } from '../../../worker/shared/wire.js';
 export { type Database } from './database.js';
-export type { ColumnReport, SegmentReport, TableReport } from './inspect.js';
-export type { ConnectOptions } from './options.js';
-export type { CallOptions } from './queries.js';
+export type { ColumnReport, SegmentReport, TableReport } from '../../../worker/shared/inspect.js';
+export type { CallOptions, ConnectOptions } from './options.js';
 export { type QueryResult, type ResultColumn } from './result.js';
 export { sql, type SqlQuery } from './sql.js';
 export { type PreparedStatement } from './statement.js';

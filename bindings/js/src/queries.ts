@@ -1,43 +1,49 @@
 /** What a database and a transaction have in common: running SQL in a session. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
+import type { WireParameters } from '../../../worker/shared/wire.js';
+import type { Client } from './client.js';
+import type { CallOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
 import { isSqlQuery, type SqlQuery } from './sql.js';
 import { PreparedStatement } from './statement.js';
 import { ResultStream } from './stream.js';
-import type { Transport, WireParameters } from './transport.js';
-import type { Parameters, Row, TypeOptions } from './types.js';
-
-/** Options of one call. */
-export interface CallOptions {
-  /** Aborted before the call is made, it cancels the call; a stream between its parts. */
-  signal?: AbortSignal;
-}
-
-/** What every session of a connection shares. */
-export interface Shared {
-  transport: Transport;
-  types: TypeOptions;
-}
+import type { Parameters, Row } from './types.js';
 
 /** Runs SQL in one session. */
 export abstract class Queries {
   /** @internal */
-  protected readonly shared: Shared;
+  protected readonly client: Client;
   /** @internal */
   protected readonly session: number;
 
   /** @internal */
-  constructor(shared: Shared, session: number) {
-    this.shared = shared;
+  constructor(client: Client, session: number) {
+    this.client = client;
     this.session = session;
   }
 
   /** Throws unless calls may be made. */
   protected abstract mustBeOpen(): void;
 
-  /** Runs a statement (or several; the last one's result is answered). */
+  /**
+   * Runs a statement made with the `sql` tag, or SQL text with its parameters. Of several statements, answers the
+   * result of the last.
+   *
+   * @example
+   * ```ts
+   * const page = 'home';
+   * const { rows } = await db.query(sql`select id, ms from visit where page = ${page} order by id`);
+   * console.log(rows); // [ { id: 1n, ms: 120 }, { id: 3n, ms: 95 } ]
+   *
+   * const { rowsAffected } = await db.query('update visit set ms = ms + ? where id = ?', [5, 2]);
+   * console.log(rowsAffected); // 1
+   *
+   * const named = await db.query('select ms from visit where id = :id', { id: 2 });
+   * console.log(named.rows); // [ { ms: 85 } ]
+   * ```
+   */
   query<R = Row>(sql: SqlQuery, options?: CallOptions): Promise<QueryResult<R>>;
   query<R = Row>(
     sql: string,
@@ -51,16 +57,37 @@ export abstract class Queries {
   ): Promise<QueryResult<R>> {
     const { text, parameters, options } = split(sql, second, third);
     this.#check(options);
-    const wire = await this.shared.transport.call('execute', this.session, text, parameters);
-    return new QueryResult<R>(wire, this.shared.types);
+    const wire = await this.client.transport.call('execute', this.session, text, parameters);
+    return new QueryResult<R>(wire, this.client.types);
   }
 
-  /** Runs one or more statements that need no parameters; the last one's result is answered. */
+  /**
+   * Runs one or more statements without parameters, and answers the result of the last.
+   *
+   * @example
+   * ```ts
+   * await db.exec(`
+   *   create table page (name text primary key, title text);
+   *   insert into page values ('home', 'Welcome'), ('docs', 'Documentation');
+   * `);
+   * ```
+   */
   exec(sql: string, options?: CallOptions): Promise<QueryResult> {
     return this.query(sql, undefined, options);
   }
 
-  /** Runs a query and answers an Arrow IPC stream. */
+  /**
+   * Runs a query and answers its result as an Arrow IPC stream, which `tableFromIPC` of the package `apache-arrow`
+   * and other Arrow libraries read.
+   *
+   * @example
+   * ```ts
+   * import { tableFromIPC } from 'apache-arrow';
+   *
+   * const table = tableFromIPC(await db.queryArrow('select page, ms from visit'));
+   * console.log(table.numRows, table.getChild('ms')?.get(1)); // 3 80
+   * ```
+   */
   queryArrow(sql: SqlQuery, options?: CallOptions): Promise<Uint8Array>;
   queryArrow(sql: string, parameters?: Parameters, options?: CallOptions): Promise<Uint8Array>;
   async queryArrow(
@@ -70,29 +97,48 @@ export abstract class Queries {
   ): Promise<Uint8Array> {
     const { text, parameters, options } = split(sql, second, third);
     this.#check(options);
-    return this.shared.transport.call('arrow', this.session, text, parameters);
+    return this.client.transport.call('arrow', this.session, text, parameters);
   }
 
   /**
-   * Runs a query whose rows are taken while it runs: as Arrow IPC, or by `rows()` or `batches()`. Nothing happens
-   * before the first are asked for. `signal` ends it between two parts.
+   * Runs a query whose rows are read while it runs: with `rows()`, in `batches()`, or as Arrow. The query starts when
+   * the first rows are asked for. Aborting `signal` ends it between two batches.
+   *
+   * @example
+   * ```ts
+   * let total = 0;
+   * for await (const { ms } of db.stream<{ ms: number }>('select ms from visit').rows()) {
+   *   total += ms;
+   * }
+   * console.log(total); // 295
+   * ```
    */
   stream<R = Row>(sql: SqlQuery, options?: CallOptions): ResultStream<R>;
   stream<R = Row>(sql: string, parameters?: Parameters, options?: CallOptions): ResultStream<R>;
   stream<R>(sql: string | SqlQuery, second?: unknown, third?: CallOptions): ResultStream<R> {
     const { text, parameters, options } = split(sql, second, third);
-    return new ResultStream<R>(this.shared, options, async (stream, form) => {
+    return new ResultStream<R>(this.client, options, async (stream, form) => {
       this.#check(options);
-      return this.shared.transport.call('stream', this.session, stream, form, text, parameters);
+      return this.client.transport.call('stream', this.session, stream, form, text, parameters);
     });
   }
 
-  /** Parses and binds a statement once, to run it many times. */
+  /**
+   * Parses and binds a statement once, to run it many times. Close it when it is no longer needed.
+   *
+   * @example
+   * ```ts
+   * const insert = await db.prepare('insert into visit values (?, ?, ?)');
+   * await insert.run([4, 'docs', 64]);
+   * await insert.run([5, 'home', 71]);
+   * await insert.close();
+   * ```
+   */
   async prepare<R = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<R>> {
     mustBeText(sql);
     this.#check(options);
-    const wire = await this.shared.transport.call('prepare', this.session, sql);
-    return new PreparedStatement<R>(this.shared, this.session, wire);
+    const wire = await this.client.transport.call('prepare', this.session, sql);
+    return new PreparedStatement<R>(this.client, this.session, wire);
   }
 
   #check(options: CallOptions | undefined): void {
@@ -113,6 +159,7 @@ interface Request {
   options: CallOptions | undefined;
 }
 
+/** Tells the two ways of calling apart: with a tagged query, or with text and parameters. */
 function split(sql: string | SqlQuery, second: unknown, third: CallOptions | undefined): Request {
   if (isSqlQuery(sql)) {
     mustBeText(sql.text);
@@ -129,10 +176,13 @@ function split(sql: string | SqlQuery, second: unknown, third: CallOptions | und
 
 function mustBeText(sql: unknown): void {
   if (typeof sql !== 'string') {
-    throw nacreError('type', 'SQL is a string or made with the sql tag');
+    throw nacreError('type', 'SQL must be a string or a query made with the sql tag');
   }
-  // The engine would see U+FFFD in its place.
+  // The engine would see U+FFFD in place of a lone surrogate.
   if (/\p{Surrogate}/u.test(sql)) {
-    throw nacreError('syntax', 'the SQL text has half of a surrogate pair, which is no character');
+    throw nacreError(
+      'syntax',
+      'the SQL text contains a lone surrogate, which is not valid Unicode',
+    );
   }
 }

@@ -1,32 +1,27 @@
-/** The result of a statement: columns as they came, rows made when first looked at. */
+/** The result of a statement. It keeps the columns as they arrived, and makes rows when they are first read. */
 
-import type {
-  Statistics,
-  WireColumn,
-  WireField,
-  WireResult,
-} from '../../../worker/shared/protocol.js';
+import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/wire.js';
 import { columnReader, type ColumnReader } from './columns.js';
 import type { Row, TypeOptions } from './types.js';
 
-/** A result column. */
+/** Name and type of a result column. */
 export interface ResultColumn {
   name: string;
   /** The SQL type: `DECIMAL(12,2)`. */
   type: string;
 }
 
-/** What a statement answered. */
+/** The result of a statement. */
 export class QueryResult<R = Row> {
-  /** Result columns, in order. Empty for statements that answer no rows. */
+  /** The result's columns, in order. Empty for a statement that answers no rows. */
   readonly columns: readonly ResultColumn[];
   /** Number of rows in the result. */
   readonly rowCount: number;
-  /** Rows inserted, changed or deleted. */
+  /** Number of rows inserted, updated or deleted. */
   readonly rowsAffected: number;
-  /** What the engine read to answer. */
+  /** What the engine read, and how long it took. */
   readonly statistics: Readonly<Statistics>;
-  /** `query`, `write`, `ddl`, … */
+  /** Kind of statement: `query`, `write`, `ddl`, … */
   readonly kind: string;
   readonly #fields: readonly WireField[];
   readonly #wire: WireColumn[];
@@ -46,18 +41,36 @@ export class QueryResult<R = Row> {
     this.#types = types;
   }
 
-  /** Every row, by column name; of several columns of one name the last counts. Made once, on first use. */
+  /**
+   * Every row as an object by column name. If several columns have one name, the object has the last one's value.
+   * The rows are made on first use and kept.
+   *
+   * @example
+   * ```ts
+   * const result = await db.query('select page, count(*) as n from visit group by page order by n');
+   * console.log(result.rows); // [ { page: 'docs', n: 1n }, { page: 'home', n: 2n } ]
+   * ```
+   */
   get rows(): R[] {
     return (this.#rows ??= Array.from({ length: this.rowCount }, (_, row) => this.row(row)));
   }
 
-  /** One row, by column name. */
+  /**
+   * One row as an object by column name. Rows count from 0.
+   *
+   * @example
+   * ```ts
+   * const result = await db.query('select id, page from visit order by id');
+   * console.log(result.row(1)); // { id: 2n, page: 'docs' }
+   * ```
+   */
   row(index: number): R {
     const row: Row = {};
     const readers = this.#all();
     for (let i = 0; i < readers.length; i++) {
       const name = this.#fields[i]!.name;
       const value = readers[i]!(index);
+      // Assigning to `__proto__` would set the prototype.
       if (name === '__proto__') {
         Object.defineProperty(row, name, {
           value,
@@ -72,12 +85,29 @@ export class QueryResult<R = Row> {
     return row as R;
   }
 
-  /** One row's values in the order of the columns. */
+  /**
+   * One row's values in the order of the columns, also where several columns have one name. Rows count from 0.
+   *
+   * @example
+   * ```ts
+   * const result = await db.query('select a.id, b.id from visit a join visit b on b.id = a.id + 1 order by a.id');
+   * console.log(result.values(0)); // [ 1n, 2n ]
+   * ```
+   */
   values(index: number): unknown[] {
     return this.#all().map((read) => read(index));
   }
 
-  /** Rows one by one, none of them kept. */
+  /**
+   * Yields the rows as objects by column name, and keeps none of them.
+   *
+   * @example
+   * ```ts
+   * for (const row of await db.query('select max(ms) as slowest from visit')) {
+   *   console.log(row); // { slowest: 120 }
+   * }
+   * ```
+   */
   *[Symbol.iterator](): IterableIterator<R> {
     for (let i = 0; i < this.rowCount; i++) {
       yield this.row(i);
@@ -91,7 +121,7 @@ export class QueryResult<R = Row> {
   }
 }
 
-/** What users see of fields. */
+/** The public part of fields. */
 export function describe(fields: readonly WireField[]): ResultColumn[] {
   return fields.map(({ name, type }) => ({ name, type }));
 }

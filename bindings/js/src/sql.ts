@@ -1,59 +1,90 @@
-/**
- * The `sql` tag: text with its values beside it, never inside it.
- *
- *     await db.query(sql`select * from t where id = ${id}`);
- */
+/** The `sql` tag: SQL text with its values beside it, never inside it. */
 
 import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 
-const PARTS = Symbol('nacredb.sql');
+/** Marks queries made by the tag, so that no other object is inserted as SQL. */
+const MADE_BY_TAG = Symbol('nacredb.sql');
 
-/** A query with its parameters, made by the `sql` tag. Can be part of another one. */
+/** A query with its parameters, made by the `sql` tag. It can be part of another one. */
 export interface SqlQuery {
+  /** SQL text with a `?` for each parameter. */
   readonly text: string;
+  /** Values of the parameters, in order. */
   readonly parameters: readonly unknown[];
-  readonly [PARTS]: true;
+  /** Keeps other objects from being passed as a query. */
+  readonly [MADE_BY_TAG]: true;
 }
 
-/** Puts every `${value}` into the parameters; a `${query}` made by the tag is inserted as it is. */
+/**
+ * Makes a query from a template: every `${value}` becomes a parameter, so it is never read as SQL. A `${query}` made
+ * by the tag is inserted with its own parameters.
+ *
+ * @example
+ * ```ts
+ * const recent = sql`id > ${1}`;
+ * const query = sql`select id from visit where ${recent} and page = ${'home'}`;
+ * console.log(query.text); // select id from visit where id > ? and page = ?
+ * console.log(query.parameters); // [ 1, 'home' ]
+ * console.log((await db.query(query)).rows); // [ { id: 3n } ]
+ * ```
+ */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): SqlQuery {
-  let text = chunk(strings, 0);
+  let text = textAt(strings, 0);
   const parameters: unknown[] = [];
   values.forEach((value, i) => {
     if (isSqlQuery(value)) {
       text += value.text;
-      // One by one: a call takes no more than some hundred thousand arguments.
+      // Not `push(...)`: the number of arguments of a call is limited.
       value.parameters.forEach((parameter) => parameters.push(parameter));
     } else {
       text += '?';
       parameters.push(value);
     }
-    text += chunk(strings, i + 1);
+    text += textAt(strings, i + 1);
   });
-  return { text, parameters, [PARTS]: true };
+  return { text, parameters, [MADE_BY_TAG]: true };
 }
 
-/** Text between values. A template has none where JavaScript does not know what a backslash and the next letters mean. */
-function chunk(strings: TemplateStringsArray, i: number): string {
+/** Text between two values. It is undefined where a backslash begins no valid JavaScript escape. */
+function textAt(strings: TemplateStringsArray, i: number): string {
   const text = strings[i] as string | undefined;
   if (text === undefined) {
     throw new NacreError({
       kind: 'syntax',
-      message: `a backslash in the SQL text is no JavaScript escape: ${strings.raw[i]}`,
-      hint: 'write it twice, or put the text into a ${value}',
+      message: `invalid escape sequence in the SQL text: ${strings.raw[i]}`,
+      hint: 'double the backslash, or pass the text as a ${value}',
     });
   }
   return text;
 }
 
-/** A name of a table or column, quoted, for use inside the tag. */
+/**
+ * Quotes the name of a table or column, for use inside the tag.
+ *
+ * @example
+ * ```ts
+ * const column = sql.identifier('ms');
+ * const { rows } = await db.query(sql`select id from visit order by ${column} limit 1`);
+ * console.log(rows); // [ { id: 2n } ]
+ * ```
+ */
 sql.identifier = (name: string): SqlQuery => {
-  return { text: `"${name.replaceAll('"', '""')}"`, parameters: [], [PARTS]: true };
+  return { text: `"${name.replaceAll('"', '""')}"`, parameters: [], [MADE_BY_TAG]: true };
 };
 
 /**
- * Values, or parts made by the tag, one after the other with commas between them: `in (${sql.join(ids)})`,
- * `values ${sql.join(rows.map(({ id, name }) => sql`(${id}, ${name})`))}`.
+ * Joins values, or queries made by the tag, with commas. An empty array is an error of kind `type`, because SQL has no
+ * empty list.
+ *
+ * @example
+ * ```ts
+ * const rows = [{ id: 4, page: 'docs', ms: 70 }, { id: 5, page: 'home', ms: 60 }];
+ * const tuples = rows.map(({ id, page, ms }) => sql`(${id}, ${page}, ${ms})`);
+ * await db.query(sql`insert into visit values ${sql.join(tuples)}`);
+ *
+ * const fast = await db.query(sql`select count(*) as n from visit where ms in (${sql.join([60, 70])})`);
+ * console.log(fast.rows); // [ { n: 2n } ]
+ * ```
  */
 sql.join = (parts: readonly unknown[]): SqlQuery => {
   if (!Array.isArray(parts) || parts.length === 0) {
@@ -66,11 +97,11 @@ sql.join = (parts: readonly unknown[]): SqlQuery => {
   return {
     text: queries.map(({ text }) => text).join(', '),
     parameters: queries.flatMap(({ parameters }) => parameters),
-    [PARTS]: true,
+    [MADE_BY_TAG]: true,
   };
 };
 
-/** Whether something was made by the tag. */
+/** Whether a value was made by the tag. */
 export function isSqlQuery(value: unknown): value is SqlQuery {
-  return typeof value === 'object' && value !== null && PARTS in value;
+  return typeof value === 'object' && value !== null && MADE_BY_TAG in value;
 }

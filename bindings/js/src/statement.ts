@@ -3,38 +3,49 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { NacreError, nacreError } from '../../../worker/shared/errors.js';
-import type { WireField, WirePrepared } from '../../../worker/shared/protocol.js';
-import type { CallOptions, Shared } from './queries.js';
+import type { WireField, WirePrepared } from '../../../worker/shared/wire.js';
+import type { Client } from './client.js';
+import type { CallOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { describe, QueryResult, type ResultColumn } from './result.js';
 import { ResultStream } from './stream.js';
 import type { Parameters, Row } from './types.js';
 
+/** A prepared statement, made by `db.prepare` or `tx.prepare`. One made by a transaction ends with it. */
 export class PreparedStatement<R = Row> {
-  /** Columns of its result. */
+  /** Columns of the statement's result. */
   readonly columns: readonly ResultColumn[];
-  /** Types of its parameters, as SQL writes them. */
+  /** SQL types of the statement's parameters. */
   readonly parameters: readonly string[];
-  readonly #shared: Shared;
+  readonly #client: Client;
   readonly #session: number;
   readonly #statement: number;
   readonly #fields: readonly WireField[];
   #closed = false;
 
   /** @internal */
-  constructor(shared: Shared, session: number, wire: WirePrepared) {
+  constructor(client: Client, session: number, wire: WirePrepared) {
     this.columns = describe(wire.fields);
     this.parameters = wire.parameters;
-    this.#shared = shared;
+    this.#client = client;
     this.#session = session;
     this.#statement = wire.statement;
     this.#fields = wire.fields;
   }
 
-  /** Runs it and answers everything: columns, rows, rows affected, statistics. */
+  /**
+   * Runs the statement and answers its whole result: columns, rows, rows affected, statistics.
+   *
+   * @example
+   * ```ts
+   * const rename = await db.prepare('update visit set page = ? where page = ?');
+   * const { rowsAffected } = await rename.run(['start', 'home']);
+   * console.log(rowsAffected); // 2
+   * ```
+   */
   async run(parameters?: Parameters): Promise<QueryResult<R>> {
     this.#mustBeOpen();
-    const { transport, types } = this.#shared;
+    const { transport, types } = this.#client;
     const wire = await transport.call(
       'run',
       this.#session,
@@ -44,40 +55,88 @@ export class PreparedStatement<R = Row> {
     return new QueryResult<R>(wire, types, this.#fields);
   }
 
-  /** The first row, or undefined. */
+  /**
+   * Runs the statement and answers the first row, or `undefined` if there is none.
+   *
+   * @example
+   * ```ts
+   * const byId = await db.prepare<{ page: string }>('select page from visit where id = ?');
+   * console.log((await byId.get([2]))?.page); // docs
+   * console.log(await byId.get([9])); // undefined
+   * ```
+   */
   async get(parameters?: Parameters): Promise<R | undefined> {
     const result = await this.run(parameters);
     return result.rowCount === 0 ? undefined : result.row(0);
   }
 
-  /** Every row. */
+  /**
+   * Runs the statement and answers every row.
+   *
+   * @example
+   * ```ts
+   * const slower = await db.prepare('select id from visit where ms > ? order by id');
+   * console.log(await slower.all([90])); // [ { id: 1n }, { id: 3n } ]
+   * ```
+   */
   async all(parameters?: Parameters): Promise<R[]> {
     return (await this.run(parameters)).rows;
   }
 
-  /** Rows one by one, taken while it runs. */
+  /**
+   * Runs the statement and yields its rows while it runs.
+   *
+   * @example
+   * ```ts
+   * const byPage = await db.prepare<{ ms: number }>('select ms from visit where page = ?');
+   * let total = 0;
+   * for await (const { ms } of byPage.iterate(['home'])) {
+   *   total += ms;
+   * }
+   * console.log(total); // 215
+   * ```
+   */
   iterate(parameters?: Parameters, options?: CallOptions): AsyncIterableIterator<R> {
     return this.stream(parameters, options).rows();
   }
 
-  /** Runs it with its rows as a stream, as `db.stream` does. */
+  /**
+   * Runs the statement and streams its rows, as `db.stream` does.
+   *
+   * @example
+   * ```ts
+   * const all = await db.prepare('select * from visit');
+   * for await (const batch of all.stream().batches()) {
+   *   console.log(batch.rowCount); // 3
+   * }
+   * ```
+   */
   stream(parameters?: Parameters, options?: CallOptions): ResultStream<R> {
     const copy = copyParameters(parameters);
-    return new ResultStream<R>(this.#shared, options, async (stream, form) => {
+    return new ResultStream<R>(this.#client, options, async (stream, form) => {
       this.#mustBeOpen();
-      const { transport } = this.#shared;
+      const { transport } = this.#client;
       return transport.call('runStream', this.#session, stream, form, this.#statement, copy);
     });
   }
 
-  /** Gives it back. Closing twice, or after its database, does nothing. */
+  /**
+   * Frees the statement. Closing it twice, or after its database, does nothing.
+   *
+   * @example
+   * ```ts
+   * const count = await db.prepare('select count(*) as n from visit');
+   * console.log(await count.get()); // { n: 3n }
+   * await count.close();
+   * ```
+   */
   async close(): Promise<void> {
     if (this.#closed) {
       return;
     }
     this.#closed = true;
     try {
-      await this.#shared.transport.call('finalize', this.#statement);
+      await this.#client.transport.call('finalize', this.#statement);
     } catch (error) {
       if (!(error instanceof NacreError && error.kind === 'closed')) {
         throw error;
@@ -85,6 +144,15 @@ export class PreparedStatement<R = Row> {
     }
   }
 
+  /**
+   * Closes the statement at the end of an `await using` block.
+   *
+   * @example
+   * ```ts
+   * await using count = await db.prepare('select count(*) as n from visit');
+   * console.log(await count.get()); // { n: 3n }
+   * ```
+   */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,10 +1,11 @@
 import { tableFromIPC } from 'apache-arrow';
 import type { Database } from 'nacredb';
 import { describe, expect, test } from 'vitest';
-import type { WireStream } from '../../../worker/shared/protocol.js';
+import type { Answer, Arguments, Method } from '../../../worker/shared/protocol.js';
+import type { WireStream } from '../../../worker/shared/wire.js';
 import { ResultStream } from './stream.js';
 import { connected, expectKind, places, withNames, type Place } from './testing.js';
-import type { Methods, Transport } from './transport.js';
+import type { Transport } from './transport.js';
 
 const ROWS = 60_000;
 /** Fails at row 50,000. */
@@ -193,30 +194,27 @@ describe.each(places)('a stream in $name', (place) => {
   });
 });
 
-/** Answers chunks of one row, and notes what it is asked. */
-class Asked implements Transport {
+/** Answers chunks of one row and records the calls. */
+class Recorder implements Transport {
   readonly calls: string[] = [];
   constructor(
     readonly ahead: boolean,
     readonly chunks: number,
   ) {}
 
-  async call<M extends keyof Methods>(
-    method: M,
-    ..._: Parameters<Methods[M]>
-  ): Promise<ReturnType<Methods[M]>> {
+  async call<M extends Method>(method: M, ..._: Arguments<M>): Promise<Answer<M>> {
     this.calls.push(method);
-    const asked = this.calls.filter((call) => call === 'more').length;
+    const chunks = this.calls.filter((call) => call === 'more').length;
     return {
       chunk: new Uint8Array(1),
       fields: [],
-      done: asked + 1 === this.chunks,
-    } as WireStream as ReturnType<Methods[M]>;
+      done: chunks + 1 === this.chunks,
+    } as WireStream as Answer<M>;
   }
 
   stream(options = {}): ResultStream {
-    const shared = { transport: this, types: {} };
-    return new ResultStream(shared, options, (id, form) =>
+    const client = { transport: this, types: {} };
+    return new ResultStream(client, options, (id, form) =>
       this.call('stream', 0, id, form, '', []),
     );
   }
@@ -228,7 +226,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
   const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 
   test('is one part more than is looked at, at most', async () => {
-    const asked = new Asked(ahead, 100);
+    const asked = new Recorder(ahead, 100);
     const parts = asked.stream()[Symbol.asyncIterator]();
     await settled();
     expect(asked.calls).toEqual([]);
@@ -243,10 +241,10 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
   });
 
   test('is nothing after the last part', async () => {
-    const asked = new Asked(ahead, 3);
+    const asked = new Recorder(ahead, 3);
     expect(await all(asked.stream())).toHaveLength(3);
     expect(asked.calls).toEqual(['stream', 'more', 'more']);
-    const one = new Asked(ahead, 1);
+    const one = new Recorder(ahead, 1);
     for await (const _ of one.stream()) {
       break;
     }
@@ -254,7 +252,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
   });
 
   test('ends at once when the signal says so, though nobody answers', async () => {
-    const asked = new Asked(ahead, 100);
+    const asked = new Recorder(ahead, 100);
     const controller = new AbortController();
     const parts = asked.stream({ signal: controller.signal })[Symbol.asyncIterator]();
     await parts.next();
@@ -265,7 +263,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
   });
 
   test('ends when the signal says so, though nobody comes back', async () => {
-    const asked = new Asked(ahead, 100);
+    const asked = new Recorder(ahead, 100);
     const controller = new AbortController();
     const parts = asked.stream({ signal: controller.signal })[Symbol.asyncIterator]();
     await parts.next();

@@ -1,148 +1,135 @@
 /**
- * The rows of a query while it runs. The engine computes what is asked for: while one part is being looked at, the
- * next is fetched from the worker, and no more. Leaving a loop early ends the query and gives back what it keeps.
+ * The rows of a query, read while it runs. The engine computes only what is asked for: while the reader handles one
+ * chunk, the worker computes the next, and no more. Leaving a loop early ends the query and frees what it holds.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import type {
-  StreamForm,
-  WireChunk,
-  WireField,
-  WireStream,
-} from '../../../worker/shared/protocol.js';
-import type { CallOptions, Shared } from './queries.js';
+import type { StreamForm, WireChunk, WireField, WireStream } from '../../../worker/shared/wire.js';
+import { Aborting } from './aborting.js';
+import type { Client } from './client.js';
+import type { CallOptions } from './options.js';
 import { QueryResult } from './result.js';
 import type { Row } from './types.js';
 
-/** Sends what opens the stream under this number. */
-type Opening = (stream: number, form: StreamForm) => Promise<WireStream>;
+/** Opens the stream under the given number. */
+type Open = (stream: number, form: StreamForm) => Promise<WireStream>;
 
-interface Part extends WireChunk {
+interface Chunk extends WireChunk {
   fields: readonly WireField[];
 }
 
-let streams = 0;
+/** Number of the newest stream of this thread. */
+let lastStream = 0;
 
 /**
- * A query whose rows come while it runs. It begins when the first are asked for, shows the rows as they were then, and
- * can be read once: as Arrow, in batches, or row by row.
+ * A query whose rows are read while it runs, made by `db.stream`. The query starts with the first read and shows the
+ * rows as they are at that moment. A stream is read once, in one of three ways: `rows()`, `batches()`, or, iterating
+ * the stream itself, as Arrow.
  */
 export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
-  readonly #shared: Shared;
-  readonly #open: Opening;
+  readonly #client: Client;
+  readonly #open: Open;
   readonly #options: CallOptions | undefined;
   #read = false;
 
   /** @internal */
-  constructor(shared: Shared, options: CallOptions | undefined, open: Opening) {
-    this.#shared = shared;
+  constructor(client: Client, options: CallOptions | undefined, open: Open) {
+    this.#client = client;
     this.#open = open;
     this.#options = options;
   }
 
-  /** Arrow IPC streams, each complete with its schema and some of the rows; the last may be without rows. */
+  /**
+   * Yields Arrow IPC streams, each complete with its schema and some of the rows. The last one may have no rows.
+   *
+   * @example
+   * ```ts
+   * import { tableFromIPC } from 'apache-arrow';
+   *
+   * for await (const ipc of db.stream('select page from visit')) {
+   *   console.log(tableFromIPC(ipc).numRows); // 3
+   * }
+   * ```
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
-    for await (const { chunk } of this.#parts('arrow')) {
+    for await (const { chunk } of this.#chunks('arrow')) {
       yield chunk as Uint8Array;
     }
   }
 
-  /** Results of some rows each; the last may be without rows. */
+  /**
+   * Yields results of some thousand rows each, which is faster than row by row. The last one may have no rows.
+   *
+   * @example
+   * ```ts
+   * for await (const batch of db.stream('select id, page from visit order by id').batches()) {
+   *   console.log(batch.values(0)); // [ 1n, 'home' ]
+   * }
+   * ```
+   */
   async *batches(): AsyncGenerator<QueryResult<R>, void, undefined> {
-    for await (const { chunk, fields } of this.#parts('columns')) {
+    for await (const { chunk, fields } of this.#chunks('columns')) {
       yield new QueryResult<R>(
         chunk as Exclude<typeof chunk, Uint8Array>,
-        this.#shared.types,
+        this.#client.types,
         fields,
       );
     }
   }
 
-  /** Row by row. */
+  /**
+   * Yields row by row.
+   *
+   * @example
+   * ```ts
+   * for await (const row of db.stream('select * from visit order by ms').rows()) {
+   *   console.log(row); // { id: 2n, page: 'docs', ms: 80 }
+   *   break; // ends the query
+   * }
+   * ```
+   */
   async *rows(): AsyncGenerator<R, void, undefined> {
     for await (const batch of this.batches()) {
       yield* batch;
     }
   }
 
-  async *#parts(form: StreamForm): AsyncGenerator<Part, void, undefined> {
+  async *#chunks(form: StreamForm): AsyncGenerator<Chunk, void, undefined> {
     if (this.#read) {
-      throw nacreError('closed', 'a stream is read once');
+      throw nacreError('closed', 'a stream can be read only once');
     }
     this.#read = true;
-    const { transport } = this.#shared;
+    const { transport } = this.#client;
     const aborting = new Aborting(this.#options?.signal);
-    const stream = ++streams;
+    const stream = ++lastStream;
     let ended = false;
-    // Whoever ends a stream that has ended does no harm, and one that is closed has ended.
+    // Ending a stream that has ended does nothing; if the database is closed, the stream has ended.
     const end = () => transport.call('endStream', stream).catch(() => {});
-    // At once, though the reader may never come back.
+    // On abort, ends the stream at once: the reader may never ask for another chunk.
     const forget = aborting.on(() => void (ended || end()));
     try {
       aborting.check('the call was cancelled before it started');
       const opened = await aborting.or(this.#open(stream, form));
       const { fields } = opened;
-      let part: WireChunk = opened;
+      let chunk: WireChunk = opened;
       for (;;) {
-        ended = part.done;
-        const following = part.done || !transport.ahead ? null : transport.call('more', stream);
-        // Should it fail, that is told when it is its turn.
-        following?.catch(() => {});
-        yield { ...part, fields };
-        if (part.done) {
+        ended = chunk.done;
+        const next = chunk.done || !transport.ahead ? null : transport.call('more', stream);
+        // A failure is reported when the reader gets there.
+        next?.catch(() => {});
+        yield { ...chunk, fields };
+        if (chunk.done) {
           return;
         }
         aborting.check();
-        part = await aborting.or(following ?? transport.call('more', stream));
+        chunk = await aborting.or(next ?? transport.call('more', stream));
       }
     } finally {
       forget();
-      // After an abort it was ended at once, and whoever aborts is not kept waiting.
+      // An aborted stream has been ended already, and an abort does not wait for the worker.
       if (!ended && !aborting.aborted) {
         await end();
       }
     }
-  }
-}
-
-/** A signal as something that calls are made under. */
-class Aborting {
-  readonly #signal: AbortSignal | undefined;
-
-  constructor(signal: AbortSignal | undefined) {
-    this.#signal = signal;
-  }
-
-  /** Whether it has happened. */
-  get aborted(): boolean {
-    return this.#signal?.aborted ?? false;
-  }
-
-  /** Throws when it has happened. */
-  check(message = 'the stream was cancelled'): void {
-    if (this.aborted) {
-      throw this.#error(message);
-    }
-  }
-
-  /** Does something when it happens; answers how to stop listening. */
-  on(listener: () => void): () => void {
-    this.#signal?.addEventListener('abort', listener);
-    return () => this.#signal?.removeEventListener('abort', listener);
-  }
-
-  /** The answer of a call, or the end if that comes first. */
-  or<T>(call: Promise<T>): Promise<T> {
-    if (this.#signal === undefined) {
-      return call;
-    }
-    return new Promise<T>((resolve, reject) => {
-      const forget = this.on(() => reject(this.#error('the stream was cancelled')));
-      call.then(resolve, reject).finally(forget);
-    });
-  }
-
-  #error(message: string): Error {
-    return nacreError('cancelled', message, this.#signal?.reason);
   }
 }

@@ -1,4 +1,4 @@
-/** What the tests of the API share: the places a database can be where they run. Not part of the package. */
+/** Fixtures of the API's tests: the places where a database can be. Not part of the package. */
 
 import { connect, type ConnectOptions, type Database, type ErrorKind } from 'nacredb';
 import { afterEach, expect } from 'vitest';
@@ -8,7 +8,7 @@ let names = 0;
 let open: Database[] = [];
 let folders: string[] = [];
 
-/** Makes the URL of a place nobody has used. */
+/** A kind of place for databases; `fresh` makes the URL of an unused one. */
 export interface Place {
   name: string;
   fresh: () => Promise<string>;
@@ -32,19 +32,19 @@ const folder: Place = {
   },
 };
 
-/** Where databases live through closing. */
+/** A place that keeps databases after closing. */
 export const durable: Place = inBrowser ? opfs : folder;
-/** Everywhere. */
+/** Every kind of place. */
 export const places: Place[] = [memory, durable];
 
-/** Connects; closed after the test. */
+/** Connects. The database is closed after the test. */
 export async function connected(url: string, options?: ConnectOptions): Promise<Database> {
   const db = await connect(url, options);
   open.push(db);
   return db;
 }
 
-/** A fresh database with `t (id bigint primary key, name text)` of these names, numbered from 1. */
+/** Makes a database with the table `t (id bigint primary key, name text)` of these names, numbered from 1. */
 export async function withNames(place: Place, ...names: string[]): Promise<Database> {
   const db = await connected(await place.fresh());
   await db.exec('create table t (id bigint primary key, name text)');

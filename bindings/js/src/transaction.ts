@@ -1,19 +1,32 @@
 /**
- * A transaction: a session of its own, begun before the first statement and ended by `db.transaction`.
- * Calls on the database meanwhile run in another session and do not see what is not committed.
+ * A transaction: a session of its own, begun before its first statement and ended by `db.transaction`. Calls on the
+ * database run in another session and do not see the transaction's uncommitted changes.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import { Queries, type Shared } from './queries.js';
+import type { Client } from './client.js';
+import { Queries } from './queries.js';
 
+/** A running transaction: what `db.transaction` passes to its function. */
 export class Transaction extends Queries {
   #state: 'open' | 'rolled back' | 'ended' = 'open';
 
-  /** Undoes everything so far; the function may return normally afterwards. */
+  /**
+   * Undoes every change of the transaction. The function may return normally afterwards, but can run no more SQL.
+   *
+   * @example
+   * ```ts
+   * await db.transaction(async (tx) => {
+   *   await tx.exec('delete from visit');
+   *   await tx.rollback();
+   * });
+   * console.log((await db.query('select * from visit')).rowCount); // 3
+   * ```
+   */
   async rollback(): Promise<void> {
     this.mustBeOpen();
     this.#state = 'rolled back';
-    await this.shared.transport.call('end', this.session, 'rollback');
+    await this.client.transport.call('end', this.session, 'rollback');
   }
 
   protected mustBeOpen(): void {
@@ -24,29 +37,29 @@ export class Transaction extends Queries {
 
   /** @internal */
   static async run<T>(
-    shared: Shared,
+    client: Client,
     session: number,
     work: (tx: Transaction) => Promise<T>,
   ): Promise<T> {
-    const tx = new Transaction(shared, session);
-    // Not awaited: statements may follow in the same message. If it fails the session does not exist,
-    // and so every one of them fails too.
-    const begun = shared.transport.call('begin', session);
+    const tx = new Transaction(client, session);
+    // Not awaited, so that statements can follow in the same message. If `begin` fails, the session does not exist and
+    // every one of them fails too.
+    const begun = client.transport.call('begin', session);
     begun.catch(() => {});
     try {
       const result = await work(tx);
       await begun;
       if (tx.#state === 'open') {
         tx.#state = 'ended';
-        await shared.transport.call('end', session, 'commit');
+        await client.transport.call('end', session, 'commit');
       }
       return result;
     } catch (error) {
       await begun;
       if (tx.#state === 'open') {
         tx.#state = 'ended';
-        // The error that made us roll back is the one to report.
-        await shared.transport.call('end', session, 'rollback').catch(() => {});
+        // The error that caused the rollback is the one to report.
+        await client.transport.call('end', session, 'rollback').catch(() => {});
       }
       throw error;
     }

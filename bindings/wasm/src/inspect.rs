@@ -1,4 +1,4 @@
-//! `Database::inspect` as plain objects; the shapes are those of `bindings/js/src/inspect.ts`.
+//! `Database::inspect` as plain objects; the shapes are those of `worker/shared/inspect.ts`.
 
 use js_sys::{Array, Object, Reflect};
 use nacredb::{ColumnReport, SegmentReport, TableReport};

@@ -1,0 +1,137 @@
+/**
+ * The data that calls and answers carry. A result crosses as columns, whose buffers are transferred instead of copied.
+ * `bindings/wasm/src/wire.rs` produces these shapes.
+ */
+
+/** When a commit is answered. */
+export type Durability = 'strict' | 'relaxed';
+
+/** Engine options. A missing option takes the engine's default. */
+export interface EngineOptions {
+  durability?: Durability | undefined;
+  /** Memory limit of one statement, in bytes. */
+  memoryLimit?: number | undefined;
+  /** Size of the cache of decoded blocks, in bytes. */
+  cacheBytes?: number | undefined;
+}
+
+/** What `open` needs to know. */
+export interface OpenRequest {
+  url: string;
+  options: EngineOptions;
+  /** Address of the WebAssembly file; by default it is beside the worker's script. */
+  wasmUrl?: string | undefined;
+  /** A compiled module, which takes precedence over `wasmUrl`. */
+  wasmModule?: WebAssembly.Module | undefined;
+}
+
+/** Parameters by position or by name. JSON travels as a `String` object, so that it is not mistaken for text. */
+export type WireParameters = readonly unknown[] | Readonly<Record<string, unknown>> | undefined;
+
+/** How to read the values of a column. `bindings/wasm/src/wire.rs` has the same numbers. */
+export const Code = {
+  Null: 0,
+  Boolean: 1,
+  Int: 2,
+  BigInt: 3,
+  UBigInt: 4,
+  Float: 5,
+  Decimal64: 6,
+  Decimal128: 7,
+  Text: 8,
+  Binary: 9,
+  Date: 10,
+  Time: 11,
+  Timestamp: 12,
+  Json: 13,
+} as const;
+/** One of the codes. */
+export type Code = (typeof Code)[keyof typeof Code];
+
+/** Name and type of a result column. */
+export interface WireField {
+  name: string;
+  /** As SQL writes it: `DECIMAL(12,2)`. */
+  type: string;
+  code: Code;
+  /** Digits after the decimal point; 0 for every type but decimals. */
+  scale: number;
+}
+
+/**
+ * The values of one column. A large result uses typed arrays: one element per row, two 64-bit halves (low, high) per
+ * row for 128-bit codes, and bytes with `offsets` for text and binary. A small result uses plain arrays of single
+ * values, `null` included: sending one is cheaper than transferring many tiny buffers.
+ */
+export interface WireColumn {
+  values: unknown[] | Uint8Array | Int32Array | Float64Array | BigInt64Array;
+  /** Byte positions of text and binary values, one more than there are rows. */
+  offsets?: Uint32Array;
+  /** One bit per row, 1 = not null. Absent when no value is null. */
+  validity?: Uint8Array;
+}
+
+/** What the engine read to answer a statement. */
+export interface Statistics {
+  /** Rows examined. */
+  rowsRead: number;
+  /** Approximate size of the blocks read, in bytes. */
+  bytesRead: number;
+  /** Segments from which at least one block was read. */
+  segmentsRead: number;
+  /** Segments ruled out by their metadata. */
+  segmentsSkipped: number;
+  /** Column blocks read. */
+  blocksRead: number;
+  /** Column blocks ruled out by their zone maps. */
+  blocksSkipped: number;
+  /** Rows found by primary key instead of a scan. */
+  pointReads: number;
+  /** Time spent inside the engine, in milliseconds. */
+  elapsedMs: number;
+}
+
+/** The result of a statement. */
+export interface WireResult {
+  kind: string;
+  /** Absent when the columns of a prepared statement have not changed since it was prepared. */
+  fields?: WireField[];
+  columns: WireColumn[];
+  rows: number;
+  rowsAffected: number;
+  statistics: Statistics;
+}
+
+/** A prepared statement. */
+export interface WirePrepared {
+  statement: number;
+  fields: WireField[];
+  /** Types of the parameters, as SQL writes them. */
+  parameters: string[];
+}
+
+/** Representation of a stream's rows. */
+export type StreamForm = 'columns' | 'arrow';
+
+/** One chunk of a stream's rows. */
+export interface WireChunk {
+  /** A result without fields, or a complete Arrow IPC stream for the form `arrow`. */
+  chunk: WireResult | Uint8Array;
+  /** Whether this chunk is the last. */
+  done: boolean;
+}
+
+/** The answer to opening a stream: its columns and its first chunk. */
+export interface WireStream extends WireChunk {
+  fields: WireField[];
+}
+
+/** How much storage the database uses, and how safe it is from eviction. */
+export interface StorageReport {
+  /** Size of this database's files, in bytes. */
+  bytes: number;
+  /** Storage available to this origin, in bytes; `null` where the platform does not say. */
+  quota: number | null;
+  /** Whether the platform promises not to evict the files when space runs out. */
+  persisted: boolean;
+}
