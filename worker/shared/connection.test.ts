@@ -49,6 +49,7 @@ vi.mock('../../bindings/wasm/pkg/nacre.js', () => ({
   Prepared: class {},
   Rows: class {},
   Session: class {},
+  endsTransaction: (sql: string) => sql === 'commit',
 }));
 
 const trap = (): never => {

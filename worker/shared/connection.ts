@@ -11,6 +11,7 @@ import {
   answerOf,
   currentInstance,
   Database,
+  endsTransaction,
   engineError,
   isSound,
   mustBeSound,
@@ -29,7 +30,6 @@ import {
   type Service,
 } from './protocol.js';
 import { Streams } from './streams.js';
-import { endsTransaction } from './transaction-end.js';
 import type {
   EngineOptions,
   StorageReport,

@@ -10,7 +10,13 @@ import init, {
 } from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
 
-export { Database, Prepared, Rows, Session } from '../../bindings/wasm/pkg/nacre.js';
+export {
+  Database,
+  endsTransaction,
+  Prepared,
+  Rows,
+  Session,
+} from '../../bindings/wasm/pkg/nacre.js';
 
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1;

@@ -32,11 +32,11 @@ afterEach(() => ports.forEach((port) => port.close()));
 test('calls of one task travel in one message and are answered in any order', async () => {
   let release = (_: unknown): void => {};
   const { transport, messages } = connected((method, args) =>
-    method === 'flush' ? new Promise((resolve) => (release = resolve)) : args[0],
+    method === 'flush' ? new Promise((resolve) => (release = resolve)) : args[1],
   );
   const flushed = transport.call('flush');
-  const chunk = transport.call('more', 7);
-  expect(await chunk).toBe(7);
+  const prepared = transport.call('prepare', 0, 'select 7');
+  expect(await prepared).toBe('select 7');
   release(undefined);
   expect(await flushed).toBeUndefined();
   expect(messages.map((calls) => calls.length)).toEqual([2]);

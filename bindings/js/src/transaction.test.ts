@@ -99,6 +99,38 @@ describe.each(places)('a transaction in $name', (place) => {
     expect((await db.query('select id from t order by id')).rows).toEqual([{ id: 1n }, { id: 4n }]);
   });
 
+  test('the words that end it are recognised as statements only', async () => {
+    const db = await withNames(place, 'a');
+    const ending = [
+      'commit',
+      ' END;',
+      'abort',
+      'Rollback Work',
+      "insert into t values (9, 'it''s; x');\n-- that is all\nCOMMIT",
+      "select E'it\\'s'; /* ; */ rollback transaction; select 1",
+      'commit /* and */ and chain',
+    ];
+    const harmless = [
+      'savepoint s; rollback to s',
+      'savepoint s; rollback work to savepoint s',
+      'select 1; savepoint s; rollback transaction to s',
+      "select case when id > 1 then 'commit' end from t",
+      "select '; commit', 1 as \"; commit\", 2 as `; commit`, E'\\'; commit' -- ; commit",
+      "select 'x' /* y; commit */ from t as committed",
+      'select commit.id from t as commit',
+    ];
+    await db.transaction(async (tx) => {
+      for (const sql of ending) {
+        await expectKind(tx.exec(sql), 'closed');
+      }
+      for (const sql of harmless) {
+        await tx.exec(sql);
+      }
+      await tx.exec("insert into t values (2, 'b')");
+    });
+    expect((await db.query('select id from t order by id')).rows).toEqual([{ id: 1n }, { id: 2n }]);
+  });
+
   test('several run at a time; a conflict can be retried', async () => {
     const db = await withNames(place, 'a', 'b');
     const increment = async (id: number): Promise<void> => {
