@@ -37,7 +37,7 @@ pub fn parts() -> Vec<Part> {
         let (graph, errors) = imports::graph(&roots);
         Part { name, files: graph.len(), circles: graph.circles(), errors }
     });
-    let scripts = ["bindings/js", "worker", "web"].into_iter().map(|folder| {
+    let scripts = ["bindings/js", "worker", "web", "examples"].into_iter().map(|folder| {
         let graph = script::graph(folder);
         let (name, errors) = (folder.to_string(), Vec::new());
         Part { name, files: graph.len(), circles: graph.circles(), errors }

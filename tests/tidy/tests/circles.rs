@@ -18,7 +18,6 @@ const RATCHET: &[&str] = &[
     "nacre-table",
     "nacre-types",
     "nacredb",
-    "bindings/js",
 ];
 
 #[test]
