@@ -1,6 +1,7 @@
 /**
- * Three runs of tests: in Node, in a page of a real Chromium, and in Node driving several tabs of one.
- * The tests of the package's API are the same files in Node and in the browser; they import the built package.
+ * Four projects of tests: in Node, in a page of a real Chromium, in Node driving several tabs of one, and the programs
+ * of `examples/`. The tests of the package's API, and the examples of its documentation, are the same files in Node and
+ * in the browser; they import the built package.
  */
 
 import { playwright } from '@vitest/browser-playwright';
@@ -9,11 +10,22 @@ import { findChromium, launchOptions } from './tools/chromium.mjs';
 
 const TABS = 'tests/browser/**/*.tabs.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
-const IN_NODE = ['worker/node/**/*.test.ts', 'tests/slt/wasm/*.test.ts', 'web/src/**/*.test.ts'];
-const EVERYWHERE = ['bindings/js/src/**/*.test.ts', 'worker/shared/**/*.test.ts'];
-/** Tests of what only one of the two has. */
+const IN_NODE = [
+  'worker/node/**/*.test.ts',
+  'tests/slt/wasm/*.test.ts',
+  'tests/docs/types.test.ts',
+  'web/src/**/*.test.ts',
+];
+const EVERYWHERE = [
+  'bindings/js/src/**/*.test.ts',
+  'worker/shared/**/*.test.ts',
+  'tests/docs/examples.test.ts',
+];
+/** Tests of what only the other of the two has. */
 const NOT_IN_NODE = ['bindings/js/src/connect.test.ts'];
 const NOT_IN_BROWSER = ['bindings/js/src/node.test.ts'];
+/** Writes the examples of the documentation as modules. */
+const GENERATE = ['tests/docs/generate.ts'];
 
 export default defineConfig({
   test: {
@@ -23,6 +35,7 @@ export default defineConfig({
           name: 'node',
           include: [...EVERYWHERE, ...IN_NODE],
           exclude: NOT_IN_NODE,
+          globalSetup: GENERATE,
           testTimeout: 20_000,
         },
       },
@@ -31,12 +44,13 @@ export default defineConfig({
           name: 'browser',
           include: [...EVERYWHERE, ...IN_BROWSER],
           exclude: NOT_IN_BROWSER,
+          globalSetup: GENERATE,
           testTimeout: 20_000,
           browser: {
             enabled: true,
             headless: true,
             screenshotFailures: false,
-            // Tests in Node need none; who runs the others is told when it is to be started.
+            // Tests in Node need no Chromium. Without one, the other tests fail when they start it.
             provider: playwright({ launchOptions: findChromium() === null ? {} : launchOptions() }),
             instances: [{ browser: 'chromium' }],
           },
@@ -44,6 +58,15 @@ export default defineConfig({
       },
       {
         test: { name: 'tabs', include: [TABS], testTimeout: 60_000, fileParallelism: false },
+      },
+      {
+        test: {
+          name: 'examples',
+          include: ['examples/**/*.test.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          fileParallelism: false,
+        },
       },
     ],
   },

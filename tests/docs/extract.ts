@@ -1,0 +1,108 @@
+/**
+ * Finds the examples of the npm package's documentation: the fences marked `ts` or `js` in TSDoc comments and READMEs.
+ *
+ * An example is the body of a module. What it uses without declaring is supplied: the package's exports, and `db`, an
+ * open database with the rows that the documentation of `Database` shows. A comment behind `console.log(…)` is what the
+ * call prints.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+
+/** Where an example can run: its database's URL decides. */
+export type Runtime = 'everywhere' | 'node' | 'browser';
+
+/** One fence. */
+export interface Example {
+  /** File and line of its first line of code. */
+  source: string;
+  code: string;
+  runtime: Runtime;
+  /** What it prints, one entry per call of `console.log`. */
+  printed: string[];
+}
+
+/** The package's exports that an example may use without importing them. */
+const VALUES = ['connect', 'sql', 'NacreError'];
+const TYPES = ['Database', 'Transaction', 'QueryResult', 'PreparedStatement', 'ResultStream'];
+
+const FOLDERS = ['bindings/js/src', 'worker/shared'];
+const DOCUMENTS = ['README.md', 'bindings/js/README.md'];
+
+/** Every example of the documentation. */
+export function examples(root: string): Example[] {
+  const sources = FOLDERS.flatMap((folder) =>
+    fs
+      .readdirSync(path.join(root, folder))
+      .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+      .map((name) => `${folder}/${name}`),
+  );
+  return [...DOCUMENTS, ...sources].flatMap((file) =>
+    fences(file, fs.readFileSync(path.join(root, file), 'utf8')),
+  );
+}
+
+/** The fences of a text. In TSDoc every line begins with an asterisk. */
+export function fences(file: string, text: string): Example[] {
+  const found: Example[] = [];
+  let code: string[] | null = null;
+  let first = 0;
+  text.split('\n').forEach((raw, index) => {
+    const line = file.endsWith('.md') ? raw : (/^\s*\* ?(.*)$/.exec(raw)?.[1] ?? '');
+    if (code === null && /^\s*```(ts|js)\s*$/.test(line)) {
+      code = [];
+      first = index + 2;
+    } else if (code !== null && /^\s*```\s*$/.test(line)) {
+      found.push(example(`${file}:${first}`, code.join('\n')));
+      code = null;
+    } else {
+      code?.push(line);
+    }
+  });
+  return found;
+}
+
+function example(source: string, code: string): Example {
+  const printed = [...code.matchAll(/^.*\bconsole\.log\(.*\);[ ]*\/\/ (.*)$/gm)];
+  return { source, code, runtime: runtimeOf(code), printed: printed.map(([, text]) => text!) };
+}
+
+function runtimeOf(code: string): Runtime {
+  if (code.includes('opfs://')) {
+    return 'browser';
+  }
+  return /connect\('\.|from 'node:/.test(code) ? 'node' : 'everywhere';
+}
+
+/** The module that runs an example. `name` keeps its files apart from those of other examples. */
+export function moduleOf({ source, code }: Example, name: string): string {
+  const imports = [...code.matchAll(/^import [^;]*;$/gm)].map(([text]) => text);
+  const body = imports.reduce((rest, text) => rest.replace(text, ''), code).trim();
+  const missing = (names: string[]) =>
+    names.filter((each) => uses(body, each) && !declares(code, each));
+  const needed = [...missing(VALUES), ...missing(TYPES).map((type) => `type ${type}`)];
+  const withDatabase = uses(body, 'db') && !declares(code, 'db');
+  return [
+    `// Generated from ${source}; do not edit.`,
+    ...imports,
+    ...(needed.length > 0 ? [`import { ${needed.join(', ')} } from 'nacredb';`] : []),
+    ...(withDatabase ? ["import { visits } from '../visits';"] : []),
+    '',
+    "export default async function example(console: Pick<Console, 'log'>): Promise<void> {",
+    '  void console;',
+    ...(withDatabase ? ['  await using db = await visits();'] : []),
+    body.replaceAll('opfs://app', `opfs://${name}`),
+    '}',
+    '',
+  ].join('\n');
+}
+
+function uses(code: string, name: string): boolean {
+  return new RegExp(`\\b${name}\\b`).test(code);
+}
+
+function declares(code: string, name: string): boolean {
+  return new RegExp(`(const|let|using|function|class) ${name}\\b|import [^;]*\\b${name}\\b`).test(
+    code,
+  );
+}
