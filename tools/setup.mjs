@@ -23,7 +23,9 @@ export async function setup({ browser = false } = {}) {
 async function rust() {
   const version = probe('cargo', ['--version']);
   if (version === null) {
-    throw new Failure('Rust is missing: install it from https://rustup.rs');
+    throw new Failure(
+      'Rust is missing, or the version in rust-toolchain.toml cannot be installed: https://rustup.rs',
+    );
   }
   const sysroot = probe('rustc', ['--print', 'sysroot']) ?? '';
   if (!fs.existsSync(path.join(sysroot, 'lib/rustlib/wasm32-unknown-unknown'))) {

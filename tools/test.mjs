@@ -7,7 +7,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
-import { bin, Failure, main, root, run, seconds, target } from './lib.mjs';
+import { bin, Failure, main, probe, root, run, seconds, target } from './lib.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
@@ -165,6 +165,11 @@ async function lint() {
     );
   });
   await step('tidy', () => cargoTest(['-p', 'nacre-tidy']));
+  if (probe('cargo', ['deny', '--version']) === null) {
+    console.log('- cargo deny: skipped, it is not installed (licences are checked by tidy)');
+  } else {
+    await step('cargo deny', async () => void (await run('cargo', ['deny', 'check'], quiet)));
+  }
 }
 
 /** The scripts' totals, in records, and why some were skipped. Their tests are counted by `cargo test`. */

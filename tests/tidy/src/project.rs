@@ -46,6 +46,14 @@ pub fn metadata() -> serde_json::Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
+/// `cargo metadata` with everything that is built for this machine.
+pub fn dependencies() -> serde_json::Value {
+    let version = output("rustc", &["-vV"]);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+    let options = ["metadata", "--format-version", "1", "--locked", "--filter-platform", host];
+    serde_json::from_str(&output(env!("CARGO"), &options)).unwrap_or_default()
+}
+
 /// Every package of the workspace with the root files of its targets, sorted by name.
 pub fn packages() -> Vec<(String, Vec<String>)> {
     let top = root().to_string_lossy().replace('\\', "/");
