@@ -6,11 +6,11 @@
 //! Nothing here waits, writes, or knows SQL text.
 
 mod aggregate;
+mod buffer;
 mod build;
 mod context;
 pub mod expr;
 mod group;
-mod intern;
 mod join;
 mod join_filter;
 mod memory;
@@ -19,17 +19,17 @@ mod parallel;
 mod scan;
 mod sort;
 mod spill;
-mod window;
-
-mod store;
 #[cfg(test)]
 mod testing;
+mod window;
 
+pub use buffer::pieces;
 pub use build::{build, build_collected, build_locating};
 pub use context::profile::{Measured, Profile};
-pub use context::{
-    Context, LocatingOperator, Operator, Statistics, SuppliedRows, Threads, tables_of,
-};
+pub use context::statistics::Statistics;
+pub use context::supplied::SuppliedRows;
+pub use context::threads::Threads;
+pub use context::{Context, tables_of};
 pub use expr::{cast_value, evaluate, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
-pub use store::pieces;
+pub use operator::protocol::{LocatingOperator, Operator};

@@ -1,8 +1,10 @@
 //! What the tests of this crate share: a database in memory to make contexts from, short ways to write
 //! expressions and batches, and a seeded generator.
 
-use crate::context::{Context, Operator, Statistics};
+use crate::context::Context;
+use crate::context::statistics::Statistics;
 use crate::memory::Memory;
+use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};

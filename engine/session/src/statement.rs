@@ -163,7 +163,7 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
             Some(batch) => {
                 let batch = batch.compact();
                 bytes += batch.memory_bytes(batches.last());
-                context.hold(&mut held, "the result", bytes)?;
+                context.reserve(&mut held, "the result", bytes)?;
                 batches.push(batch);
             }
             None => return Ok(batches),
@@ -178,7 +178,7 @@ pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<(Batch, V
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((batch, locators)) = operator.next(context)? {
         bytes += batch.memory_bytes(found.last().map(|(batch, _)| batch)) + locators.len() * 24;
-        context.hold(&mut held, "the statement's rows", bytes)?;
+        context.reserve(&mut held, "the statement's rows", bytes)?;
         found.push((batch, locators));
     }
     Ok(found)

@@ -119,7 +119,7 @@ fn insert(
             batches.drain(..).try_for_each(|batch| load.append(&batch))?;
             bytes = 0;
         }
-        context.hold(&mut held, "the statement's rows", bytes)?;
+        context.reserve(&mut held, "the statement's rows", bytes)?;
     }
     drop(operator);
     if let Some(load) = load {
@@ -282,7 +282,7 @@ fn matches_of(
         batches.push(Batch::new(columns, batch.rows));
     }
     let mut held = Reservation::default();
-    context.hold(&mut held, "the statement's rows", bytes)?;
+    context.reserve(&mut held, "the statement's rows", bytes)?;
     let given = SuppliedRows { id, batches: &batches, others: None };
     let mut inner = *context;
     inner.supplied = Some(&given);

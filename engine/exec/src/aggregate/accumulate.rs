@@ -289,8 +289,10 @@ impl Accumulator {
             Accumulator::Extreme { values, texts, seen, .. } => {
                 let values = match values {
                     Values::Bytes(_) => {
-                        let (mut out, mut room) =
-                            (BytesColumn::default(), Room::new(crate::store::MOST_TEXT_BYTES));
+                        let (mut out, mut room) = (
+                            BytesColumn::default(),
+                            Room::new(crate::buffer::limits::MOST_TEXT_BYTES),
+                        );
                         for text in &texts[from..to] {
                             room.take(text.len())?;
                             out.push(text);

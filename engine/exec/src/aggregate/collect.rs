@@ -4,10 +4,10 @@
 //! the rows are collected, and looked at group by group at the end.
 
 use super::accumulate::Groups;
+use crate::buffer::ColumnBuffer;
+use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::expr::{ActiveRows, compare_values, doubles_of};
 use crate::sort::SortKeys;
-use crate::store::ColumnBuffer;
-use crate::store::MOST_TEXT_BYTES;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_function::vector::room::Room;
 use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};

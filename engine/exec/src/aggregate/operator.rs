@@ -6,12 +6,13 @@
 
 use super::accumulate::{Accumulator, Groups};
 use super::collect::{self, Collected};
-use crate::context::{Context, Operator};
+use crate::buffer::limits::NO_ROW;
+use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::spill::{Partition, Partitions, SpillScan};
-use crate::store::NO_ROW;
 use nacre_column::{Batch, Values, Vector};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_types::{DataType, Result, limits};
@@ -93,10 +94,14 @@ impl HashAggregate {
             // The states of known groups may grow all the same.
             let bytes = self.aggregation.memory_bytes();
             let grown = bytes > self.frozen_bytes + GROWTH_BYTES.max(self.frozen_bytes / 4);
-            return if grown { context.hold(&mut self.held, "aggregate", bytes) } else { Ok(()) };
+            return if grown {
+                context.reserve(&mut self.held, "aggregate", bytes)
+            } else {
+                Ok(())
+            };
         }
         self.aggregation.consume(batch, context)?;
-        if !self.held.hold(self.aggregation.memory_bytes(), context) {
+        if !self.held.try_resize(self.aggregation.memory_bytes(), context.memory) {
             if self.spec.0.is_empty() {
                 return Err(context.over_limit("aggregate"));
             }

@@ -1,10 +1,12 @@
 //! From plans to operators.
 
+mod measure;
+
 use crate::aggregate::HashAggregate;
-use crate::context::profile::{measured, measured_locating};
-use crate::context::{Context, LocatingOperator, Operator};
+use crate::context::Context;
 use crate::join::{HashJoin, JoinSpec};
 use crate::join_filter::{Wanted, filters_of};
+use crate::operator::protocol::{LocatingOperator, Operator};
 use crate::operator::{
     Buffer, Filter, Limit, LimitBy, Project, Recursive, SetOperation, SharedScan, SuppliedScan,
     Union, Values, wanted,
@@ -12,6 +14,7 @@ use crate::operator::{
 use crate::scan::Order;
 use crate::sort::Sort;
 use crate::window::Window;
+use measure::{measured, measured_locating};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
@@ -263,7 +266,7 @@ impl Builder {
                 let builder = self.for_later(step, Some(*id), context)?;
                 let copy = step.clone();
                 if let Some(profile) = context.profile {
-                    profile.copied(step, &copy);
+                    profile.register_copy(step, &copy);
                 }
                 Box::new(Recursive::new(*id, base, copy, builder, &types, *distinct))
             }

@@ -1,7 +1,7 @@
 //! Three-valued logic and the lazy nodes: each argument is evaluated only over the rows that need it.
 
 use super::Evaluator;
-use crate::store::ColumnBuffer;
+use crate::buffer::ColumnBuffer;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_function::kernel::truth::Truth;
 use nacre_function::vector::rows::ActiveRows;
@@ -118,7 +118,7 @@ impl Pieces {
     fn new(data_type: DataType, len: usize, most_bytes: usize) -> Pieces {
         Pieces {
             store: ColumnBuffer::within(data_type, most_bytes),
-            source: vec![crate::store::NO_ROW; len],
+            source: vec![crate::buffer::limits::NO_ROW; len],
         }
     }
 

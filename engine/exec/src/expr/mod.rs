@@ -25,10 +25,9 @@ pub(crate) use nacre_function::kernel::cast::cast_vector;
 pub(crate) use nacre_function::kernel::double::doubles as doubles_of;
 pub(crate) use nacre_function::kernel::order::{compare_values, packed_length};
 pub(crate) use nacre_function::vector::rows::ActiveRows;
-pub(crate) use nacre_function::vector::validity::mask;
 
 use crate::Context;
-use crate::store::fit;
+use crate::buffer::fit;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
 use nacre_function::kernel::{arithmetic, cast, compare, like, truth};
 use nacre_function::vector::room::{Room, too_much_text};

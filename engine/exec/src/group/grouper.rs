@@ -6,9 +6,9 @@
 //! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
 
 use super::codes::Codes;
+use super::intern::{Dictionaries, Interner, SlotTable};
+use crate::buffer::limits::NO_ROW;
 use crate::expr::ActiveRows;
-use crate::intern::{Dictionaries, Interner, SlotTable};
-use crate::store::NO_ROW;
 use nacre_column::Vector;
 use nacre_types::hash::{combine, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};

@@ -2,6 +2,7 @@
 
 mod codes;
 mod grouper;
+mod intern;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,8 @@
 //! Whatever order keys come in, and whichever table they are in by then, groups are numbered as keys are first seen.
 
 use super::grouper::{Grouper, Seen};
+use crate::buffer::limits::NO_ROW;
 use crate::expr::ActiveRows;
-use crate::store::NO_ROW;
 use nacre_column::Vector;
 use nacre_types::hash::{Map, hash_u64};
 use nacre_types::{DataType, Value};

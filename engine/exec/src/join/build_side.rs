@@ -2,12 +2,14 @@
 
 use super::keys::{evaluate_all, key_type, without_nulls};
 use super::partitioned::Nulls;
-use crate::context::{Context, Operator, count};
+use crate::buffer::limits::NO_ROW;
+use crate::buffer::{RowBuffer, pieces};
+use crate::context::Context;
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::join_filter::Filters;
 use crate::memory::Reservation;
-use crate::store::{NO_ROW, RowBuffer, pieces};
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::JoinKind;
@@ -100,7 +102,7 @@ impl Build {
         context: &Context<'_>,
     ) -> Result<bool> {
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
-        count(&context.statistics.build_rows, rows.count());
+        context.statistics.build_rows.add(rows.count());
         let keys = evaluate_all(keys, batch, context)?;
         let usable = without_nulls(&keys, rows);
         self.nulls.any_row |= !rows.is_empty();
@@ -130,7 +132,7 @@ impl Build {
             }
         }
         let held = self.rows.memory_bytes() + self.grouper.memory_bytes() + self.group_of.len() * 8;
-        Ok(self.held.hold(held, context))
+        Ok(self.held.try_resize(held, context.memory))
     }
 
     /// Fills the filters of the keys.

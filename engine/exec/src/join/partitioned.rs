@@ -8,8 +8,9 @@
 use super::build_side::{Build, JoinSpec, keeps_right};
 use super::hash::HashJoin;
 use super::keys::{evaluate_all, without_nulls};
-use crate::context::{Context, Operator};
+use crate::context::Context;
 use crate::expr::ActiveRows;
+use crate::operator::protocol::Operator;
 use crate::spill::{Partition, Partitions, SpillScan, SpilledRows};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;

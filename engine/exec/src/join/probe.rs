@@ -2,10 +2,10 @@
 
 use super::hash::HashJoin;
 use super::keys::{evaluate_all, without_nulls};
+use crate::buffer::limits::{BATCH_BYTES, NO_ROW};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::operator::settle;
-use crate::store::{BATCH_BYTES, NO_ROW};
 use nacre_column::{Batch, BytesColumn, Form, Values, Vector};
 use nacre_sql::plan::JoinKind;
 use nacre_types::{DataType, Result, Value, limits};

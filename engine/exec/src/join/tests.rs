@@ -1,7 +1,7 @@
 //! How much joins look at, and how much they answer at a time.
 
+use crate::buffer::limits::BATCH_BYTES;
 use crate::build;
-use crate::store::BATCH_BYTES;
 use crate::testing::*;
 use nacre_sql::expr::BinaryOp;
 use nacre_sql::plan::{Field, JoinKind, Plan};

@@ -1,7 +1,9 @@
 //! `LIMIT` and `OFFSET`.
 
-use crate::context::{Context, Operator};
+use super::settle::settle;
+use crate::context::Context;
 use crate::expr;
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_types::{Error, Result, Value};
@@ -81,7 +83,7 @@ impl Operator for Limit {
                     None => (range.start as u32..range.end as u32).collect(),
                 });
             }
-            return Ok(Some(super::settle(batch)));
+            return Ok(Some(settle(batch)));
         }
         Ok(None)
     }

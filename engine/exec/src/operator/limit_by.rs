@@ -1,10 +1,12 @@
 //! `LIMIT` for each combination of keys by itself, in the order rows come.
 
 use super::limit::rows;
-use crate::context::{Context, Operator};
+use super::settle::settle;
+use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::group::Grouper;
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_types::Result;
@@ -65,14 +67,14 @@ impl Operator for LimitBy {
                 }
                 *seen += 1;
             }
-            context.hold(
+            context.reserve(
                 &mut self.held,
                 "limit",
                 self.grouper.memory_bytes() + self.seen.len() * 8,
             )?;
             if !passed.is_empty() {
                 batch.selection = Some(passed);
-                return Ok(Some(super::settle(batch)));
+                return Ok(Some(settle(batch)));
             }
         }
         Ok(None)

@@ -2,9 +2,11 @@
 
 mod limit;
 mod limit_by;
+pub(crate) mod protocol;
 mod recursive;
 mod row;
 mod set_operation;
+mod settle;
 mod shared;
 mod supplied;
 #[cfg(test)]
@@ -15,19 +17,6 @@ pub(crate) use limit_by::LimitBy;
 pub(crate) use recursive::Recursive;
 pub(crate) use row::{Filter, Project, Values};
 pub(crate) use set_operation::{SetOperation, Union};
+pub(crate) use settle::settle;
 pub(crate) use shared::{Buffer, SharedScan};
 pub(crate) use supplied::SuppliedScan;
-
-use nacre_column::Batch;
-
-/// The same rows, without carrying along many that do not count.
-pub(crate) fn settle(mut batch: Batch) -> Batch {
-    match &batch.selection {
-        Some(selection) if selection.len() == batch.rows => {
-            batch.selection = None;
-            batch
-        }
-        Some(selection) if selection.len() * 8 < batch.rows => batch.compact(),
-        _ => batch,
-    }
-}

@@ -4,10 +4,12 @@
 //! of two rounds and, where duplicates do not count, every row once.
 
 use crate::build::Builder;
-use crate::context::{Context, Operator, SuppliedRows};
+use crate::context::Context;
+use crate::context::supplied::SuppliedRows;
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result};
@@ -83,7 +85,7 @@ impl Operator for Recursive {
                 let Some(batch) = self.fresh(batch)? else { continue };
                 self.bytes.1 += batch.memory_bytes(self.now.last());
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
-                context.hold(
+                context.reserve(
                     &mut self.held,
                     "WITH RECURSIVE",
                     self.bytes.0 + self.bytes.1 + seen,

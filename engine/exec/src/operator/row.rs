@@ -1,9 +1,11 @@
 //! Operators that look at one row at a time: constant rows, filters and projections.
 
-use crate::context::{Context, Operator};
+use super::settle::settle;
+use crate::buffer::limits::BATCH_BYTES;
+use crate::buffer::limits::MOST_TEXT_BYTES;
+use crate::context::Context;
 use crate::expr;
-use crate::store::BATCH_BYTES;
-use crate::store::MOST_TEXT_BYTES;
+use crate::operator::protocol::Operator;
 use nacre_column::{Batch, VectorBuilder};
 use nacre_function::vector::room::Room;
 use nacre_sql::expr::Expr;
@@ -73,7 +75,7 @@ impl Operator for Filter {
             let selection = expr::filter(&self.predicate, &batch, context)?;
             if !selection.is_empty() {
                 batch.selection = Some(selection);
-                return Ok(Some(super::settle(batch)));
+                return Ok(Some(settle(batch)));
             }
         }
         Ok(None)

@@ -1,11 +1,13 @@
 //! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 
-use crate::context::{Context, Operator};
+use super::settle::settle;
+use crate::buffer::limits::NO_ROW;
+use crate::context::Context;
 use crate::expr::ActiveRows;
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::spill::{Partition, Partitions, SpillScan};
-use crate::store::NO_ROW;
 use nacre_column::Batch;
 use nacre_types::{DataType, Result};
 use std::sync::Arc;
@@ -126,7 +128,10 @@ impl SetOperation {
         self.grouper.assign(&batch.columns, rows, &mut ids)?;
         self.counts.resize(self.grouper.groups(), 0);
         self.open.resize(self.grouper.groups(), true);
-        if !self.held.hold(self.grouper.memory_bytes() + self.counts.len() * 5, context) {
+        if !self
+            .held
+            .try_resize(self.grouper.memory_bytes() + self.counts.len() * 5, context.memory)
+        {
             let file = context.spill_file("set operation")?;
             let partitions = || Partitions::new(&file, &self.types, self.level, context);
             self.aside = Some((partitions(), partitions()));
@@ -183,7 +188,7 @@ impl Operator for SetOperation {
                 .map(|(row, _)| *row)
                 .collect();
             if !passed.is_empty() {
-                return Ok(Some(super::settle(Batch { selection: Some(passed), ..batch })));
+                return Ok(Some(settle(Batch { selection: Some(passed), ..batch })));
             }
         }
         loop {

@@ -1,8 +1,9 @@
 //! Rows that several places of a plan read: computed when the first of them asks, kept until the last is done. Those
 //! that cannot be held are in the statement's temporary file.
 
-use crate::context::{Context, Operator};
+use crate::context::Context;
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::spill::SpilledRows;
 use nacre_column::Batch;
 use nacre_types::{DataType, Error, Result};
@@ -77,7 +78,7 @@ impl Buffer {
                 continue;
             }
             self.bytes += batch.memory_bytes(self.batches.last());
-            if self.held.hold(self.bytes, context) {
+            if self.held.try_resize(self.bytes, context.memory) {
                 self.batches.push(batch);
             } else {
                 let file = context.spill_file(self.holder)?;

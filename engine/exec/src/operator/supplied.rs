@@ -1,16 +1,18 @@
-//! Rows that are given to a plan from outside: see [`SuppliedRows`].
+//! Rows that a plan reads but does not compute: see [`SuppliedRows`](crate::context::supplied).
 
-use crate::context::{Context, Operator, SuppliedRows};
+use super::protocol::Operator;
+use crate::context::Context;
 use nacre_column::Batch;
 use nacre_types::{Error, Result};
 
-/// Passes them on.
+/// Passes on the supplied rows of one number.
 pub(crate) struct SuppliedScan {
     id: u32,
     at: usize,
 }
 
 impl SuppliedScan {
+    /// The rows with this number.
     pub fn new(id: u32) -> SuppliedScan {
         SuppliedScan { id, at: 0 }
     }
@@ -19,15 +21,12 @@ impl SuppliedScan {
 impl Operator for SuppliedScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
-        let mut given: Option<&SuppliedRows<'_>> = context.supplied;
-        while let Some(rows) = given {
-            if rows.id == self.id {
-                let Some(batch) = rows.batches.get(self.at) else { return Ok(None) };
-                self.at += 1;
-                return Ok(Some(batch.clone()));
-            }
-            given = rows.others;
-        }
-        Err(Error::unsupported("rows of a recursive WITH in this place"))
+        let Some(batches) = context.supplied.and_then(|rows| rows.find(self.id)) else {
+            return Err(Error::unsupported("rows of a recursive WITH in this place"));
+        };
+        let Some(batch) = batches.get(self.at) else { return Ok(None) };
+        debug_assert!(batch.selection.is_none(), "supplied rows have no selection");
+        self.at += 1;
+        Ok(Some(batch.clone()))
     }
 }

@@ -1,7 +1,8 @@
 //! Aggregates, joins and sorts against models that look at one row at a time; limits of memory.
 
-use crate::context::{Context, Operator};
+use crate::context::Context;
 use crate::join::{HashJoin, JoinSpec};
+use crate::operator::protocol::Operator;
 use crate::sort::Sort;
 use crate::testing::*;
 use crate::{build, expr::compare_values};

@@ -4,9 +4,11 @@
 use super::{Builds, Morsel, for_each_morsel, look_up};
 use crate::aggregate::{Aggregation, HashAggregate};
 use crate::build::{Builder, types_of};
-use crate::context::{Context, Operator, Threads};
+use crate::context::Context;
+use crate::context::threads::Threads;
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::scan::Cut;
 use nacre_column::Batch;
 use nacre_sql::expr::{Aggregate, Expr};
@@ -71,7 +73,7 @@ impl ParallelAggregate {
         let start = || {
             Ok(Partial {
                 aggregation: empty()?,
-                held: Reservation::by_one_of(threads),
+                held: Reservation::of_one_thread(threads),
                 seen: Vec::new(),
             })
         };
@@ -80,7 +82,11 @@ impl ParallelAggregate {
             while let Some(batch) = input.next(context)? {
                 context.check_cancelled()?;
                 partial.aggregation.consume(&batch, context)?;
-                context.hold(&mut partial.held, "aggregate", partial.aggregation.memory_bytes())?;
+                context.reserve(
+                    &mut partial.held,
+                    "aggregate",
+                    partial.aggregation.memory_bytes(),
+                )?;
             }
             partial.seen.push((at, partial.aggregation.groups()));
             Ok(())
@@ -119,7 +125,7 @@ fn join(
         if let Some(partial) = partials.get(worker) {
             joined.absorb(&partial.aggregation, from, to)?;
         }
-        context.hold(&mut held, "aggregate", joined.memory_bytes())?;
+        context.reserve(&mut held, "aggregate", joined.memory_bytes())?;
     }
     Ok((joined, held))
 }

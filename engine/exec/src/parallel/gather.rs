@@ -2,10 +2,12 @@
 
 use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
 use crate::build::{Builder, build_wanted, join_spec};
-use crate::context::{Context, Operator, Threads};
+use crate::context::Context;
+use crate::context::threads::Threads;
 use crate::join::HashJoin;
 use crate::join_filter::Wanted;
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::scan::Cut;
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
@@ -86,14 +88,14 @@ impl Gather {
         let size = self.cut_round(context.threads.count * ROUND_MORSELS);
         let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
         let threads = context.threads.count.min(size);
-        let start = || Ok((Vec::new(), 0, Reservation::by_one_of(threads)));
+        let start = || Ok((Vec::new(), 0, Reservation::of_one_thread(threads)));
         let morsels = &self.morsels.make_contiguous()[..size];
         let done = for_each_morsel(morsels, context, &start, &|(out, bytes, held), at, context| {
             let mut operator = build_wanted(plan, wanted, context)?;
             while let Some(batch) = operator.next(context)? {
                 *bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
                 // What is for whoever asks first is left to those who take the rows.
-                if !held.hold_little(*bytes, context) {
+                if !held.try_resize_small(*bytes, context.memory) {
                     return Err(Error::limit(TOO_MUCH));
                 }
                 out.push((at, batch));

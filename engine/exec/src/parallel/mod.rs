@@ -18,9 +18,11 @@ pub(crate) mod tests;
 
 use crate::aggregate::may_absorb;
 use crate::build::{Builder, join_spec};
-use crate::context::{Context, Operator, Threads};
+use crate::context::Context;
+use crate::context::threads::Threads;
 use crate::join::Build;
 use crate::join_filter::{Filters, Wanted, filters_of};
+use crate::operator::protocol::Operator;
 use crate::scan::Cut;
 use aggregate::ParallelAggregate;
 use gather::Gather;
@@ -109,7 +111,7 @@ pub(crate) fn build(
 fn own_copy(plan: &Plan, context: &Context<'_>) -> Arc<Plan> {
     let copy = Arc::new(plan.clone());
     if let Some(profile) = context.profile {
-        profile.copied(plan, &copy);
+        profile.register_copy(plan, &copy);
     }
     copy
 }

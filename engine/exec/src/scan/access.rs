@@ -5,8 +5,9 @@ use super::index::{self, Found, Lookup};
 use super::point::{LocatingPoint, PointRead, only_partition, point_key};
 use super::source::{Origin, Source};
 use super::{by_index, ordered, source};
-use crate::context::{Context, LocatingOperator, Operator, count};
+use crate::context::Context;
 use crate::join_filter::Wanted;
+use crate::operator::protocol::{LocatingOperator, Operator};
 use crate::parallel::Morsel;
 use crate::sort::Sort;
 use nacre_column::Batch;
@@ -231,7 +232,7 @@ fn view(
     let mut view = context.transaction.view(table);
     if let Some(partition) = only_partition(table, projection, filters, context) {
         view.only_partition(partition);
-        count(&context.statistics.partitions_skipped, table.partitions().len() - 1);
+        context.statistics.partitions_skipped.add(table.partitions().len() - 1);
     }
     view
 }

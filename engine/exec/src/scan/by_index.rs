@@ -6,11 +6,12 @@
 
 use super::index::Lookup;
 use super::source::{Origin, Source};
+use crate::buffer::RowBuffer;
 use crate::build::sorted;
-use crate::context::{Context, Operator, count};
+use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
-use crate::store::RowBuffer;
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::Plan;
@@ -106,7 +107,7 @@ pub(super) fn build(
     let mut probes = Vec::with_capacity(ranges.len());
     for range in &ranges {
         probes.push(view.probe_index(of_index.id, range)?);
-        count(&context.statistics.index_probes, 1);
+        context.statistics.index_probes.add(1);
     }
     context.statistics.note_index(of_index.name.clone());
     let row_types: Vec<DataType> =
@@ -136,7 +137,7 @@ pub(super) fn build(
         probes,
     };
     by_index.begin()?;
-    count(&context.statistics.runs, by_index.runs.len());
+    context.statistics.runs.add(by_index.runs.len());
     Ok(Some(by_index))
 }
 
@@ -216,7 +217,7 @@ impl ByIndex {
 
     /// Appends those of the rows that pass the filters, in their order.
     fn pick(&mut self, places: &[Candidate], context: &Context<'_>) -> Result<()> {
-        count(&context.statistics.rows_read, places.len());
+        context.statistics.rows_read.add(places.len());
         let mut picked = RowBuffer::new(&self.row_types);
         // The places of what was picked.
         let mut ranks: Vec<usize> = Vec::new();
@@ -225,7 +226,7 @@ impl ByIndex {
             match place {
                 Candidate::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
                 Candidate::Memory { probe, at } => {
-                    count(&context.statistics.memory_rows, 1);
+                    context.statistics.memory_rows.add(1);
                     let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection)?;
                     let passed =
                         expr::filter_rows(&self.filters, &batch, ActiveRows::all(1), context)?;
@@ -269,7 +270,7 @@ impl ByIndex {
             let left = self.want - self.rows.rows();
             let places = self.candidates(at_once.max(left).min(limits::VECTOR_ROWS))?;
             self.pick(&places, context)?;
-            if !self.held.hold(self.rows.memory_bytes(), context) {
+            if !self.held.try_resize(self.rows.memory_bytes(), context.memory) {
                 return Ok(false);
             }
             at_once *= 2;

@@ -7,11 +7,13 @@
 //! are collected.
 
 use super::source::Source;
-use crate::context::{Context, Operator, Statistics, count};
+use crate::buffer::RowBuffer;
+use crate::context::Context;
+use crate::context::statistics::Statistics;
 use crate::expr::ActiveRows;
+use crate::operator::protocol::Operator;
 use crate::parallel::Morsel;
 use crate::sort::Sort;
-use crate::store::RowBuffer;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::{KeyOrder, kept_by_key};
@@ -112,8 +114,8 @@ pub(super) fn build(
     if !few && bounds.windows(2).any(|pair| pair[0].1 >= pair[1].0) {
         return Ok(None);
     }
-    count(&context.statistics.segments_skipped, chosen.segments_skipped.get() as usize);
-    count(&context.statistics.blocks_skipped, chosen.blocks_skipped.get() as usize);
+    context.statistics.segments_skipped.add(chosen.segments_skipped.get() as usize);
+    context.statistics.blocks_skipped.add(chosen.blocks_skipped.get() as usize);
     let collected = RowBuffer::new(&types);
     let (order, left) = (order.clone(), limit.unwrap_or(u64::MAX));
     Ok(Some(Box::new(OrderedScan { runs, heads, order, types, collected, left })))
@@ -178,8 +180,8 @@ impl Operator for OrderedScan {
             let run = &mut self.runs[number];
             let Some(batch) = run.batch.take().filter(|batch| run.at < batch.rows) else {
                 if run.at == 0 {
-                    count(&context.statistics.runs, 1);
-                    count(&context.statistics.segments_read, run.is_segment.into());
+                    context.statistics.runs.add(1);
+                    context.statistics.segments_read.add(run.is_segment.into());
                 }
                 let read = match run.rows.next(context) {
                     Ok(Some(batch)) => batch,

@@ -1,8 +1,9 @@
 //! One row by its primary key.
 
 use super::prune::comparison;
-use crate::context::{Context, LocatingOperator, Operator, count};
+use crate::context::Context;
 use crate::expr;
+use crate::operator::protocol::{LocatingOperator, Operator};
 use nacre_column::{Batch, Vector};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{RowLocator, Table};
@@ -93,7 +94,7 @@ impl PointRead {
 
     /// The row as a batch if it passes the filters, which may say more than the key.
     fn batch(&self, row: &[Value], context: &Context<'_>) -> Result<Option<Batch>> {
-        count(&context.statistics.rows_read, 1);
+        context.statistics.rows_read.add(1);
         let schema = self.table.schema();
         let columns: Vec<Arc<Vector>> = (self.projection.iter().zip(row))
             .map(|(position, value)| {
@@ -101,7 +102,7 @@ impl PointRead {
             })
             .collect();
         // A seek decodes the row's values and nothing beside them.
-        count(&context.statistics.bytes_read, columns.iter().map(|c| c.memory_bytes()).sum());
+        context.statistics.bytes_read.add(columns.iter().map(|c| c.memory_bytes()).sum());
         let batch = Batch::new(columns, 1);
         let passed = expr::filter(&self.filters, &batch, context)?;
         Ok((!passed.is_empty()).then_some(batch))
@@ -111,7 +112,7 @@ impl PointRead {
 impl Operator for PointRead {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let Some(key) = self.key(context)? else { return Ok(None) };
-        count(&context.statistics.point_reads, 1);
+        context.statistics.point_reads.add(1);
         let Some(row) = context.transaction.get(&self.table, &key, &self.projection)? else {
             return Ok(None);
         };
@@ -125,7 +126,7 @@ pub(super) struct LocatingPoint(pub PointRead);
 impl LocatingOperator for LocatingPoint {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let Some(key) = self.0.key(context)? else { return Ok(None) };
-        count(&context.statistics.point_reads, 1);
+        context.statistics.point_reads.add(1);
         let Some((locator, row)) = context.transaction.locate(&self.0.table, &key)? else {
             return Ok(None);
         };

@@ -4,10 +4,11 @@
 
 use super::key::SortKeys;
 use super::runs::{Merge, Runs};
-use crate::context::{Context, Operator};
+use crate::buffer::{RowBuffer, pieces};
+use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
-use crate::store::{RowBuffer, pieces};
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
@@ -87,7 +88,7 @@ impl Sort {
             self.prune();
         }
         let bytes = self.rows.memory_bytes() + self.encoded.memory_bytes() + self.rows.rows() * 24;
-        if self.held.hold(bytes, context) { Ok(()) } else { self.spill(context) }
+        if self.held.try_resize(bytes, context.memory) { Ok(()) } else { self.spill(context) }
     }
 
     /// Writes what is there as a sorted run.

@@ -5,10 +5,11 @@
 //! every factor of [`FAN_IN`] in the number of runs.
 
 use super::key::SortKeys;
+use crate::buffer::RowBuffer;
+use crate::buffer::limits::BATCH_BYTES;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::spill::{SpillFile, SpilledRows};
-use crate::store::{BATCH_BYTES, RowBuffer};
 use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};

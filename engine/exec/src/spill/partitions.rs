@@ -4,9 +4,9 @@
 
 use super::file::SpillFile;
 use super::rows::SpilledRows;
+use crate::buffer::{RowBuffer, rows_at_once};
 use crate::context::Context;
 use crate::expr::ActiveRows;
-use crate::store::{RowBuffer, rows_at_once};
 use nacre_column::{Batch, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
 use nacre_types::{DataType, Result, key, limits};

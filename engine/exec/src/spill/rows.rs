@@ -2,8 +2,10 @@
 
 use super::codec;
 use super::file::{Range, SpillFile};
-use crate::context::{Context, Operator};
-use crate::store::{BATCH_BYTES, RowBuffer};
+use crate::buffer::RowBuffer;
+use crate::buffer::limits::BATCH_BYTES;
+use crate::context::Context;
+use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
@@ -45,7 +47,7 @@ impl SpilledRows {
             });
         }
         let bytes = codec::encode(&batch.columns, batch.rows);
-        context.count_spilled(bytes.len());
+        context.statistics.bytes_spilled.add(bytes.len());
         self.chunks.push(self.file.write(&bytes)?);
         self.rows += batch.rows as u64;
         Ok(())

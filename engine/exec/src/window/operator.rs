@@ -11,11 +11,12 @@ use super::summaries::{Summaries, WIDE};
 use crate::aggregate::absorb::may_absorb;
 use crate::aggregate::accumulate::{Accumulator, Groups};
 use crate::aggregate::collect::{self, Collected};
-use crate::context::{Context, Operator};
+use crate::buffer::{RowBuffer, pieces};
+use crate::context::Context;
 use crate::expr::{self, ActiveRows, compare_values};
 use crate::memory::Reservation;
+use crate::operator::protocol::Operator;
 use crate::sort::{Merge, Runs, SortKeys};
-use crate::store::{RowBuffer, pieces};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
@@ -95,7 +96,7 @@ impl Window {
         let bytes =
             self.rows.memory_bytes() + self.partitions.memory_bytes() + self.keys.memory_bytes();
         self.bytes = bytes + self.rows.rows() * (32 + 16 * self.calls.len());
-        Ok(self.held.hold(self.bytes, context))
+        Ok(self.held.try_resize(self.bytes, context.memory))
     }
 
     fn all_keys(&self) -> Vec<SortKey> {

@@ -1,8 +1,8 @@
 //! What calls answer, held while it grows: texts may be many times what the rows have.
 
+use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::context::Context;
 use crate::memory::Reservation;
-use crate::store::MOST_TEXT_BYTES;
 use nacre_column::VectorBuilder;
 use nacre_function::vector::room::Room;
 use nacre_types::{Result, Value};
@@ -53,7 +53,7 @@ impl<'a> Results<'a> {
         self.text_bytes += self.room.taken() - before;
         if self.text_bytes >= self.asked_for + STEP_BYTES {
             self.asked_for = self.text_bytes;
-            if !self.held.hold(self.base_bytes + self.text_bytes, context) {
+            if !self.held.try_resize(self.base_bytes + self.text_bytes, context.memory) {
                 self.refused = true;
                 return Err(context.over_limit("window"));
             }

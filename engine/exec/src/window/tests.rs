@@ -1,8 +1,9 @@
 //! What windows hold, and when they stop.
 
 use crate::build;
-use crate::context::{Context, Operator};
+use crate::context::Context;
 use crate::expr::compare_values;
+use crate::operator::protocol::Operator;
 use crate::testing::*;
 use nacre_column::Batch;
 use nacre_sql::Aggregate;

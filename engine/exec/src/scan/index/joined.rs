@@ -5,7 +5,7 @@
 //! by itself, and what they find is intersected.
 
 use super::{Hits, Lookup};
-use crate::context::count;
+
 use crate::join_filter::{JoinKeys, Wanted};
 use nacre_column::Vector;
 use nacre_sql::expr::Expr;
@@ -87,7 +87,7 @@ pub(super) fn hits(
         let Some(ranges) = ranges(lookup, &positions[..known], &parts)? else { continue };
         let looked_up = ranges.len();
         if let Some(hits) = lookup.probe(index, ranges)? {
-            count(&lookup.context.statistics.join_keys, looked_up);
+            lookup.context.statistics.join_keys.add(looked_up);
             all.push(hits);
         }
     }

@@ -13,7 +13,7 @@ pub(super) use joined::may_help;
 
 use super::clauses::same_family;
 use super::prune::constant;
-use crate::context::{Context, count};
+use crate::context::Context;
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
 use hits::Hits;
@@ -89,11 +89,11 @@ pub(super) fn find(
     for (at, segment) in view.segments.iter().enumerate() {
         let rows = hits.rows(at)?;
         match rows.is_empty() {
-            true => count(&context.statistics.segments_skipped, 1),
+            true => context.statistics.segments_skipped.add(1),
             false => segments.push((segment.clone(), rows)),
         }
     }
-    count(&context.statistics.segments_read, segments.len());
+    context.statistics.segments_read.add(segments.len());
     let mut seen = Set::default();
     let mut memory = Vec::new();
     hits.memory(projection, &mut seen, &mut memory)?;
@@ -179,8 +179,8 @@ impl<'a, 'c> Lookup<'a, 'c> {
                 None if range.prefix.iter().any(Value::is_null) => continue,
                 None => self.view.probe_key(&range.prefix)?,
             };
-            count(&self.context.statistics.index_probes, 1);
-            count(&self.context.statistics.tables_probed, probe.tables_probed);
+            self.context.statistics.index_probes.add(1);
+            self.context.statistics.tables_probed.add(probe.tables_probed);
             rows += probe.len();
             if rows > self.most {
                 return Ok(None);

@@ -2,7 +2,7 @@
 //! that passed.
 
 use super::{Origin, Source};
-use crate::context::{Context, count};
+use crate::context::Context;
 use crate::expr::ActiveRows;
 use crate::scan::index::{self, Found};
 use nacre_column::{Batch, Selection, Vector};
@@ -47,7 +47,7 @@ impl Source {
         while let Some((view, mut rows)) = self.found.pop() {
             context.check_cancelled()?;
             let later = rows.split_off(rows.len().min(limits::VECTOR_ROWS));
-            count(&context.statistics.rows_read, rows.len());
+            context.statistics.rows_read.add(rows.len());
             let found = self.pick_found(&view, rows, context)?;
             if !later.is_empty() {
                 self.found.push((view, later));

@@ -7,7 +7,7 @@ mod order;
 
 use super::clauses::{Clauses, ColumnTest};
 use super::prune::Prune;
-use crate::context::{Context, count};
+use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::join_filter::Wanted;
 use crate::parallel::Morsel;
@@ -207,7 +207,7 @@ impl Source {
                 Some(view) if self.counts_only => {
                     let deleted = view.deleted.map_or(0, |deleted| deleted.len());
                     self.counted = (view.segment.rows() as u64).saturating_sub(deleted);
-                    count(&context.statistics.segments_read, 1);
+                    context.statistics.segments_read.add(1);
                 }
                 Some(view) => self.current = self.open(view, context),
                 None => match self.next_found(context)? {
@@ -229,12 +229,12 @@ impl Source {
             })
             .collect();
         let statistics = context.statistics;
-        count(&statistics.blocks_skipped, total - blocks.len());
+        statistics.blocks_skipped.add(total - blocks.len());
         if blocks.is_empty() {
-            count(&statistics.segments_skipped, 1);
+            statistics.segments_skipped.add(1);
             return None;
         }
-        count(&statistics.segments_read, 1);
+        statistics.segments_read.add(1);
         blocks.reverse();
         Some(Current { view, blocks, at: 0, end: 0 })
     }
@@ -269,12 +269,12 @@ impl Source {
             let rows = current.view.segment.block_rows(block);
             let zone = |column| self.zone(&current.view, column, block, rows);
             if !self.wanted.0.iter().all(|(column, filter)| filter.may_match(&zone(*column))) {
-                count(&context.statistics.blocks_skipped, 1);
+                context.statistics.blocks_skipped.add(1);
                 return Ok(None);
             }
             current.at = block * limits::BLOCK_ROWS;
             current.end = current.at + rows;
-            count(&context.statistics.blocks_read, 1);
+            context.statistics.blocks_read.add(1);
             self.prefetch(&current.view, block)?;
         }
         let len = (current.end - current.at).min(self.vector_rows);
@@ -293,7 +293,7 @@ impl Source {
         }
         let reads_all = self.filters.is_empty();
         if !self.projection.is_empty() && (!reads_all || rows.is_dense()) {
-            count(&context.statistics.rows_read, len);
+            context.statistics.rows_read.add(len);
         }
         let tested = self.test(view, start, rows, context)?;
         if let Some(tested) = &tested {
@@ -314,7 +314,7 @@ impl Source {
         if few(rows) {
             let selection = rows.to_selection();
             if reads_all && !self.projection.is_empty() && !rows.is_dense() {
-                count(&context.statistics.rows_read, selection.len());
+                context.statistics.rows_read.add(selection.len());
             }
             return self.pick(view, start, selection, columns, false, context);
         }
@@ -432,7 +432,7 @@ impl Source {
         }
         let kept = kept.filter(|kept| kept.len() < rows.count());
         if let Some(kept) = &kept {
-            count(&context.statistics.join_filtered, rows.count() - kept.len());
+            context.statistics.join_filtered.add(rows.count() - kept.len());
         }
         Ok(kept)
     }
@@ -568,10 +568,7 @@ impl Source {
     /// The share of a column's bytes that so many rows have on average.
     fn count_bytes(&self, view: &SegmentView, stored: usize, rows: usize, context: &Context<'_>) {
         let (bytes, total) = (view.segment.columns()[stored].bytes, view.segment.rows().max(1));
-        count(
-            &context.statistics.bytes_read,
-            (bytes as u128 * rows as u128 / total as u128) as usize,
-        );
+        context.statistics.bytes_read.add((bytes as u128 * rows as u128 / total as u128) as usize);
     }
 
     fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
@@ -583,8 +580,8 @@ impl Source {
             };
             let Some((mut batch, locators)) = next else { return Ok(None) };
             self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
-            count(&context.statistics.rows_read, batch.rows);
-            count(&context.statistics.memory_rows, batch.rows);
+            context.statistics.rows_read.add(batch.rows);
+            context.statistics.memory_rows.add(batch.rows);
             if !self.filters.is_empty() {
                 let passed =
                     expr::filter_rows(&self.filters, &batch, ActiveRows::all(batch.rows), context)?;

@@ -2,8 +2,9 @@
 //! grouping and joining, and the interner that turns text and 128-bit values into such ids, so that group
 //! and join keys are fixed-width words whatever their types.
 
+use crate::buffer::fit;
+use crate::buffer::limits::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW};
 use crate::expr::ActiveRows;
-use crate::store::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW, fit};
 use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};

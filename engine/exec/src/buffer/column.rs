@@ -2,50 +2,13 @@
 //!
 //! Stays dictionary-coded as long as everything appended shares one dictionary, and is flat otherwise.
 
-use crate::expr::ActiveRows;
-use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
+use super::limits::{MOST_TEXT_BYTES, NO_ROW};
+use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_function::vector::room::too_much_text;
-use nacre_types::{DataType, Error, PhysicalType, Result};
+use nacre_function::vector::rows::ActiveRows;
+use nacre_function::vector::validity::mask;
+use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::sync::Arc;
-
-/// Position that stands for a row of nulls in [`ColumnBuffer::take`].
-pub(crate) const NO_ROW: u32 = u32::MAX;
-
-/// Bytes of text that a column has room for: offsets are 32-bit.
-pub(crate) const MOST_TEXT_BYTES: usize = if cfg!(test) { 64 << 20 } else { u32::MAX as usize };
-
-/// Rows that are copied together take about so many bytes at most, where texts are long. One row may take more.
-pub(crate) const BATCH_BYTES: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
-
-/// How many rows of a batch can be copied together. A text that many of them share is there once, its copies are not.
-pub(crate) fn rows_at_once(batch: &Batch) -> usize {
-    let copied = |column: &Arc<Vector>| match column.form() {
-        Form::Constant(Values::Bytes(_)) => column.flat_bytes(),
-        Form::Dictionary { values, .. } => match &**values {
-            Values::Bytes(texts) if texts.data.len().saturating_mul(batch.rows) > BATCH_BYTES => {
-                column.flat_bytes()
-            }
-            _ => 0,
-        },
-        _ => 0,
-    };
-    match batch.columns.iter().map(copied).fold(0, usize::saturating_add) / BATCH_BYTES {
-        0 => usize::MAX,
-        pieces => (batch.rows / (pieces + 1)).max(1),
-    }
-}
-
-/// A batch, or several of its rows where these take many bytes once they are copied.
-pub fn pieces(batch: Batch) -> Vec<Batch> {
-    let at_once = rows_at_once(&batch);
-    if batch.selected() <= at_once {
-        return vec![batch];
-    }
-    let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() }.to_selection();
-    rows.chunks(at_once)
-        .map(|rows| Batch { selection: Some(rows.to_vec()), ..batch.clone() })
-        .collect()
-}
 
 /// One growing column.
 pub(crate) struct ColumnBuffer {
@@ -175,7 +138,7 @@ impl ColumnBuffer {
             return self.take(positions);
         }
         if self.len == 0 {
-            return Vector::constant(self.data_type, &nacre_types::Value::Null, positions.len());
+            return Vector::constant(self.data_type, &Value::Null, positions.len());
         }
         if let (Values::Bytes(texts), None) = (&self.values, &self.dictionary) {
             return self.texts_or_null(texts, positions);
@@ -188,7 +151,7 @@ impl ColumnBuffer {
             }
             clamped.push(if *p == NO_ROW { 0 } else { *p });
         }
-        crate::expr::mask(self.take(&clamped), &validity)
+        mask(self.take(&clamped), &validity)
     }
 
     /// No bytes are copied for a null.
@@ -208,7 +171,7 @@ impl ColumnBuffer {
     }
 
     /// The texts that are copied when rows are taken; none where codes are.
-    fn copied_texts(&self) -> Option<&BytesColumn> {
+    pub(super) fn copied_texts(&self) -> Option<&BytesColumn> {
         match &self.values {
             Values::Bytes(texts) if self.dictionary.is_none() => Some(texts),
             _ => None,
@@ -275,71 +238,9 @@ fn mismatch(own: PhysicalType, theirs: PhysicalType) -> Error {
     Error::type_error(format!("a column of {own:?} was given values of {theirs:?}"))
 }
 
-/// Growing columns of one length.
-pub(crate) struct RowBuffer {
-    columns: Vec<ColumnBuffer>,
-    rows: usize,
-}
-
-impl RowBuffer {
-    /// No rows of columns of these types.
-    pub fn new(types: &[DataType]) -> RowBuffer {
-        RowBuffer { columns: types.iter().map(|t| ColumnBuffer::new(*t)).collect(), rows: 0 }
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Appends these rows of a batch.
-    pub fn append(&mut self, batch: &Batch, rows: ActiveRows<'_>) -> Result<()> {
-        if self.rows + rows.count() >= NO_ROW as usize {
-            return Err(Error::limit("more than 4,294,967,294 rows in one operator"));
-        }
-        for (own, column) in self.columns.iter_mut().zip(&batch.columns) {
-            own.append(column, rows)?;
-        }
-        self.rows += rows.count();
-        Ok(())
-    }
-
-    /// Estimated bytes held.
-    pub fn memory_bytes(&self) -> usize {
-        self.columns.iter().map(ColumnBuffer::memory_bytes).sum()
-    }
-
-    /// Rows at these positions; of nulls at [`NO_ROW`].
-    pub fn take(&self, positions: &[u32]) -> Vec<Arc<Vector>> {
-        self.columns.iter().map(|c| Arc::new(c.take_or_null(positions))).collect()
-    }
-
-    /// Bytes of text that are copied with a row, at most.
-    pub fn longest_row(&self) -> usize {
-        let longest = |texts: &BytesColumn| {
-            (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0)
-        };
-        self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(longest).sum()
-    }
-
-    /// Bytes of text that are copied with this row.
-    pub fn copied_bytes(&self, row: u32) -> usize {
-        let bytes =
-            |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
-        self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(bytes).sum()
-    }
-
-    /// Keeps only the rows at these positions, in this order.
-    pub fn retain(&mut self, positions: &[u32]) {
-        self.columns.iter_mut().for_each(|c| c.retain(positions));
-        self.rows = positions.len();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nacre_types::Value;
 
     fn coded(texts: &[&str]) -> Vector {
         let values: Vec<Value> = texts.iter().map(|text| Value::Text((*text).into())).collect();
@@ -381,24 +282,6 @@ mod tests {
             store.append(&flat, ActiveRows::all(50)).unwrap_err().kind(),
             nacre_types::ErrorKind::Limit
         );
-    }
-
-    #[test]
-    fn rows_that_share_a_long_text_are_copied_some_at_a_time() {
-        let constant = Arc::new(Vector::from_form(
-            DataType::TEXT,
-            Form::Constant(long(1, BATCH_BYTES / 4)),
-            None,
-            10,
-        ));
-        let batch =
-            Batch { columns: vec![constant], rows: 10, selection: Some(vec![1, 2, 3, 5, 8, 9]) };
-        let selections: Vec<_> =
-            pieces(batch.clone()).into_iter().map(|piece| piece.selection.unwrap()).collect();
-        assert_eq!(selections, [vec![1, 2, 3], vec![5, 8, 9]]);
-        let short =
-            Arc::new(Vector::from_form(DataType::TEXT, Form::Constant(long(1, 20)), None, 10));
-        assert_eq!(pieces(Batch { columns: vec![short], ..batch }).len(), 1);
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! Rows held in memory by operators, and the limits of copying them.
+
+mod column;
+pub(crate) mod limits;
+mod pieces;
+mod row;
+
+pub(crate) use column::{ColumnBuffer, fit};
+pub use pieces::pieces;
+pub(crate) use pieces::rows_at_once;
+pub(crate) use row::RowBuffer;

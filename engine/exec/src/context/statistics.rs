@@ -1,0 +1,103 @@
+//! What a statement counts while it runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A number that several threads add to.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Adds to it.
+    pub(crate) fn add(&self, n: usize) {
+        self.0.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+/// The counters of one statement. Operators add through a shared reference, on any thread.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// Rows decoded from segments or read from the rowstore.
+    pub rows_read: Counter,
+    /// The rows among them that came from the rowstore.
+    pub memory_rows: Counter,
+    /// Estimated bytes of the blocks read.
+    pub bytes_read: Counter,
+    /// Partitions ruled out by the shard key.
+    pub partitions_skipped: Counter,
+    /// Segments of which at least one block was read.
+    pub segments_read: Counter,
+    /// Segments ruled out by their metadata.
+    pub segments_skipped: Counter,
+    /// Blocks read.
+    pub blocks_read: Counter,
+    /// Blocks ruled out by their zone maps.
+    pub blocks_skipped: Counter,
+    /// Rows looked up by primary key instead of scanning.
+    pub point_reads: Counter,
+    /// Segments and rowstores merged by scans in key order.
+    pub runs: Counter,
+    /// Key ranges looked up in indexes.
+    pub index_probes: Counter,
+    /// Hash tables of indexes searched for the segments of a key.
+    pub tables_probed: Counter,
+    /// Key ranges among `index_probes` that came from joins above the scan.
+    pub join_keys: Counter,
+    /// Rows that scans dropped because a join above has no partner for them.
+    pub join_filtered: Counter,
+    /// Rows that joins collected from their right sides.
+    pub build_rows: Counter,
+    /// Bytes written to temporary files because memory could not hold the rows.
+    pub bytes_spilled: Counter,
+    indexes: Mutex<Vec<String>>,
+}
+
+impl Statistics {
+    /// Adds the counts of another.
+    pub fn add(&self, other: &Statistics) {
+        for ((_, own), (_, theirs)) in self.counters().into_iter().zip(other.counters()) {
+            own.add(theirs.get() as usize);
+        }
+        other.indexes().into_iter().for_each(|name| self.note_index(name));
+    }
+
+    /// Names of the indexes that were used.
+    pub fn indexes(&self) -> Vec<String> {
+        self.indexes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that an index was used; once, however often it is noted.
+    pub(crate) fn note_index(&self, name: String) {
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !indexes.contains(&name) {
+            indexes.push(name);
+        }
+    }
+
+    /// All counters by name.
+    pub fn counters(&self) -> [(&'static str, &Counter); 16] {
+        [
+            ("rows_read", &self.rows_read),
+            ("memory_rows", &self.memory_rows),
+            ("bytes_read", &self.bytes_read),
+            ("partitions_skipped", &self.partitions_skipped),
+            ("segments_read", &self.segments_read),
+            ("segments_skipped", &self.segments_skipped),
+            ("blocks_read", &self.blocks_read),
+            ("blocks_skipped", &self.blocks_skipped),
+            ("point_reads", &self.point_reads),
+            ("runs", &self.runs),
+            ("index_probes", &self.index_probes),
+            ("tables_probed", &self.tables_probed),
+            ("join_keys", &self.join_keys),
+            ("join_filtered", &self.join_filtered),
+            ("build_rows", &self.build_rows),
+            ("bytes_spilled", &self.bytes_spilled),
+        ]
+    }
+}

@@ -1,0 +1,114 @@
+//! The memory of one statement, and its temporary file.
+
+use crate::spill::SpillFile;
+use nacre_sql::plan::Plan;
+use nacre_table::Store;
+use nacre_types::{Result, invariant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The minimum share of an operator in bytes, or the whole limit where that is less.
+const LEAST_BYTES: usize = 64 << 10;
+
+/// The memory of one statement. Cheap to clone; shared between threads.
+#[derive(Clone, Debug)]
+pub struct Memory(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    limit: AtomicUsize,
+    /// How many operators divide the first half of the limit.
+    holders: AtomicUsize,
+    /// Bytes taken from the second half.
+    taken: AtomicUsize,
+    /// The statement's temporary file, once an operator has spilled.
+    file: Mutex<Option<Arc<SpillFile>>>,
+}
+
+impl Memory {
+    /// A memory of `limit` bytes.
+    pub fn new(limit: usize) -> Memory {
+        Memory(Arc::new(Pool {
+            limit: AtomicUsize::new(limit),
+            holders: AtomicUsize::new(1),
+            taken: AtomicUsize::new(0),
+            file: Mutex::default(),
+        }))
+    }
+
+    /// Bytes that all operators may hold together.
+    pub fn limit(&self) -> usize {
+        self.0.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit for later reservations; those made keep what they hold.
+    pub fn set_limit(&self, bytes: usize) {
+        self.0.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Divides the first half of the limit among the operators of a plan and `others` more.
+    pub fn share_among(&self, plan: &Plan, others: usize) {
+        self.0.holders.fetch_max(others + holders(plan), Ordering::Relaxed);
+    }
+
+    /// The share of one operator in bytes.
+    pub(super) fn share(&self) -> usize {
+        let limit = self.limit();
+        (limit / 2 / self.0.holders.load(Ordering::Relaxed)).max(LEAST_BYTES.min(limit))
+    }
+
+    /// Takes `more` bytes from the pool; false when fewer are left.
+    #[must_use]
+    pub(super) fn take(&self, more: usize) -> bool {
+        let room = self.limit() / 2;
+        let take = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= room);
+        self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Returns bytes to the pool.
+    pub(super) fn give_back(&self, bytes: usize) {
+        let taken = self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
+        invariant!(bytes <= taken, "{bytes} bytes returned to a pool that lent {taken}");
+    }
+
+    /// Bytes of rows to buffer for each place while spilling to several places at once.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        (self.share() / 64).clamp(2 << 10, 256 << 10)
+    }
+
+    /// The statement's file for spilling; `None` where temporary files would themselves be in memory.
+    pub(crate) fn spill_file(&self, store: &Store) -> Result<Option<Arc<SpillFile>>> {
+        let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            *file = store.temporary_file()?.map(|file| Arc::new(SpillFile::new(file)));
+        }
+        Ok(file.clone())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let taken = *self.taken.get_mut();
+        debug_assert_eq!(taken, 0, "a statement ends with all of its memory given back");
+    }
+}
+
+/// How many operators of a plan hold rows. A shared input is built once and counts once.
+fn holders(plan: &Plan) -> usize {
+    use Plan::{Filter, Limit, Project, Scan, Union, Values};
+    let mut holders = 0;
+    plan.any_node(&mut |node| {
+        let passes = matches!(
+            node,
+            Scan { .. }
+                | Filter { .. }
+                | Project { .. }
+                | Values { .. }
+                | Union { .. }
+                | Limit { .. }
+        );
+        holders += usize::from(!passes);
+        false
+    });
+    holders
+}
