@@ -34,11 +34,12 @@ export async function main(run) {
 }
 
 /**
- * Runs a command. Its output is shown; with `quiet` only when it fails; with `tee` it is shown and answered.
+ * Runs a command. Its output is shown; with `quiet` only when it fails, with `silent` too not even
+ * then; with `tee` it is shown and answered.
  * Throws a Failure when it fails.
  */
 export function run(command, args = [], options = {}) {
-  const { quiet = false, tee = false, cwd = root, env = {}, okay = [0] } = options;
+  const { quiet = false, silent = false, tee = false, cwd = root, env = {}, okay = [0] } = options;
   const capture = quiet || tee;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
@@ -65,7 +66,7 @@ export function run(command, args = [], options = {}) {
         resolve(output);
         return;
       }
-      if (quiet) {
+      if (quiet && !silent) {
         process.stdout.write(output);
       }
       const failure = new Failure(
@@ -75,6 +76,29 @@ export function run(command, args = [], options = {}) {
       reject(failure);
     });
   });
+}
+
+/** Sums up what `cargo test` prints. */
+function cargoCounts(output) {
+  const counts = { passed: 0, failed: 0, ignored: 0 };
+  for (const match of output.matchAll(
+    /test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored/g,
+  )) {
+    counts.passed += Number(match[1]);
+    counts.failed += Number(match[2]);
+    counts.ignored += Number(match[3]);
+  }
+  return counts;
+}
+
+/** Runs `cargo test` and answers its counts; a failure bears them too. */
+export async function cargoTest(args) {
+  try {
+    return cargoCounts(await run('cargo', ['test', '--no-fail-fast', ...args], { quiet: true }));
+  } catch (error) {
+    error.counts = cargoCounts(error.output ?? '');
+    throw error;
+  }
 }
 
 /** What a command prints, or null when it cannot be run or fails. */

@@ -7,10 +7,11 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
-import { bin, Failure, main, probe, root, run, seconds, target } from './lib.mjs';
+import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
+import { tidy } from './tidy.mjs';
 
 const PARTS = ['lint', 'rust', 'node', 'browser'];
 const HEARTBEAT_MS = 20_000;
@@ -67,28 +68,6 @@ function add(counts) {
   totals.passed += counts?.passed ?? 0;
   totals.failed += counts?.failed ?? 0;
   totals.ignored += counts?.ignored ?? 0;
-}
-
-/** Sums up what `cargo test` prints. */
-function cargoCounts(output) {
-  const counts = { passed: 0, failed: 0, ignored: 0 };
-  for (const match of output.matchAll(
-    /test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored/g,
-  )) {
-    counts.passed += Number(match[1]);
-    counts.failed += Number(match[2]);
-    counts.ignored += Number(match[3]);
-  }
-  return counts;
-}
-
-async function cargoTest(args) {
-  try {
-    return cargoCounts(await run('cargo', ['test', '--no-fail-fast', ...args], { quiet: true }));
-  } catch (error) {
-    error.counts = cargoCounts(error.output ?? '');
-    throw error;
-  }
 }
 
 async function vitest(project) {
@@ -164,7 +143,7 @@ async function lint() {
       quiet,
     );
   });
-  await step('tidy', () => cargoTest(['-p', 'nacre-tidy']));
+  await step('tidy', () => tidy());
   if (probe('cargo', ['deny', '--version']) === null) {
     console.log('- cargo deny: skipped, it is not installed (licences are checked by tidy)');
   } else {
