@@ -203,6 +203,7 @@ await main(async () => {
       await step('vitest in Chromium', () => vitest('browser'));
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
       await step('npm pack, installed and bundled', packCheck);
+      await step('examples: Rust, Node, Vite, command line', () => vitest('examples'));
     }
   }
   const ignored = totals.ignored === 0 ? '' : `, ${totals.ignored} ignored`;

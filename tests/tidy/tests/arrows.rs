@@ -26,6 +26,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
         ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),
         ("nacre-web-tpch", vec![]),
+        ("nacre-example-embed", vec!["nacredb", "nacre-native"]),
         ("nacre-bindgen", vec![]),
     ])
 }

@@ -1,0 +1,44 @@
+/** What the examples' tests share: temporary folders, and commands run to their end. */
+
+import { spawn } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll } from 'vitest';
+
+/** The repository's root. */
+export const root = path.resolve(import.meta.dirname, '..');
+
+const folders: string[] = [];
+
+/** Makes an empty folder, which is removed after the tests of the file. */
+export function emptyFolder(): string {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-example-'));
+  folders.push(folder);
+  return folder;
+}
+
+afterAll(() => folders.forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
+
+/** Runs a command and answers its standard output. Fails, with everything it printed, unless it exits with 0. */
+export function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env } });
+  let [output, errors] = ['', ''];
+  child.stdout.on('data', (data) => (output += data));
+  child.stderr.on('data', (data) => (errors += data));
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) =>
+      code === 0
+        ? resolve(output)
+        : reject(new Error(`${command} ${args.join(' ')} exited with ${code}\n${output}${errors}`)),
+    );
+  });
+}
+
+/** Builds a binary of the workspace and answers its path. */
+export async function cargoBinary(crate: string, name: string): Promise<string> {
+  await run('cargo', ['build', '-q', '-p', crate]);
+  const target = path.resolve(root, process.env['CARGO_TARGET_DIR'] ?? 'target');
+  return path.join(target, 'debug', process.platform === 'win32' ? `${name}.exe` : name);
+}
