@@ -1,6 +1,7 @@
 //! From plans to operators.
 
 mod measure;
+mod nodes;
 
 use crate::aggregate::HashAggregate;
 use crate::context::Context;
@@ -8,12 +9,10 @@ use crate::join::{HashJoin, JoinSpec};
 use crate::join_filter::{Wanted, filters_of};
 use crate::operator::protocol::{LocatingOperator, Operator};
 use crate::operator::{
-    Buffer, Filter, Limit, LimitBy, Project, Recursive, SetOperation, SharedScan, SuppliedScan,
-    Union, Values, wanted,
+    Buffer, Filter, Limit, Project, Recursive, SharedScan, SuppliedScan, Union, Values, wanted,
 };
 use crate::scan::Order;
 use crate::sort::Sort;
-use crate::window::Window;
 use measure::{measured, measured_locating};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
@@ -203,25 +202,12 @@ impl Builder {
                     }
                 }
             }
-            Plan::Window { input, partition, order, calls, .. } => Box::new(Window::new(
-                self.build(input, none, context)?,
-                &types_of(input),
-                partition,
-                order,
-                calls.clone(),
-            )),
             Plan::Union { inputs, .. } => Box::new(Union::new(
                 inputs
                     .iter()
                     .map(|input| self.build(input, below, context))
                     .collect::<Result<_>>()?,
             )),
-            Plan::SetOperation { left, right, except, all, fields } => {
-                let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-                let (left, right) =
-                    (self.build(left, none, context)?, self.build(right, none, context)?);
-                Box::new(SetOperation::new(left, right, &types, *except, *all))
-            }
             Plan::Sort { input, keys, limit } => {
                 let limit = match (*limit, self.wanted.take()) {
                     (Some(a), Some(b)) => Some(a.min(b)),
@@ -253,12 +239,11 @@ impl Builder {
                     limit.clone(),
                 ))
             }
-            Plan::LimitBy { input, keys, offset, limit } => Box::new(LimitBy::new(
-                self.build(input, none, context)?,
-                keys.clone(),
-                offset.clone(),
-                limit.clone(),
-            )),
+            Plan::Node(node) => {
+                let mut inputs: Vec<Result<Box<dyn Operator>>> = Vec::new();
+                node.for_each_input(&mut |input| inputs.push(self.build(input, none, context)));
+                nodes::operator(&**node, inputs.into_iter().collect::<Result<_>>()?)?
+            }
             Plan::Given { id, .. } => Box::new(SuppliedScan::new(*id)),
             Plan::Recursive { id, base, step, distinct, fields } => {
                 let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
@@ -380,37 +365,5 @@ impl LocatingOperator for Nothing {
 
 /// Types of a plan's output columns.
 pub(crate) fn types_of(plan: &Plan) -> Vec<DataType> {
-    match plan {
-        Plan::Scan { table, projection, .. } => {
-            projection.iter().filter_map(|at| table.columns.get(*at)).map(|c| c.data_type).collect()
-        }
-        Plan::Values { fields, .. }
-        | Plan::Union { fields, .. }
-        | Plan::SetOperation { fields, .. }
-        | Plan::Given { fields, .. }
-        | Plan::Recursive { fields, .. }
-        | Plan::Window { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
-        Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
-        Plan::Aggregate { groups, aggregates, .. } => groups
-            .iter()
-            .map(|g| g.data_type)
-            .chain(aggregates.iter().map(|a| a.data_type))
-            .collect(),
-        Plan::Join { left, right, kind, .. } => {
-            let (keeps_left, keeps_right) = kind.sides();
-            let mut types = if keeps_left { types_of(left) } else { Vec::new() };
-            if keeps_right {
-                types.extend(types_of(right));
-            }
-            if kind.marks() {
-                types.push(DataType::Boolean);
-            }
-            types
-        }
-        Plan::Filter { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::LimitBy { input, .. } => types_of(input),
-        Plan::Shared { input, .. } => types_of(input),
-    }
+    plan.types()
 }

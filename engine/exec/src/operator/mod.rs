@@ -1,5 +1,6 @@
 //! The operators that are not scans: each pulls from its children and answers batches.
 
+pub(crate) mod executable;
 mod limit;
 mod limit_by;
 pub(crate) mod protocol;
@@ -13,10 +14,9 @@ mod supplied;
 mod tests;
 
 pub(crate) use limit::{Limit, wanted};
-pub(crate) use limit_by::LimitBy;
 pub(crate) use recursive::Recursive;
 pub(crate) use row::{Filter, Project, Values};
-pub(crate) use set_operation::{SetOperation, Union};
+pub(crate) use set_operation::Union;
 pub(crate) use settle::settle;
 pub(crate) use shared::{Buffer, SharedScan};
 pub(crate) use supplied::SuppliedScan;

@@ -1,5 +1,6 @@
 //! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 
+use super::executable::{self, Executable};
 use super::settle::settle;
 use crate::buffer::limits::NO_ROW;
 use crate::context::Context;
@@ -9,6 +10,7 @@ use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
 use crate::spill::{Partition, Partitions, SpillScan};
 use nacre_column::Batch;
+use nacre_sql::plan::node;
 use nacre_types::{DataType, Result};
 use std::sync::Arc;
 
@@ -64,6 +66,14 @@ pub(crate) struct SetOperation {
     rest: Vec<(Partition, Partition)>,
     current: Option<Box<SetOperation>>,
     left_done: bool,
+}
+
+impl Executable for node::SetOperation {
+    fn operator(&self, inputs: Vec<Box<dyn Operator>>) -> Result<Box<dyn Operator>> {
+        let [left, right] = executable::inputs(inputs);
+        let types: Vec<DataType> = self.fields.iter().map(|f| f.data_type).collect();
+        Ok(Box::new(SetOperation::new(left, right, &types, self.except, self.all)))
+    }
 }
 
 impl SetOperation {

@@ -7,6 +7,7 @@ use crate::testing::*;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
 use nacre_sql::expr::{AggregateFunction, BinaryOp, ScalarFunction};
+use nacre_sql::plan::node;
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_table::Table;
 use nacre_types::{DataType, ErrorKind, Value};
@@ -215,13 +216,13 @@ fn windows() {
     };
     let order = vec![SortKey { expr: column(0), descending: true, nulls_first: false }];
     for partition in [vec![column(2)], vec![column(0)], vec![column(2), column(5)]] {
-        let plan = Plan::Window {
-            input: Box::new(all(&table)),
+        let plan = Plan::Node(Box::new(node::Window {
+            input: all(&table),
             partition,
             order: order.clone(),
             calls: vec![call(WindowFunction::RowNumber), call(WindowFunction::Rank)],
             fields: all(&table).fields().into_iter().chain([field(), field()]).collect(),
-        };
+        }));
         same_spilled(&plan, true);
     }
 }
@@ -247,13 +248,13 @@ fn windows_whose_results_are_longer_than_their_rows() {
         frame: Default::default(),
         data_type: DataType::TEXT,
     };
-    let plan = Plan::Window {
+    let plan = Plan::Node(Box::new(node::Window {
         fields: input.fields().into_iter().chain(vec![input.fields()[1].clone(); 6]).collect(),
-        input: Box::new(input),
+        input,
         partition: vec![column(0)],
         order: Vec::new(),
         calls: vec![longest(WindowFunction::FirstValue); 6],
-    };
+    }));
     same_spilled(&plan, true);
 }
 
@@ -275,13 +276,13 @@ fn sets() {
         |plan: Plan| Plan::Union { fields: plan.fields(), inputs: vec![plan.clone(), plan] };
     for except in [false, true] {
         for every in [false, true] {
-            let plan = Plan::SetOperation {
-                left: Box::new(twice(all(&table))),
-                right: Box::new(some(9_000)),
+            let plan = Plan::Node(Box::new(node::SetOperation {
+                left: twice(all(&table)),
+                right: some(9_000),
                 except,
                 all: every,
                 fields: all(&table).fields(),
-            };
+            }));
             same_spilled(&plan, false);
         }
     }

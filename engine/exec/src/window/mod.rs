@@ -6,5 +6,3 @@ mod results;
 mod summaries;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use operator::Window;

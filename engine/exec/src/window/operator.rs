@@ -15,9 +15,11 @@ use crate::buffer::{RowBuffer, pieces};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows, compare_values};
 use crate::memory::Reservation;
+use crate::operator::executable::{self, Executable};
 use crate::operator::protocol::Operator;
 use crate::sort::{Merge, Runs, SortKeys};
 use nacre_column::{Batch, Vector, VectorBuilder};
+use nacre_sql::plan::node;
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Error, Result, Value, limits};
@@ -49,6 +51,15 @@ pub(crate) struct Window {
     merge: Option<Merge>,
     /// Merged rows of a partition that was not computed yet.
     ahead: Option<Batch>,
+}
+
+impl Executable for node::Window {
+    fn operator(&self, inputs: Vec<Box<dyn Operator>>) -> Result<Box<dyn Operator>> {
+        let [input] = executable::inputs(inputs);
+        let types = self.input.types();
+        let calls = self.calls.clone();
+        Ok(Box::new(Window::new(input, &types, &self.partition, &self.order, calls)))
+    }
 }
 
 impl Window {

@@ -8,6 +8,7 @@ use crate::testing::*;
 use nacre_column::Batch;
 use nacre_sql::Aggregate;
 use nacre_sql::expr::AggregateFunction;
+use nacre_sql::plan::node;
 use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_types::{DataType, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,13 +24,13 @@ fn window(rows: Vec<Vec<Value>>, calls: Vec<WindowCall>) -> Plan {
     let fields = vec![field(I64), field(DataType::TEXT)];
     let input = Plan::Values { fields: fields.clone(), rows: rows.collect() };
     let added = calls.iter().map(|call| field(call.data_type));
-    Plan::Window {
+    Plan::Node(Box::new(node::Window {
         fields: fields.into_iter().chain(added).collect(),
-        input: Box::new(input),
+        input,
         partition: Vec::new(),
         order: vec![SortKey { expr: col(0, I64), descending: false, nulls_first: false }],
         calls,
-    }
+    }))
 }
 
 fn rows_frame(start: Bound, end: Bound) -> Frame {
@@ -207,7 +208,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
     let order = [SortKey { expr: col(0, I64), descending: false, nulls_first: false }];
     let calls = vec![over(AggregateFunction::Sum, 0, decimal(38, 0), frame)];
     let source = Box::new(Batches(batches.into_iter()));
-    let mut operator = super::Window::new(source, &[I64], &[], &order, calls);
+    let mut operator = super::operator::Window::new(source, &[I64], &[], &order, calls);
     let found = run(&mut operator, &context).unwrap();
     assert_eq!(found[0][1], dec((count as i128 - 1) * count as i128 / 2, 0));
     assert_eq!(found[count as usize - 1][1], dec(count as i128 - 1, 0));

@@ -3,7 +3,9 @@
 
 use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{Expr, ExprKind};
-use nacre_types::{DataType, Value};
+use crate::plan::tree::ColumnMap;
+use nacre_types::invariant::broken;
+use nacre_types::{DataType, Value, invariant};
 
 /// Replaces every column position.
 pub(crate) fn remap(expr: &mut Expr, to: &dyn Fn(usize) -> usize) {
@@ -96,4 +98,33 @@ pub(crate) fn all(mut list: Vec<Expr>) -> Expr {
         1 => list.swap_remove(0),
         _ => Expr { kind: ExprKind::And(list), data_type: DataType::Boolean },
     }
+}
+
+/// Replaces references to the frame's row.
+pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
+    match &expr.kind {
+        ExprKind::Outer { frame: f, index } if *f == frame => {
+            if let Some(new) = by(*index) {
+                *expr = new;
+            }
+        }
+        _ => expr.for_each_child_mut(&mut |e| replace_outer(e, frame, by)),
+    }
+}
+
+/// Marks every column that an expression reads.
+pub(crate) fn mark(expr: &Expr, needed: &mut [bool]) {
+    columns(expr, &mut |at| {
+        let width = needed.len();
+        invariant!(at < width, "an expression reads column {at} of {width}");
+        needed[at] = true;
+    });
+}
+
+/// Moves an expression to where the columns it reads went.
+pub(crate) fn moved(expr: &mut Expr, map: &ColumnMap) {
+    remap(expr, &|at| match map.get(at) {
+        Some(Some(to)) => *to,
+        _ => broken(format_args!("an expression reads column {at}, which was pruned")),
+    });
 }

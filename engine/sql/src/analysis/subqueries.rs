@@ -53,18 +53,6 @@ pub(crate) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
     });
 }
 
-/// Replaces references to the frame's row.
-pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
-    match &expr.kind {
-        ExprKind::Outer { frame: f, index } if *f == frame => {
-            if let Some(new) = by(*index) {
-                *expr = new;
-            }
-        }
-        _ => expr.for_each_child_mut(&mut |e| replace_outer(e, frame, by)),
-    }
-}
-
 /// Whether an expression reads columns of its input row.
 pub(crate) fn has_column(expr: &Expr) -> bool {
     if matches!(expr.kind, ExprKind::Column(_)) {

@@ -28,10 +28,7 @@ fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> 
         Plan::Values { rows, .. } => rows.len() <= 1,
         Plan::Filter { input, .. } | Plan::Sort { input, .. } => unique_on(input, fixed),
         Plan::Limit { input, limit, .. } => is_one(limit) || unique_on(input, fixed),
-        Plan::LimitBy { input, keys, limit, .. } => {
-            (is_one(limit) && keys.iter().all(|k| column(k).is_some_and(fixed)))
-                || unique_on(input, fixed)
-        }
+        Plan::Node(node) => node.is_unique(fixed, &unique_on),
         Plan::Project { input, exprs, .. } => {
             // Asked once for each column, not once for each of its uses at every level.
             let of = |(i, e): (usize, &Expr)| column(e).filter(|_| fixed(i));

@@ -1,7 +1,7 @@
 //! Statements and plans as stable text, for `EXPLAIN` and golden tests; their expressions are in `text`, which names
 //! columns too.
 
-mod text;
+pub(crate) mod text;
 
 pub(crate) use text::{aggregate_name, aggregate_text, expr_text, literal_text};
 
@@ -12,7 +12,7 @@ use crate::plan::key_order::{index_order_name, key_order};
 use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
 use nacre_types::TableSchema;
 use std::fmt::Write;
-use text::{joined, key_text, operand, window_text};
+use text::{field_name, joined, key_text, operand};
 
 fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
     let old = table.columns.iter().map(|c| c.name.clone());
@@ -177,13 +177,6 @@ impl Lines<'_> {
     }
 }
 
-fn field_name(fields: &[Field], at: usize) -> String {
-    match fields.get(at) {
-        Some(field) if !field.name.is_empty() => field.name.clone(),
-        _ => format!("#{at}"),
-    }
-}
-
 fn plan_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     lines.1.look(plan);
     node_lines(plan, depth, lines);
@@ -280,24 +273,9 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             children.push(left);
             children.push(right);
         }
-        Plan::Window { input, partition, order, calls, .. } => {
-            let fields = input.fields();
-            let name = |at: usize| field_name(&fields, at);
-            let by = joined(partition.iter().map(|e| expr_text(e, &name, false)));
-            let order = joined(order.iter().map(|k| key_text(k, &name)));
-            let calls = joined(calls.iter().map(|c| window_text(c, &name)));
-            let _ = write!(line, "Window by [{by}] order [{order}] compute [{calls}]");
-            children.push(input);
-        }
         Plan::Union { inputs, .. } => {
             line += "Union";
             children.extend(inputs);
-        }
-        Plan::SetOperation { left, right, except, all, .. } => {
-            line += if *except { "Except" } else { "Intersect" };
-            line += if *all { " all" } else { "" };
-            children.push(left);
-            children.push(right);
         }
         Plan::Sort { input, keys, limit } => {
             let fields = input.fields();
@@ -314,14 +292,9 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             }
             children.push(input);
         }
-        Plan::Limit { input, offset, limit } | Plan::LimitBy { input, offset, limit, .. } => {
+        Plan::Limit { input, offset, limit } => {
             let none = |_: usize| String::new();
             line += "Limit";
-            if let Plan::LimitBy { keys, .. } = plan {
-                let fields = input.fields();
-                let keys = keys.iter().map(|k| expr_text(k, &|at| field_name(&fields, at), false));
-                let _ = write!(line, "By [{}]", joined(keys));
-            }
             if let Some(limit) = limit {
                 line.push(' ');
                 line += &expr_text(limit, &none, false);
@@ -331,6 +304,10 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 line += &expr_text(offset, &none, false);
             }
             children.push(input);
+        }
+        Plan::Node(node) => {
+            line += &node.explain();
+            node.for_each_input(&mut |input| children.push(input));
         }
         Plan::Given { id, .. } => {
             let _ = write!(line, "Given {id}");

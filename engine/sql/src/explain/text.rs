@@ -4,7 +4,8 @@ use crate::expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
     SubqueryKind,
 };
-use crate::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
+use crate::plan::tree::{Field, SortKey};
+use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
@@ -21,7 +22,7 @@ pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
     }
 }
 
-pub(super) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String {
+pub(crate) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String {
     let mut text = expr_text(&key.expr, name, false);
     if key.descending {
         text += " desc";
@@ -32,7 +33,7 @@ pub(super) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String 
     text
 }
 
-pub(super) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
+pub(crate) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
     let mut out = match &call.function {
         WindowFunction::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
         function => format!(
@@ -152,7 +153,7 @@ fn strength(expr: &Expr) -> u8 {
     }
 }
 
-pub(super) fn operand(
+pub(crate) fn operand(
     expr: &Expr,
     least: u8,
     name: &dyn Fn(usize) -> String,
@@ -331,4 +332,12 @@ pub(crate) fn joined(parts: impl Iterator<Item = String>) -> String {
         out += &part;
     }
     out
+}
+
+/// The name of a column; its position if it has none.
+pub(crate) fn field_name(fields: &[Field], at: usize) -> String {
+    match fields.get(at) {
+        Some(field) if !field.name.is_empty() => field.name.clone(),
+        _ => format!("#{at}"),
+    }
 }

@@ -112,7 +112,6 @@ impl<'c> Estimates<'c> {
                 let input = self.of(input);
                 Estimate::new(input.rows, input.origins)
             }
-            Plan::Window { input, .. } => unknown(self.of(input).rows),
             Plan::Aggregate { groups, .. } if groups.is_empty() => {
                 Estimate { over_aggregate: true, ..unknown(1.0) }
             }
@@ -127,7 +126,6 @@ impl<'c> Estimates<'c> {
             Plan::Union { inputs, .. } => {
                 unknown(inputs.iter().map(|input| self.of(input).rows).sum())
             }
-            Plan::SetOperation { left, .. } => unknown(self.of(left).rows / 2.0),
             Plan::Limit { input, limit, .. } => {
                 let input = self.of(input);
                 let rows = match limit.as_ref().map(|l| &l.kind) {
@@ -136,9 +134,15 @@ impl<'c> Estimates<'c> {
                 };
                 Estimate::new(rows, input.origins)
             }
-            Plan::LimitBy { input, .. } => {
-                let input = self.of(input);
-                Estimate::new(input.rows / 2.0, input.origins)
+            Plan::Node(node) => {
+                let mut inputs: Vec<Estimate> = Vec::new();
+                node.for_each_input(&mut |input| inputs.push(self.of(input)));
+                let rows: Vec<f64> = inputs.iter().map(|input| input.rows).collect();
+                let origins = match inputs.into_iter().next() {
+                    Some(first) if node.keeps_statistics() => first.origins,
+                    _ => Rc::default(),
+                };
+                Estimate::new(node.estimate_rows(&rows), origins)
             }
             Plan::Given { .. } => unknown(1_000.0),
             Plan::Recursive { base, .. } => unknown(10.0 * self.of(base).rows),

@@ -1,12 +1,9 @@
 //! Projection pruning: every node yields only columns somebody above reads. Projections that only move
 //! columns disappear; where columns went is told upwards as a map.
 
-use crate::analysis::columns::{columns, remap};
+use crate::analysis::columns::{mark, moved};
 use crate::expr::{Expr, ExprKind};
-use crate::plan::{Field, Plan};
-
-/// New position of each old output column; none for those nobody asked for.
-type Map = Vec<Option<usize>>;
+use crate::plan::{ColumnMap, Field, Plan, Pruning};
 
 /// Prunes below, keeping the plan's own fields as they are.
 pub(crate) fn prune_root(plan: Plan) -> Plan {
@@ -58,20 +55,8 @@ fn once(exprs: &[Expr], below: &[Expr]) -> bool {
     })
 }
 
-fn mark(expr: &Expr, needed: &mut [bool]) {
-    columns(expr, &mut |at| {
-        if let Some(slot) = needed.get_mut(at) {
-            *slot = true;
-        }
-    });
-}
-
-fn moved(expr: &mut Expr, map: &Map) {
-    remap(expr, &|at| map.get(at).copied().flatten().unwrap_or(at));
-}
-
 /// The map when the columns kept are packed together in order.
-fn packed(needed: &[bool]) -> Map {
+fn packed(needed: &[bool]) -> ColumnMap {
     let mut next = 0;
     needed
         .iter()
@@ -99,7 +84,7 @@ fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
 }
 
 /// Prunes the input of a node that copies rows: columns that only the filters of a scan look at stay there.
-fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, Map) {
+fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, ColumnMap) {
     let (plan, map) = prune(plan, needed.clone());
     let fields = plan.fields();
     let mut wanted = vec![false; fields.len()];
@@ -121,7 +106,7 @@ fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, Map) {
     (Plan::Project { input: Box::new(plan), exprs, fields }, map)
 }
 
-fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
+fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
     match plan {
         Plan::Scan { table, projection, mut filters } => {
             filters.iter().for_each(|f| mark(f, &mut needed));
@@ -249,58 +234,18 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
             }
             (Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual }, map)
         }
-        Plan::Window { input, mut partition, mut order, calls, fields } => {
-            let width = input.fields().len();
-            let wanted = needed.split_off(width.min(needed.len()));
-            let mut calls: Vec<_> =
-                calls.into_iter().zip(&wanted).filter(|(_, n)| **n).map(|(c, _)| c).collect();
-            if calls.is_empty() {
-                let (input, mut map) = prune(*input, needed);
-                map.resize(fields.len(), None);
-                return (input, map);
+        Plan::Node(mut node) => {
+            let pruning = Pruning { keep: prune, keep_exactly: prune_to };
+            match node.prune(needed, &pruning) {
+                (Some(other), map) => (other, map),
+                (None, map) => (Plan::Node(node), map),
             }
-            partition
-                .iter()
-                .chain(order.iter().map(|k| &k.expr))
-                .for_each(|e| mark(e, &mut needed));
-            calls.iter().for_each(|c| c.for_each_expr(&mut |e| mark(e, &mut needed)));
-            let (input, mut map) = prune(*input, needed);
-            partition
-                .iter_mut()
-                .chain(order.iter_mut().map(|k| &mut k.expr))
-                .for_each(|e| moved(e, &map));
-            calls.iter_mut().for_each(|c| c.for_each_expr_mut(&mut |e| moved(e, &map)));
-            let mut new_fields = input.fields();
-            for (field, n) in fields.into_iter().skip(width).zip(&wanted) {
-                map.push(n.then_some(new_fields.len()));
-                if *n {
-                    new_fields.push(field);
-                }
-            }
-            (
-                Plan::Window {
-                    input: Box::new(input),
-                    partition,
-                    order,
-                    calls,
-                    fields: new_fields,
-                },
-                map,
-            )
         }
         Plan::Union { inputs, fields } => {
             let inputs = inputs.into_iter().map(|input| prune_to(input, &needed)).collect();
             let fields =
                 fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
             (Plan::Union { inputs, fields }, packed(&needed))
-        }
-        // Whole rows are compared.
-        Plan::SetOperation { left, right, except, all, fields } => {
-            let every = vec![true; fields.len()];
-            let (left, right) =
-                (Box::new(prune_to(*left, &every)), Box::new(prune_to(*right, &every)));
-            let map = (0..fields.len()).map(Some).collect();
-            (Plan::SetOperation { left, right, except, all, fields }, map)
         }
         Plan::Sort { input, mut keys, limit } => {
             keys.iter().for_each(|k| mark(&k.expr, &mut needed));
@@ -311,12 +256,6 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, Map) {
         Plan::Limit { input, offset, limit } => {
             let (input, map) = prune(*input, needed);
             (Plan::Limit { input: Box::new(input), offset, limit }, map)
-        }
-        Plan::LimitBy { input, mut keys, offset, limit } => {
-            keys.iter().for_each(|k| mark(k, &mut needed));
-            let (input, map) = prune(*input, needed);
-            keys.iter_mut().for_each(|k| moved(k, &map));
-            (Plan::LimitBy { input: Box::new(input), keys, offset, limit }, map)
         }
         Plan::Recursive { id, base, step, distinct, fields } => {
             let every = vec![true; fields.len()];

@@ -3,7 +3,7 @@
 
 use super::estimate::Estimates;
 use super::{join, sides};
-use crate::analysis::columns::{all, columns, conjuncts, only, shift_columns, substitute};
+use crate::analysis::columns::{all, conjuncts, only, shift_columns, substitute};
 use crate::analysis::conditions::{filter, key};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::size::grows;
@@ -31,10 +31,6 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             let step = Box::new(push(*step, Vec::new(), estimates));
             filter(Plan::Recursive { id, base, step, distinct, fields }, conditions)
         }
-        Plan::LimitBy { input, keys, offset, limit } => {
-            let input = Box::new(push(*input, Vec::new(), estimates));
-            filter(Plan::LimitBy { input, keys, offset, limit }, conditions)
-        }
         Plan::Filter { input, predicate } => {
             let mut list = Vec::new();
             conjuncts(predicate, &mut list);
@@ -57,19 +53,6 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             let input = Box::new(push(*input, down, estimates));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
-        // A condition on the partition alone takes whole partitions; any other would change what is computed.
-        Plan::Window { input, partition, order, calls, fields } => {
-            let is_partition = |at: usize| {
-                partition.iter().any(|e| matches!(e.kind, ExprKind::Column(c) if c == at))
-            };
-            let (below, above) = conditions.into_iter().partition(|c| {
-                let mut any = false;
-                columns(c, &mut |_| any = true);
-                any && only(c, &is_partition)
-            });
-            let input = Box::new(push(*input, below, estimates));
-            filter(Plan::Window { input, partition, order, calls, fields }, above)
-        }
         // A condition decides by the row alone, so every input can decide it for itself.
         Plan::Union { inputs, fields } => {
             let inputs = inputs
@@ -78,13 +61,11 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
                 .collect();
             Plan::Union { inputs, fields }
         }
-        // The same, but a row that is in no result must not fail.
-        Plan::SetOperation { left, right, except, all, fields } => {
-            let (above, conditions): (Vec<_>, Vec<_>) =
-                conditions.into_iter().partition(expr_may_fail);
-            let left = Box::new(push(*left, conditions.clone(), estimates));
-            let right = Box::new(push(*right, conditions, estimates));
-            filter(Plan::SetOperation { left, right, except, all, fields }, above)
+        Plan::Node(mut node) => {
+            let above = node.push_filters(conditions, &mut |input, below| {
+                *input = push(std::mem::replace(input, Plan::nothing()), below, estimates);
+            });
+            filter(Plan::Node(node), above)
         }
         Plan::Sort { input, keys, limit: None } => {
             Plan::Sort { input: Box::new(push(*input, conditions, estimates)), keys, limit: None }

@@ -6,43 +6,33 @@ use super::tools::is_true;
 use super::tools::{columns_of, compare, empty_value, or_else, same};
 use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
-use crate::analysis::subqueries::{correlated, is_outer, replace_outer};
+use crate::analysis::subqueries::{correlated, is_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::{Field, JoinKind, Plan};
+use crate::plan::node::LimitBy;
+use crate::plan::{Domain, Field, JoinKind, Plan, PlanNode};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
-/// The arguments a plan is computed for.
-struct Domain<'d> {
-    /// Its own number.
+/// The domain that a plan is computed for, and the plan of its rows.
+struct Spread {
+    /// The number of the shared plan.
     id: u32,
-    frame: u32,
-    /// Which arguments of the frame, ascending: the domain's columns.
-    used: &'d [usize],
-    /// Their distinct combinations.
+    /// The columns.
+    domain: Domain,
+    /// The distinct combinations of arguments.
     plan: Plan,
-    fields: Vec<Field>,
 }
 
-impl Domain<'_> {
-    /// Replaces what refers to the enclosing row by the domain's columns, which start at `base`.
-    fn settle(&self, expr: &mut Expr, base: usize) {
-        let column = |index: usize| {
-            let at = self.used.iter().position(|u| *u == index)?;
-            Some(Expr::column(base + at, self.fields.get(at)?.data_type))
-        };
-        replace_outer(expr, self.frame, &column);
-    }
-
-    /// The domain's columns, which start at `base`.
-    fn columns(&self, base: usize) -> Vec<Expr> {
-        self.fields.iter().enumerate().map(|(at, f)| Expr::column(base + at, f.data_type)).collect()
-    }
-
+impl Spread {
     /// That two copies of the domain's columns are the same.
     fn same(&self, left: usize, right: usize) -> Vec<Expr> {
         let mut out = Vec::new();
-        for ((l, r), f) in self.columns(left).into_iter().zip(self.columns(right)).zip(&self.fields)
+        for ((l, r), f) in self
+            .domain
+            .columns(left)
+            .into_iter()
+            .zip(self.domain.columns(right))
+            .zip(&self.domain.fields)
         {
             same(l, r, f.nullable, &mut out);
         }
@@ -63,55 +53,45 @@ impl Unnester<'_> {
             Plan::Shared { id, .. } => *id,
             _ => self.number(),
         };
-        let domain = Domain { id, frame, used, fields: domain.fields(), plan: domain };
-        self.spread(plan, &domain)
+        let columns = Domain { frame, used: used.to_vec(), fields: domain.fields() };
+        self.spread(plan, &Spread { id, domain: columns, plan: domain })
     }
 
-    fn spread(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
-        if !correlated(&plan, d.frame) {
+    fn spread(&mut self, plan: Plan, d: &Spread) -> Result<Plan> {
+        if !correlated(&plan, d.domain.frame) {
             return Ok(super::tools::cross(plan, d.plan.clone()));
         }
         let width = plan.fields().len();
         Ok(match plan {
             Plan::Filter { input, mut predicate } => {
-                d.settle(&mut predicate, width);
+                d.domain.settle(&mut predicate, width);
                 Plan::Filter { input: Box::new(self.spread(*input, d)?), predicate }
             }
             Plan::Project { input, mut exprs, mut fields } => {
                 let base = input.fields().len();
-                exprs.iter_mut().for_each(|e| d.settle(e, base));
-                exprs.extend(d.columns(base));
-                fields.extend(d.fields.iter().cloned());
+                exprs.iter_mut().for_each(|e| d.domain.settle(e, base));
+                exprs.extend(d.domain.columns(base));
+                fields.extend(d.domain.fields.iter().cloned());
                 Plan::Project { input: Box::new(self.spread(*input, d)?), exprs, fields }
             }
             Plan::Sort { input, mut keys, limit: None } => {
-                keys.iter_mut().for_each(|k| d.settle(&mut k.expr, width));
+                keys.iter_mut().for_each(|k| d.domain.settle(&mut k.expr, width));
                 Plan::Sort { input: Box::new(self.spread(*input, d)?), keys, limit: None }
             }
             Plan::Limit { input, offset, limit } => {
-                let input = Box::new(self.spread(*input, d)?);
-                Plan::LimitBy { input, keys: d.columns(width), offset, limit }
-            }
-            Plan::LimitBy { input, mut keys, offset, limit } => {
-                keys.iter_mut().for_each(|k| d.settle(k, width));
-                keys.extend(d.columns(width));
-                Plan::LimitBy { input: Box::new(self.spread(*input, d)?), keys, offset, limit }
+                let input = self.spread(*input, d)?;
+                let keys = d.domain.columns(width);
+                Plan::Node(Box::new(LimitBy { input, keys, offset, limit }))
             }
             Plan::Union { inputs, mut fields } => {
-                fields.extend(d.fields.iter().cloned());
+                fields.extend(d.domain.fields.iter().cloned());
                 let inputs =
                     inputs.into_iter().map(|input| self.spread(input, d)).collect::<Result<_>>()?;
                 Plan::Union { inputs, fields }
             }
-            Plan::SetOperation { left, right, except, all, mut fields } => {
-                fields.extend(d.fields.iter().cloned());
-                let (left, right) =
-                    (Box::new(self.spread(*left, d)?), Box::new(self.spread(*right, d)?));
-                Plan::SetOperation { left, right, except, all, fields }
-            }
             Plan::Values { fields, rows } => self.spread_values(fields, rows, d),
             Plan::Aggregate { .. } => self.spread_aggregate(plan, d)?,
-            Plan::Window { .. } => self.spread_window(plan, d)?,
+            Plan::Node(node) => self.spread_node(node, d)?,
             Plan::Join { .. } => self.spread_join(plan, d)?,
             Plan::Shared { id, input } => {
                 // All places of it were the same, and stay so: over one domain. A subquery that was bound once and
@@ -138,12 +118,7 @@ impl Unnester<'_> {
         })
     }
 
-    fn spread_values(
-        &mut self,
-        fields: Vec<Field>,
-        mut rows: Vec<Vec<Expr>>,
-        d: &Domain<'_>,
-    ) -> Plan {
+    fn spread_values(&mut self, fields: Vec<Field>, mut rows: Vec<Vec<Expr>>, d: &Spread) -> Plan {
         let numbers = Plan::Values {
             fields: vec![Field { name: "row".into(), data_type: DataType::Int64, nullable: false }],
             rows: (0..rows.len())
@@ -151,7 +126,7 @@ impl Unnester<'_> {
                 .collect(),
         };
         let input = super::tools::cross(numbers, d.plan.clone());
-        rows.iter_mut().flatten().for_each(|e| d.settle(e, 1));
+        rows.iter_mut().flatten().for_each(|e| d.domain.settle(e, 1));
         let mut columns: Vec<Vec<(Expr, Expr)>> = fields.iter().map(|_| Vec::new()).collect();
         for (n, row) in rows.into_iter().enumerate() {
             let number = Expr::literal(Value::Int(n as i64), DataType::Int64);
@@ -165,24 +140,25 @@ impl Unnester<'_> {
             data_type: field.data_type,
         };
         let mut exprs: Vec<Expr> = columns.into_iter().zip(&fields).map(case).collect();
-        exprs.extend(d.columns(1));
-        let fields = fields.into_iter().chain(d.fields.iter().cloned()).collect();
+        exprs.extend(d.domain.columns(1));
+        let fields = fields.into_iter().chain(d.domain.fields.iter().cloned()).collect();
         Plan::Project { input: Box::new(input), exprs, fields }
     }
 
-    fn spread_aggregate(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
+    fn spread_aggregate(&mut self, plan: Plan, d: &Spread) -> Result<Plan> {
         let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else {
             return Ok(plan);
         };
         let base = input.fields().len();
         let input = Box::new(self.spread(*input, d)?);
         let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
-        groups.iter_mut().chain(parts).for_each(|e| d.settle(e, base));
-        let (count, added) = (groups.len(), d.fields.len());
-        groups.extend(d.columns(base));
+        groups.iter_mut().chain(parts).for_each(|e| d.domain.settle(e, base));
+        let (count, added) = (groups.len(), d.domain.fields.len());
+        groups.extend(d.domain.columns(base));
         let mut new_fields = fields.clone();
-        new_fields.splice(count..count, d.fields.iter().cloned());
-        let all_fields: Vec<Field> = fields.into_iter().chain(d.fields.iter().cloned()).collect();
+        new_fields.splice(count..count, d.domain.fields.iter().cloned());
+        let all_fields: Vec<Field> =
+            fields.into_iter().chain(d.domain.fields.iter().cloned()).collect();
         let empty: Vec<Expr> = aggregates.iter().map(empty_value).collect();
         let grouped = Plan::Aggregate { input, groups, aggregates, fields: new_fields.clone() };
         if count > 0 {
@@ -200,35 +176,33 @@ impl Unnester<'_> {
             let is_null = matches!(empty.kind, ExprKind::Literal(Value::Null));
             exprs.push(if is_null { column } else { or_else(column, empty) });
         }
-        exprs.extend(d.columns(0));
+        exprs.extend(d.domain.columns(0));
         Ok(Plan::Project { input: Box::new(joined), exprs, fields: all_fields })
     }
 
-    /// Partitions are of one argument each.
-    fn spread_window(&mut self, mut plan: Plan, d: &Domain<'_>) -> Result<Plan> {
-        let all_fields: Vec<Field> =
-            plan.fields().into_iter().chain(d.fields.iter().cloned()).collect();
-        let Plan::Window { input, .. } = &plan else { return Ok(plan) };
-        let base = input.fields().len();
-        plan.for_each_expr_mut(&mut |e| d.settle(e, base));
-        let Plan::Window { input, mut partition, order, calls, mut fields } = plan else {
-            return Ok(plan);
-        };
-        partition.extend(d.columns(base));
-        fields.splice(base..base, d.fields.iter().cloned());
+    fn spread_node(&mut self, mut node: Box<dyn PlanNode>, d: &Spread) -> Result<Plan> {
+        let at = node.spread(&d.domain, &mut |input| {
+            let old = std::mem::replace(input, Plan::nothing());
+            *input = self.spread(old, d)?;
+            Ok(())
+        })?;
+        let mut fields = node.fields();
         let mut exprs = columns_of(&fields);
-        exprs[base..].rotate_left(d.fields.len());
-        let input = Box::new(self.spread(*input, d)?);
-        let window = Plan::Window { input, partition, order, calls, fields };
-        Ok(Plan::Project { input: Box::new(window), exprs, fields: all_fields })
+        let added = d.domain.fields.len();
+        if at + added == fields.len() {
+            return Ok(Plan::Node(node));
+        }
+        fields[at..].rotate_left(added);
+        exprs[at..].rotate_left(added);
+        Ok(Plan::Project { input: Box::new(Plan::Node(node)), exprs, fields })
     }
 
-    fn spread_join(&mut self, plan: Plan, d: &Domain<'_>) -> Result<Plan> {
+    fn spread_join(&mut self, plan: Plan, d: &Spread) -> Result<Plan> {
         let fields = plan.fields();
         let Plan::Join { left, right, kind, mut keys, residual } = plan else { return Ok(plan) };
         let (l, r) = (left.fields().len(), right.fields().len());
         let mut conditions: Vec<Expr> = residual.into_iter().collect();
-        if keys.iter().any(|(a, b)| is_outer(a, d.frame) || is_outer(b, d.frame))
+        if keys.iter().any(|(a, b)| is_outer(a, d.domain.frame) || is_outer(b, d.domain.frame))
             || kind == JoinKind::MarkIn
         {
             let only_key = kind == JoinKind::MarkIn && conditions.is_empty();
@@ -242,8 +216,9 @@ impl Unnester<'_> {
                 });
             }
         }
-        let in_condition = conditions.iter().any(|c| is_outer(c, d.frame));
-        let (on_left, on_right) = (correlated(&left, d.frame), correlated(&right, d.frame));
+        let in_condition = conditions.iter().any(|c| is_outer(c, d.domain.frame));
+        let (on_left, on_right) =
+            (correlated(&left, d.domain.frame), correlated(&right, d.domain.frame));
         // Whose rows are kept needs the domain; else whoever looks at it does.
         let (to_left, to_right) = match kind {
             JoinKind::Inner => (on_left || (in_condition && !on_right), on_right),
@@ -253,14 +228,14 @@ impl Unnester<'_> {
         };
         let left = if to_left { self.spread(*left, d)? } else { *left };
         let right = if to_right { self.spread(*right, d)? } else { *right };
-        let k = d.fields.len();
+        let k = d.domain.fields.len();
         let right_start = if to_left { l + k } else { l };
         let own = if to_left { l } else { right_start + r };
         for condition in &mut conditions {
             crate::analysis::columns::remap(condition, &|at| {
                 if at < l { at } else { at - l + right_start }
             });
-            d.settle(condition, own);
+            d.domain.settle(condition, own);
         }
         if to_left && to_right {
             conditions.extend(d.same(l, right_start + r));
@@ -277,20 +252,20 @@ impl Unnester<'_> {
             (true, true) => {
                 exprs.extend((0..r).map(|at| column(l + at, right_start + at)));
                 let kept = if kind == JoinKind::Right { right_start + r } else { own };
-                let mut domain = d.columns(kept);
+                let mut domain = d.domain.columns(kept);
                 if kind == JoinKind::Full {
-                    let others = d.columns(right_start + r);
+                    let others = d.domain.columns(right_start + r);
                     domain = domain.into_iter().zip(others).map(|(a, b)| or_else(a, b)).collect();
                 }
                 exprs.extend(domain);
             }
             _ if kind.marks() => {
                 exprs.push(column(l, l + k));
-                exprs.extend(d.columns(l));
+                exprs.extend(d.domain.columns(l));
             }
             _ => return Ok(joined),
         }
-        let fields = fields.into_iter().chain(d.fields.iter().cloned()).collect();
+        let fields = fields.into_iter().chain(d.domain.fields.iter().cloned()).collect();
         Ok(Plan::Project { input: Box::new(joined), exprs, fields })
     }
 }

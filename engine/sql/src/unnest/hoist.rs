@@ -6,6 +6,7 @@ use crate::analysis::columns::{conjuncts, shift_columns, substitute};
 use crate::analysis::conditions::filter;
 use crate::analysis::subqueries::{correlated, has_column, is_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::plan::node::LimitBy;
 use crate::plan::{Field, JoinKind, Plan, SortKey};
 
 /// A plan with what was moved out of it. Expressions are over the plan's row and the enclosing ones.
@@ -90,7 +91,7 @@ impl Unnester<'_> {
                 self.hoist_join(*left, *right, kind, keys, residual, frame)
             }
             Plan::Aggregate { .. } => self.hoist_aggregate(plan, frame),
-            Plan::Limit { .. } | Plan::LimitBy { .. } => self.hoist_limit(plan, frame),
+            Plan::Limit { .. } | Plan::Node(_) => self.hoist_limit(plan, frame),
             other => Hoisted::plain(other),
         }
     }
@@ -239,15 +240,17 @@ impl Unnester<'_> {
 
     /// The first rows of each enclosing row are the first ones for each combination of the keys.
     fn hoist_limit(&mut self, plan: Plan, frame: u32) -> Hoisted {
-        let (input, mut keys, offset, limit) = match &plan {
-            Plan::Limit { input, offset, limit } => (input, Vec::new(), offset, limit),
-            Plan::LimitBy { input, keys, offset, limit } => (input, keys.clone(), offset, limit),
+        let (input, mut keys, offset, limit) = match (&plan, plan.as_node::<LimitBy>()) {
+            (Plan::Limit { input, offset, limit }, _) => (&**input, Vec::new(), offset, limit),
+            (_, Some(LimitBy { input, keys, offset, limit })) => {
+                (input, keys.clone(), offset, limit)
+            }
             _ => return Hoisted::plain(plan),
         };
         if over_one_row(input) {
             return Hoisted::plain(plan);
         }
-        let Some(mut h) = self.hoist_sorted((**input).clone(), frame) else {
+        let Some(mut h) = self.hoist_sorted(input.clone(), frame) else {
             return Hoisted::plain(plan);
         };
         let inner: Option<Vec<Expr>> = h.conditions.iter().map(|c| inner_key(c, frame)).collect();
@@ -257,8 +260,8 @@ impl Unnester<'_> {
             return Hoisted::plain(plan);
         }
         keys.extend(inner);
-        let input = Box::new(h.plan);
-        h.plan = Plan::LimitBy { input, keys, offset: offset.clone(), limit: limit.clone() };
+        let (offset, limit) = (offset.clone(), limit.clone());
+        h.plan = Plan::Node(Box::new(LimitBy { input: h.plan, keys, offset, limit }));
         h
     }
 

@@ -158,11 +158,10 @@ pub(super) fn may_fail(plan: &Plan) -> bool {
 
 fn node_may_fail(node: &Plan) -> bool {
     let mut found = match node {
-        Plan::Join { kind: JoinKind::Single, .. }
-        | Plan::Recursive { .. }
-        | Plan::Window { .. } => true,
+        Plan::Join { kind: JoinKind::Single, .. } | Plan::Recursive { .. } => true,
+        Plan::Node(node) => node.may_fail(),
         Plan::Aggregate { aggregates, .. } => aggregates.iter().any(aggregate_may_fail),
-        Plan::Limit { offset, limit, .. } | Plan::LimitBy { offset, limit, .. } => {
+        Plan::Limit { offset, limit, .. } => {
             offset.iter().chain(limit).any(|e| !matches!(e.kind, ExprKind::Literal(_)))
         }
         _ => false,

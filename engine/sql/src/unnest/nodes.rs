@@ -7,7 +7,7 @@ use crate::analysis::conditions::filter;
 use crate::analysis::subqueries::has_subquery;
 use crate::expr::{BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::plan::{Field, JoinKind, Plan};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
 impl Unnester<'_> {
@@ -68,41 +68,31 @@ impl Unnester<'_> {
                 }
                 first_columns(Plan::Sort { input: Box::new(input), keys, limit }, width)
             }
-            Plan::Window { input, partition, order, calls, fields } => {
-                let input = self.plan(*input)?;
-                let node = Plan::Window {
-                    input: Box::new(one_empty_row()),
-                    partition,
-                    order,
-                    calls,
-                    fields,
-                };
-                let mut nested = false;
-                node.for_each_expr(&mut |e| nested |= has_subquery(e));
-                if nested {
-                    return Err(nacre_types::Error::unsupported(
-                        "a subquery inside a window function",
-                    ));
-                }
-                let Plan::Window { partition, order, calls, fields, .. } = node else {
-                    return Ok(node);
-                };
-                Plan::Window { input: Box::new(input), partition, order, calls, fields }
-            }
             Plan::Union { inputs, fields } => {
                 let inputs =
                     inputs.into_iter().map(|input| self.plan(input)).collect::<Result<_>>()?;
                 Plan::Union { inputs, fields }
             }
-            Plan::SetOperation { left, right, except, all, fields } => {
-                let (left, right) = (Box::new(self.plan(*left)?), Box::new(self.plan(*right)?));
-                Plan::SetOperation { left, right, except, all, fields }
-            }
             Plan::Limit { input, offset, limit } => {
                 Plan::Limit { input: Box::new(self.plan(*input)?), offset, limit }
             }
-            Plan::LimitBy { input, keys, offset, limit } => {
-                Plan::LimitBy { input: Box::new(self.plan(*input)?), keys, offset, limit }
+            Plan::Node(mut node) => {
+                let mut nested = false;
+                node.for_each_expr(&mut |e| nested |= has_subquery(e));
+                if nested {
+                    let inside = format!("a subquery inside {}", node.title());
+                    return Err(Error::unsupported(inside));
+                }
+                let mut result = Ok(());
+                node.for_each_input_mut(&mut |input| {
+                    let old = std::mem::replace(input, Plan::nothing());
+                    match self.plan(old) {
+                        Ok(new) => *input = new,
+                        Err(error) => result = Err(error),
+                    }
+                });
+                result?;
+                Plan::Node(node)
             }
             Plan::Shared { id, input } => {
                 let input = match self.shared.get(&id) {
@@ -239,7 +229,7 @@ impl Unnester<'_> {
                 exprs.rotate_left(r);
                 Ok(Plan::Project { input: Box::new(swapped), exprs, fields })
             }
-            _ => Err(nacre_types::Error::unsupported("a subquery in the condition of a FULL JOIN")),
+            _ => Err(Error::unsupported("a subquery in the condition of a FULL JOIN")),
         }
     }
 }

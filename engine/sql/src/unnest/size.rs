@@ -5,6 +5,7 @@ use crate::analysis::size::{MAX_GROWTH, nodes, replaced};
 use crate::analysis::subqueries::correlated;
 use crate::expr::Expr;
 use crate::plan::Plan;
+use crate::plan::node::LimitBy;
 
 /// Whether some expression would grow too much if what a plan asks of this frame's row were moved to its top
 /// ([`super::hoist`]).
@@ -20,11 +21,14 @@ fn outputs(plan: &Plan, frame: u32) -> Option<Vec<usize>> {
     }
     let mut input = Vec::new();
     match plan {
+        Plan::Node(_) => match plan.as_node::<LimitBy>() {
+            Some(node) => input = outputs(&node.input, frame)?,
+            None => return Some(plain()),
+        },
         Plan::Filter { input: below, .. }
         | Plan::Project { input: below, .. }
         | Plan::Sort { input: below, .. }
         | Plan::Limit { input: below, .. }
-        | Plan::LimitBy { input: below, .. }
         | Plan::Aggregate { input: below, .. } => input = outputs(below, frame)?,
         Plan::Join { left, right, .. } => {
             input = outputs(left, frame)?;

@@ -1,6 +1,7 @@
 //! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
 
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::plan::node::LimitBy;
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
@@ -49,7 +50,8 @@ pub(super) fn exactly_one_row(plan: &Plan) -> bool {
 pub(super) fn over_one_row(plan: &Plan) -> bool {
     match plan {
         Plan::Filter { input, .. } => over_one_row(input),
-        Plan::Limit { input, .. } | Plan::LimitBy { input, .. } => over_one_row(input),
+        Plan::Limit { input, .. } => over_one_row(input),
+        Plan::Node(_) => plan.as_node::<LimitBy>().is_some_and(|node| over_one_row(&node.input)),
         Plan::Project { input, .. } | Plan::Sort { input, .. } => over_one_row(input),
         Plan::Aggregate { groups, .. } => groups.is_empty(),
         _ => false,

@@ -62,8 +62,7 @@ fn groups(plan: &Plan) -> bool {
         | Plan::Project { input, .. }
         | Plan::Sort { input, .. }
         | Plan::Limit { input, .. } => groups(input),
-        // What a window computes may depend on rows that are not locked.
-        Plan::Window { .. } => true,
+        Plan::Node(node) => node.merges_rows(),
         _ => false,
     }
 }

@@ -16,6 +16,7 @@ use crate::bind::scope::Scope;
 use crate::explain;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::parse::position;
+use crate::plan::node::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
@@ -164,7 +165,8 @@ impl<'a> Binder<'a> {
             on.iter().try_for_each(|at| refuse_intervals(&fields[*at..=*at], "DISTINCT ON"))?;
             let keys = on.iter().map(|at| Expr::column(*at, fields[*at].data_type)).collect();
             let one = Expr::literal(Value::Int(1), DataType::Int64);
-            plan = Plan::LimitBy { input: Box::new(plan), keys, offset: None, limit: Some(one) };
+            let first = LimitBy { input: plan, keys, offset: None, limit: Some(one) };
+            plan = Plan::Node(Box::new(first));
         }
         if fields.len() > width {
             let fields: Vec<Field> = fields.into_iter().take(width).collect();

@@ -5,6 +5,7 @@ use crate::bind::expression::operator::cast;
 use crate::bind::expression::types::common;
 use crate::bind::names::unsupported;
 use crate::expr::Expr;
+use crate::plan::node::SetOperation;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
@@ -96,13 +97,7 @@ pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Re
         }
         _ => {
             let except = op != SetOperator::Intersect;
-            Ok(Plan::SetOperation {
-                left: Box::new(left),
-                right: Box::new(right),
-                except,
-                all,
-                fields,
-            })
+            Ok(Plan::Node(Box::new(SetOperation { left, right, except, all, fields })))
         }
     }
 }

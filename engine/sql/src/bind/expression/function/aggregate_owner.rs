@@ -2,7 +2,8 @@
 //! not the one it is written in. `(SELECT max(o.b) FROM u)` over a table `o` is an aggregate of the query over `o`,
 //! and the subquery sees its result as it sees columns.
 
-use crate::analysis::subqueries::{has_column, has_subquery, is_outer, replace_outer};
+use crate::analysis::columns::replace_outer;
+use crate::analysis::subqueries::{has_column, has_subquery, is_outer};
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::operator::aggregates_not_allowed;

@@ -1,4 +1,4 @@
-//! Window functions: a call with `OVER` becomes a column of a [`Plan::Window`] between grouping and output.
+//! Window functions: a call with `OVER` becomes a column of a [`node::Window`] between grouping and output.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Window;
@@ -8,6 +8,7 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::position;
+use crate::plan::node;
 use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
@@ -366,7 +367,8 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
             });
             calls.push(window.call);
         }
-        plan = Plan::Window { input: Box::new(plan), partition, order, calls, fields };
+        let window = node::Window { input: plan, partition, order, calls, fields };
+        plan = Plan::Node(Box::new(window));
     }
     (plan, columns)
 }

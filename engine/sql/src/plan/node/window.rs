@@ -1,0 +1,117 @@
+//! Window functions.
+
+use crate::analysis::columns::{columns, mark, moved, only};
+use crate::explain::text::{expr_text, field_name, joined, key_text, window_text};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning, SortKey};
+use crate::window::WindowCall;
+use nacre_types::Result;
+
+/// The input's columns, then one column a call. Rows come out sorted by partition and order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Input.
+    pub input: Plan,
+    /// Over the input row; rows of equal values are a partition.
+    pub partition: Vec<Expr>,
+    /// Order within a partition.
+    pub order: Vec<SortKey>,
+    /// What is computed.
+    pub calls: Vec<WindowCall>,
+    /// Output columns.
+    pub fields: Vec<Field>,
+}
+
+impl PlanNode for Window {
+    fn fields(&self) -> Vec<Field> {
+        self.fields.clone()
+    }
+
+    fn for_each_input<'p>(&'p self, f: &mut dyn FnMut(&'p Plan)) {
+        f(&self.input);
+    }
+
+    fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
+        f(&mut self.input);
+    }
+
+    fn for_each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        self.partition.iter().chain(self.order.iter().map(|k| &k.expr)).for_each(&mut *f);
+        self.calls.iter().for_each(|call| call.for_each_expr(f));
+    }
+
+    fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        let order = self.order.iter_mut().map(|k| &mut k.expr);
+        self.partition.iter_mut().chain(order).for_each(&mut *f);
+        self.calls.iter_mut().for_each(|call| call.for_each_expr_mut(f));
+    }
+
+    fn title(&self) -> &'static str {
+        "a window function"
+    }
+
+    fn explain(&self) -> String {
+        let fields = self.input.fields();
+        let name = |at: usize| field_name(&fields, at);
+        let by = joined(self.partition.iter().map(|e| expr_text(e, &name, false)));
+        let order = joined(self.order.iter().map(|k| key_text(k, &name)));
+        let calls = joined(self.calls.iter().map(|c| window_text(c, &name)));
+        format!("Window by [{by}] order [{order}] compute [{calls}]")
+    }
+
+    /// Calls that nothing reads go, and the node with the last of them.
+    fn prune(&mut self, mut needed: Vec<bool>, pruning: &Pruning) -> (Option<Plan>, ColumnMap) {
+        let width = self.input.fields().len();
+        let wanted = needed.split_off(width.min(needed.len()));
+        let mut kept = wanted.iter().copied();
+        self.calls.retain(|_| kept.next().unwrap_or(false));
+        if self.calls.is_empty() {
+            let mut map = pruning.input(&mut self.input, needed);
+            map.resize(self.fields.len(), None);
+            return (Some(std::mem::replace(&mut self.input, Plan::nothing())), map);
+        }
+        self.for_each_expr(&mut |e| mark(e, &mut needed));
+        let mut map = pruning.input(&mut self.input, needed);
+        self.for_each_expr_mut(&mut |e| moved(e, &map));
+        let mut fields = self.input.fields();
+        for (field, wanted) in self.fields.drain(..).skip(width).zip(&wanted) {
+            map.push(wanted.then_some(fields.len()));
+            if *wanted {
+                fields.push(field);
+            }
+        }
+        self.fields = fields;
+        (None, map)
+    }
+
+    /// A condition on the partition alone drops whole partitions; any other would change what is computed.
+    fn push_filters(
+        &mut self,
+        conditions: Vec<Expr>,
+        push: &mut dyn FnMut(&mut Plan, Vec<Expr>),
+    ) -> Vec<Expr> {
+        let is_partition =
+            |at| self.partition.iter().any(|e| matches!(e.kind, ExprKind::Column(c) if c == at));
+        let (below, above) = conditions.into_iter().partition(|c| {
+            let mut any = false;
+            columns(c, &mut |_| any = true);
+            any && only(c, &is_partition)
+        });
+        push(&mut self.input, below);
+        above
+    }
+
+    /// Makes each argument a partition of its own.
+    fn spread(
+        &mut self,
+        domain: &Domain,
+        spread: &mut dyn FnMut(&mut Plan) -> Result<()>,
+    ) -> Result<usize> {
+        let base = self.input.fields().len();
+        self.for_each_expr_mut(&mut |e| domain.settle(e, base));
+        self.partition.extend(domain.columns(base));
+        self.fields.splice(base..base, domain.fields.iter().cloned());
+        spread(&mut self.input)?;
+        Ok(base)
+    }
+}

@@ -1,0 +1,219 @@
+//! What every part of the engine asks of a plan: its columns, inputs and expressions.
+
+use crate::expr::Expr;
+use crate::plan::tree::{Field, JoinKind, Plan, PlanNode};
+use nacre_types::DataType;
+use nacre_types::hash::Set;
+use std::any::Any;
+use std::sync::Arc;
+
+impl Plan {
+    /// No rows and no columns: what stands in the place of a plan that was taken.
+    pub fn nothing() -> Plan {
+        Plan::Values { fields: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Output columns.
+    pub fn fields(&self) -> Vec<Field> {
+        match self {
+            Plan::Scan { table, projection, .. } => {
+                let field = |at: &usize| {
+                    let c = &table.columns[*at];
+                    Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable }
+                };
+                projection.iter().map(field).collect()
+            }
+            Plan::Values { fields, .. }
+            | Plan::Project { fields, .. }
+            | Plan::Aggregate { fields, .. }
+            | Plan::Union { fields, .. }
+            | Plan::Given { fields, .. }
+            | Plan::Recursive { fields, .. } => fields.clone(),
+            Plan::Node(node) => node.fields(),
+            Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => {
+                input.fields()
+            }
+            Plan::Shared { input, .. } => input.fields(),
+            Plan::Join { left, right, kind, .. } => {
+                if kind.sides() == (false, true) {
+                    return right.fields();
+                }
+                let mut fields = left.fields();
+                if kind.sides() == (true, false) {
+                    if kind.marks() {
+                        let nullable = *kind == JoinKind::MarkIn;
+                        fields.push(Field {
+                            name: "mark".into(),
+                            data_type: DataType::Boolean,
+                            nullable,
+                        });
+                    }
+                    return fields;
+                }
+                let mut others = right.fields();
+                if matches!(kind, JoinKind::Right | JoinKind::Full) {
+                    fields.iter_mut().for_each(|f| f.nullable = true);
+                }
+                if matches!(kind, JoinKind::Left | JoinKind::Full | JoinKind::Single) {
+                    others.iter_mut().for_each(|f| f.nullable = true);
+                }
+                fields.append(&mut others);
+                fields
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Types of the output columns.
+    pub fn types(&self) -> Vec<DataType> {
+        match self {
+            Plan::Scan { table, projection, .. } => {
+                projection.iter().map(|at| table.columns[*at].data_type).collect()
+            }
+            Plan::Values { fields, .. }
+            | Plan::Union { fields, .. }
+            | Plan::Given { fields, .. }
+            | Plan::Recursive { fields, .. } => fields.iter().map(|f| f.data_type).collect(),
+            Plan::Project { exprs, .. } => exprs.iter().map(|e| e.data_type).collect(),
+            Plan::Aggregate { groups, aggregates, .. } => groups
+                .iter()
+                .map(|g| g.data_type)
+                .chain(aggregates.iter().map(|a| a.data_type))
+                .collect(),
+            Plan::Join { left, right, kind, .. } => {
+                let (keeps_left, keeps_right) = kind.sides();
+                let mut types = if keeps_left { left.types() } else { Vec::new() };
+                if keeps_right {
+                    types.extend(right.types());
+                }
+                if kind.marks() {
+                    types.push(DataType::Boolean);
+                }
+                types
+            }
+            Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => {
+                input.types()
+            }
+            Plan::Node(node) => node.fields().into_iter().map(|f| f.data_type).collect(),
+            Plan::Shared { input, .. } => input.types(),
+        }
+    }
+}
+
+impl Plan {
+    /// Calls `f` on each direct input.
+    pub fn for_each_input<'p>(&'p self, f: &mut dyn FnMut(&'p Plan)) {
+        match self {
+            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
+            Plan::Filter { input, .. }
+            | Plan::Project { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. } => f(input),
+            Plan::Node(node) => node.for_each_input(f),
+            Plan::Shared { input, .. } => f(input),
+            Plan::Union { inputs, .. } => inputs.iter().for_each(f),
+            Plan::Join { left, right, .. } | Plan::Recursive { base: left, step: right, .. } => {
+                f(left);
+                f(right);
+            }
+        }
+    }
+
+    /// Whether `test` holds for this node or one below it, the upper ones first. What is shared is looked at once,
+    /// however often it is used.
+    pub fn any_node<'p>(&'p self, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
+        fn any<'p>(
+            plan: &'p Plan,
+            seen: &mut Set<u32>,
+            test: &mut dyn FnMut(&'p Plan) -> bool,
+        ) -> bool {
+            if let Plan::Shared { id, .. } = plan
+                && !seen.insert(*id)
+            {
+                return false;
+            }
+            let mut found = test(plan);
+            plan.for_each_input(&mut |input| found = found || any(input, seen, test));
+            found
+        }
+        any(self, &mut Set::default(), test)
+    }
+
+    /// The operator of a [`Plan::Node`], if it is one of type `N`.
+    pub fn as_node<N: PlanNode>(&self) -> Option<&N> {
+        match self {
+            Plan::Node(node) => (&**node as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` on each expression of the node itself.
+    pub fn for_each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        match self {
+            Plan::Scan { filters, .. } => filters.iter().for_each(f),
+            Plan::Values { rows, .. } => rows.iter().flatten().for_each(f),
+            Plan::Filter { predicate, .. } => f(predicate),
+            Plan::Project { exprs, .. } => exprs.iter().for_each(f),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+                groups.iter().chain(parts).for_each(f);
+            }
+            Plan::Join { keys, residual, .. } => {
+                keys.iter().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
+            }
+            Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
+            Plan::Node(node) => node.for_each_expr(f),
+            Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
+            Plan::Union { .. }
+            | Plan::Given { .. }
+            | Plan::Recursive { .. }
+            | Plan::Shared { .. } => {}
+        }
+    }
+
+    /// Calls `f` on each direct input, mutably; those that are shared become this plan's own.
+    pub fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
+        match self {
+            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
+            Plan::Filter { input, .. }
+            | Plan::Project { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. } => f(input),
+            Plan::Node(node) => node.for_each_input_mut(f),
+            Plan::Shared { input, .. } => f(Arc::make_mut(input)),
+            Plan::Union { inputs, .. } => inputs.iter_mut().for_each(f),
+            Plan::Join { left, right, .. } | Plan::Recursive { base: left, step: right, .. } => {
+                f(left);
+                f(right);
+            }
+        }
+    }
+
+    /// Calls `f` on each expression of the node itself, mutably.
+    pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Plan::Scan { filters, .. } => filters.iter_mut().for_each(f),
+            Plan::Values { rows, .. } => rows.iter_mut().flatten().for_each(f),
+            Plan::Filter { predicate, .. } => f(predicate),
+            Plan::Project { exprs, .. } => exprs.iter_mut().for_each(f),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let parts =
+                    aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+                groups.iter_mut().chain(parts).for_each(f);
+            }
+            Plan::Join { keys, residual, .. } => {
+                keys.iter_mut().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
+            }
+            Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
+            Plan::Node(node) => node.for_each_expr_mut(f),
+            Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),
+            Plan::Union { .. }
+            | Plan::Given { .. }
+            | Plan::Recursive { .. }
+            | Plan::Shared { .. } => {}
+        }
+    }
+}
