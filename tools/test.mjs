@@ -114,10 +114,10 @@ const quiet = { quiet: true };
 const wasm = ['--target', 'wasm32-unknown-unknown'];
 
 async function lint() {
-  await step(
-    'cargo fmt',
-    async () => void (await run('cargo', ['fmt', '--all', '--check'], quiet)),
-  );
+  await step('cargo fmt', async () => {
+    await run('cargo', ['fmt', '--all', '--check'], quiet);
+    await run('node', ['tools/format-encodings.mjs', '--check'], quiet);
+  });
   await step('prettier', async () => void (await run(bin('prettier'), ['--check', '.'], quiet)));
   await step('cargo clippy', async () => {
     await run(

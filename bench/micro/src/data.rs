@@ -49,7 +49,7 @@ impl Column {
             return column;
         }
         for values in values {
-            let input = Input { values, validity: None, start: 0, len: values.len() };
+            let input = Input::new(values, None);
             column.blocks.push(
                 encode(encoding, input, None).expect("the encoding takes its own kind of data"),
             );
@@ -59,9 +59,10 @@ impl Column {
 
     /// Opens a block, as a read does every time.
     pub fn open(&self, block: usize) -> Block<'_> {
-        let dictionary = self.dictionary.as_ref().map(|(bytes, count)| {
-            Dictionary::open(bytes, self.data_type, *count, &self.decoded)
-                .expect("a good dictionary")
+        let dictionary = self.dictionary.as_ref().map(|(bytes, count)| Dictionary {
+            bytes,
+            count: *count,
+            decoded: &self.decoded,
         });
         Block::open(&self.blocks[block], self.data_type, self.encoding, BLOCK_ROWS, dictionary)
             .expect("a good block")

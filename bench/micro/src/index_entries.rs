@@ -131,9 +131,10 @@ impl Part {
 
     /// The first position of a key, searched for in the block it is in.
     fn search_column(&self, block: usize, key: i64) -> usize {
-        let dictionary = self.dictionary.as_ref().map(|(bytes, count)| {
-            Dictionary::open(bytes, DataType::Int64, *count, &self.decoded)
-                .expect("a good dictionary")
+        let dictionary = self.dictionary.as_ref().map(|(bytes, count)| Dictionary {
+            bytes,
+            count: *count,
+            decoded: &self.decoded,
         });
         let encoded = &self.blocks[block];
         let open =

@@ -6,8 +6,7 @@
 use crate::bounds::Bounds;
 use crate::column::{ColumnMeta, ColumnSpec};
 use nacre_column::Bitmap;
-use nacre_column::block::{decode_values, encode_values};
-use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES};
+use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Result, Value, type_code};
@@ -94,8 +93,11 @@ impl ColumnEntry {
         if meta.null_count < rows as u64 {
             (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);
         }
-        let uses = |encoding: &Encoding| self.encodings.iter().filter(|e| *e == encoding).count();
-        if let Some(most) = Encoding::ALL.into_iter().max_by_key(uses).filter(|_| blocks > 0) {
+        // Of encodings used equally often, the one with the greatest number.
+        let uses = |encoding: &&Encoding| {
+            (self.encodings.iter().filter(|used| used == encoding).count(), **encoding as u8)
+        };
+        if let Some(most) = Encoding::ALL.iter().max_by_key(uses).filter(|_| blocks > 0) {
             meta.encoding = most.name();
         }
     }

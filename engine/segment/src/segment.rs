@@ -510,7 +510,7 @@ impl Segment {
         let data_type = entry.meta.data_type;
         let dictionary = match (dictionary, entry.dictionary) {
             (Some((bytes, decoded)), Some(place)) => {
-                Some(Dictionary::open(bytes, data_type, place.values as usize, decoded)?)
+                Some(Dictionary { bytes, count: place.values as usize, decoded })
             }
             _ => None,
         };

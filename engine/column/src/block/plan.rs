@@ -1,45 +1,54 @@
-//! Which encoding: by trying on a sample of the column, then block by block.
+//! Which encoding a block gets: the column is planned on a sample, then each block is tried.
 //!
-//! A column gets a dictionary, or compression, or neither; then each block takes the smallest of
-//! what the column allows, constant before all. A slower encoding must be clearly smaller.
+//! A column gets a dictionary, or compression, or neither. Each block then takes the smallest encoding
+//! that the plan allows; one that is slower to read must be clearly smaller. The order in which the
+//! encodings are asked, and when each of them pays, is theirs to say
+//! ([`Scheme`](crate::encoding::scheme::Scheme)).
 
-use super::read::{encode, encode_values};
+use super::read::Block;
+use super::write::{encode, encode_plain};
 use crate::encoding::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
-use crate::encoding::{Encoding, Input, bitpacked, delta, fsst, run_length};
-use crate::{Bitmap, Values};
-use nacre_types::PhysicalType;
+use crate::encoding::scheme::Offer;
+use crate::encoding::{Encoding, Input, bitpacked, encode_values, fsst, run_length};
+use crate::{Bitmap, Scalar, Values};
+use nacre_types::{DataType, PhysicalType, invariant};
 
-/// Blocks looked at before deciding for a column.
+/// Blocks sampled to plan a column.
 const SAMPLE_BLOCKS: usize = 3;
 
-/// What was decided for a column of a segment.
+/// How the blocks of one column of a segment are encoded.
 pub struct ColumnPlan {
+    blocks: usize,
     dictionary: Option<Built>,
-    compress: Option<Encoding>,
+    compression: Option<Encoding>,
 }
 
 /// A block, ready to be written.
 pub struct EncodedBlock {
-    /// How.
+    /// How it is encoded.
     pub encoding: Encoding,
     /// The block, header included.
     pub bytes: Vec<u8>,
 }
 
 impl ColumnPlan {
-    /// Decides for the blocks of one column.
+    /// Plans the blocks of one column.
     pub fn choose(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
         ColumnPlan::of(blocks, &[Encoding::Lz4, Encoding::Fsst])
     }
 
-    /// Decides for the blocks of a sorted column that is searched more than it is read: each step of a search looks at
-    /// one row, and must not cost a chunk.
+    /// Plans the blocks of a sorted column that is searched more often than it is scanned: each step
+    /// of a search reads one row, which must not cost a whole chunk.
     pub fn choose_for_search(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
         ColumnPlan::of(blocks, &[Encoding::Fsst])
     }
 
-    /// Text may be compressed by these.
+    /// Plans a column whose text may be compressed with `compressions`.
     fn of(blocks: &[(Values, Option<Bitmap>)], compressions: &[Encoding]) -> ColumnPlan {
+        debug_assert!(
+            blocks.windows(2).all(|pair| pair[0].0.physical() == pair[1].0.physical()),
+            "blocks of one column with different physical types"
+        );
         let step = blocks.len().div_ceil(SAMPLE_BLOCKS).max(1);
         // The middle of each third: the ends of a sorted column are not typical.
         let sample: Vec<&(Values, Option<Bitmap>)> =
@@ -53,26 +62,33 @@ impl ColumnPlan {
                 let coded = rows * code_bits(built.values.len()) / 8 + entries;
                 coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
             });
-        let compress = if dictionary.is_none() { compression(&sample, compressions) } else { None };
-        ColumnPlan { dictionary, compress }
+        let compression =
+            if dictionary.is_none() { compression(&sample, compressions) } else { None };
+        invariant!(
+            dictionary.as_ref().is_none_or(|built| built.codes.len() == blocks.len()),
+            "a dictionary without the codes of each of {} blocks",
+            blocks.len()
+        );
+        ColumnPlan { blocks: blocks.len(), dictionary, compression }
     }
 
-    /// The dictionary's values block and the number of its values.
+    /// The block of the dictionary's values, and their number.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
         self.dictionary.as_ref().map(|built| (encode_values(&built.values), built.values.len()))
     }
 }
 
+/// Bits of a code of a dictionary with this many values.
 fn code_bits(values: usize) -> usize {
     (usize::BITS - values.saturating_sub(1).leading_zeros()) as usize
 }
 
 fn input(block: &(Values, Option<Bitmap>)) -> Input<'_> {
-    Input { values: &block.0, validity: block.1.as_ref(), start: 0, len: block.0.len() }
+    Input::new(&block.0, block.1.as_ref())
 }
 
-/// Bytes of the sample bit-packed or as runs where that is smaller, else plain. Text is not looked at
-/// for runs: it prefers a dictionary to them.
+/// Estimates the bytes of the sample without dictionary or compression. Runs of text are left out: a
+/// dictionary is preferred to them.
 fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
     let size = |block: &&(Values, Option<Bitmap>)| match &block.0 {
         Values::Bool(v) => v.len() / 8,
@@ -90,7 +106,7 @@ fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
     sample.iter().map(smaller).sum()
 }
 
-/// Whether building a dictionary of the whole column is worth a try.
+/// Whether the sample suggests that a dictionary of the whole column would be small enough.
 fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bool {
     let rows: usize = sample.iter().map(|block| block.0.len()).sum();
     let Some(first) = sample.first() else { return false };
@@ -102,13 +118,13 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
     if matches!(physical, PhysicalType::I64 | PhysicalType::I128) && simple_bits <= 8 {
         return false;
     }
-    // Distinct values of a few hundred rows of each sampled block, by hash.
+    // Counts distinct values among a few hundred rows of each sampled block, by hash.
     let mut hashes: Vec<u64> = Vec::new();
-    let mut looked = 0;
+    let mut seen = 0;
     for block in sample {
         let step = block.0.len().div_ceil(512).max(1);
         for row in (0..block.0.len()).step_by(step) {
-            looked += 1;
+            seen += 1;
             hashes.push(match &block.0 {
                 Values::Bool(v) => v[row] as u64,
                 Values::I64(v) => v[row] as u64,
@@ -120,17 +136,18 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
     }
     hashes.sort_unstable();
     hashes.dedup();
-    // Nearly unique in the sample: nearly unique in the column, unless the column is the sample.
-    if blocks > SAMPLE_BLOCKS && hashes.len() * 4 > looked * 3 {
+    // Values that are nearly unique in the sample are so in the column, unless the sample is all of
+    // it.
+    if blocks > SAMPLE_BLOCKS && hashes.len() * 4 > seen * 3 {
         return false;
     }
     code_bits(hashes.len()) < simple_bits
 }
 
-/// Bytes a row on average below which text counts as short.
+/// Text with fewer bytes per row on average counts as short.
 const SHORT_TEXT: usize = 100;
 
-/// What makes one sampled block of text clearly smaller, if anything does.
+/// The compression that makes a sampled block of text clearly smaller, if any does.
 fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Option<Encoding> {
     let block = sample.get(sample.len() / 2)?;
     let Values::Bytes(values) = &block.0 else { return None };
@@ -142,11 +159,12 @@ fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Op
         false => usize::MAX,
     };
     let (plain, fsst, lz4) = (size(Encoding::Plain), size(Encoding::Fsst), size(Encoding::Lz4));
-    // A row of LZ4 costs a chunk, ten times one of FSST. Where rows are long that is for many bytes, and a fifth less
-    // space is worth it; where they are short, half the space must be saved. In any case a quarter of plain.
+    // Reading a row of LZ4 costs a chunk, ten times a row of FSST. Long rows spread that over many
+    // bytes, so a fifth less space pays for it; short rows must save half. LZ4 must in any case save
+    // a quarter of plain.
     let short = values.data.len() < values.len().saturating_mul(SHORT_TEXT);
-    let (parts, of) = if short { (2, 1) } else { (5, 4) };
-    if lz4.saturating_mul(parts) < fsst.saturating_mul(of)
+    let (times, of) = if short { (2, 1) } else { (5, 4) };
+    if lz4.saturating_mul(times) < fsst.saturating_mul(of)
         && lz4.saturating_mul(4) < plain.saturating_mul(3)
     {
         return Some(Encoding::Lz4);
@@ -154,80 +172,120 @@ fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Op
     (fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst)
 }
 
-/// Encodes block number `index` of the column the plan was made for.
+/// The encodings to which blocks are offered at this point, in the order of the list.
+fn offered(offer: Offer) -> impl Iterator<Item = Encoding> {
+    Encoding::ALL.iter().copied().filter(move |encoding| encoding.entry().offer == offer)
+}
+
+/// Encodes block number `index` of the column that the plan was made for.
 pub fn encode_block(
     plan: &ColumnPlan,
     index: usize,
     values: &Values,
     validity: Option<&Bitmap>,
 ) -> EncodedBlock {
-    let input = Input { values, validity, start: 0, len: values.len() };
-    if let Some(bytes) = encode(Encoding::Constant, input, None) {
-        return EncodedBlock { encoding: Encoding::Constant, bytes };
+    invariant!(index < plan.blocks, "block {index} of a column planned with {}", plan.blocks);
+    let input = Input::new(values, validity);
+    let codes = plan.dictionary.as_ref().map(|built| &built.codes[index][..]);
+    let block = smallest(plan, input, codes);
+    debug_assert!(opens(&block, input), "a block of {} does not read back", block.encoding.name());
+    block
+}
+
+fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
+    for encoding in offered(Offer::First) {
+        if let Some(bytes) = encode(encoding, input, None) {
+            return EncodedBlock { encoding, bytes };
+        }
     }
-    let find_runs = || encode(Encoding::RunLength, input, None);
-    // Compressing text takes far longer than finding its runs, and is left out where runs are sure to be smaller.
+    // Compressing text takes far longer than finding its runs: skip it where runs are sure to win.
     let mut runs = None;
-    if plan.compress == Some(Encoding::Fsst) {
-        match find_runs() {
-            Some(bytes) if is_smaller(&bytes, fsst::least_bytes(input)) => {
+    if plan.compression == Some(Encoding::Fsst) {
+        let found = encode(Encoding::RunLength, input, None);
+        let pays = Encoding::RunLength.entry().pays;
+        match found {
+            Some(bytes) if pays(bytes.len(), fsst::least_bytes(input)) => {
                 return EncodedBlock { encoding: Encoding::RunLength, bytes };
             }
             found => runs = Some(found),
         }
     }
-    let coded = plan.dictionary.as_ref().and_then(|built| built.codes.get(index));
-    let mut block = by_plan(plan, input, coded.map(Vec::as_slice));
+    let mut best = by_plan(plan, input, codes);
     // Codes of text are worth more to a query than the bytes that runs would save.
-    if block.encoding == Encoding::Dictionary && values.physical() == PhysicalType::Bytes {
-        return block;
+    if best.encoding == Encoding::Dictionary && input.values().physical() == PhysicalType::Bytes {
+        return best;
     }
-    // Summing differences costs some, so they must be clearly smaller as well.
-    if delta::suits(input)
-        && let Some(bytes) = encode(Encoding::Delta, input, None)
-        && bytes.len() * 4 < block.bytes.len() * 3
-    {
-        block = EncodedBlock { encoding: Encoding::Delta, bytes };
-    }
-    match runs.unwrap_or_else(find_runs) {
-        Some(bytes) if is_smaller(&bytes, block.bytes.len()) => {
-            EncodedBlock { encoding: Encoding::RunLength, bytes }
+    for encoding in offered(Offer::InsteadOfAny) {
+        let (entry, rival) = (encoding.entry(), best.bytes.len());
+        if !(entry.suits)(input, rival) {
+            continue;
         }
-        _ => block,
+        let bytes = match &mut runs {
+            Some(found) if encoding == Encoding::RunLength => found.take(),
+            _ => encode(encoding, input, None),
+        };
+        if let Some(bytes) = bytes.filter(|bytes| (entry.pays)(bytes.len(), rival)) {
+            best = EncodedBlock { encoding, bytes };
+        }
     }
+    best
 }
 
-/// Finding a run costs a search, so runs must be clearly smaller than what takes so many bytes.
-fn is_smaller(runs: &[u8], bytes: usize) -> bool {
-    runs.len() * 4 < bytes * 3
-}
-
+/// The block as the plan of its column has it: coded, compressed, or else in what takes the least in
+/// place of plain values.
 fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
     if let Some(bytes) = codes.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
         return EncodedBlock { encoding: Encoding::Dictionary, bytes };
     }
-    if let Some(encoding) = plan.compress
+    if let Some(encoding) = plan.compression
         && let Some(bytes) = encode(encoding, input, None)
     {
         return EncodedBlock { encoding, bytes };
     }
-    let plain_size = match input.values {
+    let plain_size = match input.values() {
         Values::I128(v) => v.len() * 16,
         other => other.len() * 8,
     };
-    // A multiplication and a look at the exceptions each must be worth it.
-    if input.values.physical() == PhysicalType::F64
-        && let Some(bytes) = encode(Encoding::Alp, input, None)
-        && bytes.len() * 10 < plain_size * 9
-    {
-        return EncodedBlock { encoding: Encoding::Alp, bytes };
+    let mut best: Option<EncodedBlock> = None;
+    for encoding in offered(Offer::InsteadOfPlain) {
+        let entry = encoding.entry();
+        let rival = best.as_ref().map_or(plain_size, |best| best.bytes.len());
+        if (entry.suits)(input, rival)
+            && let Some(bytes) = encode(encoding, input, None)
+            && (entry.pays)(bytes.len(), rival)
+        {
+            best = Some(EncodedBlock { encoding, bytes });
+        }
     }
-    if bitpacked::encoded_size(input).is_some_and(|size| size < plain_size)
-        && let Some(bytes) = encode(Encoding::BitPacked, input, None)
-    {
-        return EncodedBlock { encoding: Encoding::BitPacked, bytes };
+    best.unwrap_or_else(|| EncodedBlock { encoding: Encoding::Plain, bytes: encode_plain(input) })
+}
+
+/// Whether a block that was just encoded opens, and gives back its first and its last row. Coded
+/// blocks are checked for their codes where the dictionary is built.
+fn opens(block: &EncodedBlock, input: Input<'_>) -> bool {
+    if block.encoding == Encoding::Dictionary {
+        return true;
     }
-    // Plain holds everything.
-    let bytes = encode(Encoding::Plain, input, None).unwrap_or_default();
-    EncodedBlock { encoding: Encoding::Plain, bytes }
+    let data_type = match input.values().physical() {
+        PhysicalType::Bool => DataType::Boolean,
+        PhysicalType::I64 => DataType::Int64,
+        PhysicalType::I128 => DataType::UInt64,
+        PhysicalType::F64 => DataType::Float64,
+        PhysicalType::Bytes => DataType::BLOB,
+    };
+    let Ok(opened) = Block::open(&block.bytes, data_type, block.encoding, input.len(), None) else {
+        return false;
+    };
+    let row_is_back = |row: usize| {
+        let stored = opened.get(row);
+        let expected = match input.is_valid(row) {
+            true => Scalar::at(input.values(), row),
+            false => Scalar::Null,
+        };
+        stored.is_ok_and(|stored| match (&stored, &expected) {
+            (Scalar::F64(a), Scalar::F64(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
+        })
+    };
+    input.is_empty() || (row_is_back(0) && row_is_back(input.len() - 1))
 }

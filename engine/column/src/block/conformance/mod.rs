@@ -1,10 +1,9 @@
 //! One suite for all encodings: whatever an encoding accepts comes back, by row, range and pick,
 //! and damaged bytes are errors or other values, never a panic or a huge allocation.
 
-use super::read::encode;
+use super::write::encode;
 use super::{Block, ColumnPlan, encode_block};
-use crate::Scalar;
-use crate::encoding::{Dictionary, Encoding, Input, dictionary};
+use crate::encoding::{Dictionary, Encoding, Input, dictionary, encode_values};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::hash_u64;
 use nacre_types::{DataType, Value};
@@ -156,7 +155,7 @@ struct Encoded {
 }
 
 fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Option<Encoded> {
-    let input = Input { values, validity: validity.as_ref(), start: 0, len: values.len() };
+    let input = Input::new(values, validity.as_ref());
     if encoding != Encoding::Dictionary {
         return Some(Encoded { encoding, bytes: encode(encoding, input, None)?, dictionary: None });
     }
@@ -165,7 +164,7 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
     Some(Encoded {
         encoding,
         bytes,
-        dictionary: Some((super::encode_values(&built.values), built.values.len())),
+        dictionary: Some((encode_values(&built.values), built.values.len())),
     })
 }
 
@@ -178,7 +177,7 @@ impl Encoded {
     ) -> nacre_types::Result<T> {
         let decoded = OnceLock::new();
         let dictionary = match &self.dictionary {
-            Some((bytes, count)) => Some(Dictionary::open(bytes, data_type, *count, &decoded)?),
+            Some((bytes, count)) => Some(Dictionary { bytes, count: *count, decoded: &decoded }),
             None => None,
         };
         Ok(read(&Block::open(&self.bytes, data_type, self.encoding, rows, dictionary)?))
@@ -195,7 +194,7 @@ fn check(
     let rows = values.len();
     let expected = Vector::new(data_type, values.clone(), validity.clone());
     let mut accepted = 0;
-    for encoding in Encoding::ALL {
+    for &encoding in Encoding::ALL {
         let what = format!("{} {what}", encoding.name());
         let Some(block) = encoded(encoding, values, validity) else { continue };
         accepted += 1;
@@ -265,6 +264,45 @@ fn every_encoding_gives_back_what_it_accepts() {
                 }
             }
         }
+    }
+}
+
+/// The data that an encoding holds, of all that the suite knows.
+fn held_by(encoding: Encoding, rows: usize, random: &mut Random) -> Vec<(DataType, Shape)> {
+    let mut held = Vec::new();
+    for data_type in TYPES {
+        for shape in SHAPES {
+            let values = values(data_type, shape, rows, random);
+            if encoded(encoding, &values, &None).is_some() {
+                held.push((data_type, shape));
+            }
+        }
+    }
+    held
+}
+
+#[test]
+fn every_encoding_is_listed_once_and_documented() {
+    let format = include_str!("../../../../../docs/FORMAT.md");
+    for &encoding in Encoding::ALL {
+        let (number, name) = (encoding as u8, encoding.name());
+        assert_eq!(Encoding::from_byte(number), Some(encoding));
+        let same = |other: &&Encoding| other.name() == name || **other as u8 == number;
+        assert_eq!(Encoding::ALL.iter().filter(same).count(), 1, "{name}");
+        assert!(
+            format.contains(&format!("| {number} | `{name}` |")),
+            "docs/FORMAT.md lacks {name}"
+        );
+    }
+    assert_eq!(Encoding::from_byte(0), None);
+    assert_eq!(Encoding::from_byte(u8::MAX), None);
+}
+
+#[test]
+fn every_encoding_accepts_some_data() {
+    for &encoding in Encoding::ALL {
+        let held = held_by(encoding, 4096, &mut Random::new(2));
+        assert!(!held.is_empty(), "{} holds none of the suite's data", encoding.name());
     }
 }
 
@@ -345,9 +383,11 @@ fn plans_choose_well_and_many_blocks_share_a_dictionary() {
             let decoded = OnceLock::new();
             for (index, (values, validity)) in blocks.iter().enumerate() {
                 let block = encode_block(&plan, index, values, validity.as_ref());
-                let open = dictionary
-                    .as_ref()
-                    .map(|(b, n)| Dictionary::open(b, data_type, *n, &decoded).unwrap());
+                let open = dictionary.as_ref().map(|(bytes, count)| Dictionary {
+                    bytes,
+                    count: *count,
+                    decoded: &decoded,
+                });
                 let view = Block::open(&block.bytes, data_type, block.encoding, values.len(), open)
                     .unwrap();
                 let all: Vec<u32> = (0..values.len() as u32).collect();
@@ -412,7 +452,7 @@ fn damaged_bytes_never_panic() {
             for (rows, nulls) in [(1, 0), (40, 3), (1100, 0)] {
                 let values = values(data_type, shape, rows, &mut random);
                 let validity = validity(nulls, rows, &mut random);
-                for encoding in Encoding::ALL {
+                for &encoding in Encoding::ALL {
                     let Some(mut block) = encoded(encoding, &values, &validity) else { continue };
                     let whole = block.bytes.clone();
                     let cuts: Vec<usize> = if whole.len() < 500 {
@@ -477,7 +517,7 @@ fn a_dictionary_is_decoded_once() {
     let decoded = OnceLock::new();
     let shared: Vec<Arc<Values>> = (0..2)
         .map(|_| {
-            let dictionary = Dictionary::open(bytes, DataType::TEXT, *count, &decoded).unwrap();
+            let dictionary = Dictionary { bytes, count: *count, decoded: &decoded };
             let view = Block::open(
                 &block.bytes,
                 DataType::TEXT,
@@ -536,7 +576,7 @@ fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
         column.push(format!("a row of the usual length, number {row}, from the load").as_bytes())
     });
     let blocks = vec![(Values::Bytes(column), None)];
-    let input = Input { values: &blocks[0].0, validity: None, start: 0, len: 4096 };
+    let input = Input::new(&blocks[0].0, None);
     let size = |encoding| encode(encoding, input, None).unwrap().len();
     assert!(size(Encoding::Lz4) * 5 < size(Encoding::Fsst) * 4);
     assert_eq!(

@@ -1,17 +1,18 @@
 //! The decimal kind: choosing exponent and factor on a sample, and the arithmetic both ways.
 //!
-//! Multiplying is exact in the same way everywhere, so what came back when it was written comes back
-//! on every machine. Integers stay within ±2^51, where a double and an integer become each other by
+//! Floating-point multiplication gives the same bits on every machine, so a value that came back when
+//! it was written comes back everywhere. Integers stay within ±2^51, where a double and an integer become each other by
 //! adding a constant, which vectorises where a conversion instruction would not.
 
-use super::{DECIMAL, EXCEPTION_BITS, Numbers, VECTOR, bitpacked};
+use super::layout::{DECIMAL, EXCEPTION_BITS, Exponents, Numbers, VECTOR};
 use crate::Values;
-use crate::encoding::Input;
+use crate::encoding::bitpacked;
+use crate::encoding::scheme::Input;
 use crate::kernel::predicate::Range;
 use crate::pack::width_of;
-use nacre_types::key;
+use nacre_types::{invariant, key};
 
-/// 10^0 to 10^18: what a double holds exactly, as far as it is of use.
+/// 10^0 to 10^18, all of which a double holds exactly.
 const POWERS: [f64; 19] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18,
@@ -22,19 +23,12 @@ const INVERSES: [f64; 19] = [
 ];
 /// 2^52 + 2^51: added to a double it leaves the nearest integer in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
-/// Integers are at most so far from zero.
+/// Greatest distance of an integer from zero.
 const LIMIT: i64 = 1 << 51;
 /// Values looked at in a block to find candidates, and in a vector to choose among them.
 const SAMPLE: usize = 64;
 const SAMPLE_VECTOR: usize = 32;
 const CANDIDATES: usize = 4;
-
-/// How a vector's doubles become integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Exponents {
-    pub exponent: u8,
-    pub factor: u8,
-}
 
 /// The arithmetic of a vector's exponents.
 #[derive(Clone, Copy)]
@@ -44,25 +38,25 @@ pub(super) struct Decoder {
     single: bool,
 }
 
-impl Exponents {
-    /// Exponents that do not exist are damage and decode to anything.
-    #[inline]
-    pub fn decoder(self, single: bool) -> Decoder {
-        let power = |table: &[f64; 19], at: u8| table.get(at as usize).copied().unwrap_or(0.0);
-        Decoder { up: power(&POWERS, self.factor), down: power(&INVERSES, self.exponent), single }
-    }
-
-    /// The integer that decodes to exactly this value, if there is one.
-    #[inline(always)]
-    fn encode(self, value: f64, decoder: Decoder) -> Option<i64> {
-        let scaled = value * POWERS[self.exponent as usize] * INVERSES[self.factor as usize];
-        let integer = (scaled + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64;
-        let same = decoder.decode(integer).to_bits() == value.to_bits();
-        (same && integer.unsigned_abs() <= LIMIT as u64).then_some(integer)
-    }
+/// The integer that decodes to exactly this value, if there is one.
+#[inline(always)]
+fn integer_of(value: f64, exponents: Exponents, decoder: Decoder) -> Option<i64> {
+    let Exponents { exponent, factor } = exponents;
+    let scaled = value * POWERS[exponent as usize] * INVERSES[factor as usize];
+    let integer = (scaled + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64;
+    let same = decoder.decode(integer).to_bits() == value.to_bits();
+    (same && integer.unsigned_abs() <= LIMIT as u64).then_some(integer)
 }
 
 impl Decoder {
+    /// Exponents past the tables are damage and decode to any double.
+    #[inline]
+    pub fn of(exponents: Exponents, single: bool) -> Decoder {
+        let power = |table: &[f64; 19], at: u8| table.get(at as usize).copied().unwrap_or(0.0);
+        let (up, down) = (power(&POWERS, exponents.factor), power(&INVERSES, exponents.exponent));
+        Decoder { up, down, single }
+    }
+
     /// The double an integer stands for.
     #[inline(always)]
     pub fn decode(self, integer: i64) -> f64 {
@@ -93,7 +87,7 @@ impl Decoder {
 /// Appends the doubles of integers.
 #[inline]
 pub(super) fn decode_all(integers: &[i64], decoder: Decoder, out: &mut Vec<f64>) {
-    // The test on precision outside of the loop, so that the loop vectorises.
+    // The precision is tested outside of the loop, so that the loop vectorises.
     if decoder.single {
         out.extend(integers.iter().map(|d| Decoder { single: true, ..decoder }.decode(*d)));
     } else {
@@ -101,17 +95,17 @@ pub(super) fn decode_all(integers: &[i64], decoder: Decoder, out: &mut Vec<f64>)
     }
 }
 
-/// At most `most` values, evenly from all of them.
+/// At most `most` of the values, evenly spread.
 pub(super) fn sample(values: &[f64], most: usize) -> impl Iterator<Item = f64> {
     values.iter().copied().step_by(values.len().div_ceil(most).max(1))
 }
 
-/// About the bits the sampled values take.
+/// Estimates the bits that the sampled values take.
 fn bits(values: &[f64], exponents: Exponents, single: bool) -> usize {
-    let decoder = exponents.decoder(single);
+    let decoder = Decoder::of(exponents, single);
     let (mut low, mut high, mut exceptions) = (i64::MAX, i64::MIN, 0);
     for value in values {
-        match exponents.encode(*value, decoder) {
+        match integer_of(*value, exponents, decoder) {
             Some(integer) => (low, high) = (low.min(integer), high.max(integer)),
             None => exceptions += 1,
         }
@@ -120,30 +114,32 @@ fn bits(values: &[f64], exponents: Exponents, single: bool) -> usize {
     values.len() * width + exceptions * EXCEPTION_BITS
 }
 
-/// The best exponents of a sample, best first, and the bits a value takes with the best.
+/// The best exponents for a sample, best first, and the bits per value with the best of them.
 pub(super) fn candidates(values: &[f64], single: bool) -> (Vec<Exponents>, usize) {
     let sample: Vec<f64> = sample(values, SAMPLE).collect();
-    // A factor above the exponent is for multiples of a power of ten; without an exponent it does them all.
+    // A factor above the exponent is for multiples of a power of ten; those with exponent 0 cover
+    // all of them.
     let powers = POWERS.len() as u8;
     let factors = |e: u8| 0..if e == 0 { powers } else { e + 1 };
     let pairs =
         (0..powers).flat_map(|e| factors(e).map(move |f| Exponents { exponent: e, factor: f }));
     let mut found: Vec<(usize, Exponents)> =
         pairs.map(|pair| (bits(&sample, pair, single), pair)).collect();
-    // Of equals the one with the smallest powers, which has the least to lose on values not sampled.
+    // Among equals, prefers the smallest powers: they lose the fewest values that were not sampled.
     found.sort_by_key(|(bits, pair)| (*bits, pair.exponent, pair.factor));
     found.truncate(CANDIDATES);
     let best = found.first().map_or(0, |(bits, _)| *bits);
     (found.into_iter().map(|(_, pair)| pair).collect(), best / sample.len().max(1))
 }
 
-/// Encodes rows, each vector with the candidate that suits it.
+/// Encodes rows, each vector with the candidate that suits it best.
 pub(super) fn encode(
     values: &[f64],
     valid: &dyn Fn(usize) -> bool,
     candidates: &[Exponents],
     single: bool,
 ) -> Numbers {
+    invariant!(!candidates.is_empty(), "no exponents to choose from");
     let mut integers = Vec::with_capacity(values.len());
     let (mut exponents, mut exceptions) = (Vec::new(), Vec::new());
     for (index, vector) in values.chunks(VECTOR).enumerate() {
@@ -157,13 +153,13 @@ pub(super) fn encode(
             .min_by_key(|pair| bits(&some, **pair, single))
             .copied()
             .unwrap_or_default();
-        let decoder = best.decoder(single);
+        let decoder = Decoder::of(best, single);
         let start = integers.len();
         let mut holes = Vec::new();
         let mut filler = None;
         for (row, value) in vector.iter().enumerate() {
             let there = valid(index * VECTOR + row);
-            match if there { best.encode(*value, decoder) } else { None } {
+            match if there { integer_of(*value, best, decoder) } else { None } {
                 Some(integer) => {
                     filler.get_or_insert(integer);
                     integers.push(integer);
@@ -177,15 +173,19 @@ pub(super) fn encode(
                 }
             }
         }
-        // In the place of what has no integer stands one that widens no range.
+        // A row without an integer repeats one that widens no range, or 0 where there is none.
         holes.into_iter().for_each(|row| integers[row] = filler.unwrap_or(0));
         exponents.push(best);
     }
+    invariant!(
+        integers.len() == values.len(),
+        "{} integers of {} doubles",
+        integers.len(),
+        values.len()
+    );
     let integers = Values::I64(integers);
     let mut packed = Vec::new();
-    bitpacked::encode(
-        Input { values: &integers, validity: None, start: 0, len: integers.len() },
-        &mut packed,
-    );
+    let held = bitpacked::encode(Input::new(&integers, None), &mut packed);
+    invariant!(held, "64-bit integers do not pack");
     Numbers { kind: DECIMAL, parameters: [0, 0], packed, exponents, exceptions }
 }

@@ -1,59 +1,43 @@
-//! ALP: doubles as the decimal integers they were written from (Afroozeh, Kuffó and Boncz, SIGMOD 2024).
+//! ALP: doubles as the decimal integers they were written from (Afroozeh, Kuffó and Boncz, *ALP:
+//! Adaptive Lossless floating-Point Compression*, SIGMOD 2024).
 //!
 //! Body: a head of 8 bytes, one entry of 8 bytes for every vector of 1,024 rows, the packed numbers,
 //! the exceptions. Head: kind (`u8`: 0 decimal, 1 real), flags (`u8`: 1 = single precision), two
-//! bytes by kind, then the `u32` length in bytes of what lies between the entries and the exceptions.
+//! bytes that depend on the kind, then the `u32` length in bytes of the packed numbers.
 //! Entry: exponent and factor (`u8` each, decimal only), number of exceptions (`u16`), where they
 //! start (`u32`, in 8-byte words). Exceptions of a vector: their rows in it, ascending (`u16` each),
 //! zeroes up to a multiple of 8 bytes, then their values (8 bytes each). So one row costs an entry, a
-//! search among its own vector's exceptions and one packed number, never anybody else's exceptions.
+//! search among its own vector's exceptions and one packed number.
 //!
 //! *Decimal*: one bit-packed body of integers `d`; a value is `d · 10^factor · 10^-exponent`. *Real*
-//! (what is no short decimal): see [`real`]. With single precision the product is rounded to a
-//! `FLOAT`. Whatever does not come back bit by bit is an exception: NaN, −0, infinities too.
+//! (doubles that are not short decimals): see [`real`]. With single precision the product is rounded
+//! to a `FLOAT`. A value that would not come back bit by bit is an exception; so are NaN, −0 and
+//! infinities.
 
 use super::bitpacked::{self, BitPacked};
-use super::{Body, Input, array_at, corrupt, slice, u32_at};
+use super::read::{array_at, corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::{Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
-use decimal::{Exponents, decode_all};
+use decimal::{Decoder, decode_all};
+use layout::{DECIMAL, ENDS_EARLY, ENTRY_BYTES, Exponents, HEAD_BYTES, REAL, SINGLE, VECTOR};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 use real::Real;
 
 mod decimal;
+mod layout;
 mod real;
 #[cfg(test)]
 mod tests;
 
-/// Rows that share exponents and a list of exceptions; also those of a bit-packed sub-block.
-const VECTOR: usize = bitpacked::SUB_ROWS;
-const HEAD_BYTES: usize = 8;
-const ENTRY_BYTES: usize = 8;
-const DECIMAL: u8 = 0;
-const REAL: u8 = 1;
-const SINGLE: u8 = 1;
-/// What an exception takes: its row and its value.
-const EXCEPTION_BITS: usize = 80;
-const ENDS_EARLY: &str = "decimals of doubles end early";
-
-/// What an encoder makes of the rows, and which of them it cannot hold.
-struct Numbers {
-    kind: u8,
-    parameters: [u8; 2],
-    packed: Vec<u8>,
-    exponents: Vec<Exponents>,
-    /// Ascending.
-    exceptions: Vec<usize>,
-}
-
-/// Whether a double is a `FLOAT`, widened.
+/// Whether a double is a widened `FLOAT`.
 fn is_single(value: f64) -> bool {
     (value as f32 as f64).to_bits() == value.to_bits() || value.is_nan()
 }
 
 /// Appends the body, if the values are doubles.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::F64(values) = input.values else { return false };
     let values = &values[input.start..input.start + input.len];
     let valid = |row: usize| input.is_valid(row);
@@ -66,6 +50,13 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     } else {
         real::encode(values, &valid, &split)
     };
+    invariant!(
+        numbers.exponents.len() == values.len().div_ceil(VECTOR),
+        "{} vectors of {} doubles",
+        numbers.exponents.len(),
+        values.len()
+    );
+    debug_assert!(numbers.exceptions.is_sorted(), "exceptions do not ascend");
     out.extend_from_slice(&[numbers.kind, if single { SINGLE } else { 0 }]);
     out.extend_from_slice(&numbers.parameters);
     out.put_u32(numbers.packed.len() as u32);
@@ -82,18 +73,20 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         stored.resize(stored.len().next_multiple_of(8), 0);
         own.iter().for_each(|row| stored.put_u64(values[*row].to_bits()));
     }
+    invariant!(exceptions.is_empty(), "{} exceptions after the last vector", exceptions.len());
     out.extend_from_slice(&numbers.packed);
     out.extend_from_slice(&stored);
     true
 }
 
+/// The packed numbers, by kind.
 enum Kind<'a> {
     Decimal(BitPacked<'a>),
     Real(Real<'a>),
 }
 
 /// A body of doubles.
-pub struct Alp<'a> {
+pub(crate) struct Alp<'a> {
     kind: Kind<'a>,
     single: bool,
     entries: &'a [u8],
@@ -125,24 +118,7 @@ impl Exceptions<'_> {
 }
 
 impl<'a> Alp<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Alp<'a>> {
-        let [kind, flags, p0, p1] = array_at(bytes, 0, ENDS_EARLY)?;
-        let length = u32_at(bytes, 4, ENDS_EARLY)?;
-        if physical != PhysicalType::F64 || flags > SINGLE {
-            return Err(corrupt("decimals of doubles of a wrong type or kind"));
-        }
-        let entries = slice(bytes, HEAD_BYTES, rows.div_ceil(VECTOR) * ENTRY_BYTES, ENDS_EARLY)?;
-        let packed = slice(bytes, HEAD_BYTES + entries.len(), length, ENDS_EARLY)?;
-        let exceptions = &bytes[HEAD_BYTES + entries.len() + length..];
-        let kind = match kind {
-            DECIMAL => Kind::Decimal(BitPacked::open(packed, PhysicalType::I64, rows)?),
-            REAL => Kind::Real(Real::open(packed, [p0, p1], rows)?),
-            _ => return Err(corrupt("unknown kind of doubles")),
-        };
-        Ok(Alp { kind, single: flags == SINGLE, entries, exceptions, rows })
-    }
-
+    /// The exponents and exceptions of one vector.
     #[inline]
     fn vector(&self, index: usize) -> Result<(Exponents, Exceptions<'a>)> {
         let entry: [u8; ENTRY_BYTES] = array_at(self.entries, index * ENTRY_BYTES, ENDS_EARLY)?;
@@ -170,7 +146,7 @@ impl<'a> Alp<'a> {
         }
         match &self.kind {
             Kind::Decimal(integers) => {
-                Ok(exponents.decoder(self.single).decode(integers.one(row)?))
+                Ok(Decoder::of(exponents, self.single).decode(integers.one(row)?))
             }
             Kind::Real(real) => real.one(row),
         }
@@ -185,13 +161,14 @@ impl<'a> Alp<'a> {
             Kind::Decimal(_) => Vec::with_capacity(len),
             Kind::Real(real) => real.range(start, len)?,
         };
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut at = start;
         while at < start + len {
             let index = at / VECTOR;
             let to = ((index + 1) * VECTOR).min(start + len);
             let (exponents, exceptions) = self.vector(index)?;
             if let Some(integers) = integers.get(at - start..to - start) {
-                decode_all(integers, exponents.decoder(self.single), &mut out);
+                decode_all(integers, Decoder::of(exponents, self.single), &mut out);
             }
             for (row, value) in exceptions.iter() {
                 let row = index * VECTOR + row;
@@ -204,7 +181,44 @@ impl<'a> Alp<'a> {
             }
             at = to;
         }
+        debug_assert_eq!(out.len(), len, "doubles of a range");
         Ok(out)
+    }
+}
+
+impl<'a> Scheme<'a> for Alp<'a> {
+    const NAME: &'static str = "alp";
+    const OFFER: Offer = Offer::InsteadOfPlain;
+
+    fn suits(input: Input<'_>, _rival: usize) -> bool {
+        matches!(input.values, Values::F64(_))
+    }
+
+    /// A multiplication and a look at the exceptions cost a tenth of the space.
+    fn pays(bytes: usize, rival: usize) -> bool {
+        bytes * 10 < rival * 9
+    }
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    fn open(source: Source<'a>) -> Result<Alp<'a>> {
+        let Source { bytes, physical, rows, .. } = source;
+        let [kind, flags, p0, p1] = array_at(bytes, 0, ENDS_EARLY)?;
+        let length = u32_at(bytes, 4, ENDS_EARLY)?;
+        if physical != PhysicalType::F64 || flags > SINGLE {
+            return Err(corrupt("decimals of doubles of the wrong type or kind"));
+        }
+        let entries = slice(bytes, HEAD_BYTES, rows.div_ceil(VECTOR) * ENTRY_BYTES, ENDS_EARLY)?;
+        let packed = slice(bytes, HEAD_BYTES + entries.len(), length, ENDS_EARLY)?;
+        let exceptions = &bytes[HEAD_BYTES + entries.len() + length..];
+        let kind = match kind {
+            DECIMAL => Kind::Decimal(BitPacked::read(packed, PhysicalType::I64, rows)?),
+            REAL => Kind::Real(Real::read(packed, [p0, p1], rows)?),
+            _ => return Err(corrupt("unknown kind of doubles")),
+        };
+        Ok(Alp { kind, single: flags == SINGLE, entries, exceptions, rows })
     }
 }
 
@@ -233,8 +247,8 @@ impl<'a> Body<'a> for Alp<'a> {
         Ok(Form::Flat(Values::F64(out)))
     }
 
-    /// Decoding keeps order, so ranges of doubles are ranges of integers; exceptions are looked at one
-    /// by one.
+    /// Decoding keeps order, so ranges of doubles are ranges of integers. Exceptions are tested one by
+    /// one.
     fn filter(
         &self,
         predicate: &Predicate,
@@ -255,7 +269,7 @@ impl<'a> Body<'a> for Alp<'a> {
             let (exponents, exceptions) = self.vector(index)?;
             let ranges = match known.take() {
                 Some((same, ranges)) if same == exponents => ranges,
-                _ => exponents.decoder(self.single).ranges(predicate.numbers()),
+                _ => Decoder::of(exponents, self.single).ranges(predicate.numbers()),
             };
             integers.filter_as::<i64>(&ranges, at, to - at, out)?;
             for (row, value) in exceptions.iter() {

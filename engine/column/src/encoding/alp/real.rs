@@ -1,28 +1,29 @@
-//! The real kind, for doubles that are no short decimals: the front bits, which vary little, by a small
-//! dictionary; the back bits as they are.
+//! The real kind, for doubles that are not short decimals: the front bits, which vary little, go into
+//! a small dictionary; the back bits are stored as they are.
 //!
 //! The two parameters of the head are `shift`, the number of low bits that are zero in all values, and
-//! `back`, the number of bits above them that are packed. Packed numbers: 8 words of 64 bits (the
+//! `back`, the number of bits above them that are packed as they are. Packed numbers: 8 words of 64 bits (the
 //! dictionary: front bits), the `u32` length in bytes of the codes and four zero bytes, the codes, the
 //! back bits, both as bit-packed bodies of 64-bit integers. A value is
 //! `(dictionary[code] << back | back bits) << shift`. A `FLOAT` has 29 low bits that are zero.
 
-use super::decimal::{Exponents, sample};
-use super::{ENDS_EARLY, EXCEPTION_BITS, Numbers, REAL, VECTOR, bitpacked};
+use super::decimal::sample;
+use super::layout::{ENDS_EARLY, EXCEPTION_BITS, Exponents, Numbers, REAL, VECTOR};
 use crate::Values;
-use crate::encoding::bitpacked::BitPacked;
-use crate::encoding::{Input, array_at, corrupt, slice, u32_at};
+use crate::encoding::bitpacked::{self, BitPacked};
+use crate::encoding::read::{array_at, corrupt, slice, u32_at};
+use crate::encoding::scheme::Input;
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 
-/// Fronts of a dictionary.
+/// Entries of the dictionary of fronts.
 const FRONTS: usize = 8;
 const CODE_BITS: usize = 3;
-/// Bits of a front at most.
+/// Bits of the longest front.
 const FRONT_BITS: u32 = 16;
 const SAMPLE: usize = 256;
 
-/// Where doubles are cut.
+/// Where doubles are cut into a front and a back.
 pub(super) struct Split {
     shift: u32,
     back: u32,
@@ -35,10 +36,10 @@ impl Split {
     }
 }
 
-/// The best cut for a sample, and about the bits a value takes.
+/// The best cut for a sample, and an estimate of the bits per value.
 pub(super) fn split(values: &[f64]) -> (Split, usize) {
     let all = values.iter().fold(0, |all, value| all | value.to_bits());
-    // Shifting all bits out leaves nothing to cut.
+    // At least the bits of the longest front remain.
     let shift = all.trailing_zeros().min(63 - FRONT_BITS);
     let sample: Vec<u64> = sample(values, SAMPLE).map(|value| value.to_bits() >> shift).collect();
     let significant = 64 - shift;
@@ -62,7 +63,7 @@ pub(super) fn split(values: &[f64]) -> (Split, usize) {
     (best.0, best.1 / sample.len().max(1))
 }
 
-/// Encodes rows by a cut.
+/// Encodes rows with a cut.
 pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Split) -> Numbers {
     let (mut codes, mut backs) =
         (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
@@ -76,7 +77,7 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Spli
             }
             None => {
                 codes.push(0);
-                // A number that was there already widens no range.
+                // A repeated number widens no range; the first row repeats nothing and takes 0.
                 backs.push(backs.last().copied().unwrap_or(0));
                 if valid(row) {
                     exceptions.push(row);
@@ -84,12 +85,15 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Spli
             }
         }
     }
+    invariant!(split.fronts.len() <= FRONTS, "{} fronts", split.fronts.len());
+    invariant!(split.shift + split.back < 64, "a cut at {}+{}", split.shift, split.back);
     let mut packed = Vec::new();
+    // Unused entries are zero.
     (0..FRONTS).for_each(|at| packed.put_u64(split.fronts.get(at).copied().unwrap_or(0)));
     let body = |values: Vec<i64>| {
-        let (len, values) = (values.len(), Values::I64(values));
         let mut out = Vec::new();
-        bitpacked::encode(Input { values: &values, validity: None, start: 0, len }, &mut out);
+        let held = bitpacked::encode(Input::new(&Values::I64(values), None), &mut out);
+        invariant!(held, "64-bit integers do not pack");
         out
     };
     let codes = body(codes);
@@ -116,9 +120,10 @@ pub(super) struct Real<'a> {
 }
 
 impl<'a> Real<'a> {
-    pub fn open(bytes: &'a [u8], [shift, back]: [u8; 2], rows: usize) -> Result<Real<'a>> {
+    /// Reads the head of the packed numbers.
+    pub fn read(bytes: &'a [u8], [shift, back]: [u8; 2], rows: usize) -> Result<Real<'a>> {
         if shift as u32 + back as u32 >= 64 {
-            return Err(corrupt("doubles are cut behind their end"));
+            return Err(corrupt("doubles are cut past their end"));
         }
         let mut fronts = [0; FRONTS];
         for (at, front) in fronts.iter_mut().enumerate() {
@@ -130,8 +135,8 @@ impl<'a> Real<'a> {
             shift: shift as u32,
             back: back as u32,
             fronts,
-            codes: BitPacked::open(codes, PhysicalType::I64, rows)?,
-            backs: BitPacked::open(&bytes[FRONTS * 8 + 8 + length..], PhysicalType::I64, rows)?,
+            codes: BitPacked::read(codes, PhysicalType::I64, rows)?,
+            backs: BitPacked::read(&bytes[FRONTS * 8 + 8 + length..], PhysicalType::I64, rows)?,
         })
     }
 

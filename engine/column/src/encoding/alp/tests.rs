@@ -9,7 +9,7 @@ use nacre_types::hash::hash_u64;
 
 fn round_trip(values: &[f64]) -> usize {
     let input_values = Values::F64(values.to_vec());
-    let input = Input { values: &input_values, validity: None, start: 0, len: values.len() };
+    let input = Input::new(&input_values, None);
     let bytes = encode_block(Encoding::Alp, input, None).unwrap();
     let block = Block::open(&bytes, DataType::Float64, Encoding::Alp, values.len(), None).unwrap();
     let vector = block.decode(0, values.len()).unwrap();
@@ -99,12 +99,14 @@ fn a_row_reads_no_other_vectors_exceptions() {
         .map(|i| if i % 9 == 0 { uniform(hash_u64(i)) } else { i as f64 / 100.0 })
         .collect();
     let all = Values::F64(values.clone());
-    let input = Input { values: &all, validity: None, start: 0, len: 4096 };
+    let input = Input::new(&all, None);
     let mut body = Vec::new();
     assert!(encode(input, &mut body));
     // The last vector's exceptions are gone; rows of the others do not notice, its own do.
     body.truncate(body.len() - 64);
-    let alp = Alp::open(&body, PhysicalType::F64, 4096).unwrap();
+    let (data_type, physical) = (DataType::Float64, PhysicalType::F64);
+    let source = Source { bytes: &body, data_type, physical, rows: 4096, dictionary: None };
+    let alp = Alp::open(source).unwrap();
     for (row, value) in values.iter().enumerate() {
         match alp.one(row) {
             Ok(found) => assert!(row < 3072 && found.to_bits() == value.to_bits(), "row {row}"),

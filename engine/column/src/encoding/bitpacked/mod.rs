@@ -6,21 +6,28 @@
 //! bytes. So one value costs an entry and its bits. Differences of up to 32 bits are packed in 32
 //! lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
-use super::{Body, Input, corrupt, slice};
+use super::read::{array_at, corrupt, slice};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
+use crate::kernel::predicate::Range;
+use crate::kernel::spans::Spans;
 use crate::pack::{pack, packed_bytes, pick, unpack, width_of};
 use crate::{Bitmap, Form, Scalar, Values};
+use groups::Groups;
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 
-mod filter;
+mod groups;
+mod integer;
+
+pub(crate) use integer::Integer;
 
 /// Rows of a sub-block.
-pub(super) const SUB_ROWS: usize = 1024;
+pub(crate) const SUB_ROWS: usize = 1024;
 /// Lanes of differences of up to [`NARROW`] bits, and of wider ones.
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
-/// Differences of up to so many bits are packed in 32-bit words.
+/// Differences of up to this many bits are packed in 32-bit words.
 const NARROW: u32 = 32;
 /// From this many rows of a sub-block on, unpacking it whole is cheaper than picking.
 pub(super) const UNPACK_FROM: usize = 96;
@@ -34,86 +41,8 @@ fn words_bytes(rows: usize, width: u32) -> usize {
     }
 }
 
-/// An integer that is a reference plus a difference of at most 64 bits. Arithmetic wraps: damaged
-/// bytes give wrong values, not a panic.
-pub(crate) trait Integer: Copy + Ord + Default {
-    /// Bytes of the stored reference.
-    const BYTES: usize;
-    /// `self - reference`, if it fits 64 bits.
-    fn difference(self, reference: Self) -> Option<u64>;
-    /// As a predicate's ranges have it.
-    fn number(self) -> i128;
-    /// `self + difference`.
-    fn plus(self, difference: u64) -> Self;
-    /// From a stored reference of [`Integer::BYTES`] bytes.
-    fn read(bytes: &[u8]) -> Self;
-    /// Appends [`Integer::BYTES`] bytes.
-    fn write(self, out: &mut Vec<u8>);
-}
-
-impl Integer for i64 {
-    const BYTES: usize = 8;
-    fn number(self) -> i128 {
-        self as i128
-    }
-    fn difference(self, reference: i64) -> Option<u64> {
-        Some(self.wrapping_sub(reference) as u64)
-    }
-    #[inline]
-    fn plus(self, difference: u64) -> i64 {
-        self.wrapping_add(difference as i64)
-    }
-    fn read(bytes: &[u8]) -> i64 {
-        bytes.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
-    }
-    fn write(self, out: &mut Vec<u8>) {
-        out.put_u64(self as u64);
-    }
-}
-
-/// Dictionary codes.
-impl Integer for u32 {
-    const BYTES: usize = 8;
-    fn number(self) -> i128 {
-        self as i128
-    }
-    fn difference(self, reference: u32) -> Option<u64> {
-        Some(self.wrapping_sub(reference) as u64)
-    }
-    #[inline]
-    fn plus(self, difference: u64) -> u32 {
-        self.wrapping_add(difference as u32)
-    }
-    fn read(bytes: &[u8]) -> u32 {
-        i64::read(bytes) as u32
-    }
-    fn write(self, out: &mut Vec<u8>) {
-        out.put_u64(self as u64);
-    }
-}
-
-impl Integer for i128 {
-    const BYTES: usize = 16;
-    fn number(self) -> i128 {
-        self
-    }
-    fn difference(self, reference: i128) -> Option<u64> {
-        u64::try_from(self.checked_sub(reference)?).ok()
-    }
-    #[inline]
-    fn plus(self, difference: u64) -> i128 {
-        self.wrapping_add(difference as i128)
-    }
-    fn read(bytes: &[u8]) -> i128 {
-        bytes.first_chunk().map_or(0, |b| i128::from_le_bytes(*b))
-    }
-    fn write(self, out: &mut Vec<u8>) {
-        out.put_i128(self);
-    }
-}
-
-/// Appends the body, if the values are integers whose ranges fit 64 bits.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+/// Appends the body, if the values are integers and their range fits 64 bits in each sub-block.
+pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     match input.values {
         Values::I64(v) => encode_integers(v, input, out),
         Values::I128(v) => encode_integers(v, input, out),
@@ -121,8 +50,8 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Bytes of the body [`encode`] would append, without making it.
-pub fn encoded_size(input: Input<'_>) -> Option<usize> {
+/// Length of the body that [`encode`] would append, in bytes.
+pub(crate) fn encoded_size(input: Input<'_>) -> Option<usize> {
     match input.values {
         Values::I64(v) => frames(v, input).map(|frames| size(&frames, i64::BYTES)),
         Values::I128(v) => frames(v, input).map(|frames| size(&frames, i128::BYTES)),
@@ -130,13 +59,15 @@ pub fn encoded_size(input: Input<'_>) -> Option<usize> {
     }
 }
 
+/// Reference and width of one sub-block.
 struct Frame<T> {
     reference: T,
     width: u32,
     rows: usize,
 }
 
-/// Reference and width of every sub-block, over its rows that are not null.
+/// The frames of all sub-blocks, over their rows that are not null; `None` when a range exceeds 64
+/// bits.
 fn frames<T: Integer>(values: &[T], input: Input<'_>) -> Option<Vec<Frame<T>>> {
     let values = &values[input.start..input.start + input.len];
     let frame = |(index, sub): (usize, &[T])| {
@@ -155,7 +86,9 @@ fn frames<T: Integer>(values: &[T], input: Input<'_>) -> Option<Vec<Frame<T>>> {
                 }
             }
         }
+        // Without a value the frame is that of zeroes: no bits per row.
         let (low, high) = range.unwrap_or_default();
+        debug_assert!(low <= high, "least value above the greatest");
         Some(Frame { reference: low, width: width_of(high.difference(low)?), rows: sub.len() })
     };
     values.chunks(SUB_ROWS).enumerate().map(frame).collect()
@@ -165,14 +98,15 @@ fn size<T>(frames: &[Frame<T>], reference: usize) -> usize {
     frames.iter().map(|f| reference + 8 + words_bytes(f.rows, f.width)).sum()
 }
 
-/// Appends the body of integers of one kind, if their ranges fit 64 bits.
+/// Appends the body of integers of one type, if their range fits 64 bits in each sub-block.
 pub(crate) fn encode_integers<T: Integer>(
     values: &[T],
     input: Input<'_>,
     out: &mut Vec<u8>,
 ) -> bool {
     let Some(frames) = frames(values, input) else { return false };
-    out.reserve(size(&frames, T::BYTES));
+    let (head, expected) = (out.len(), size(&frames, T::BYTES));
+    out.reserve(expected);
     let mut offset = 0;
     for frame in &frames {
         frame.reference.write(out);
@@ -186,7 +120,12 @@ pub(crate) fn encode_integers<T: Integer>(
         let sub = &values[start..start + frame.rows];
         let valid = |row: usize| input.validity.is_none() || input.is_valid(index * SUB_ROWS + row);
         let difference = |row: usize, v: &T| {
-            if valid(row) { v.difference(frame.reference).unwrap_or(0) } else { 0 }
+            if !valid(row) {
+                return 0;
+            }
+            let difference = v.difference(frame.reference);
+            invariant!(difference.is_some(), "value {} outside its frame", v.number());
+            difference.unwrap_or(0)
         };
         if frame.width <= NARROW {
             let pairs = narrow.iter_mut().zip(sub).enumerate();
@@ -200,18 +139,20 @@ pub(crate) fn encode_integers<T: Integer>(
             pack::<u64, LANES_64>(&wide[..frame.rows], frame.width, out);
         }
     }
+    let written = out.len() - head;
+    invariant!(written == expected, "bit-packed body of {written} bytes instead of {expected}");
     true
 }
 
 /// A bit-packed body.
-pub struct BitPacked<'a> {
+pub(crate) struct BitPacked<'a> {
     physical: PhysicalType,
     entries: &'a [u8],
     words: &'a [u8],
     rows: usize,
 }
 
-/// A sub-block found: its reference, its width, and its words, as many as it needs.
+/// A sub-block: its reference, its width, and exactly its words.
 struct Sub<'a, T> {
     reference: T,
     width: u32,
@@ -220,9 +161,10 @@ struct Sub<'a, T> {
 }
 
 impl<T: Integer> Sub<'_, T> {
-    /// The difference of one value.
+    /// The difference of one row.
     #[inline(always)]
     fn difference(&self, row: usize) -> u64 {
+        debug_assert!(row < self.rows, "row {row} of a sub-block of {}", self.rows);
         match self.width {
             0..=NARROW => pick::<u32, LANES_32>(self.words, self.width, row) as u64,
             _ => pick::<u64, LANES_64>(self.words, self.width, row),
@@ -256,16 +198,21 @@ impl<T: Integer> Sub<'_, T> {
             out.drain(before..before + from % lanes);
         }
         out.truncate(before + to - from);
+        debug_assert_eq!(out.len(), before + to - from, "values of a sub-block");
     }
 }
 
 impl<'a> BitPacked<'a> {
     /// Reads the head of a body. `physical` is `I64` for dictionary codes.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<BitPacked<'a>> {
+    pub(crate) fn read(
+        bytes: &'a [u8],
+        physical: PhysicalType,
+        rows: usize,
+    ) -> Result<BitPacked<'a>> {
         let reference = match physical {
             PhysicalType::I64 => i64::BYTES,
             PhysicalType::I128 => i128::BYTES,
-            _ => return Err(corrupt("bit-packed values of a type that cannot be")),
+            _ => return Err(corrupt("bit packing of a type other than an integer")),
         };
         let entries = slice(bytes, 0, rows.div_ceil(SUB_ROWS) * (reference + 8), ENDS_EARLY)?;
         let words = &bytes[entries.len()..];
@@ -276,7 +223,7 @@ impl<'a> BitPacked<'a> {
     fn sub<T: Integer>(&self, index: usize) -> Result<Sub<'a, T>> {
         let entry = slice(self.entries, index * (T::BYTES + 8), T::BYTES + 8, ENDS_EARLY)?;
         let (reference, rest) = entry.split_at(T::BYTES);
-        let rest = u64::from_le_bytes(super::array_at(rest, 0, ENDS_EARLY)?);
+        let rest = u64::from_le_bytes(array_at(rest, 0, ENDS_EARLY)?);
         let (offset, width) = (rest as u32 as usize, (rest >> 32) as u32);
         if width > 64 {
             return Err(corrupt("bit-packed width above 64"));
@@ -295,7 +242,7 @@ impl<'a> BitPacked<'a> {
         Ok(self.sub::<T>(row / SUB_ROWS)?.value(row % SUB_ROWS))
     }
 
-    /// The sum of a few values of one sub-block.
+    /// The wrapping sum of a few values of one sub-block.
     #[inline]
     pub(super) fn sum(&self, start: usize, len: usize) -> Result<i64> {
         if len == 0 {
@@ -303,12 +250,15 @@ impl<'a> BitPacked<'a> {
         }
         let sub = self.sub::<i64>(start / SUB_ROWS)?;
         let start = start % SUB_ROWS;
+        debug_assert!(start + len <= SUB_ROWS, "rows {start}+{len} leave their sub-block");
         Ok((start..start + len).map(|row| sub.value(row)).fold(0, i64::wrapping_add))
     }
 
     /// The values of a range.
     pub(super) fn range<T: Integer>(&self, start: usize, len: usize) -> Result<Vec<T>> {
-        // Room for what an unaligned start unpacks in front and a last, partial group of lanes behind.
+        // With room for the rows that an unaligned start unpacks in front, and those of a partial
+        // last group of lanes.
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut out: Vec<T> = Vec::with_capacity(len + 2 * LANES_32);
         let end = start + len;
         let mut at = start;
@@ -324,6 +274,7 @@ impl<'a> BitPacked<'a> {
 
     /// The values of some ascending rows.
     pub(super) fn some<T: Integer>(&self, rows: &[u32]) -> Result<Vec<T>> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let mut out = Vec::with_capacity(rows.len());
         for run in rows.chunk_by(|a, b| *a as usize / SUB_ROWS == *b as usize / SUB_ROWS) {
             let index = run[0] as usize / SUB_ROWS;
@@ -337,6 +288,89 @@ impl<'a> BitPacked<'a> {
             }
         }
         Ok(out)
+    }
+
+    /// Appends a bit for every row: whether its value lies in one of the ranges. Moves the ranges by
+    /// each reference instead of every value, and does not unpack a sub-block whose frame lies inside
+    /// or outside of all of them.
+    pub(super) fn filter_as<T: Integer>(
+        &self,
+        ranges: &[Range],
+        start: usize,
+        len: usize,
+        out: &mut Bitmap,
+    ) -> Result<()> {
+        let end = start + len;
+        let mut at = start;
+        while at < end {
+            let index = at / SUB_ROWS;
+            let sub = self.sub::<T>(index)?;
+            let (from, to) = (at % SUB_ROWS, sub.rows.min(end - index * SUB_ROWS));
+            let origin = sub.reference.number();
+            // A width of 0 shifts all bits out.
+            let greatest = u64::MAX.checked_shr(64 - sub.width).unwrap_or(0);
+            let frame = (origin, origin.saturating_add(greatest as i128));
+            if sub.width <= NARROW {
+                let spans = Spans::<u32>::new(ranges, frame, origin);
+                match spans.same_for_all() {
+                    Some(answer) => out.extend_run(answer, to - from),
+                    None => {
+                        let mut put = Groups::new(from, to, LANES_32, out);
+                        unpack::<u32, LANES_32>(
+                            sub.words,
+                            sub.width,
+                            from / LANES_32,
+                            to.div_ceil(LANES_32),
+                            |group| {
+                                put.push(spans.test(&group));
+                            },
+                        );
+                    }
+                }
+            } else {
+                let spans = Spans::<u64>::new(ranges, frame, origin);
+                match spans.same_for_all() {
+                    Some(answer) => out.extend_run(answer, to - from),
+                    None => {
+                        let mut put = Groups::new(from, to, LANES_64, out);
+                        unpack::<u64, LANES_64>(
+                            sub.words,
+                            sub.width,
+                            from / LANES_64,
+                            to.div_ceil(LANES_64),
+                            |group| {
+                                put.push(spans.test(&group));
+                            },
+                        );
+                    }
+                }
+            }
+            at += to - from;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Scheme<'a> for BitPacked<'a> {
+    const NAME: &'static str = "bitpacked";
+    const OFFER: Offer = Offer::InsteadOfPlain;
+
+    fn suits(input: Input<'_>, rival: usize) -> bool {
+        encoded_size(input).is_some_and(|size| size < rival)
+    }
+
+    /// Reading packed integers costs no more than reading plain ones, so any saving pays.
+    fn pays(_bytes: usize, _rival: usize) -> bool {
+        true
+    }
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    #[inline]
+    fn open(source: Source<'a>) -> Result<BitPacked<'a>> {
+        BitPacked::read(source.bytes, source.physical, source.rows)
     }
 }
 

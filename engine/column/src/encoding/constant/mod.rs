@@ -1,16 +1,16 @@
 //! Constant: one value for every row that is not null.
 //!
-//! Body: the value, as a plain body of one row. A block of nulls only has no body and is known by
-//! its header; this encoding never sees it.
+//! Body: the value, as a plain body of one row. A block in which every row is null has no body: its
+//! header says so, and this encoding never sees it.
 
 use super::plain::{self, Plain};
-use super::{Body, Input};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
-use nacre_types::{PhysicalType, Result};
+use nacre_types::Result;
 
-/// Appends the body, if all rows that are not null hold the same value and there is one.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+/// Appends the body, if all rows that are not null hold the same value and there is such a row.
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Some(first) = (0..input.len).find(|row| input.is_valid(*row)) else { return false };
     let at = input.start + first;
     let others =
@@ -19,23 +19,30 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         Values::Bool(v) => others.into_iter().all(|row| v[row] == v[at]),
         Values::I64(v) => others.into_iter().all(|row| v[row] == v[at]),
         Values::I128(v) => others.into_iter().all(|row| v[row] == v[at]),
-        // By bits: zeroes of both signs, and NaNs, must come back as they were.
+        // By bits: zeroes of either sign and every NaN come back as they were.
         Values::F64(v) => others.into_iter().all(|row| v[row].to_bits() == v[at].to_bits()),
         Values::Bytes(v) => others.into_iter().all(|row| v.get(row) == v.get(at)),
     };
     if same {
-        plain::encode(Input { start: at, len: 1, validity: None, ..input }, out);
+        plain::encode(input.one(first), out);
     }
     same
 }
 
 /// A constant body.
-pub struct Constant<'a>(Plain<'a>);
+pub(crate) struct Constant<'a>(Plain<'a>);
 
-impl<'a> Constant<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType) -> Result<Constant<'a>> {
-        Ok(Constant(Plain::open(bytes, physical, 1)?))
+impl<'a> Scheme<'a> for Constant<'a> {
+    const NAME: &'static str = "constant";
+    const OFFER: Offer = Offer::First;
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    #[inline]
+    fn open(source: Source<'a>) -> Result<Constant<'a>> {
+        Ok(Constant(Plain::read(source.bytes, source.physical, 1)?))
     }
 }
 

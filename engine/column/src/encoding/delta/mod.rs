@@ -2,24 +2,27 @@
 //!
 //! Body: a `u32` length in bytes of the bases and four zero bytes, then the bases, then the
 //! differences, both as bit-packed bodies of 64-bit integers. Bases are the values of every 32nd
-//! row, from row 0 on; differences are one a row, that of a base row meaning nothing. So one row
-//! costs its base and at most 31 differences, all in one sub-block. Arithmetic wraps, so any
-//! integers can be held; only ascending ones become small.
+//! row, from row 0 on. There is one difference per row; that of a base row means nothing. So one row
+//! costs its base and at most 31 differences, all in one sub-block. Arithmetic wraps: any integers
+//! can be held, but only ascending ones become small.
 
 use super::bitpacked::{self, BitPacked};
-use super::{Body, Input, corrupt, slice, u32_at};
+use super::read::{corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::{Form, Scalar, Values};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 
 /// Rows that share a base. Divides the rows of a bit-packed sub-block.
 const GROUP: usize = 32;
-/// From this many of a block's rows on, decoding what is between them is cheaper than seeking each.
+const _: () = assert!(bitpacked::SUB_ROWS.is_multiple_of(GROUP));
+/// Rows this close to each other, on average, are cheaper to decode with what lies between them than
+/// to seek one by one.
 const SEEK_BELOW: usize = 8;
 const ENDS_EARLY: &str = "deltas end early";
 
-/// Whether the encoding is for these values: 64-bit integers, ascending but for nulls.
-pub fn suits(input: Input<'_>) -> bool {
+/// Whether the values are 64-bit integers that ascend, nulls left out.
+fn suits(input: Input<'_>) -> bool {
     let Values::I64(values) = input.values else { return false };
     let values = &values[input.start..input.start + input.len];
     match input.validity {
@@ -31,11 +34,11 @@ pub fn suits(input: Input<'_>) -> bool {
 }
 
 /// Appends the body, if the values are 64-bit integers.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::I64(values) = input.values else { return false };
     let mut bases = Vec::with_capacity(input.len.div_ceil(GROUP));
     let mut deltas = Vec::with_capacity(input.len);
-    // A null is the value before it; nulls in front are the first value there is.
+    // A null takes the value before it; leading nulls take the first value, or 0 if there is none.
     let first =
         (0..input.len).find(|row| input.is_valid(*row)).map_or(0, |row| values[input.start + row]);
     let (mut previous, mut delta) = (first, 0i64);
@@ -46,13 +49,20 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         } else {
             delta = value.wrapping_sub(previous);
         }
-        // In the place of a base the difference before it, which does not widen any range.
+        // A base row repeats the difference before it, which widens no range.
         deltas.push(delta);
         previous = value;
     }
     if deltas.len() > 1 {
         deltas[0] = deltas[1];
     }
+    invariant!(
+        bases.len() == input.len.div_ceil(GROUP) && deltas.len() == input.len,
+        "{} bases and {} differences for {} rows",
+        bases.len(),
+        deltas.len(),
+        input.len
+    );
     let head = out.len();
     out.put_u64(0);
     if !pack(bases, out) {
@@ -65,29 +75,16 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
 
 fn pack(values: Vec<i64>, out: &mut Vec<u8>) -> bool {
     let values = Values::I64(values);
-    bitpacked::encode(Input { values: &values, validity: None, start: 0, len: values.len() }, out)
+    bitpacked::encode(Input::new(&values, None), out)
 }
 
 /// A delta body.
-pub struct Delta<'a> {
+pub(crate) struct Delta<'a> {
     bases: BitPacked<'a>,
     deltas: BitPacked<'a>,
 }
 
-impl<'a> Delta<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Delta<'a>> {
-        if physical != PhysicalType::I64 {
-            return Err(corrupt("deltas of a type that cannot be"));
-        }
-        let length = u32_at(bytes, 0, ENDS_EARLY)?;
-        let bases = slice(bytes, 8, length, ENDS_EARLY)?;
-        Ok(Delta {
-            bases: BitPacked::open(bases, physical, rows.div_ceil(GROUP))?,
-            deltas: BitPacked::open(&bytes[8 + length..], physical, rows)?,
-        })
-    }
-
+impl Delta<'_> {
     #[inline]
     fn one(&self, row: usize) -> Result<i64> {
         let base: i64 = self.bases.one(row / GROUP)?;
@@ -110,7 +107,34 @@ impl<'a> Delta<'a> {
             }
         }
         values.drain(..skip);
+        debug_assert_eq!(values.len(), len, "values of a delta range");
         Ok(values)
+    }
+}
+
+impl<'a> Scheme<'a> for Delta<'a> {
+    const NAME: &'static str = "delta";
+    const OFFER: Offer = Offer::InsteadOfAny;
+
+    fn suits(input: Input<'_>, _rival: usize) -> bool {
+        suits(input)
+    }
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    fn open(source: Source<'a>) -> Result<Delta<'a>> {
+        let Source { bytes, physical, rows, .. } = source;
+        if physical != PhysicalType::I64 {
+            return Err(corrupt("delta encoding of a type other than a 64-bit integer"));
+        }
+        let length = u32_at(bytes, 0, ENDS_EARLY)?;
+        let bases = slice(bytes, 8, length, ENDS_EARLY)?;
+        Ok(Delta {
+            bases: BitPacked::read(bases, physical, rows.div_ceil(GROUP))?,
+            deltas: BitPacked::read(&bytes[8 + length..], physical, rows)?,
+        })
     }
 }
 

@@ -1,29 +1,35 @@
-//! FSST: text and binary as codes of frequent short pieces (Boncz, Neumann and Leis, VLDB 2020).
+//! FSST: text and binary as codes of frequent short strings (Boncz, Neumann and Leis, *FSST: Fast
+//! Random Access String Compression*, VLDB 2020).
 //!
-//! Body: a `u32` number of symbols (at most 255), four zero bytes, 8 bytes a symbol (padded with
-//! zeroes), one byte a symbol for its length (1 to 8), then the codes of every row as a plain body of
-//! bytes. A code below 255 stands for the symbol of that number, 255 for the byte after it. So one
-//! row costs its offsets and its codes. The table is the block's own, so blocks stay independent.
+//! Body: a `u32` number of symbols (at most 255), four zero bytes, 8 bytes per symbol (padded with
+//! zeroes), one byte per symbol for its length (1 to 8), then the codes of every row as a plain body
+//! of bytes. A code below 255 stands for the symbol of that number, 255 for the byte after it. So one
+//! row costs its offsets and its codes. Each block has a symbol table of its own and can be read
+//! alone.
 //!
-//! A library finds symbols and compresses; reading is done here, because the bytes are untrusted.
+//! A library trains the table and compresses. Decompression is here, because stored bytes are
+//! untrusted.
 
 use super::plain::{self, Plain};
-use super::{Body, Input, corrupt, slice, u32_at};
+use super::read::{corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+/// The code that the byte after it stands for itself.
 const ESCAPE: u8 = 255;
+/// Bytes of the longest symbol.
 const LONGEST: usize = 8;
-/// More codes than these are left to the processor to look ahead at.
+/// How many codes of a row [`Body::touch`] follows to their symbols.
 const TOUCHED: usize = 24;
 const ENDS_EARLY: &str = "symbol table ends early";
 
 /// Appends the body, if the values are text or binary.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
     let lines: Vec<&[u8]> = (0..input.len)
         .map(|row| if input.is_valid(row) { values.get(input.start + row) } else { &[] })
@@ -37,45 +43,31 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let mut codes = BytesColumn::default();
     codes.offsets.reserve(lines.len());
     lines.iter().for_each(|line| codes.push(&compressor.compress(line)));
-    plain::encode(
-        Input { values: &Values::Bytes(codes), validity: None, start: 0, len: input.len },
-        out,
-    );
+    invariant!(codes.len() == input.len, "{} compressed rows of {}", codes.len(), input.len);
+    plain::encode(Input::new(&Values::Bytes(codes), None), out);
     true
 }
 
-/// What [`encode`] would append takes more bytes than this.
-pub fn least_bytes(input: Input<'_>) -> usize {
+/// A lower bound of the bytes that [`encode`] would append.
+pub(crate) fn least_bytes(input: Input<'_>) -> usize {
     let Values::Bytes(values) = input.values else { return 0 };
     let valid = (0..input.len).filter(|row| input.is_valid(*row));
     valid.map(|row| values.get(input.start + row).len().div_ceil(LONGEST)).sum()
 }
 
-/// A body of codes.
-pub struct Fsst<'a> {
+/// A body of codes with its symbol table.
+pub(crate) struct Fsst<'a> {
     symbols: &'a [[u8; LONGEST]],
     lengths: &'a [u8],
     codes: Plain<'a>,
 }
 
-impl<'a> Fsst<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Fsst<'a>> {
-        let count = u32_at(bytes, 0, ENDS_EARLY)?;
-        if physical != PhysicalType::Bytes || count > ESCAPE as usize {
-            return Err(corrupt("symbol table of a wrong type or size"));
-        }
-        let (symbols, _) = slice(bytes, 8, count * LONGEST, ENDS_EARLY)?.as_chunks();
-        let at = 8 + count * LONGEST;
-        let lengths = slice(bytes, at, count, ENDS_EARLY)?;
-        Ok(Fsst { symbols, lengths, codes: Plain::open(&bytes[at + count..], physical, rows)? })
-    }
-
-    /// Appends what codes stand for: at most eight times as many bytes.
+impl Fsst<'_> {
+    /// Appends what codes stand for: at most [`LONGEST`] bytes for each.
     #[inline]
     fn expand(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        // All eight bytes of a symbol are written, and the next goes over those it does not have: cheaper than copying
-        // an unknown number.
+        // Writes all eight bytes of a symbol and lets the next one overwrite those past its length:
+        // cheaper than copying a variable number of bytes.
         let mut at = out.len();
         out.resize(at + codes.len() * LONGEST, 0);
         let mut codes = codes.iter();
@@ -95,6 +87,7 @@ impl<'a> Fsst<'a> {
                 return Err(corrupt("code without a symbol"));
             }
         }
+        debug_assert!(at <= out.len(), "symbols past the room for them");
         out.truncate(at);
         Ok(())
     }
@@ -117,6 +110,28 @@ impl<'a> Fsst<'a> {
     }
 }
 
+impl<'a> Scheme<'a> for Fsst<'a> {
+    const NAME: &'static str = "fsst";
+    const OFFER: Offer = Offer::ByColumn;
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    fn open(source: Source<'a>) -> Result<Fsst<'a>> {
+        let Source { bytes, physical, rows, .. } = source;
+        let count = u32_at(bytes, 0, ENDS_EARLY)?;
+        if physical != PhysicalType::Bytes || count > ESCAPE as usize {
+            return Err(corrupt("symbol table of the wrong type or size"));
+        }
+        let (symbols, _) = slice(bytes, 8, count * LONGEST, ENDS_EARLY)?.as_chunks();
+        let at = 8 + count * LONGEST;
+        let lengths = slice(bytes, at, count, ENDS_EARLY)?;
+        debug_assert_eq!(symbols.len(), lengths.len(), "symbols and their lengths");
+        Ok(Fsst { symbols, lengths, codes: Plain::read(&bytes[at + count..], physical, rows)? })
+    }
+}
+
 impl<'a> Body<'a> for Fsst<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
         let mut out = Vec::new();
@@ -124,15 +139,16 @@ impl<'a> Body<'a> for Fsst<'a> {
         Ok(Scalar::Bytes(Cow::Owned(out)))
     }
 
-    /// The symbols too: each is somewhere else in the table.
+    /// Touches the symbols too: they are scattered over the table.
     fn touch(&self, row: usize) -> u8 {
+        // Damage shows when the row is read.
         let codes = self.codes.bytes(row).unwrap_or_default();
         let symbols =
             codes.iter().take(TOUCHED).filter_map(|code| self.symbols.get(*code as usize));
         symbols.fold(0, |touched, symbol| touched ^ symbol[0])
     }
 
-    /// Symbol by symbol, up to the first that differs.
+    /// Compares symbol by symbol, up to the first that differs.
     fn order_to(&self, row: usize, other: &[u8]) -> Result<Ordering> {
         let mut rest = other;
         let mut codes = self.codes.bytes(row)?.iter();

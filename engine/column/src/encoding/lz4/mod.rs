@@ -1,32 +1,33 @@
 //! LZ4: long text and binary in small compressed chunks of rows.
 //!
 //! Body: a `u32` number of rows in a chunk (the last may have fewer), a `u32` number of chunks, then
-//! for every chunk two `u32`: where its compressed bytes end, counted from the first chunk, and its
+//! for every chunk two `u32`: where its compressed bytes end, relative to the first chunk, and its
 //! length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the length of
-//! every row as varints, then the bytes of all rows. So one row costs one chunk.
+//! every row as a varint, then the bytes of all rows. So one row costs one chunk.
 
 mod prefix;
 
-use super::{Body, Input, corrupt, slice, u32_at};
+use super::read::{corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 use prefix::Prefix;
 use std::borrow::Cow;
 
-/// Uncompressed bytes a chunk aims at.
+/// Target size of a chunk, in uncompressed bytes.
 const CHUNK_BYTES: usize = 2048;
-/// LZ4 cannot make more than this many bytes of one: longer claims are damage.
+/// LZ4 expands a byte to fewer bytes than this: longer claims are damage.
 const MAX_RATIO: usize = 256;
 const ENDS_EARLY: &str = "compressed chunk ends early";
 
 /// Appends the body, if the values are text or binary.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
     let get = |row: usize| if input.is_valid(row) { values.get(input.start + row) } else { &[] };
     let total: usize = (0..input.len).map(|row| get(row).len()).sum();
-    // A power of two near the target, from one row to all of them.
+    // A power of two of rows near the target, from one row to all of them.
     let average = total / input.len.max(1) + 1;
     let chunk_rows = (CHUNK_BYTES / average)
         .max(1)
@@ -45,6 +46,8 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         rows.clone().for_each(|row| raw.put_varint(get(row).len() as u64));
         rows.for_each(|row| raw.extend_from_slice(get(row)));
         out.extend_from_slice(&lz4_flex::block::compress(&raw));
+        let long = out.len() - data > u32::MAX as usize || raw.len() > u32::MAX as usize;
+        invariant!(!long, "compressed chunks longer than 4 GiB");
         let ends = [(out.len() - data) as u32, raw.len() as u32];
         for (at, end) in (table + chunk * 8..).step_by(4).zip(ends) {
             out[at..at + 4].copy_from_slice(&end.to_le_bytes());
@@ -54,14 +57,14 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
 }
 
 /// A compressed body.
-pub struct Lz4<'a> {
+pub(crate) struct Lz4<'a> {
     chunk_rows: usize,
     table: &'a [u8],
     data: &'a [u8],
     rows: usize,
 }
 
-/// A chunk, uncompressed: where each of its rows ends, and where the first starts.
+/// A chunk, uncompressed: where its first row starts and where each row ends.
 struct Chunk {
     bytes: Vec<u8>,
     start: usize,
@@ -70,25 +73,14 @@ struct Chunk {
 
 impl Chunk {
     fn get(&self, row: usize) -> &[u8] {
+        debug_assert!(row < self.ends.len(), "row {row} of a chunk of {}", self.ends.len());
         let start = if row == 0 { self.start } else { self.ends[row - 1] };
         &self.bytes[start..self.ends[row]]
     }
 }
 
 impl<'a> Lz4<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Lz4<'a>> {
-        let chunk_rows = u32_at(bytes, 0, ENDS_EARLY)?;
-        let chunks = u32_at(bytes, 4, ENDS_EARLY)?;
-        if physical != PhysicalType::Bytes || chunk_rows == 0 || rows.div_ceil(chunk_rows) != chunks
-        {
-            return Err(corrupt("compressed block has a wrong number of chunks"));
-        }
-        let table = slice(bytes, 8, chunks * 8, ENDS_EARLY)?;
-        Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
-    }
-
-    /// The bytes of a chunk, and how many they are uncompressed.
+    /// The bytes of a chunk, and their number uncompressed.
     fn packed(&self, index: usize) -> Result<(&'a [u8], usize)> {
         let start = if index == 0 { 0 } else { u32_at(self.table, index * 8 - 8, ENDS_EARLY)? };
         let end = u32_at(self.table, index * 8, ENDS_EARLY)?;
@@ -100,13 +92,13 @@ impl<'a> Lz4<'a> {
         Ok((packed, len))
     }
 
-    /// One row: its chunk is decompressed up to its end.
+    /// One row: decompresses its chunk up to the end of the row.
     fn row(&self, row: usize) -> Result<Vec<u8>> {
         let (index, row) = (row / self.chunk_rows, row % self.chunk_rows);
         let (packed, len) = self.packed(index)?;
         let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
         let mut prefix = Prefix::new(packed, len);
-        // The lengths of all rows come first, most in a byte each.
+        // The lengths of all rows come first, most of them in one byte.
         let mut wanted = rows;
         let (start, begin, end) = loop {
             prefix.extend_to(wanted)?;
@@ -124,7 +116,7 @@ impl<'a> Lz4<'a> {
             if read == rows {
                 break (reader.position(), begin, end);
             }
-            // Longer lengths: a few more bytes, up to all there are.
+            // Some lengths take more bytes: decompress further, up to the whole chunk.
             if wanted == len {
                 return Err(corrupt(ENDS_EARLY));
             }
@@ -151,10 +143,32 @@ impl<'a> Lz4<'a> {
         }
         let start = reader.position();
         if end != len - start {
-            return Err(corrupt("compressed chunk has rows of a wrong length"));
+            return Err(corrupt("compressed chunk has rows of the wrong length"));
         }
         ends.iter_mut().for_each(|end| *end += start);
+        debug_assert!(ends.is_sorted() && ends.last() == Some(&len), "row ends of a chunk");
         Ok(Chunk { bytes, start, ends })
+    }
+}
+
+impl<'a> Scheme<'a> for Lz4<'a> {
+    const NAME: &'static str = "lz4";
+    const OFFER: Offer = Offer::ByColumn;
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    fn open(source: Source<'a>) -> Result<Lz4<'a>> {
+        let Source { bytes, physical, rows, .. } = source;
+        let chunk_rows = u32_at(bytes, 0, ENDS_EARLY)?;
+        let chunks = u32_at(bytes, 4, ENDS_EARLY)?;
+        if physical != PhysicalType::Bytes || chunk_rows == 0 || rows.div_ceil(chunk_rows) != chunks
+        {
+            return Err(corrupt("compressed block has the wrong number of chunks"));
+        }
+        let table = slice(bytes, 8, chunks * 8, ENDS_EARLY)?;
+        Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
     }
 }
 

@@ -1,27 +1,31 @@
-//! The beginning of an LZ4 block: a row in the middle of a chunk needs what is before it, and nothing behind it.
+//! The beginning of an LZ4 block: a row in the middle of a chunk needs the bytes before it, and none
+//! after it.
 //!
-//! A block is a list of sequences. Each begins with a byte of two lengths, of literals and of a match; a length of 15 goes
-//! on in the bytes that follow. The literals come next, then, but for the last sequence, how far back the match is (`u16`)
-//! and the rest of its length, to which 4 are added. The format is LZ4's own (lz4_Block_format.md).
+//! A block is a list of sequences. Each begins with a byte of two lengths: of literals and of a match.
+//! A length of 15 continues in the bytes that follow. The literals come next, then, except in the last
+//! sequence, the distance back to the match (`u16`) and the rest of its length, to which 4 is added.
+//! The format is LZ4's own (*LZ4 Block Format Description*, lz4_Block_format.md).
 
-use super::ENDS_EARLY;
-use crate::encoding::corrupt;
+use crate::encoding::read::corrupt;
 use nacre_types::Result;
 
+/// Bytes of the shortest match.
 const LEAST_MATCH: usize = 4;
+/// A length that continues in the next byte.
 const LONG: usize = 15;
+const ENDS_EARLY: &str = "compressed chunk ends early";
 
-/// Decompresses a block up to where somebody wants it.
+/// Decompresses the beginning of a block, as far as it is wanted.
 pub(super) struct Prefix<'a> {
     packed: &'a [u8],
-    /// Never more bytes than this come out.
+    /// Length of the whole block uncompressed, as its chunk table claims it.
     limit: usize,
-    /// What came out so far.
+    /// The bytes decompressed so far.
     pub bytes: Vec<u8>,
 }
 
 impl<'a> Prefix<'a> {
-    /// A block that says to have `limit` bytes.
+    /// Starts a block that claims to have `limit` bytes uncompressed.
     pub fn new(packed: &'a [u8], limit: usize) -> Prefix<'a> {
         Prefix { packed, limit, bytes: Vec::with_capacity(limit) }
     }
@@ -50,7 +54,7 @@ impl<'a> Prefix<'a> {
         Ok(length)
     }
 
-    /// Decompresses until there are at least so many bytes.
+    /// Decompresses until there are at least `wanted` bytes.
     pub fn extend_to(&mut self, wanted: usize) -> Result<()> {
         if wanted > self.limit {
             return Err(corrupt(ENDS_EARLY));
@@ -60,7 +64,7 @@ impl<'a> Prefix<'a> {
             let literals = self.length(lengths >> 4)?;
             let literals = self.take(literals)?;
             if literals.len() > self.limit - self.bytes.len() {
-                return Err(corrupt("compressed chunk is longer than it says"));
+                return Err(corrupt("compressed chunk is longer than its table claims"));
             }
             self.bytes.extend_from_slice(literals);
             if self.packed.is_empty() {
@@ -72,15 +76,17 @@ impl<'a> Prefix<'a> {
             let length = self.length(lengths & 15)? + LEAST_MATCH;
             self.repeat(back, length)?;
         }
+        debug_assert!(self.bytes.len() <= self.limit, "more bytes than the chunk claims");
         if self.bytes.len() < wanted { Err(corrupt(ENDS_EARLY)) } else { Ok(()) }
     }
 
-    /// Appends what was `back` bytes ago; a match may be longer than that, and then repeats itself.
+    /// Appends a match `back` bytes ago. A match longer than that repeats itself.
     fn repeat(&mut self, back: usize, length: usize) -> Result<()> {
         let at = match self.bytes.len().checked_sub(back) {
             Some(at) if back > 0 && length <= self.limit - self.bytes.len() => at,
-            _ => return Err(corrupt("compressed chunk repeats what it does not have")),
+            _ => return Err(corrupt("compressed chunk repeats bytes before its start")),
         };
+        debug_assert!(at < self.bytes.len(), "a match that starts at its own end");
         let mut left = length;
         while left > 0 {
             let now = left.min(self.bytes.len() - at);

@@ -1,19 +1,20 @@
 //! Plain: values side by side.
 //!
-//! Body by physical type. `Bool`: one bit a row, least significant first. `I64`, `I128`, `F64`:
-//! 8, 16, 8 bytes a row, little-endian. `Bytes`: a `u32` layout (0 fixed length, 2 short offsets,
+//! Body by physical type. `Bool`: one bit per row, least significant first. `I64`, `I128`, `F64`:
+//! 8, 16, 8 bytes per row, little-endian. `Bytes`: a `u32` layout (0 fixed length, 2 short offsets,
 //! 4 long offsets), a `u32` length (of every value when fixed, else zero), then the offsets, then
-//! the data. Long offsets are one `u32` end a row. Short offsets are one `u32` base for every
-//! 1,024 rows, then one `u16` end a row, counted from the base of its 1,024 rows. Nulls take
-//! zeroes or nothing.
+//! the data. Long offsets are one `u32` end per row. Short offsets are one `u32` base for every
+//! 1,024 rows, then one `u16` end per row, relative to the base of its 1,024 rows. A null row takes
+//! zeroes, or nothing.
 
-use super::{Body, Input, array_at, corrupt, slice, u32_at};
+use super::read::{array_at, corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::domain;
 use crate::kernel::spans::Spans;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result, key};
+use nacre_types::{PhysicalType, Result, invariant, key};
 use std::borrow::Cow;
 
 const FIXED: u32 = 0;
@@ -24,8 +25,8 @@ const GROUP: usize = 1024;
 const ENDS_EARLY: &str = "plain values end early";
 const BAD_OFFSET: &str = "plain offset out of order";
 
-/// Appends the body.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) {
+/// Appends the body. Every block has one.
+pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) {
     let range = input.start..input.start + input.len;
     match input.values {
         Values::Bool(v) => {
@@ -57,6 +58,8 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_bytes(input: Input<'_>, values: &BytesColumn, out: &mut Vec<u8>) {
+    invariant!(values.data.len() <= u32::MAX as usize, "more than 4 GiB of text in one body");
+    let before = out.len();
     let get = |row: usize| if input.is_valid(row) { values.get(input.start + row) } else { &[] };
     let first = if input.len == 0 { 0 } else { get(0).len() };
     let fixed = (0..input.len).all(|row| get(row).len() == first);
@@ -94,10 +97,15 @@ fn encode_bytes(input: Input<'_>, values: &BytesColumn, out: &mut Vec<u8>) {
         }
         Some(_) => (0..input.len).for_each(|row| out.extend_from_slice(get(row))),
     }
+    debug_assert!(
+        Plain::read(&out[before..], PhysicalType::Bytes, input.len)
+            .is_ok_and(|body| body.end_of_data() == Some(out.len() - before)),
+        "the offsets of a plain body lead to its end"
+    );
 }
 
 /// A plain body.
-pub struct Plain<'a> {
+pub(crate) struct Plain<'a> {
     physical: PhysicalType,
     layout: u32,
     length: usize,
@@ -108,7 +116,7 @@ pub struct Plain<'a> {
 
 impl<'a> Plain<'a> {
     /// Reads the head of a body and checks its size.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Plain<'a>> {
+    pub(crate) fn read(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<Plain<'a>> {
         let mut view =
             Plain { physical, layout: FIXED, length: 0, offsets: &[], data: bytes, rows };
         let size = match physical {
@@ -125,7 +133,7 @@ impl<'a> Plain<'a> {
                     _ => return Err(corrupt("unknown plain layout")),
                 };
                 view.offsets = slice(bytes, 8, offsets, ENDS_EARLY)?;
-                view.data = bytes.get(8 + offsets..).unwrap_or_default();
+                view.data = &bytes[8 + offsets..];
                 match view.layout {
                     FIXED => view.length.saturating_mul(rows),
                     _ => 0,
@@ -135,9 +143,16 @@ impl<'a> Plain<'a> {
         if view.data.len() < size { Err(corrupt(ENDS_EARLY)) } else { Ok(view) }
     }
 
+    /// Length of a `Bytes` body by its own offsets.
+    fn end_of_data(&self) -> Option<usize> {
+        let data = if self.rows == 0 { 0 } else { self.end(self.rows - 1).ok()? };
+        Some(8 + self.offsets.len() + data)
+    }
+
     /// Where the data of a row ends.
     #[inline]
     fn end(&self, row: usize) -> Result<usize> {
+        debug_assert!(row < self.rows, "row {row} of a plain body of {}", self.rows);
         match self.layout {
             FIXED => Ok((row + 1) * self.length),
             LONG => u32_at(self.offsets, row * 4, ENDS_EARLY),
@@ -145,7 +160,7 @@ impl<'a> Plain<'a> {
                 let ends = self.rows.div_ceil(GROUP) * 4;
                 let end = u16::from_le_bytes(array_at(self.offsets, ends + row * 2, ENDS_EARLY)?)
                     as usize;
-                // Damaged offsets may wrap where `usize` is short; order is checked where it matters.
+                // Damaged offsets may wrap in a 32-bit `usize`; readers check their order.
                 Ok(self.base(row)?.wrapping_add(end))
             }
         }
@@ -166,12 +181,13 @@ impl<'a> Plain<'a> {
 
     /// The bytes of a row of a `Bytes` body.
     #[inline]
-    pub fn bytes(&self, row: usize) -> Result<&'a [u8]> {
+    pub(crate) fn bytes(&self, row: usize) -> Result<&'a [u8]> {
         let (start, end) = (self.start(row)?, self.end(row)?);
         self.data.get(start..end).ok_or_else(|| corrupt(BAD_OFFSET))
     }
 
     fn decode_bytes(&self, start: usize, len: usize) -> Result<BytesColumn> {
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut offsets = Vec::with_capacity(len + 1);
         offsets.push(0u32);
         if len == 0 {
@@ -216,7 +232,8 @@ impl<'a> Plain<'a> {
     }
 
     /// All values of a range as flat values.
-    pub fn values(&self, start: usize, len: usize) -> Result<Values> {
+    pub(crate) fn values(&self, start: usize, len: usize) -> Result<Values> {
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
         Ok(match self.physical {
             PhysicalType::Bool => {
@@ -245,8 +262,8 @@ impl<'a> Plain<'a> {
         array_at(self.data, row * N, ENDS_EARLY)
     }
 
-    /// Some rows as flat values, in the order asked.
-    pub fn pick(&self, rows: &[u32]) -> Result<Values> {
+    /// Some rows as flat values, in the order given.
+    pub(crate) fn pick(&self, rows: &[u32]) -> Result<Values> {
         let rows = rows.iter().map(|row| *row as usize);
         Ok(match self.physical {
             PhysicalType::Bool => Values::Bool(rows.map(|row| self.bit(row)).collect()),
@@ -264,7 +281,7 @@ impl<'a> Plain<'a> {
                 out.offsets.reserve(rows.len());
                 for row in rows {
                     let value = self.bytes(row)?;
-                    // Damaged offsets could answer the same long value for every row.
+                    // Damaged offsets could give every row the same long value.
                     if out.data.len() + value.len() > self.data.len() {
                         return Err(corrupt(BAD_OFFSET));
                     }
@@ -273,6 +290,21 @@ impl<'a> Plain<'a> {
                 Values::Bytes(out)
             }
         })
+    }
+}
+
+impl<'a> Scheme<'a> for Plain<'a> {
+    const NAME: &'static str = "plain";
+    const OFFER: Offer = Offer::Last;
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out);
+        true
+    }
+
+    #[inline]
+    fn open(source: Source<'a>) -> Result<Plain<'a>> {
+        Plain::read(source.bytes, source.physical, source.rows)
     }
 }
 
@@ -290,7 +322,8 @@ impl<'a> Body<'a> for Plain<'a> {
     fn touch(&self, row: usize) -> u8 {
         match self.physical {
             PhysicalType::Bytes => {
-                self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or_default()
+                // The byte means nothing; damage shows when the row is read.
+                self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or(0)
             }
             _ => 0,
         }
@@ -348,7 +381,8 @@ impl<'a> Body<'a> for Plain<'a> {
     fn take(&self, rows: &[u32]) -> Result<Form> {
         match (self.pick(rows), rows.first(), rows.last()) {
             (Ok(values), _, _) => Ok(Form::Flat(values)),
-            // Damage, or a row asked for so often that it looks like it: decoding in order tells.
+            // Damage, or a row repeated so often that it looks like damage: decoding in order
+            // tells them apart.
             (Err(_), Some(&first), Some(&last)) => {
                 let all = self.values(first as usize, (last - first) as usize + 1)?;
                 Ok(Form::Flat(all.take(rows.iter().map(|row| row - first))))

@@ -1,24 +1,28 @@
 //! Run-length: equal neighbours as one value and the row their run ends before.
 //!
-//! Body: a `u32` number of runs, a `u32` kind of the values (1 plain, 3 bit-packed: the numbers of
-//! those encodings), one `u16` end a run (the row after its last, ascending; the last one is the
-//! number of rows), then the values of the runs as a body of that kind. Nulls belong to the run they
-//! are in. So one row costs a binary search over the ends and one value.
+//! Body: a `u32` number of runs, a `u32` encoding of their values (1 plain, 3 bit-packed: the numbers
+//! of those encodings), one `u16` end per run (the row after its last one; ends ascend, the last one is
+//! the number of rows), then the values of the runs as a body of that encoding. A null belongs to the
+//! run around it. So one row costs a binary search over the ends and one value.
 
 use super::bitpacked::{self, BitPacked};
 use super::plain::{self, Plain};
-use super::{Body, Encoding, Input, corrupt, slice, u32_at};
+use super::read::{corrupt, slice, u32_at};
+use super::scheme::{Body, Input, Offer, Scheme, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::bytes::Write;
-use nacre_types::{PhysicalType, Result};
+use nacre_types::{PhysicalType, Result, invariant};
 
-/// Text of runs expands to at most this many times the bytes of its block: more would be damage.
+/// The encodings of the values of runs, by their numbers in the list.
+pub(super) const PLAIN: u32 = 1;
+pub(super) const BIT_PACKED: u32 = 3;
+/// Text of runs expands to at most this many times the bytes of its body: longer claims are damage.
 const MAX_RATIO: usize = 256;
 const ENDS_EARLY: &str = "runs end early";
 const BAD_END: &str = "run ends out of order";
 
-/// The first row of every run; the first run starts at 0 even if its first rows are null.
+/// The first row of each run that is not null. The first run reaches back to row 0 all the same.
 fn starts(input: Input<'_>) -> Vec<u32> {
     fn starts<T: PartialEq>(input: Input<'_>, at: impl Fn(usize) -> T) -> Vec<u32> {
         let mut out = Vec::new();
@@ -36,14 +40,14 @@ fn starts(input: Input<'_>) -> Vec<u32> {
         Values::Bool(v) => starts(input, |row| v[row]),
         Values::I64(v) => starts(input, |row| v[row]),
         Values::I128(v) => starts(input, |row| v[row]),
-        // By bits: zeroes of both signs, and NaNs, must come back as they were.
+        // By bits: zeroes of either sign and every NaN come back as they were.
         Values::F64(v) => starts(input, |row| v[row].to_bits()),
         Values::Bytes(v) => starts(input, |row| v.get(row)),
     }
 }
 
-/// About the bytes of the body [`encode`] would append.
-pub fn estimated_size(input: Input<'_>) -> usize {
+/// Estimates the length of the body that [`encode`] would append, in bytes.
+pub(crate) fn estimated_size(input: Input<'_>) -> usize {
     let starts = starts(input);
     let each = match input.values {
         Values::Bool(_) => 1,
@@ -54,20 +58,22 @@ pub fn estimated_size(input: Input<'_>) -> usize {
     8 + starts.len() * (2 + each)
 }
 
-/// Appends the body, if there are fewer runs than rows: at most one for two rows.
-pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
+/// Appends the body, if there is at most one run for two rows.
+fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let starts = starts(input);
     if starts.is_empty() || starts.len() * 2 > input.len || input.len > u16::MAX as usize {
         return false;
     }
     let body = out.len();
     let values = input.values.take(starts.iter().map(|row| row + input.start as u32));
-    let runs = Input { values: &values, validity: None, start: 0, len: values.len() };
+    let runs = Input::new(&values, None);
     let plain_size = values.len() * if values.physical() == PhysicalType::I128 { 16 } else { 8 };
     let packed = bitpacked::encoded_size(runs).is_some_and(|size| size < plain_size);
     out.put_u32(starts.len() as u32);
-    out.put_u32(if packed { Encoding::BitPacked } else { Encoding::Plain } as u32);
+    out.put_u32(if packed { BIT_PACKED } else { PLAIN });
     let ends = starts[1..].iter().copied().chain([input.len as u32]);
+    debug_assert!(ends.clone().is_sorted_by(|a, b| a < b), "ends of runs do not ascend");
+    invariant!(values.len() == starts.len(), "{} values of {} runs", values.len(), starts.len());
     ends.clone().for_each(|end| out.put_u16(end as u16));
     if packed {
         bitpacked::encode(runs, out);
@@ -88,13 +94,14 @@ pub fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     fits
 }
 
+/// The values of runs.
 enum Runs<'a> {
     Plain(Plain<'a>),
     BitPacked(BitPacked<'a>),
 }
 
 /// A run-length body.
-pub struct RunLength<'a> {
+pub(crate) struct RunLength<'a> {
     ends: &'a [[u8; 2]],
     runs: Runs<'a>,
     rows: usize,
@@ -102,27 +109,6 @@ pub struct RunLength<'a> {
 }
 
 impl<'a> RunLength<'a> {
-    /// Reads the head of a body.
-    pub fn open(bytes: &'a [u8], physical: PhysicalType, rows: usize) -> Result<RunLength<'a>> {
-        let count = u32_at(bytes, 0, ENDS_EARLY)?;
-        let kind = u32_at(bytes, 4, ENDS_EARLY)?;
-        if count == 0 || count > rows {
-            return Err(corrupt("more runs than rows, or none"));
-        }
-        let (ends, _) = slice(bytes, 8, count * 2, ENDS_EARLY)?.as_chunks();
-        let values = &bytes[8 + count * 2..];
-        let runs = match kind {
-            k if k == Encoding::Plain as usize => {
-                Runs::Plain(Plain::open(values, physical, count)?)
-            }
-            k if k == Encoding::BitPacked as usize => {
-                Runs::BitPacked(BitPacked::open(values, physical, count)?)
-            }
-            _ => return Err(corrupt("unknown kind of values of runs")),
-        };
-        Ok(RunLength { ends, runs, rows, bytes: bytes.len() })
-    }
-
     #[inline]
     fn values(&self) -> &dyn Body<'a> {
         match &self.runs {
@@ -139,16 +125,43 @@ impl<'a> RunLength<'a> {
             .ok_or_else(|| corrupt(BAD_END))
     }
 
-    /// The run a row is in; any run, or none, where ends are damaged.
+    /// The run that holds a row. Any run, or none, when the ends are damaged.
     #[inline]
     fn run(&self, row: usize) -> usize {
         self.ends.partition_point(|end| u16::from_le_bytes(*end) as usize <= row)
     }
 
-    /// Values of runs, by the positions of rows among them.
+    /// The value of every row, given the position of its run among `values`.
     fn expand(&self, values: Form, positions: Vec<u32>) -> Result<Form> {
         let Form::Flat(values) = values else { return Err(corrupt("values of runs are not flat")) };
         Ok(Form::Flat(values.take(positions.into_iter())))
+    }
+}
+
+impl<'a> Scheme<'a> for RunLength<'a> {
+    const NAME: &'static str = "run_length";
+    const OFFER: Offer = Offer::InsteadOfAny;
+
+    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+        encode(input, out)
+    }
+
+    fn open(source: Source<'a>) -> Result<RunLength<'a>> {
+        let Source { bytes, physical, rows, .. } = source;
+        let count = u32_at(bytes, 0, ENDS_EARLY)?;
+        let encoding = u32_at(bytes, 4, ENDS_EARLY)? as u32;
+        if count == 0 || count > rows {
+            return Err(corrupt("more runs than rows, or none"));
+        }
+        let (ends, _) = slice(bytes, 8, count * 2, ENDS_EARLY)?.as_chunks();
+        let values = &bytes[8 + count * 2..];
+        let runs = match encoding {
+            PLAIN => Runs::Plain(Plain::read(values, physical, count)?),
+            BIT_PACKED => Runs::BitPacked(BitPacked::read(values, physical, count)?),
+            _ => return Err(corrupt("unknown encoding of the values of runs")),
+        };
+        debug_assert_eq!(ends.len(), count, "ends of runs");
+        Ok(RunLength { ends, runs, rows, bytes: bytes.len() })
     }
 }
 
@@ -223,7 +236,11 @@ impl<'a> Body<'a> for RunLength<'a> {
             }
             positions.push(runs.len() as u32 - 1);
         }
-        debug_assert!(rows.iter().all(|row| (*row as usize) < self.rows));
+        debug_assert!(
+            rows.iter().all(|row| (*row as usize) < self.rows),
+            "a row to take is past the {} rows of its body",
+            self.rows
+        );
         self.expand(self.values().take(&runs)?, positions)
     }
 }

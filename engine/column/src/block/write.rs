@@ -1,0 +1,43 @@
+//! Writing a block: header, validity, and the body of one of the encodings.
+//!
+//! The validity bitmap has one bit per row, 1 = not null, in 64-bit little-endian words.
+
+use crate::encoding::header::{self, ALL_NULL, HAS_VALIDITY};
+use crate::encoding::{Encoding, Input, plain};
+use nacre_types::bytes::Write;
+use nacre_types::invariant;
+
+/// Encodes a block; `None` when the encoding cannot hold it. `codes` has one code for each of
+/// `input.values()`: [`Encoding::Dictionary`] needs it, the others ignore it.
+pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Option<Vec<u8>> {
+    let nulls = input.null_count();
+    if nulls == input.len() && nulls > 0 {
+        let all_null = || header::write(encoding as u8, ALL_NULL, input.len());
+        return (encoding == Encoding::Constant).then(all_null);
+    }
+    let (mut out, input) = head(encoding, input, nulls);
+    (encoding.entry().encode)(input, codes, &mut out).then_some(out)
+}
+
+/// Encodes a block plainly, which works for every block but one of nothing but nulls.
+pub(super) fn encode_plain(input: Input<'_>) -> Vec<u8> {
+    let nulls = input.null_count();
+    invariant!(nulls < input.len() || nulls == 0, "a plain block of {nulls} nulls and no value");
+    let (mut out, input) = head(Encoding::Plain, input, nulls);
+    plain::encode(input, &mut out);
+    out
+}
+
+/// Starts a block with its header and validity. Returns it with the input that the body is made of.
+fn head<'a>(encoding: Encoding, input: Input<'a>, nulls: usize) -> (Vec<u8>, Input<'a>) {
+    if nulls == 0 {
+        return (header::write(encoding as u8, 0, input.len()), input.without_validity());
+    }
+    let mut out = header::write(encoding as u8, HAS_VALIDITY, input.len());
+    for at in (0..input.len()).step_by(64) {
+        let rows = at..input.len().min(at + 64);
+        out.put_u64(rows.fold(0, |word, row| word | (input.is_valid(row) as u64) << (row - at)));
+    }
+    debug_assert!(out.len().is_multiple_of(8), "the body does not start at a multiple of 8");
+    (out, input)
+}
