@@ -1,30 +1,42 @@
 //! The operators of plan nodes that describe themselves.
 
-use crate::operator::executable::Executable;
+use crate::operator::inputs::Inputs;
 use crate::operator::protocol::Operator;
-use nacre_sql::plan::{PlanNode, node};
+use crate::operator::{limit_by, set_operation};
+use crate::window::operator as window;
+use nacre_sql::plan::PlanNode;
 use nacre_types::Result;
 use nacre_types::invariant::broken;
 use std::any::Any;
 
-/// Recognises one type of node.
-type Recognise = fn(&dyn PlanNode) -> Option<&dyn Executable>;
-
-/// Every type of node.
-const NODES: &[Recognise] =
-    &[recognise::<node::LimitBy>, recognise::<node::SetOperation>, recognise::<node::Window>];
-
-fn recognise<N: PlanNode + Executable>(node: &dyn PlanNode) -> Option<&dyn Executable> {
-    (node as &dyn Any).downcast_ref::<N>().map(|node| node as &dyn Executable)
+/// The operator of a node over the operators of its inputs.
+pub(super) fn operator(node: &dyn PlanNode, inputs: Inputs) -> Result<Box<dyn Operator>> {
+    let search = Search { node, inputs, found: None }
+        .or(limit_by::operator)?
+        .or(set_operation::operator)?
+        .or(window::operator)?;
+    match search.found {
+        Some(operator) => Ok(operator),
+        None => broken(format_args!("{} has no operator", node.title())),
+    }
 }
 
-/// The operator of a node over the operators of its inputs.
-pub(super) fn operator(
-    node: &dyn PlanNode,
-    inputs: Vec<Box<dyn Operator>>,
-) -> Result<Box<dyn Operator>> {
-    match NODES.iter().find_map(|recognise| recognise(node)) {
-        Some(executable) => executable.operator(inputs),
-        None => broken(format_args!("{} has no operator", node.title())),
+/// A search among the types of nodes.
+struct Search<'p> {
+    node: &'p dyn PlanNode,
+    inputs: Inputs,
+    found: Option<Box<dyn Operator>>,
+}
+
+impl Search<'_> {
+    /// Makes the operator if the node is one that `make` is for.
+    fn or<N: PlanNode>(
+        mut self,
+        make: fn(&N, Inputs) -> Result<Box<dyn Operator>>,
+    ) -> Result<Self> {
+        if let Some(node) = (self.node as &dyn Any).downcast_ref() {
+            self.found = Some(make(node, std::mem::take(&mut self.inputs))?);
+        }
+        Ok(self)
     }
 }

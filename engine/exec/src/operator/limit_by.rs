@@ -1,24 +1,23 @@
 //! `LIMIT` for each combination of keys by itself, in the order rows come.
 
-use super::executable::{self, Executable};
 use super::limit::rows;
 use super::settle::settle;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::group::Grouper;
 use crate::memory::Reservation;
+use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
-use nacre_sql::plan::node;
+use nacre_sql::plan::node::limit_by as node;
 use nacre_types::Result;
 
-impl Executable for node::LimitBy {
-    fn operator(&self, inputs: Vec<Box<dyn Operator>>) -> Result<Box<dyn Operator>> {
-        let [input] = executable::inputs(inputs);
-        let (keys, offset, limit) = (self.keys.clone(), self.offset.clone(), self.limit.clone());
-        Ok(Box::new(LimitBy::new(input, keys, offset, limit)))
-    }
+/// The operator of a node.
+pub(crate) fn operator(node: &node::LimitBy, inputs: Inputs) -> Result<Box<dyn Operator>> {
+    let [input] = exactly(inputs);
+    let (keys, offset, limit) = (node.keys.clone(), node.offset.clone(), node.limit.clone());
+    Ok(Box::new(LimitBy::new(input, keys, offset, limit)))
 }
 
 /// Counts the rows of each group as they go by.

@@ -1,12 +1,12 @@
 //! The operators that are not scans: each pulls from its children and answers batches.
 
-pub(crate) mod executable;
+pub(crate) mod inputs;
 mod limit;
-mod limit_by;
+pub(crate) mod limit_by;
 pub(crate) mod protocol;
 mod recursive;
 mod row;
-mod set_operation;
+pub(crate) mod set_operation;
 mod settle;
 mod shared;
 mod supplied;

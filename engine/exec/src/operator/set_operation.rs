@@ -1,16 +1,16 @@
 //! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 
-use super::executable::{self, Executable};
 use super::settle::settle;
 use crate::buffer::limits::NO_ROW;
 use crate::context::Context;
 use crate::expr::ActiveRows;
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
+use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use crate::spill::{Partition, Partitions, SpillScan};
 use nacre_column::Batch;
-use nacre_sql::plan::node;
+use nacre_sql::plan::node::set_operation as node;
 use nacre_types::{DataType, Result};
 use std::sync::Arc;
 
@@ -68,12 +68,11 @@ pub(crate) struct SetOperation {
     left_done: bool,
 }
 
-impl Executable for node::SetOperation {
-    fn operator(&self, inputs: Vec<Box<dyn Operator>>) -> Result<Box<dyn Operator>> {
-        let [left, right] = executable::inputs(inputs);
-        let types: Vec<DataType> = self.fields.iter().map(|f| f.data_type).collect();
-        Ok(Box::new(SetOperation::new(left, right, &types, self.except, self.all)))
-    }
+/// The operator of a node.
+pub(crate) fn operator(node: &node::SetOperation, inputs: Inputs) -> Result<Box<dyn Operator>> {
+    let [left, right] = exactly(inputs);
+    let types: Vec<DataType> = node.fields.iter().map(|f| f.data_type).collect();
+    Ok(Box::new(SetOperation::new(left, right, &types, node.except, node.all)))
 }
 
 impl SetOperation {

@@ -216,7 +216,7 @@ fn windows() {
     };
     let order = vec![SortKey { expr: column(0), descending: true, nulls_first: false }];
     for partition in [vec![column(2)], vec![column(0)], vec![column(2), column(5)]] {
-        let plan = Plan::Node(Box::new(node::Window {
+        let plan = Plan::Node(Box::new(node::window::Window {
             input: all(&table),
             partition,
             order: order.clone(),
@@ -248,7 +248,7 @@ fn windows_whose_results_are_longer_than_their_rows() {
         frame: Default::default(),
         data_type: DataType::TEXT,
     };
-    let plan = Plan::Node(Box::new(node::Window {
+    let plan = Plan::Node(Box::new(node::window::Window {
         fields: input.fields().into_iter().chain(vec![input.fields()[1].clone(); 6]).collect(),
         input,
         partition: vec![column(0)],
@@ -276,7 +276,7 @@ fn sets() {
         |plan: Plan| Plan::Union { fields: plan.fields(), inputs: vec![plan.clone(), plan] };
     for except in [false, true] {
         for every in [false, true] {
-            let plan = Plan::Node(Box::new(node::SetOperation {
+            let plan = Plan::Node(Box::new(node::set_operation::SetOperation {
                 left: twice(all(&table)),
                 right: some(9_000),
                 except,

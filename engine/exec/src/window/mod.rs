@@ -1,7 +1,7 @@
 //! Window functions.
 
 mod bounds;
-mod operator;
+pub(crate) mod operator;
 mod results;
 mod summaries;
 #[cfg(test)]

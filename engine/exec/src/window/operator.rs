@@ -15,11 +15,11 @@ use crate::buffer::{RowBuffer, pieces};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows, compare_values};
 use crate::memory::Reservation;
-use crate::operator::executable::{self, Executable};
+use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use crate::sort::{Merge, Runs, SortKeys};
 use nacre_column::{Batch, Vector, VectorBuilder};
-use nacre_sql::plan::node;
+use nacre_sql::plan::node::window as node;
 use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
 use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Error, Result, Value, limits};
@@ -53,13 +53,12 @@ pub(crate) struct Window {
     ahead: Option<Batch>,
 }
 
-impl Executable for node::Window {
-    fn operator(&self, inputs: Vec<Box<dyn Operator>>) -> Result<Box<dyn Operator>> {
-        let [input] = executable::inputs(inputs);
-        let types = self.input.types();
-        let calls = self.calls.clone();
-        Ok(Box::new(Window::new(input, &types, &self.partition, &self.order, calls)))
-    }
+/// The operator of a node.
+pub(crate) fn operator(node: &node::Window, inputs: Inputs) -> Result<Box<dyn Operator>> {
+    let [input] = exactly(inputs);
+    let types = node.input.types();
+    let calls = node.calls.clone();
+    Ok(Box::new(Window::new(input, &types, &node.partition, &node.order, calls)))
 }
 
 impl Window {

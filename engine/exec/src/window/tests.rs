@@ -8,7 +8,7 @@ use crate::testing::*;
 use nacre_column::Batch;
 use nacre_sql::Aggregate;
 use nacre_sql::expr::AggregateFunction;
-use nacre_sql::plan::node;
+use nacre_sql::plan::node::window as node;
 use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_types::{DataType, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};

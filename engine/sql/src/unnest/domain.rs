@@ -8,7 +8,7 @@ use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::subqueries::{correlated, is_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::node::LimitBy;
+use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Domain, Field, JoinKind, Plan, PlanNode};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;

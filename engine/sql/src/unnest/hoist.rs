@@ -6,7 +6,7 @@ use crate::analysis::columns::{conjuncts, shift_columns, substitute};
 use crate::analysis::conditions::filter;
 use crate::analysis::subqueries::{correlated, has_column, is_outer};
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::plan::node::LimitBy;
+use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan, SortKey};
 
 /// A plan with what was moved out of it. Expressions are over the plan's row and the enclosing ones.

@@ -5,7 +5,7 @@ use crate::analysis::size::{MAX_GROWTH, nodes, replaced};
 use crate::analysis::subqueries::correlated;
 use crate::expr::Expr;
 use crate::plan::Plan;
-use crate::plan::node::LimitBy;
+use crate::plan::node::limit_by::LimitBy;
 
 /// Whether some expression would grow too much if what a plan asks of this frame's row were moved to its top
 /// ([`super::hoist`]).

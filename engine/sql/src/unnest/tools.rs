@@ -1,7 +1,7 @@
 //! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
 
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
-use crate::plan::node::LimitBy;
+use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};

@@ -16,7 +16,7 @@ use crate::bind::scope::Scope;
 use crate::explain;
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::parse::position;
-use crate::plan::node::LimitBy;
+use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};

@@ -5,7 +5,7 @@ use crate::bind::expression::operator::cast;
 use crate::bind::expression::types::common;
 use crate::bind::names::unsupported;
 use crate::expr::Expr;
-use crate::plan::node::SetOperation;
+use crate::plan::node::set_operation::SetOperation;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};

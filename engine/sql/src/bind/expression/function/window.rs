@@ -1,4 +1,4 @@
-//! Window functions: a call with `OVER` becomes a column of a [`node::Window`] between grouping and output.
+//! Window functions: a call with `OVER` becomes a column of a [`node::window::Window`] between grouping and output.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Window;
@@ -367,7 +367,7 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
             });
             calls.push(window.call);
         }
-        let window = node::Window { input: plan, partition, order, calls, fields };
+        let window = node::window::Window { input: plan, partition, order, calls, fields };
         plan = Plan::Node(Box::new(window));
     }
     (plan, columns)
