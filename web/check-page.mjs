@@ -1,6 +1,6 @@
 /**
- * The demo's page as `check.mjs` sees it: statements run by hand or from the shelf, their figures read from what
- * the page shows. Collects errors of the page and its console, and fails the next step on them.
+ * The demo's page as `check.mjs` sees it: runs statements from the editor or the shelf, and reads their figures from the
+ * page. Collects errors of the page and of its console, and fails the next step on them.
  */
 
 import { Failure } from '../tools/lib.mjs';
@@ -47,7 +47,7 @@ export class Page {
     await this.#page.close();
   }
 
-  /** Waits for a part of the page; a screen that says why it will never come is the reason to fail with. */
+  /** Waits for an element. Fails with the text of the screen `failed` if that appears instead. */
   async waitFor(selector, timeout = STEP_MS) {
     const failed = '[data-screen=failed]';
     const wanted = this.#page.locator(selector).first();
@@ -106,12 +106,12 @@ export class Page {
     });
   }
 
-  /** What is in the editor. */
+  /** The text in the editor. */
   async script() {
     return (await this.#page.locator('.cm-line').allTextContents()).join('\n');
   }
 
-  /** Runs a script that takes longer than anybody waits, and stops it. */
+  /** Runs an endless script, and stops it. */
   async stop(script) {
     await this.#type(script);
     await this.#page.keyboard.press('Control+Enter');
@@ -122,15 +122,15 @@ export class Page {
     return cards;
   }
 
-  /** Makes the data again, and says yes when asked. */
-  async makeAgain() {
+  /** Resets the data, and confirms. */
+  async reset() {
     this.#page.once('dialog', (dialog) => void dialog.accept());
-    await this.click('[aria-label="Make the data again"]');
+    await this.click('[aria-label="Reset the data"]');
     await this.waitFor('.loading');
     await this.waitFor('.console', 60_000);
   }
 
-  /** How many cells of the result do not show all of their text. */
+  /** Number of cells of the result whose text is truncated. */
   cut() {
     return this.#page.evaluate(
       () =>
@@ -140,7 +140,7 @@ export class Page {
     );
   }
 
-  /** Runs a query whose answer is one value, and answers its text. */
+  /** Runs a query for one value, and answers its text. */
   async one(sql) {
     const { text, kind } = await this.run(sql);
     if (kind !== undefined) {
@@ -179,7 +179,7 @@ export class Page {
     await this.#page.locator('.grains').waitFor({ state: 'detached' });
   }
 
-  /** What the storage view draws of the chosen table. */
+  /** What the storage view shows of the chosen table. */
   layers() {
     return this.#page.evaluate(() => {
       const section = document.querySelector('.section');
@@ -201,7 +201,7 @@ export class Page {
     await this.#page.waitForTimeout(300);
   }
 
-  /** Pixels by which the page is wider than its window. */
+  /** Pixels by which the page is wider than the window. */
   overflow() {
     return this.#page.evaluate(
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -212,13 +212,13 @@ export class Page {
     await this.#page.screenshot({ path: file });
   }
 
-  /** As when a file is missing on the server. The page's console says so too. */
+  /** Makes a file missing on the server. The error that the page's console reports for it is expected. */
   async without(file) {
     this.#missing = file;
     await this.#page.route(`**/${file}*`, (route) => route.fulfill({ status: 404 }));
   }
 
-  /** As in a browser without an origin private file system. */
+  /** Makes the browser one without an origin private file system. */
   async withoutFileSystem() {
     await this.#page.addInitScript(() => {
       Object.defineProperty(navigator.storage, 'getDirectory', { value: undefined });
@@ -226,7 +226,7 @@ export class Page {
   }
 }
 
-/** In the page: what the last run shows. */
+/** Runs in the page: reads what it shows of the last run. */
 function readAnswer() {
   const results = document.querySelector('.results');
   const value = (name) =>

@@ -1,7 +1,7 @@
 /**
- * Drives the demo as a visitor would, in headless Chromium, and prints one line per step with its figures.
- * Builds everything first, serves the built files on loopback, leaves screenshots in `test-results`.
- * Exits with 1 at the first thing that is not as it should be; an error in the page's console is one.
+ * Drives the demo in headless Chromium as a visitor would, and prints one line per step with its figures. Builds
+ * everything first, serves the built files on loopback, and leaves screenshots in `test-results`. Exits with 1 at the
+ * first failed expectation; an error in the page's console is a failure too.
  */
 
 import * as fs from 'node:fs';
@@ -72,7 +72,7 @@ async function transactions(page) {
 async function analytics(page) {
   const aggregate = await page.take('aggregate');
   expect('groups', aggregate.rows, 4);
-  // Of TPC-H's published answers for this scale: these columns do not depend on comments.
+  // From TPC-H's published answers for this scale; these columns do not depend on comments.
   for (const value of [
     '380456.00',
     '532348211.65',
@@ -89,13 +89,13 @@ async function analytics(page) {
   report('join', '10 rows', figures(joined));
 }
 
-async function bothAtOnce(page) {
+async function oneTransaction(page) {
   const before = await page.one('select sum(l_extendedprice * (1 - l_discount)) from lineitem');
   const both = await page.take('both');
   expect('statements in the transaction', both.steps, 4);
   const after = await page.one('select sum(l_extendedprice * (1 - l_discount)) from lineitem');
-  expect('revenue after the change', after, (value) => value !== before);
-  expect('revenue seen inside', both.text, (text) => text.includes(after));
+  expect('revenue after the update', after, (value) => value !== before);
+  expect('revenue seen inside the transaction', both.text, (text) => text.includes(after));
   report('one transaction', '4 statements ', figures(both));
 
   const undone = await page.take('undo');
@@ -119,7 +119,7 @@ async function storage(page) {
 async function mistakes(page) {
   const wrong = await page.take('wrong');
   expect('kind of the error', wrong.kind, 'not_found');
-  expect('place of the error', wrong.marked, 'o_total');
+  expect('position of the error', wrong.marked, 'o_total');
   await page.run('selec 1');
   expect('the next statement', await page.number('select count(*) from region'), 5);
   report('error', `${wrong.kind} under “${wrong.marked}”`, 'the next statement works');
@@ -131,20 +131,24 @@ async function explaining(page) {
   await page.take('undo');
   const script = await page.script();
   const plan = await page.explain();
-  expect('statements asked about', plan.steps, 0);
+  expect('statements that ran', plan.steps, 0);
   expect('the script afterwards', await page.script(), script);
   expect('the price afterwards', await page.one(price), before);
   await page.explain('explain analyze delete from region; delete from nation');
   expect(
-    'regions after asking how they would be deleted',
+    'regions after explaining their deletion',
     await page.number('select count(*) from region'),
     5,
   );
-  expect('nations after that', await page.number('select count(*) from nation'), 25);
+  expect(
+    'nations after explaining their deletion',
+    await page.number('select count(*) from nation'),
+    25,
+  );
   await page.take('customers');
   const { rows } = await page.explain();
   expect('lines of the plan', rows, (lines) => lines > 3);
-  expect('lines of the plan that are cut', await page.cut(), 0);
+  expect('truncated lines of the plan', await page.cut(), 0);
   report('explain', `${rows} lines of a plan`, 'runs nothing');
 }
 
@@ -154,7 +158,7 @@ async function openTransactions(page) {
   await page.run("begin; update region set r_comment = 'mine' where r_regionkey = 1");
   await page.run('selec 1');
   expect(
-    'the transaction after a mistake in a later script',
+    'the transaction after an error in a later script',
     await page.count('.editor-transaction'),
     1,
   );
@@ -162,12 +166,12 @@ async function openTransactions(page) {
   await page.endTransaction('Roll back');
   expect('the change after a rollback', await page.one(comment), before);
   await page.run('begin; delete from region; selec 1');
-  expect('the transaction of a script with a mistake', await page.count('.editor-transaction'), 0);
+  expect('the transaction of a script with an error', await page.count('.editor-transaction'), 0);
   expect('regions', await page.number('select count(*) from region'), 5);
-  report('transactions', 'a mistake ends only the one of its own script');
+  report('transactions', 'an error rolls back only the transaction of its own script');
 }
 
-async function oddText(page) {
+async function quoting(page) {
   expect('a string with a backslash', await page.one("select E'it\\'s; x'"), "it's; x");
   const name = 'my "table';
   await page.run('create table "my ""table" (a int); insert into "my ""table" values (1)');
@@ -175,23 +179,23 @@ async function oddText(page) {
   await page.flush();
   expect('its segments', (await page.layers()).segments, 1);
   await page.run('drop table "my ""table"');
-  report('odd text', 'strings and names with quotes');
+  report('quoting', 'strings and names with quotes');
 }
 
 async function stopping(page) {
   const script =
     'select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax > c.l_tax';
-  expect('cards that can be taken meanwhile', await page.stop(script), 0);
+  expect('cards enabled meanwhile', await page.stop(script), 0);
   expect('the script afterwards', await page.script(), script);
   expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
-  report('stop', 'a query without end is ended, and the data is there');
+  report('stop', 'an endless query is stopped, and the data is still there');
 }
 
-async function madeAgain(page) {
+async function reset(page) {
   await page.run('begin; delete from region');
-  await page.makeAgain();
+  await page.reset();
   expect('regions', await page.number('select count(*) from region'), 5);
-  report('made again', 'also with a transaction open');
+  report('reset', 'works with an open transaction');
 }
 
 async function reload(page) {
@@ -199,7 +203,7 @@ async function reload(page) {
   await page.reload();
   await page.waitFor('.console', 30_000);
   const ms = Date.now() - started;
-  expect('the load', await page.textOf('.bar-loaded'), 'found as you left it');
+  expect('the load', await page.textOf('.bar-loaded'), 'opened with your earlier changes');
   const order = await page.take('read');
   expect('the changed order after a reload', order.text, (text) =>
     text.includes('changed in this tab'),
@@ -209,7 +213,7 @@ async function reload(page) {
     await page.number('select count(*) from lineitem'),
     ROWS.lineitem,
   );
-  report('reload', `${count(ms)} ms to the console`, 'all still there ', figures(order));
+  report('reload', `${count(ms)} ms to the console`, 'everything found ', figures(order));
 }
 
 async function screenshots(page) {
@@ -221,9 +225,9 @@ async function screenshots(page) {
     ['demo-phone', PHONE, 'light'],
   ]) {
     await page.look(viewport, scheme);
-    expect(`${name}: lists of completions left open`, await page.count('.cm-tooltip'), 0);
+    expect(`${name}: open completion lists`, await page.count('.cm-tooltip'), 0);
     const wide = await page.overflow();
-    expect(`${name}: pixels that do not fit across`, wide, 0);
+    expect(`${name}: pixels of horizontal overflow`, wide, 0);
     await page.screenshot(path.join(RESULTS, `${name}.png`));
   }
   await page.look(DESKTOP, 'light');
@@ -241,7 +245,7 @@ async function secondTab(page, other, address) {
     await other.number('select count(*) from orders'),
     ROWS.orders,
   );
-  report('second tab', 'in_use while the first has it, opens once that is closed');
+  report('second tab', 'in_use until the first tab closes');
 }
 
 async function interrupted(page, address) {
@@ -250,7 +254,7 @@ async function interrupted(page, address) {
   await page.reload();
   await page.waitFor('.console', 60_000);
   expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
-  report('broken off', 'a first load that was broken off is made again, whole');
+  report('interrupted', 'an interrupted first load starts again');
 }
 
 async function withoutFiles(page, address) {
@@ -259,18 +263,18 @@ async function withoutFiles(page, address) {
   await page.waitFor('.console', 60_000);
   expect('the notice', await page.textOf('.notice'), (text) => text.includes('In memory only'));
   expect('rows in orders', await page.number('select count(*) from orders'), ROWS.orders);
-  report('no file system', 'in memory, and it says so');
+  report('no file system', 'in memory, with a notice');
 }
 
 async function withoutGenerator(page, address) {
   await page.without('nacre_web_tpch_bg');
   await page.goto(address);
   await page.waitFor('[data-screen=failed]');
-  expect('the screen', await page.textOf('h1'), 'The data could not be made');
+  expect('the screen', await page.textOf('h1'), 'The data could not be generated');
   expect('the reason', await page.textOf('[data-screen=failed]'), (text) =>
     text.includes('generator'),
   );
-  report('no generator', 'and it says so');
+  report('no generator', 'fails with a notice');
 }
 
 async function check() {
@@ -290,16 +294,16 @@ async function check() {
     await firstStart(page, address);
     await transactions(page);
     await analytics(page);
-    await bothAtOnce(page);
+    await oneTransaction(page);
     await storage(page);
     await mistakes(page);
     await explaining(page);
     await openTransactions(page);
-    await oddText(page);
+    await quoting(page);
     await reload(page);
     await stopping(page);
     await screenshots(page);
-    await madeAgain(page);
+    await reset(page);
     await secondTab(page, await Page.open(context), address);
     await interrupted(await Page.open(await browser.newContext()), address);
     await withoutGenerator(await Page.open(await browser.newContext()), address);

@@ -1,11 +1,11 @@
-// How the demo is served and built: Preact's JSX, module workers, no inlined assets, and nothing else.
+// Serves and builds the demo with Preact's JSX, module workers, and no inlined assets.
 
 import { defineConfig } from 'vite';
 
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  // The package makes its worker from its own address; rewriting it into a dependency bundle would lose that.
+  // The package finds its worker relative to its own URL, which bundling it as a dependency would change.
   optimizeDeps: { exclude: ['nacredb'] },
   worker: { format: 'es' },
   build: { target: 'es2023', assetsInlineLimit: 0 },

@@ -1,4 +1,4 @@
-// Chooses the screen: the console, or what stands in its way.
+// Chooses the screen: the console, or a notice while there is none.
 
 import { phase } from './database/session';
 import { Console } from './screens/console';

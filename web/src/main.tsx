@@ -1,4 +1,4 @@
-// Entry: fonts, sheets, the first screen, and the start of the database.
+// Entry point: loads fonts and style sheets, renders the first screen, and starts the database.
 
 import '@fontsource-variable/instrument-sans/wght.css';
 import '@fontsource/commit-mono/latin-400.css';

@@ -1,7 +1,7 @@
 // The demo's one connection, and the only file that imports the package.
 //
-// Owns: where the database is, opening it, and putting the package's answers into the shapes of `types.ts`.
-// Prefers the browser's own file system; without one (an old browser, a private window) it opens in memory and says so.
+// Decides where the database is, opens it, and converts results to the shapes of `types.ts`. Prefers the browser's own
+// file system; without one (an old browser, a private window) it opens the database in memory and says why.
 
 import { connect, NacreError, type Database, type TableReport } from 'nacredb';
 
@@ -12,13 +12,13 @@ const MEMORY_URL = 'memory://';
 
 let database: Database | undefined;
 
-/** Where the database was opened. `reason` says why it is only in memory. */
+/** Where the database is. `reason` says why it is in memory only. */
 export interface Opened {
   url: string;
   reason?: string;
 }
 
-/** Opens the database. Fails with `in_use` when another tab has it. */
+/** Opens the database. Fails with `in_use` if another tab has it open. */
 export async function open(): Promise<Opened> {
   const reason = await whyNotStored();
   const url = reason ? MEMORY_URL : STORED_URL;
@@ -40,11 +40,11 @@ async function whyNotStored(): Promise<string | undefined> {
     await navigator.storage.getDirectory();
     return undefined;
   } catch {
-    return 'this window may not store files; private windows often may not';
+    return 'this window is not allowed to store files, as is usual for private windows';
   }
 }
 
-/** The open database. Only called once `open` has answered. */
+/** The open database. To be called only after `open` has answered. */
 export function connection(): Database {
   if (!database) throw new Error('the database is not open');
   return database;
@@ -55,22 +55,22 @@ export async function query(sql: string): Promise<Answer> {
   const result = await connection().query(sql);
   return {
     columns: [...result.columns],
-    // By position: two columns of a join may have one name.
+    // By position: two columns of a join can have the same name.
     rows: Array.from({ length: result.rowCount }, (_, row) => result.values(row)),
     rowsAffected: result.rowsAffected,
     figures: result.statistics,
   };
 }
 
-/** Every table as it lies in storage. */
+/** How every table is stored. */
 export const inspect = (): Promise<TableReport[]> => connection().inspect();
 
-/** What the storage of this origin holds. */
+/** Size of the database's files, and whether the browser promises to keep them. */
 export async function storage(): Promise<{ bytes: number; persisted: boolean }> {
   return connection().storage();
 }
 
-/** Whatever was thrown, as the console shows it. */
+/** Converts anything thrown to what the console shows. */
 export function asFailure(error: unknown): Failure {
   if (error instanceof NacreError) {
     const { kind, message, hint, position } = error;

@@ -1,16 +1,16 @@
-// What every table is made of in storage, read again after each statement, and which table the last one changed.
+// How every table is stored, read again after each run, and which table the last run changed.
 
 import { computed, signal } from '@preact/signals';
 
 import { inspect } from './connection';
 import type { TableReport } from 'nacredb';
 
-/** The loader's own note in the database; not one of the tables shown. */
+/** The table in which the loader notes that it has finished; hidden from the user. */
 export const NOTE_TABLE = 'nacre_demo';
 
 export const layers = signal<TableReport[]>([]);
 export const selectedTable = signal('lineitem');
-/** Counts the changes of each table, so that a view can mark the newest. */
+/** Number of changes seen of each table, so that a view can animate the newest. */
 export const changes = signal<Record<string, number>>({});
 
 export const storedBytes = computed(() =>
@@ -23,7 +23,7 @@ export const segmentBytes = (table: TableReport): number =>
 export const deletedRows = (table: TableReport): number =>
   table.segments.reduce((sum, segment) => sum + segment.deleted, 0);
 
-/** Reads the storage again. A table that changed becomes the selected one. */
+/** Reads the storage again, and selects a table that has changed. */
 export async function refreshLayers(): Promise<void> {
   const before = new Map(layers.value.map((table) => [table.name, fingerprint(table)]));
   const now = (await inspect()).filter((table) => table.name !== NOTE_TABLE);

@@ -1,8 +1,8 @@
-// Runs what is in the editor: statement after statement, each with its own answer, stopping at the first failure.
+// Runs scripts statement by statement, each with its own result, and stops at the first failure.
 //
-// A script that fails inside its own transaction is rolled back, so the console never keeps locks nobody sees.
-// A script that ends with its transaction open leaves it open, and says so (`openTransaction`); one that fails later
-// does not take back what an earlier one did.
+// If a script fails inside a transaction that it began, the transaction is rolled back, so that the console holds no
+// locks unnoticed. A transaction that a script leaves open stays open, and the console says so (`openTransaction`); a
+// later script that fails does not roll it back.
 
 import { signal } from '@preact/signals';
 
@@ -14,37 +14,37 @@ import type { Answer, Failure } from './types';
 /** One statement of a run. */
 export interface Step {
   text: string;
-  /** Place of its first character in the editor. */
+  /** Position of its first character in the editor. */
   from: number;
   answer?: Answer;
   failure?: Failure;
-  /** From the call to the answer, as the page felt it. */
+  /** Time from the call to the answer, as the page measured it. */
   roundTripMs: number;
 }
 
-/** Everything one press of Run did. */
+/** One press of Run. */
 export interface Run {
   /** Counts the runs of this page, from 1. */
   number: number;
   steps: Step[];
-  /** How many statements after the failed one were not run. */
+  /** Number of statements after the failed one, which were not run. */
   skipped: number;
   rolledBack: boolean;
 }
 
 export const run = signal<Run | null>(null);
 export const selectedStep = signal(0);
-/** Whether a run has taken long enough to be worth showing. */
+/** Whether a script is running and has taken long enough for the page to show it. */
 export const running = signal(false);
 export const openTransaction = signal(false);
 
 const SLOW_MS = 150;
 let started = false;
 
-/** Whether a script runs, also when it has just begun. */
+/** Whether a script is running, even if it has only just begun. */
 export const isBusy = (): boolean => started;
 
-/** Runs a script that begins at `offset` in the editor. */
+/** Runs a script whose first character is at `offset` in the editor. */
 export async function runScript(script: string, offset = 0): Promise<void> {
   const statements = split(script);
   if (started || statements.length === 0) return;
@@ -53,7 +53,7 @@ export async function runScript(script: string, offset = 0): Promise<void> {
   await drawn();
   const steps: Step[] = [];
   let rolledBack = false;
-  // Whether the transaction that is open was begun by an earlier run.
+  // Whether an earlier run began the transaction that is open.
   let inherited = openTransaction.value;
   try {
     for (const { text, from } of statements) {
@@ -78,11 +78,11 @@ export async function runScript(script: string, offset = 0): Promise<void> {
     running.value = false;
     started = false;
   }
-  // An engine that has stopped cannot say; the failed statement has said so.
+  // Fails only if the engine has stopped, which the failed statement has reported.
   await refreshLayers().catch(() => {});
 }
 
-/** Ends the transaction a script left open. */
+/** Ends a transaction that a script left open. */
 export async function endTransaction(how: 'commit' | 'rollback'): Promise<void> {
   await runScript(how);
 }
@@ -106,7 +106,7 @@ function followTransaction(text: string): void {
     openTransaction.value = false;
 }
 
-/** Rolls back the transaction that is open, and answers whether one was. */
+/** Rolls back the open transaction, if there is one, and answers whether there was one. */
 export async function abandonTransaction(): Promise<boolean> {
   if (!openTransaction.value) return false;
   openTransaction.value = false;
@@ -114,12 +114,12 @@ export async function abandonTransaction(): Promise<boolean> {
     await query('rollback');
     return true;
   } catch {
-    // Only an engine that has stopped refuses, and its transactions have ended with it.
+    // Fails only if the engine has stopped, and its transactions have ended with it.
     return true;
   }
 }
 
-/** The failure if there is one, else the last answer with rows, else the last one that changed something. */
+/** The failed step if there is one, else the last with rows, else the last that changed something. */
 function mostInteresting(steps: Step[]): number {
   const last = (wanted: (step: Step) => boolean) => steps.findLastIndex(wanted);
   for (const wanted of [
@@ -133,7 +133,7 @@ function mostInteresting(steps: Step[]): number {
   return Math.max(0, steps.length - 1);
 }
 
-/** The next frame has been drawn: the page's own work is not to be measured as the database's. */
+/** Waits for the next frame, so that the page's own work is not measured as the database's. */
 function drawn(): Promise<void> {
   return new Promise((resolve) => {
     requestAnimationFrame(() => setTimeout(resolve));

@@ -1,4 +1,4 @@
-// What the page is doing with its database: opening it, filling it, using it, or unable to.
+// The state of the page: opening the database, filling it, ready, or failed.
 
 import { signal } from '@preact/signals';
 
@@ -18,11 +18,11 @@ export type Phase =
 
 export const phase = signal<Phase>({ name: 'opening' });
 export const opened = signal<Opened>({ url: '' });
-/** What the first load wrote; absent when the data was found. */
+/** What the first load wrote; null if the data was already there. */
 export const loaded = signal<{ rows: number; ms: number } | null>(null);
 export const persisted = signal(false);
 
-/** Opens the database and fills it if it is new. Called again when another tab had the database. */
+/** Opens the database and fills it if it is new. Called again after another tab had the database open. */
 export async function start(): Promise<void> {
   if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
   try {
@@ -41,7 +41,7 @@ export async function start(): Promise<void> {
   }
 }
 
-/** Throws every change away, also those of an open transaction, and makes the data again. */
+/** Discards every change, including those of an open transaction, and generates the data again. */
 export async function reset(): Promise<void> {
   if (isBusy()) return;
   phase.value = { name: 'loading' };

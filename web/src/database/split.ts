@@ -1,19 +1,19 @@
-// Splits a script into statements, each with its place, so that a console can run them one by one.
+// Splits a script into statements, each with its position, so that the console can run them one by one.
 //
-// Knows what may hide a semicolon: quotes, backslashes in `E'…'`, line comments, nested block comments. Knows no other
-// SQL.
+// Recognises what can hide a semicolon, and no other SQL: quotes, backslashes in `E'…'`, line comments, and nested block
+// comments.
 
-/** One statement of a script and where its first character is. */
+/** One statement of a script, and the position of its first character. */
 export interface Statement {
   text: string;
   from: number;
 }
 
-/** The statements of a script, in order, without those that are only comments and space. */
+/** The statements of a script, in order, without those that are only comments and white space. */
 export function split(script: string): Statement[] {
   const statements: Statement[] = [];
   let position = 0;
-  // Where the first character that is neither space nor comment is; -1 while there is none.
+  // Position of the statement's first character that is neither white space nor comment; -1 before it.
   let first = -1;
 
   const close = (end: number) => {
@@ -67,7 +67,7 @@ function endOfComment(script: string, from: number): number {
   return script.length;
 }
 
-/** A doubled quote inside is two quotes next to each other, which the caller sees as two quoted strings. */
+/** The position after a quoted string. A string with a doubled quote counts as two strings in a row. */
 function endOfQuote(script: string, from: number, quote: string): number {
   if (quote === "'" && /(?:^|[^\w$])e$/i.test(script.slice(Math.max(0, from - 2), from)))
     return endOfEscaped(script, from);
@@ -75,7 +75,7 @@ function endOfQuote(script: string, from: number, quote: string): number {
   return end < 0 ? script.length : end + 1;
 }
 
-/** Of `E'…'`, where a backslash takes the next character along. */
+/** The position after the string of `E'…'`, where a backslash escapes the next character. */
 function endOfEscaped(script: string, from: number): number {
   let position = from + 1;
   while (position < script.length && script[position] !== "'")

@@ -1,4 +1,4 @@
-// What a statement answered, in the shapes the views work with. What tables are made of comes as the package reports it.
+// Results and failures as the views use them. Reports on storage have the package's own types.
 
 /** A column of a result, with its type as SQL spells it. */
 export interface Column {
@@ -6,7 +6,7 @@ export interface Column {
   type: string;
 }
 
-/** What the engine counted while it ran one statement. */
+/** What the engine counted while it ran a statement. */
 export interface Figures {
   rowsRead: number;
   bytesRead: number;
@@ -15,7 +15,7 @@ export interface Figures {
   elapsedMs: number;
 }
 
-/** The answer to one statement. `rows` hold their values in the order of `columns`. */
+/** The result of a statement. Each row has its values in the order of `columns`. */
 export interface Answer {
   columns: Column[];
   rows: unknown[][];
@@ -23,7 +23,7 @@ export interface Answer {
   figures: Figures;
 }
 
-/** A failed statement, with the place in its own text (from 1) where the engine knows it. */
+/** A failure, with its position in the statement's text (counted from 1) where the engine knows it. */
 export interface Failure {
   kind: string;
   message: string;

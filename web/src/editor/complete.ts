@@ -1,9 +1,9 @@
-// Completion of column names without their table: those of tables the script mentions come first.
-// (Tables, qualified columns and keywords are completed by the SQL language itself.)
+// Completes unqualified column names: those of tables that the script mentions come first. CodeMirror's SQL language
+// completes tables, qualified columns and keywords.
 
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete';
 
-/** Tables and the names of their columns. */
+/** Column names by table. */
 export type Schema = Record<string, string[]>;
 
 export function columnSource(

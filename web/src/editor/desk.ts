@@ -1,4 +1,4 @@
-// The editor as the rest of the console knows it: its script, opening another one, running it, showing where it failed.
+// The editor as the rest of the console sees it: opens scripts, runs them, and marks where they failed.
 
 import { closeCompletion } from '@codemirror/autocomplete';
 import { effect, signal } from '@preact/signals';
@@ -18,7 +18,7 @@ export const script = signal(sharedScript() ?? GROUPS[0]!.queries[0]!.sql);
 
 let view: EditorView | undefined;
 
-/** Puts the editor into the page; the answer takes it out again. */
+/** Puts the editor into the page. Returns the function that removes it. */
 export function mountEditor(parent: HTMLElement): () => void {
   const editor = createEditor({
     parent,
@@ -47,7 +47,7 @@ export function mountEditor(parent: HTMLElement): () => void {
   };
 }
 
-/** Replaces the script, and runs it if asked to; while another one runs nothing happens then. */
+/** Replaces the script and, if `andRun`, runs it; then nothing happens while another script is running. */
 export function openScript(text: string, andRun: boolean): void {
   if (andRun && isBusy()) return;
   script.value = text;
@@ -61,7 +61,7 @@ export function openScript(text: string, andRun: boolean): void {
   if (andRun) void runEditor();
 }
 
-/** Runs the selection, or everything when nothing is selected. */
+/** Runs the selection, or the whole script if nothing is selected. */
 export async function runEditor(): Promise<void> {
   if (isBusy()) return;
   if (view) closeCompletion(view);
@@ -71,14 +71,14 @@ export async function runEditor(): Promise<void> {
   await runScript(text, from);
 }
 
-/** Asks how the first statement of the selection, or of everything, would run. Runs neither it nor any other. */
+/** Shows the plan of the first statement of the selection or script, without running any of them. */
 export async function explainEditor(): Promise<void> {
   const { text, from } = picked();
   const first = split(text)[0];
   if (first) await runScript(explained(first.text), from + first.from);
 }
 
-/** The selection, or everything when nothing is selected, and where it begins. */
+/** The selection, or the whole script if nothing is selected, and its position. */
 function picked(): { text: string; from: number } {
   const selection = view?.state.selection.main;
   if (!view || !selection || selection.empty) return { text: script.value, from: 0 };
@@ -89,14 +89,14 @@ function showFailure(editor: EditorView): void {
   const step = run.value?.steps.find(({ failure }) => failure);
   const { line, column, message } = step?.failure ?? {};
   const known = step && line !== undefined && column !== undefined && message !== undefined;
-  // A statement that is not (any longer) in the editor has no place there.
+  // A statement that the editor does not contain (any longer) cannot be marked.
   const present =
     known && editor.state.sliceDoc(step.from, step.from + step.text.length) === step.text;
   const mark = present ? { at: step.from + offsetOf(step.text, line, column), message } : null;
   editor.dispatch({ effects: setMark.of(mark) });
 }
 
-/** Engine columns count characters; the editor counts UTF-16 units. */
+/** Converts a line and column to an offset: the engine counts characters, the editor UTF-16 units. */
 function offsetOf(text: string, line: number, column: number): number {
   const lines = text.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);

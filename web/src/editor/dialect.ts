@@ -1,4 +1,4 @@
-// The words of Nacre's SQL, for colouring and completion.
+// The words of Nacre's SQL, for highlighting and completion.
 
 import { SQLDialect } from '@codemirror/lang-sql';
 

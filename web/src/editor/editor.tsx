@@ -1,4 +1,4 @@
-// The upper half of the desk: the editor and what can be done with its script.
+// The upper half of the desk: the editor and its buttons.
 
 import { useEffect, useRef } from 'preact/hooks';
 
@@ -47,17 +47,17 @@ export function Editor() {
   );
 }
 
-/** A running statement has no other end: the page's worker goes with the page, and the database with it. */
+/** Stops a running statement in the only possible way: a reload ends the page's worker, and the engine in it. */
 function Stop() {
   const kept = opened.value.reason
-    ? 'the database is in memory only and begins again'
-    : 'the data stays, an open transaction is rolled back';
+    ? 'the database is in memory only, so its data is generated again'
+    : 'committed data stays, and an open transaction is rolled back';
   return (
     <button
       class="button outlined stop"
       type="button"
       onClick={() => location.reload()}
-      title={`Loads the page again: ${kept}`}
+      title={`Reloads the page: ${kept}`}
     >
       Stop
     </button>

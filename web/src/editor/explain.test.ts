@@ -1,15 +1,15 @@
-// Asking for a plan must not change anything.
+// Explaining a statement must not run it.
 
 import { expect, test } from 'vitest';
 
 import { explained } from './explain';
 
-test('a statement is asked about', () => {
+test('a statement is explained', () => {
   expect(explained('select 1')).toBe('explain select 1');
   expect(explained('delete from profiles')).toBe('explain delete from profiles');
 });
 
-test('words that would run it, or ask twice, are left out', () => {
+test('words that would run it, or explain it twice, are removed', () => {
   for (const words of [
     'explain',
     'EXPLAIN ANALYZE',

@@ -1,9 +1,9 @@
-// What the button Explain asks: the plan of one statement, which is never run for it.
+// What the button Explain runs: a statement that shows the plan of another without running it.
 
-/** Words, with space and comments after them, that ask for a plan already or would run the statement for it. */
+/** Leading words, with white space and comments, that explain a statement already or would run it. */
 const ASKING = /^(?:(?:explain|describe|desc|profile|analyze)\b(?:\s|--.*|\/\*[^]*?\*\/)*)+/i;
 
-/** A statement that answers how a statement would run. */
+/** The statement that shows the plan of a statement. */
 export function explained(statement: string): string {
   return `explain ${statement.replace(ASKING, '')}`;
 }

@@ -1,10 +1,10 @@
-// The place of an error in the text: the wrong word underlined, a caret and the message under its line.
-// Editing the text takes the mark away.
+// Marks an error in the text: the wrong word is underlined, and a caret and the message stand below its line. Editing
+// the text removes the mark.
 
 import { StateEffect, StateField, type EditorState, type Extension } from '@codemirror/state';
 import { Decoration, EditorView, WidgetType, type DecorationSet } from '@codemirror/view';
 
-/** What is wrong and the position of the first wrong character. */
+/** An error message, and the position of the first wrong character. */
 export interface Mark {
   at: number;
   message: string;
@@ -29,7 +29,7 @@ class Caret extends WidgetType {
   override toDOM(): HTMLElement {
     const line = document.createElement('div');
     line.className = 'cm-error-caret';
-    // In the editor's own font a character is one `ch`; past the middle of a long line the message wraps below.
+    // The editor's font is monospaced: a character is one `ch`. The cap keeps room for the message on long lines.
     line.style.paddingInlineStart = `calc(6px + ${Math.min(this.column, 40)}ch)`;
     const caret = document.createElement('span');
     caret.textContent = '^';

@@ -1,4 +1,4 @@
-// The CodeMirror editor: which parts of it we use, and its keys.
+// Sets up the CodeMirror editor: its extensions and its keys.
 
 import {
   autocompletion,
@@ -37,7 +37,7 @@ const completing = (schema: Schema) => [
   dialect.language.data.of({ autocomplete: columnSource(schema) }),
 ];
 
-/** What the console wants from its editor. */
+/** Options of the editor. */
 export interface EditorOptions {
   parent: HTMLElement;
   text: string;
@@ -64,7 +64,7 @@ export function createEditor({ parent, text, onRun, onChange }: EditorOptions): 
         autocapitalize: 'off',
         spellcheck: 'false',
       }),
-      placeholder('Write SQL, or take a statement from the shelf'),
+      placeholder('Write SQL, or choose a statement from the list'),
       syntaxHighlighting(colours),
       language.of(completing({})),
       marks,
@@ -74,12 +74,12 @@ export function createEditor({ parent, text, onRun, onChange }: EditorOptions): 
       }),
     ],
   });
-  // Lines were measured in a stand-in font.
+  // The first measurement used a fallback font.
   void document.fonts.ready.then(() => view.requestMeasure());
   return view;
 }
 
-/** Tables and their columns, for completion. */
+/** Sets the tables and columns for completion. */
 export function setSchema(view: EditorView, schema: Schema): void {
   view.dispatch({ effects: language.reconfigure(completing(schema)) });
 }

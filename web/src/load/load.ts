@@ -1,7 +1,7 @@
-// Fills the database on its first start, and knows whether that has happened.
+// Fills the database on the first start.
 //
-// Each table is one transaction; the note that everything is there is written last. A tab closed halfway leaves tables
-// without the note, and the next start makes them again from nothing.
+// Each table is one transaction, and a note is written after the last one. A tab that is closed before leaves no note,
+// and the next start creates all tables again.
 
 import { signal } from '@preact/signals';
 
@@ -10,7 +10,7 @@ import { NOTE_TABLE } from '../database/layers';
 import { rowSource } from './rows';
 import { createTable, SCALE, TABLES, type TableDefinition } from './tables';
 
-/** How far one table is. */
+/** Progress of one table. */
 export interface Progress {
   table: string;
   rows: number;
@@ -20,11 +20,11 @@ export interface Progress {
 
 export const progress = signal<Progress[]>([]);
 
-/** Rows a slice brings and one insert carries. */
+/** Rows per slice from the generator, and values per insert. */
 const SLICE_ROWS = 2000;
 const INSERT_VALUES = 8000;
 
-/** Whether an earlier start filled this database to the end. */
+/** Whether an earlier start has filled this database completely. */
 export async function isLoaded(): Promise<boolean> {
   const tables = await connection().inspect();
   if (!tables.some((table) => table.name === NOTE_TABLE)) return false;
@@ -32,7 +32,7 @@ export async function isLoaded(): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Makes every table again and fills it. Answers how many rows were written and in how long. */
+/** Creates every table again and fills it. Answers the number of rows and the time it took. */
 export async function load(): Promise<{ rows: number; ms: number }> {
   const started = performance.now();
   progress.value = TABLES.map(({ name }) => ({ table: name, rows: 0, total: 0, state: 'waiting' }));

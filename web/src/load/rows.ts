@@ -1,9 +1,9 @@
-// The page's side of `rows.worker.ts`: a table as slices of TBL lines, one after the other.
+// The page's side of `rows.worker.ts`: yields a table as slices of TBL lines.
 
 import RowsWorker from './rows.worker?worker';
 import type { RowsRequest, RowsSlice } from './rows.worker';
 
-/** Starts a generator. `close` ends its worker and gives its memory back. */
+/** Starts the generator's worker. `close` terminates it, which frees its memory. */
 export function rowSource(): { slices: typeof slices; close: () => void } {
   const worker = new RowsWorker();
 

@@ -1,7 +1,7 @@
-// Makes TPC-H rows off the page's thread: the generator's module lives here and nowhere else.
+// Generates TPC-H rows outside the page's thread.
 //
-// One message in is one table to make; slices of TBL text go out as fast as they are made, and an empty slice ends it.
-// A failure is such a slice too: what is thrown in an asynchronous handler reaches nobody.
+// Each message asks for one table. Slices of TBL text are sent as soon as they are generated, and an empty slice ends the
+// table. A failure is sent as a slice too, because an error thrown in an asynchronous handler would be lost.
 
 import init, { Rows } from '../generated/nacre_web_tpch.js';
 import wasmUrl from '../generated/nacre_web_tpch_bg.wasm?url';
@@ -13,16 +13,16 @@ export interface RowsRequest {
   slice: number;
 }
 
-/** Some of its rows. */
+/** Some rows of a table. */
 export interface RowsSlice {
   text: string;
   total: number;
-  /** Why there are none. */
+  /** The reason if there are no rows. */
   failure?: string;
 }
 
 const ready = init({ module_or_path: wasmUrl });
-// Should it fail, that is told when a table is asked for.
+// A failure is reported when a table is asked for.
 ready.catch(() => {});
 
 self.onmessage = async ({ data }: MessageEvent<RowsRequest>) => {

@@ -1,8 +1,6 @@
-// The eight TPC-H tables: how each is made, and what kind of value stands in each field of its rows.
-//
-// Order is load order. Small tables come first, so that the progress screen moves at once.
+// The eight TPC-H tables, in load order: small tables first, so that the progress screen moves at once.
 
-/** How a field of a TBL line becomes a parameter: whole numbers as numbers, everything else stays text. */
+/** Kind of a field in a TBL line. Integers become numbers; all other fields are passed as text. */
 export type Field = 'integer' | 'decimal' | 'text' | 'date';
 
 /** One table of the schema. */
@@ -132,7 +130,7 @@ export const TABLES: TableDefinition[] = [
   },
 ];
 
-/** The statement that makes a table. */
+/** The statement that creates a table. */
 export function createTable({ name, columns, key }: TableDefinition): string {
   const lines = columns.map((column) => `  ${column.name} ${column.type} not null`);
   return `create table ${name} (\n${lines.join(',\n')},\n  primary key (${key.join(', ')})\n)`;

@@ -1,4 +1,4 @@
-// The ready-made statements. Each shows one thing the engine does, in the words of somebody who wants to see it.
+// The ready-made statements. Each shows one thing that the engine does.
 
 export interface ReadyQuery {
   id: string;
@@ -21,19 +21,19 @@ export const GROUPS: QueryGroup[] = [
       {
         id: 'read',
         title: 'Read an order',
-        why: 'By primary key: straight to the row, decoding none of its neighbours.',
+        why: 'By primary key: finds the row without decoding its neighbours.',
         sql: `select *\nfrom orders\nwhere o_orderkey = ${ORDER}`,
       },
       {
         id: 'change',
-        title: 'Change it',
-        why: 'Its old copy gets a delete bit; the new one starts life in the rowstore.',
+        title: 'Update it',
+        why: 'The old version gets a delete bit; the new one goes to the rowstore.',
         sql: `update orders\nset o_orderstatus = 'F', o_comment = 'changed in this tab'\nwhere o_orderkey = ${ORDER}`,
       },
       {
         id: 'return',
-        title: 'Return a line',
-        why: 'A delete never touches a segment: it sets one bit beside it.',
+        title: 'Delete a line item',
+        why: 'A delete never rewrites a segment: it sets one bit beside it.',
         sql: `delete from lineitem\nwhere l_orderkey = ${ORDER} and l_linenumber = 1`,
       },
     ],
@@ -63,7 +63,7 @@ order by l_returnflag, l_linestatus`,
       {
         id: 'customers',
         title: 'Top customers',
-        why: 'Two joins, a group for each customer, the ten largest.',
+        why: 'Two joins, grouped by customer, the ten largest totals.',
         sql: `select
   c_name,
   n_name as nation,
@@ -79,7 +79,7 @@ limit 10`,
       {
         id: 'modes',
         title: 'Late deliveries',
-        why: 'Two date columns compared row by row, counted for each way of shipping.',
+        why: 'Compares two date columns and counts by shipping mode.',
         sql: `select
   l_shipmode,
   count(*) as lines,
@@ -92,8 +92,8 @@ order by late desc`,
       },
       {
         id: 'browse',
-        title: 'Browse every line',
-        why: 'All 60,000 rows to the page; the table below draws only what you see.',
+        title: 'Browse all line items',
+        why: 'Sends all 60,000 rows to the page; the table draws only what is visible.',
         sql: `select l_orderkey, l_linenumber, l_quantity, l_extendedprice, l_shipdate, l_shipmode, l_comment
 from lineitem
 order by l_orderkey, l_linenumber`,
@@ -101,12 +101,12 @@ order by l_orderkey, l_linenumber`,
     ],
   },
   {
-    title: 'Both at once',
+    title: 'Transactions',
     queries: [
       {
         id: 'both',
-        title: 'Change and sum, one transaction',
-        why: 'The sum over all lines sees the change beside it before anyone else does.',
+        title: 'Update and sum in one transaction',
+        why: 'The sum sees the update before it is committed.',
         sql: `begin;
 
 update lineitem
@@ -120,8 +120,8 @@ commit;`,
       },
       {
         id: 'undo',
-        title: 'Change and take back',
-        why: 'After the rollback the order is what it was.',
+        title: 'Update and roll back',
+        why: 'After the rollback the order is unchanged.',
         sql: `begin;
 
 update orders
@@ -142,13 +142,13 @@ where o_orderkey = ${ORDER};`,
       {
         id: 'flush',
         title: 'Flush the rowstore',
-        why: 'What was changed becomes one more thin, immutable layer.',
+        why: 'Recent changes become one more immutable segment.',
         sql: 'optimize table orders flush',
       },
       {
         id: 'plan',
-        title: 'See a plan',
-        why: 'How a join will be run, before it is.',
+        title: 'Show a plan',
+        why: 'How a join would run, without running it.',
         sql: `explain
 select n_name, count(*)
 from customer
@@ -159,7 +159,7 @@ group by n_name`,
       {
         id: 'wrong',
         title: 'Make a mistake',
-        why: 'Errors have a kind and a place. Nothing changes.',
+        why: 'Errors have a kind and a position, and change nothing.',
         sql: 'select o_orderkey, o_total\nfrom orders\nlimit 3',
       },
     ],

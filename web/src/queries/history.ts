@@ -1,4 +1,4 @@
-// What was run in this browser, newest first, without repeats.
+// The scripts run in this browser, newest first, without duplicates.
 
 import { signal } from '@preact/signals';
 

@@ -1,4 +1,4 @@
-// A script in the page's address, so that a link opens the console with it. A link never runs anything by itself.
+// Keeps the script in the page's URL, so that a link opens the console with it. Opening a link never runs the script.
 
 const PREFIX = '#sql=';
 
@@ -15,7 +15,7 @@ export function share(script: string): void {
   try {
     window.history.replaceState(null, '', shareUrl(script));
   } catch {
-    // Safari refuses more than a hundred in half a minute; the address is not worth a statement that does not run.
+    // Safari refuses more than a hundred changes in half a minute. The statement runs all the same.
   }
 }
 

@@ -1,4 +1,4 @@
-// The shelf beside the editor: ready-made statements and what was run before. On narrow screens it is one sliding row.
+// The shelf beside the editor: ready-made statements and the history. On narrow screens it is one scrolling row.
 
 import { useState } from 'preact/hooks';
 
@@ -14,7 +14,7 @@ export function Shelf() {
     <nav class="shelf" aria-label="Statements to run">
       <div class="shelf-pages" role="group" aria-label="Shelf">
         <button type="button" aria-pressed={page === 'ready'} onClick={() => setPage('ready')}>
-          Try
+          Examples
         </button>
         <button type="button" aria-pressed={page === 'history'} onClick={() => setPage('history')}>
           History <span class="numeric">{formatCount(history.value.length)}</span>
@@ -56,7 +56,9 @@ function Ready() {
 
 function History() {
   if (history.value.length === 0) {
-    return <p class="shelf-empty">What you run is listed here, in this browser only.</p>;
+    return (
+      <p class="shelf-empty">Statements you run are listed here. They stay in this browser.</p>
+    );
   }
   return (
     <div class="shelf-body">

@@ -1,4 +1,4 @@
-// A failed statement: its kind, what happened, and the place, with the line it is on.
+// A failed statement: the kind of error, the message, and its position with the line it is on.
 
 import type { Run, Step } from '../database/run';
 import { plural } from '../ui/format';

@@ -1,4 +1,4 @@
-// What a statement cost: time, rows and bytes read, segments it could skip.
+// Statistics of a statement: time, rows and bytes read, segments skipped.
 
 import { storedBytes } from '../database/layers';
 import type { Step } from '../database/run';
@@ -14,7 +14,7 @@ export function FigureList({ step }: { step: Step }) {
         <dt>in the engine</dt>
         <dd class="figure-value">{formatMs(elapsedMs)}</dd>
         <dd class="figure-note" data-figure="roundTripMs" data-value={step.roundTripMs}>
-          {formatMs(step.roundTripMs)} with the way there and back
+          {formatMs(step.roundTripMs)} including the round trip
         </dd>
       </div>
       <div data-figure="rowsRead" data-value={rowsRead}>
@@ -24,7 +24,7 @@ export function FigureList({ step }: { step: Step }) {
       <div data-figure="bytesRead" data-value={bytesRead}>
         <dt>read</dt>
         <dd class="figure-value">{formatBytes(bytesRead)}</dd>
-        <dd class="figure-note">{formatShare(bytesRead, storedBytes.value)} of what is stored</dd>
+        <dd class="figure-note">{formatShare(bytesRead, storedBytes.value)} of the stored data</dd>
       </div>
       <div data-figure="segmentsSkipped" data-value={segmentsSkipped}>
         <dt>{segments === 1 ? 'segment skipped' : 'segments skipped'}</dt>

@@ -1,4 +1,4 @@
-// The lower half of the desk: what the last run answered, statement by statement.
+// The lower half of the desk: the results of the last run, statement by statement.
 
 import { run, running, selectedStep, type Run, type Step } from '../database/run';
 import { CopyButton } from '../ui/copy';
@@ -27,8 +27,8 @@ export function Results() {
 function Nothing() {
   return (
     <div class="results-nothing">
-      <p>Run the statement above, or take another from the shelf.</p>
-      <p>Every answer says what it cost, and the layers show what it changed.</p>
+      <p>Run the statement above, or choose one of the examples.</p>
+      <p>Each result shows what it cost, and the storage view shows what it changed.</p>
     </div>
   );
 }
@@ -82,7 +82,7 @@ function Actions({ step }: { step: Step }) {
   );
 }
 
-/** The statements of a script as a row of tabs without tab semantics: each is a plain toggle. */
+/** The statements of a script as a row of toggles, without the semantics of tabs. */
 function Steps({ steps }: { steps: Step[] }) {
   return (
     <ol class="steps" aria-label="Statements of this run">

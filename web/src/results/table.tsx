@@ -1,4 +1,4 @@
-// A result as a table that draws only the rows in sight: fixed row height, a spacer above and below.
+// A result as a table that draws only the visible rows: rows have a fixed height, with a spacer above and below them.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
@@ -10,12 +10,12 @@ const ROW_HEIGHT = 30;
 const MARGIN_ROWS = 12;
 const SAMPLE_ROWS = 200;
 const MAX_CHARACTERS = 46;
-/** Of a column that has the frame to itself, or is a plan, which means little when it is cut. */
+/** Limit of a single column, and of a plan, which is hard to read if truncated. */
 const MAX_CHARACTERS_ALONE = 1000;
-/** Both sides of a cell, and its line. */
+/** Horizontal padding of a cell and its border, in pixels. */
 const PADDING = 29;
 
-/** Characters a column needs, from its header and the first rows. */
+/** Width of each column in characters, from its header and the first rows. */
 function widths({ columns, rows }: Answer): number[] {
   return columns.map((column, index) => {
     let longest = Math.max(column.name.length, column.type.length * 0.86);
@@ -76,7 +76,7 @@ export function ResultTable({ answer }: { answer: Answer }) {
           {ch.map((width, index) => (
             <col key={index} style={{ width: `calc(${width}ch + ${PADDING}px)` }} />
           ))}
-          {/* Takes what the columns leave of the frame. */}
+          {/* Fills the width that the columns leave. */}
           <col />
         </colgroup>
         <thead>

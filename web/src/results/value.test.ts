@@ -1,4 +1,4 @@
-// Values as a visitor reads them and as a spreadsheet takes them.
+// Values as text in cells and in CSV.
 
 import { expect, test } from 'vitest';
 
@@ -16,13 +16,13 @@ test('values as text', () => {
   expect(toText({ a: [1] }, 'JSON')).toBe('{"a":[1]}');
 });
 
-test('numbers are aligned by their type', () => {
+test('numeric types are recognised', () => {
   const numeric = (type: string) => isNumeric({ name: 'c', type });
   expect(['INTEGER', 'BIGINT UNSIGNED', 'DECIMAL(15,2)', 'DOUBLE'].every(numeric)).toBe(true);
   expect(['VARCHAR(25)', 'DATE', 'BOOLEAN', 'INTERVAL'].some(numeric)).toBe(false);
 });
 
-test('CSV quotes what must be, and tells null from empty text', () => {
+test('CSV quotes where necessary, and distinguishes null from empty text', () => {
   const answer = {
     columns: [
       { name: 'id', type: 'INTEGER' },

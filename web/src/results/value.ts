@@ -1,4 +1,4 @@
-// Values as cells and as CSV.
+// Formats values for cells and for CSV.
 
 import type { Answer, Column } from '../database/types';
 
@@ -7,7 +7,7 @@ const NUMERIC =
 
 export const isNumeric = (column: Column): boolean => NUMERIC.test(column.type);
 
-/** A value as text; null has none and is drawn differently. */
+/** A value as text. Null is drawn differently and does not come here. */
 export function toText(value: unknown, type: string): string {
   if (value instanceof Date) {
     const iso = value.toISOString();
@@ -21,7 +21,7 @@ export function toText(value: unknown, type: string): string {
   return String(value);
 }
 
-/** RFC 4180; a null is an empty field, an empty text is quoted. */
+/** The result as CSV (RFC 4180). A null is an empty field, and an empty text a quoted one. */
 export function toCsv({ columns, rows }: Answer): string {
   const lines = [columns.map((column) => quoted(column.name)).join(',')];
   for (const row of rows) {

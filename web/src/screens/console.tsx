@@ -1,4 +1,4 @@
-// The console: shelf, desk and storage under one bar.
+// The console: a bar with shelf, desk and storage view below it.
 
 import { opened, persisted, loaded, reset } from '../database/session';
 import { storedBytes } from '../database/layers';
@@ -40,21 +40,25 @@ function Bar() {
         <code>{url}</code>
         <span class="numeric">
           {formatBytes(storedBytes.value)}{' '}
-          {reason ? 'in memory' : persisted.value ? 'kept in this browser' : 'in this browser'}
+          {reason
+            ? 'in memory'
+            : persisted.value
+              ? 'stored permanently in this browser'
+              : 'stored in this browser'}
         </span>
       </p>
       <p class="bar-loaded numeric" role="status">
         {loaded.value
-          ? `${formatCount(loaded.value.rows)} rows made and stored in ${formatMs(loaded.value.ms)}`
-          : 'found as you left it'}
+          ? `${formatCount(loaded.value.rows)} rows generated and stored in ${formatMs(loaded.value.ms)}`
+          : 'opened with your earlier changes'}
       </p>
       <button
         class="button bare"
         type="button"
         disabled={running.value}
         onClick={askReset}
-        aria-label="Make the data again"
-        title="Make the data again"
+        aria-label="Reset the data"
+        title="Reset the data"
       >
         <Icon name="reset" />
       </button>
@@ -64,11 +68,11 @@ function Bar() {
 }
 
 function askReset(): void {
-  if (confirm('Drop the eight tables with every change in them, and make the data again?'))
+  if (confirm('Drop the eight tables, including all your changes, and generate the data again?'))
     void reset();
 }
 
-/** Says when nothing will be kept. */
+/** A warning if the database is in memory only. */
 function Notice() {
   const { reason } = opened.value;
   if (!reason) return null;
@@ -76,8 +80,8 @@ function Notice() {
     <p class="notice" role="status">
       <Icon name="warn" />
       <span>
-        <strong>In memory only.</strong> The database works, but a reload begins again, because{' '}
-        {reason}.
+        <strong>In memory only.</strong> The database works, but a reload discards all changes,
+        because {reason}.
       </span>
     </p>
   );

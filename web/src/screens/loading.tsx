@@ -1,11 +1,11 @@
-// The first start: eight layers of one stack, each growing as the rows of its table arrive.
+// The progress screen of the first start: one layer for each table, growing as its rows arrive.
 
 import { progress, type Progress } from '../load/load';
 import { hash, outline, type Wave } from '../strata/geometry';
 import { formatCount } from '../ui/format';
 import { Mark } from '../ui/icons';
 
-/** What is known before the generator says so, for the bar over all tables. */
+/** Rows of all tables at this scale, for the progress bar: the generator reports a table's rows only when it starts it. */
 const EXPECTED_ROWS = 86_805;
 
 const WIDTH = 512;
@@ -22,10 +22,10 @@ export function Loading() {
   return (
     <main class="screen loading">
       <Mark size={40} />
-      <h1>Laying down the first layers</h1>
+      <h1>Generating the data</h1>
       <p>
-        The TPC-H tables at scale 0.01 are made in this tab and stored in this browser. This happens
-        once; a reload finds them.
+        The TPC-H tables at scale 0.01 are generated in this tab and stored in this browser. This
+        happens only once.
       </p>
       <Growth tables={tables} />
       <ol class="growth-list numeric">
@@ -54,7 +54,7 @@ export function Loading() {
   );
 }
 
-/** The first table lies at the bottom; later ones settle on top of it. */
+/** The layers; the first table is at the bottom. */
 function Growth({ tables }: { tables: Progress[] }) {
   const height = tables.length * LAYER + 16;
   return (

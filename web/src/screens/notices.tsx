@@ -1,4 +1,4 @@
-// Screens for when there is no console to show: opening, held by another tab, failed.
+// The screens without a console: opening, in use by another tab, failed.
 
 import type { Failure } from '../database/types';
 import { opened, start } from '../database/session';
@@ -18,14 +18,14 @@ export function InUse({ trying }: { trying: boolean }) {
   return (
     <main class="screen" data-screen="in_use">
       <Mark size={44} />
-      <h1>Another tab has this database</h1>
+      <h1>The database is open in another tab</h1>
       <p>
-        One tab at a time holds <code>opfs://demo</code>. Close the other tab, or go on there;
-        nothing is lost either way.
+        Only one tab at a time can open <code>opfs://demo</code>. Close the other tab, or continue
+        there.
       </p>
       <button class="button primary" type="button" disabled={trying} onClick={() => void start()}>
         <Icon name="reset" />
-        {trying ? 'Trying' : 'Try again'}
+        {trying ? 'Trying…' : 'Try again'}
       </button>
       <Bed />
     </main>
@@ -36,12 +36,14 @@ export function Failed({ failure }: { failure: Failure }) {
   return (
     <main class="screen" data-screen="failed">
       <Mark size={44} />
-      <h1>{opened.value.url ? 'The data could not be made' : 'The database did not open'}</h1>
+      <h1>
+        {opened.value.url ? 'The data could not be generated' : 'The database could not be opened'}
+      </h1>
       <p>
         <code class="failure-kind">{failure.kind}</code> {failure.message}
       </p>
       {failure.hint && <p>{failure.hint}</p>}
-      {/* From the beginning: what failed may have left an engine that cannot go on. */}
+      {/* A reload, because the failure may have stopped the engine. */}
       <button class="button primary" type="button" onClick={() => location.reload()}>
         <Icon name="reset" />
         Try again
@@ -54,7 +56,7 @@ export function Failed({ failure }: { failure: Failure }) {
 const BED: Wave = { width: 1200, amplitude: 9, seed: 0.7 };
 const BED_LAYERS = ['rose', 'apricot', 'mint', 'sky', 'lilac', 'sky', 'mint'];
 
-/** Layers along the foot of the window: the database is there, only not for us. */
+/** Layers along the bottom of the window, as decoration. */
 function Bed() {
   return (
     <svg class="bed" viewBox="0 14 1200 140" preserveAspectRatio="none" aria-hidden="true">

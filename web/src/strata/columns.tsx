@@ -1,4 +1,4 @@
-// The key to the drawing: each column's encoding, its bytes, and how much smaller that is than the plain values.
+// The legend of the drawing: each column's encoding, its size, and the ratio to its size without encoding.
 
 import type { TableReport } from 'nacredb';
 import { formatBytes, formatShare, plural } from '../ui/format';
@@ -18,7 +18,7 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
           <th scope="col">column</th>
           <th scope="col">encoding</th>
           <th scope="col">stored</th>
-          <th scope="col" aria-label="share of the plain size" />
+          <th scope="col" aria-label="share of the unencoded size" />
         </tr>
       </thead>
       <tbody>
@@ -38,7 +38,7 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
               </td>
               <td>{formatBytes(column.bytes)}</td>
               <td
-                title={`${formatShare(column.bytes, column.rawBytes)} of ${formatBytes(column.rawBytes)} plain`}
+                title={`${formatShare(column.bytes, column.rawBytes)} of ${formatBytes(column.rawBytes)} unencoded`}
               >
                 <span class="ratio" style={{ '--share': Math.min(1, share) }} />
               </td>
@@ -50,7 +50,7 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
   );
 }
 
-/** A swatch for each encoding in use, and the name of the one that holds the most bytes. */
+/** A swatch for each encoding in use, and the name of the one with the most bytes. */
 function Encodings({
   table,
   column,

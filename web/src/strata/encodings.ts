@@ -1,4 +1,4 @@
-// Which hue of the shell stands for which encoding. Names the engine may report but that are not listed are pearl.
+// The hue of each encoding. Encodings that are not listed are pearl.
 
 const HUES: Record<string, string> = {
   plain: 'lilac',
@@ -25,5 +25,5 @@ const normal = (encoding: string): string => encoding.toLowerCase().replaceAll(/
 
 export const hue = (encoding: string): string => HUES[normal(encoding)] ?? 'pearl';
 
-/** The hue a layer shifts to where light falls on it. */
+/** The hue that a layer shifts to beside its highlight. */
 export const neighbour = (encoding: string): string => NEIGHBOURS[hue(encoding)] ?? 'pearl';

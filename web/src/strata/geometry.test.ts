@@ -1,4 +1,4 @@
-// Drawings follow from figures: what is larger is thicker, and nothing leaves its frame.
+// The drawings follow the figures: larger is thicker, and nothing leaves its frame.
 
 import { expect, test } from 'vitest';
 
@@ -15,7 +15,7 @@ const segment = (deleted: number, bytes: number[]) => ({
   columns: bytes.map((each, index) => ({ name: `c${index}`, encoding: 'plain', bytes: each })),
 });
 
-test('layers lie on each other and the thickest holds the most bytes', () => {
+test('layers are stacked, and the thickest has the most bytes', () => {
   const stack = bands(segment(0, [400, 10_000, 0]), 0.1, 5);
   expect(stack.map(({ y }) => y)).toEqual([...stack.map(({ y }) => y)].sort((a, b) => a - b));
   expect(stack[0]!.y).toBe(5);
@@ -44,7 +44,7 @@ test('an outline is closed and stays inside its width', () => {
   expect(Math.max(...xs)).toBe(300);
 });
 
-test('pits are never wider than what was deleted, but can be seen', () => {
+test('pits are to scale, but wide enough to be visible', () => {
   expect(pits(segment(0, [1]), 300, 1)).toEqual([]);
   expect(pits(segment(1, [1]), 300, 1)[0]!.width).toBeGreaterThan(1);
   const half = pits(segment(500, [1]), 300, 1).reduce((sum, pit) => sum + pit.width, 0);

@@ -1,6 +1,4 @@
-// How segments become layers: thickness from bytes, and the slow wave that all layers of a stack share.
-//
-// Pure arithmetic over plain numbers; drawing is elsewhere.
+// Geometry of the layers: thickness from size, and the slow wave that all layers of a stack share. Arithmetic only.
 
 import type { SegmentReport, TableReport } from 'nacredb';
 
@@ -12,7 +10,7 @@ export interface Band {
   thickness: number;
 }
 
-/** What every layer gets however few its bytes are, and what lies between two. */
+/** Minimum thickness of a layer, and the gap between two. */
 export interface Grain {
   least: number;
   gap: number;
@@ -21,7 +19,7 @@ export interface Grain {
 export const COARSE: Grain = { least: 1.6, gap: 0.9 };
 export const FINE: Grain = { least: 1, gap: 0.55 };
 
-/** Thickness grows with the square root of bytes, so that a flag of a few bytes stays visible beside megabytes. */
+/** Thickness grows with the square root of the size, so that a few bytes stay visible beside megabytes. */
 export function bands(segment: SegmentReport, scale: number, top: number, grain = COARSE): Band[] {
   let y = top;
   return segment.columns.map((column) => {
@@ -37,7 +35,7 @@ export const bottom = (stack: Band[]): number => {
   return last ? last.y + last.thickness : 0;
 };
 
-/** A scale at which the largest segment of a table is as high as wanted. */
+/** The scale at which a table's largest segment has the given height. */
 export function scaleFor(table: TableReport, height: number): number {
   const largest = Math.max(1, ...table.segments.map(rootBytes));
   return height / largest;
@@ -75,7 +73,7 @@ export function outline(wave: Wave, top: number, end: number): string {
   return `M${points.join('L')}Z`;
 }
 
-/** A number from 0 to 1 that is the same for the same name. */
+/** A hash of a name, from 0 to 1. */
 export function hash(name: string, salt = 0): number {
   let value = 2166136261 ^ salt;
   for (let index = 0; index < name.length; index += 1) {
@@ -87,13 +85,13 @@ export function hash(name: string, salt = 0): number {
   return (value >>> 0) / 4294967296;
 }
 
-/** A pit in a segment: where deleted rows were. Positions are not known, so they are spread; widths are to scale. */
+/** A pit in a segment, for deleted rows. Their positions are not known, so pits are spread evenly; widths are to scale. */
 export interface Pit {
   x: number;
   width: number;
 }
 
-/** From here on a pit is an area that has faded, and not a slit. */
+/** Width from which a pit is drawn as a faded area instead of a slit. */
 export const WIDE_PIT = 4;
 
 const MAX_PITS = 48;

@@ -1,12 +1,12 @@
-// The rowstore: rows that have not yet become a layer, drawn as loose grains above the layers.
+// The rowstore, drawn as loose grains above the layers.
 
 import { hash } from './geometry';
 
 const MAX_GRAINS = 360;
-/** Few rows are drawn large enough to be seen, many small enough to fit. */
+/** Distance between grains: large for few rows, small for many. */
 const pitch = (count: number): number => (count <= 24 ? 11 : 7);
 
-/** How many rows one grain stands for. */
+/** Number of rows that one grain stands for. */
 export const rowsPerGrain = (rows: number): number => Math.max(1, Math.ceil(rows / MAX_GRAINS));
 
 export function Grains({ rows, width, seed }: { rows: number; width: number; seed: number }) {
@@ -26,7 +26,7 @@ export function Grains({ rows, width, seed }: { rows: number; width: number; see
       {Array.from({ length: count }, (_, index) => {
         const line = Math.floor(index / perLine);
         const jitter = hash(String(index), seed) - 0.5;
-        // The first grain lies in the middle and the line fills outwards, like a small heap.
+        // Lines are centred, so that the grains form a small heap.
         const inLine = Math.min(perLine, count - line * perLine);
         const x = width / 2 + ((index % perLine) - (inLine - 1) / 2) * step + jitter * 2.4;
         const y = height - step / 2 - 1 - line * step + jitter * 2;

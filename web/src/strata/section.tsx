@@ -1,4 +1,4 @@
-// One table cut open: its rowstore above, its segments below, newest on top, and what each column costs.
+// One table in detail: its rowstore, its segments (newest first), and the size of each column.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 
@@ -38,7 +38,7 @@ export function Section({ table }: { table: TableReport }) {
           title={
             table.rowstoreRows === 0
               ? 'The rowstore is empty'
-              : 'Make the rowstore one more segment'
+              : 'Write the rowstore as a new segment'
           }
         >
           <Icon name="flush" />
@@ -88,7 +88,7 @@ function Layer({ name, note, deleted = 0 }: { name: string; note: string; delete
   );
 }
 
-/** Ids are places in the log; people count from the oldest. */
+/** Segment ids are log positions, so segments are numbered here from the oldest. */
 const newestFirst = (table: TableReport) =>
   table.segments.map((segment, index) => ({ segment, ordinal: index + 1 })).toReversed();
 
@@ -102,7 +102,7 @@ function summary(table: TableReport): string {
 function rowstoreNote({ rowstoreRows, rowstoreBytes }: TableReport): string {
   if (rowstoreRows === 0) return 'empty';
   const each = rowsPerGrain(rowstoreRows);
-  return `${plural(rowstoreRows, 'row')} · ${formatBytes(rowstoreBytes)}${each > 1 ? ` · a grain is ${each} rows` : ''}`;
+  return `${plural(rowstoreRows, 'row')} · ${formatBytes(rowstoreBytes)}${each > 1 ? ` · one grain per ${each} rows` : ''}`;
 }
 
 const segmentNote = (segment: SegmentReport): string =>

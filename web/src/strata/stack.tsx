@@ -20,7 +20,7 @@ export interface StackOptions {
   scale: number;
   wave: Wave;
   grain?: Grain;
-  /** The column to bring out, if any. */
+  /** The highlighted column, if any. */
   lit?: string | null;
   onPoint?: (column: string | null) => void;
 }
@@ -30,7 +30,7 @@ export function Stack({ segment, scale, wave, grain, lit, onPoint }: StackOption
   const stack = bands(segment, scale, margin, grain);
   const end = bottom(stack);
   const height = end + margin;
-  // A deleted row is a slit through all its columns; where many were deleted the layers have faded.
+  // Deleted rows are slits through all columns; where many were deleted, the layers fade.
   const all = pits(segment, wave.width, wave.seed);
   const slits = all.filter((pit) => pit.width < WIDE_PIT);
   const faded = all.filter((pit) => pit.width >= WIDE_PIT);
@@ -92,7 +92,7 @@ export function Stack({ segment, scale, wave, grain, lit, onPoint }: StackOption
   );
 }
 
-/** Interference: a layer's light falls where its depth says, and its colour leans to a neighbour hue beside it. */
+/** Imitates interference: the highlight's position follows from the depth, and beside it the hue shifts to a neighbour. */
 function Sheen({ id, band, wave }: { id: string; band: Band; wave: Wave }) {
   const own = `var(--${hue(band.column.encoding)})`;
   const side = `var(--${neighbour(band.column.encoding)})`;

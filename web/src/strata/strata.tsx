@@ -1,4 +1,4 @@
-// The storage pane: every table as a small sample to choose from, and the chosen one cut open.
+// The storage view: every table as a small sample to choose from, and the chosen one in detail.
 
 import { layers, segmentBytes, selectedTable, storedBytes } from '../database/layers';
 import type { TableReport } from 'nacredb';
@@ -10,7 +10,7 @@ import { Stack } from './stack';
 const SAMPLE_WIDTH = 64;
 /** Height of the largest segment among the samples. */
 const SAMPLE_HEIGHT = 24;
-/** Older segments of a table would not fit; the section below shows them. */
+/** Segments drawn per sample, the newest; the section below shows all of them. */
 const SAMPLE_SEGMENTS = 3;
 
 export function Strata() {
@@ -19,7 +19,7 @@ export function Strata() {
   return (
     <aside class="strata" aria-label="Storage">
       <header class="strata-head">
-        <h2>Layers</h2>
+        <h2>Storage</h2>
         <p class="numeric">
           {plural(tables.length, 'table')} · {formatBytes(storedBytes.value)}
         </p>

@@ -1,4 +1,4 @@
-// A button that puts text on the clipboard and says that it did.
+// A button that copies text to the clipboard and confirms it.
 
 import { useEffect, useState } from 'preact/hooks';
 
@@ -25,7 +25,7 @@ export function CopyButton({
       await navigator.clipboard.writeText(text());
       setCopied(true);
     } catch {
-      // Without permission nothing was copied, and the label keeps saying so.
+      // Without permission nothing is copied, and the label does not change.
     }
   };
 

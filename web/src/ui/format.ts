@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Formats numbers, sizes, times and shares for the page.
 
 const whole = new Intl.NumberFormat('en-US');
 const short = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
@@ -17,13 +17,13 @@ export function formatBytes(bytes: number): string {
 
 export function formatMs(ms: number): string {
   if (ms >= 9999) return `${short.format(ms / 1000)} s`;
-  // A page's clock has steps of 0.1 ms unless it is isolated from other origins.
+  // The resolution of a page's clock is 0.1 ms unless the page is cross-origin isolated.
   if (ms < 0.05) return 'under 0.1 ms';
   if (ms < 1) return `${Math.round(ms * 100) / 100} ms`;
   return `${ms >= 100 ? whole.format(Math.round(ms)) : short.format(ms)} ms`;
 }
 
-/** A part of a whole, never rounded to nothing. */
+/** A share in percent, never rounded to zero. */
 export function formatShare(part: number, all: number): string {
   if (all <= 0 || part <= 0) return '0 %';
   const percent = (100 * part) / all;

@@ -1,4 +1,4 @@
-// The demo's drawings: its mark and a small set of 16 px line icons.
+// The demo's logo and a small set of 16 px line icons.
 
 const PATHS = {
   run: 'M5 3.2v9.6l8-4.8z',
@@ -26,7 +26,7 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-/** Growth rings of a shell, all touching where growth began; the mark and, on waiting screens, the thing that moves. */
+/** The logo: growth rings of a shell that touch where growth began. It is animated on screens that wait. */
 export function Mark({ size = 26 }: { size?: number }) {
   return (
     <svg class="mark" width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">

@@ -1,4 +1,4 @@
-// localStorage that never throws: where a browser forbids it, things are remembered as long as the page.
+// localStorage that never throws: where the browser forbids it, values last as long as the page.
 
 export function recall(key: string): string | null {
   try {

@@ -1,4 +1,4 @@
-// Light, dark, or what the system says; remembered. `index.html` applies it before the first paint.
+// The theme: light, dark, or the system's, remembered. `index.html` applies it before the first paint.
 
 import { signal } from '@preact/signals';
 
@@ -10,7 +10,7 @@ type Theme = 'auto' | 'light' | 'dark';
 const KEY = 'nacre.theme';
 const ORDER: Theme[] = ['auto', 'light', 'dark'];
 const ICONS: Record<Theme, IconName> = { auto: 'auto', light: 'sun', dark: 'moon' };
-const LABELS: Record<Theme, string> = { auto: 'as the system', light: 'light', dark: 'dark' };
+const LABELS: Record<Theme, string> = { auto: 'system', light: 'light', dark: 'dark' };
 
 const stored = recall(KEY);
 const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'auto');

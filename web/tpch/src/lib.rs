@@ -1,13 +1,13 @@
-//! TPC-H rows for the demo, made in the browser.
+//! Generates TPC-H rows for the demo, in the browser.
 //!
-//! Owns: turning the `tpchgen` row iterators into text that a page can take in slices. A slice is a run of whole
-//! TBL lines (`value|value|…|` and a line feed), which is the generator's own format, so nothing is converted here.
+//! The rows of `tpchgen` come as text in slices. A slice consists of whole TBL lines (`value|value|…|` and a line feed),
+//! the generator's own format, so nothing is converted here.
 //!
-//! Every column but the comments is byte for byte what the official generator makes. Comments are cut out of a pool
-//! of sentences, and the official pool is 300 MB: far too much for a tab. Ours is made by the same grammar from the
-//! same seed and is merely shorter ([`POOL_BYTES`]), so comments have the right lengths and words, at other places.
+//! Every column except the comments is byte for byte the official generator's. Comments are cut from a pool of
+//! sentences, and the official pool of 300 MB is too large for a tab. This pool follows the same grammar from the same
+//! seed, but is shorter ([`POOL_BYTES`]): comments have the right lengths and words, in other places.
 //!
-//! Does not do: types, SQL, storage. This module never sees the engine, and the engine never sees it.
+//! The module knows no types, no SQL and no storage; it and the engine do not know each other.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ use tpchgen::generators::{
 use tpchgen::text::TextPool;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Length of the pool that comments are cut from.
+/// Length of the pool that comments are cut from, in bytes.
 const POOL_BYTES: i32 = 4 * 1024 * 1024;
 
 static POOL: OnceLock<TextPool> = OnceLock::new();
@@ -29,7 +29,7 @@ fn pool() -> &'static TextPool {
     POOL.get_or_init(|| TextPool::new(POOL_BYTES, Distributions::static_default()))
 }
 
-/// Appends the next row to the text; `false` when there is none.
+/// Appends the next row to the text; `false` if there is none.
 type Source = Box<dyn FnMut(&mut String) -> bool>;
 
 fn source<R: std::fmt::Display + 'static>(mut rows: impl Iterator<Item = R> + 'static) -> Source {
@@ -40,7 +40,7 @@ fn source<R: std::fmt::Display + 'static>(mut rows: impl Iterator<Item = R> + 's
     })
 }
 
-/// The rows of one table, handed out in slices.
+/// The rows of one table, taken in slices.
 #[wasm_bindgen]
 pub struct Rows {
     source: Source,
@@ -50,7 +50,7 @@ pub struct Rows {
 
 #[wasm_bindgen]
 impl Rows {
-    /// Starts a table. `undefined` when TPC-H has no table of that name.
+    /// Starts a table. `undefined` if TPC-H has no table of that name.
     pub fn of(table: &str, scale: f64) -> Option<Rows> {
         let words = Distributions::static_default();
         let (source, total) = match table {
@@ -112,7 +112,7 @@ impl Rows {
                 ),
                 OrderGenerator::calculate_row_count(scale, 1, 1),
             ),
-            // An order has one to seven lines, so their number is only known by making them; without the text that
+            // An order has one to seven lines, so only generating them gives their number. Without formatting, that
             // takes a fraction of the time.
             "lineitem" => (
                 source(
@@ -135,19 +135,19 @@ impl Rows {
         Some(Rows { source, total, left: total })
     }
 
-    /// How many rows the table has.
+    /// Number of rows of the table.
     #[wasm_bindgen(getter)]
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// How many have not been handed out.
+    /// Number of rows that have not been taken.
     #[wasm_bindgen(getter)]
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// The next `count` rows, or as many as there are, as TBL lines; empty at the end.
+    /// Takes the next `count` rows, or fewer at the end, as TBL lines. Empty after the last row.
     pub fn take(&mut self, count: u32) -> String {
         let mut text = String::with_capacity(count.min(self.left) as usize * 160);
         for _ in 0..count.min(self.left) {

@@ -1,4 +1,4 @@
-//! What the demo relies on: the row counts of scale factor 0.01, whole lines, and the official columns.
+//! What the demo relies on: the row counts at scale factor 0.01, whole lines, and the official columns.
 
 use super::Rows;
 
@@ -7,7 +7,7 @@ fn count(table: &str) -> (u32, usize) {
     let mut lines = 0;
     while rows.left() > 0 {
         let text = rows.take(1000);
-        assert!(text.ends_with("|\n"), "{table}: a slice is whole lines");
+        assert!(text.ends_with("|\n"), "{table}: a slice consists of whole lines");
         lines += text.lines().count();
     }
     assert!(rows.take(1000).is_empty());
@@ -15,7 +15,7 @@ fn count(table: &str) -> (u32, usize) {
 }
 
 #[test]
-fn every_table_announces_and_makes_its_rows() {
+fn every_table_has_the_rows_it_announces() {
     for (table, rows) in [
         ("region", 5),
         ("nation", 25),
@@ -31,7 +31,7 @@ fn every_table_announces_and_makes_its_rows() {
 }
 
 #[test]
-fn columns_other_than_comments_are_the_official_ones() {
+fn columns_except_comments_are_official() {
     let line = Rows::of("lineitem", 0.01).map(|mut rows| rows.take(1)).unwrap_or_default();
     assert!(
         line.starts_with("1|1552|93|1|17|24710.35|0.04|0.02|N|O|1996-03-13|1996-02-12|1996-03-22|"),
