@@ -1,4 +1,4 @@
-/** Serves the built package and an empty page that offers it as `window.nacredb`. */
+/** Serves the built package, and an empty page that has it as `window.nacredb`. */
 
 import * as fs from 'node:fs';
 import * as http from 'node:http';
@@ -12,11 +12,13 @@ import * as nacredb from './index.js';
 window.nacredb = nacredb;
 </script>`;
 
+/** A running server. */
 export interface Server {
   url: string;
   close(): void;
 }
 
+/** Starts a server on a free port. */
 export async function serve(): Promise<Server> {
   const server = http.createServer((request, response) => {
     const name = path.basename(request.url ?? '/');

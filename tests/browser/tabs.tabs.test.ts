@@ -1,4 +1,4 @@
-/** What only several pages of a real browser can show: reloads, second tabs, tabs that are killed. */
+/** What takes several pages of a real browser: reloads, second tabs, tabs that are killed. */
 
 import type * as nacredb from 'nacredb';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
@@ -60,7 +60,7 @@ function ids(page: Page): Promise<number[]> {
   });
 }
 
-/** Inserts 0, 1, 2, … one by one until the page ends, and counts what was acknowledged. */
+/** Inserts 0, 1, 2, … one by one until the page ends, and counts the acknowledged inserts. */
 function startWriting(page: Page): Promise<void> {
   return page.evaluate(async () => {
     await window.db.exec('create table t (id bigint primary key, name text)');
@@ -82,13 +82,13 @@ async function acknowledged(page: Page): Promise<number> {
   return page.evaluate(() => window.acknowledged);
 }
 
-/** Everything acknowledged is there; at most what was under way besides. */
+/** Expects every acknowledged row, and at most the rows that were in flight besides. */
 function expectNothingLost(found: number[], atLeast: number): void {
   expect(found.length).toBeGreaterThanOrEqual(atLeast);
   expect(found).toEqual(found.map((_, i) => i));
 }
 
-test('a reload finds everything, without closing before', async () => {
+test('a reload finds everything without a close before it', async () => {
   const page = await tab();
   expect(await open(page)).toBe('open');
   await startWriting(page);
@@ -99,7 +99,7 @@ test('a reload finds everything, without closing before', async () => {
   expectNothingLost(await ids(page), count);
 });
 
-test('a second tab is told that the database is in use, until the first lets go', async () => {
+test('a second tab gets in_use until the first tab closes the database', async () => {
   const [first, second] = [await tab(), await tab()];
   expect(await open(first)).toBe('open');
   expect(await open(second)).toBe('in_use');
@@ -112,7 +112,7 @@ test('a tab killed while it writes loses nothing that was acknowledged', async (
   expect(await open(first)).toBe('open');
   await startWriting(first);
   const count = await acknowledged(first);
-  // The renderer process ends on the spot: nothing is closed, no handler runs.
+  // The renderer process ends at once: nothing is closed, and no handler runs.
   const crashed = first.waitForEvent('crash');
   await first.goto('chrome://crash').catch(() => {});
   await crashed;
@@ -121,7 +121,7 @@ test('a tab killed while it writes loses nothing that was acknowledged', async (
   expectNothingLost(await ids(second), count);
 });
 
-test('a transaction open when the page goes is rolled back', async () => {
+test('a transaction that is open when the page goes away is rolled back', async () => {
   const page = await tab();
   expect(await open(page)).toBe('open');
   await page.evaluate(async () => {

@@ -1,11 +1,11 @@
 /**
- * Opening synchronous access handles: exclusive, and patient for a moment, because the handles of a tab
- * that was just reloaded or closed linger.
+ * Opens synchronous access handles, which are exclusive. A refused handle is tried again for a moment, because the
+ * handles of a tab that was just reloaded or closed linger.
  */
 
 import { nacreError } from '../shared/errors.js';
 
-/** What TypeScript knows only in workers: a file's exclusive handle with synchronous calls. */
+/** A file's exclusive handle with synchronous calls. TypeScript's own type is available in worker projects only. */
 export interface SyncAccessHandle {
   read(buffer: Uint8Array, options: { at: number }): number;
   write(buffer: Uint8Array, options: { at: number }): number;
@@ -19,10 +19,11 @@ type SyncFileHandle = FileSystemFileHandle & {
   createSyncAccessHandle(): Promise<SyncAccessHandle>;
 };
 
+/** How long handles of a closed tab may linger. */
 const LINGER_MS = 2000;
 const RETRY_MS = 40;
 
-/** Opens (making it if need be) a file of a directory exclusively, or fails with `in_use`. */
+/** Opens a file of a directory exclusively, creating it if it does not exist. Fails with `in_use`. */
 export async function openExclusive(
   directory: FileSystemDirectoryHandle,
   name: string,
@@ -45,21 +46,21 @@ export async function openExclusive(
   }
 }
 
-// Browsers differ in the name of the refusal.
+/** Names of the error of a file that is open elsewhere; browsers differ. */
 const HELD: ReadonlySet<string> = new Set(['NoModificationAllowedError', 'InvalidStateError']);
 
-/** The directory of a database, made if need be. */
+/** Opens the directory of a database, creating it if it does not exist. */
 export async function databaseDirectory(database: string): Promise<FileSystemDirectoryHandle> {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(database)) {
     throw nacreError(
       'type',
-      `'${database}' cannot name an OPFS database: use letters, digits, '.', '-' and '_', at most 100`,
+      `'${database}' cannot name an OPFS database: use at most 100 letters, digits, '.', '-' and '_'`,
     );
   }
   if (typeof navigator === 'undefined' || typeof navigator.storage?.getDirectory !== 'function') {
     throw nacreError(
       'unsupported',
-      'this context has no origin private file system (is the page secure?)',
+      'there is no origin private file system here; it needs a page served over HTTPS or from localhost',
     );
   }
   const root = await navigator.storage.getDirectory();

@@ -12,7 +12,7 @@ test('a header reads back', () => {
   expect(decodeHeader(encodeHeader({ name: longest, generation: 0 }))?.name).toBe(longest);
 });
 
-test('every damaged byte of one copy is survived, of both copies noticed', () => {
+test('a damaged byte in one copy is survived, in both copies detected', () => {
   const header = { name: 'log-1', generation: 3 };
   for (let byte = 0; byte < 128; byte++) {
     const sector = encodeHeader(header);
@@ -23,13 +23,13 @@ test('every damaged byte of one copy is survived, of both copies noticed', () =>
   }
 });
 
-test('of two copies the younger counts', () => {
+test('of two copies the newer counts', () => {
   const sector = encodeHeader({ name: 'old', generation: 1 });
   sector.set(encodeHeader({ name: 'new', generation: 2 }).subarray(0, 128));
   expect(decodeHeader(sector)?.name).toBe('new');
 });
 
-test('a whole header of another version is not noise', () => {
+test('an intact header of another version is unsupported', () => {
   for (const start of [0, 2048]) {
     const sector = encodeHeader({ name: 'log-1', generation: 3 });
     sector[start + 8] = 2;
@@ -40,13 +40,13 @@ test('a whole header of another version is not noise', () => {
   }
 });
 
-test('emptiness and noise are no headers', () => {
+test('empty and random sectors have no header', () => {
   expect(decodeHeader(new Uint8Array(0))).toBeNull();
   expect(decodeHeader(new Uint8Array(4096))).toBeNull();
   expect(decodeHeader(new Uint8Array(4096).fill(0xff))).toBeNull();
 });
 
-test('names are what the engine uses', () => {
+test('names are restricted to what the engine uses', () => {
   expect(['a', 'LOG.1_2-3', 'x'.repeat(64)].every(isFileName)).toBe(true);
   expect(['', 'a/b', 'ä', 'a b', 'x'.repeat(65)].some(isFileName)).toBe(false);
 });

@@ -1,20 +1,20 @@
 /**
- * The first sector of every physical file of an OPFS pool: which logical file it holds.
+ * The first sector of every physical file of an OPFS pool, which says which logical file it holds.
  *
  * Layout of one copy, little-endian; the sector holds two equal copies, at 0 and at 2048:
  *
  *     0  8 bytes  magic "NACREPF\x01"
  *     8  u32      version, 1
  *    12  u32      flags: bit 0 = holds a file
- *    16  f64      generation: grows with every header written in the pool
+ *    16  f64      generation: increases with every header written in the pool
  *    24  u32      length of the name
  *    28  64 bytes name, ASCII, zero-filled
  *    92  32 bytes zero
  *   124  u32      CRC-32 of bytes 0 to 124
  *
- * A header is valid when either copy is; of two valid ones the higher generation counts. A sector without a
- * valid copy belongs to nobody: it was torn while a file was made or removed. One with a copy of another version
- * is somebody's: magic and CRC are where they are in every version.
+ * A header is valid if either copy is; of two valid copies the one with the higher generation counts. A sector without
+ * a valid copy is free: it was torn while a file was created or removed. A sector with a copy of another version is not
+ * free: magic and CRC have the same place in every version.
  */
 
 import { nacreError } from '../shared/errors.js';
@@ -27,19 +27,19 @@ const MAGIC = [0x4e, 0x41, 0x43, 0x52, 0x45, 0x50, 0x46, 0x01];
 const VERSION = 1;
 const MAX_NAME_BYTES = 64;
 
-/** What a header says. */
+/** The content of a header. */
 export interface Header {
-  /** The logical file, or null when the physical file is free. */
+  /** Name of the logical file; null if the physical file is free. */
   name: string | null;
   generation: number;
 }
 
-/** Whether a logical name is one the engine may use. */
+/** Whether a name can be a logical file's. */
 export function isFileName(name: string): boolean {
   return name.length > 0 && name.length <= MAX_NAME_BYTES && /^[A-Za-z0-9._-]+$/.test(name);
 }
 
-/** The sector for a header. */
+/** Encodes a header as a sector. */
 export function encodeHeader(header: Header): Uint8Array {
   const sector = new Uint8Array(HEADER_BYTES);
   const view = new DataView(sector.buffer);
@@ -57,7 +57,7 @@ export function encodeHeader(header: Header): Uint8Array {
   return sector;
 }
 
-/** The header in a sector, or null when there is no valid one. One of another version is `unsupported`. */
+/** Decodes the header in a sector; null without a valid copy. Throws `unsupported` for another version. */
 export function decodeHeader(sector: Uint8Array): Header | null {
   let newest: Header | null = null;
   for (const start of COPIES) {
@@ -81,7 +81,7 @@ function decodeCopy(copy: Uint8Array): Header | null {
   if (version !== VERSION) {
     throw nacreError(
       'unsupported',
-      `the database's files are of version ${version}, this is version ${VERSION}: use a newer nacredb`,
+      `the database's files have version ${version}, and this nacredb reads version ${VERSION}: use a newer nacredb`,
     );
   }
   const generation = view.getFloat64(16, true);
@@ -96,7 +96,7 @@ function decodeCopy(copy: Uint8Array): Header | null {
   return isFileName(name) ? { name, generation } : null;
 }
 
-/** Of a copy's bytes before it. */
+/** CRC-32 (polynomial 0xEDB88320, as in gzip). */
 export function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of bytes) {

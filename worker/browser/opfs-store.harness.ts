@@ -1,6 +1,6 @@
 /**
- * A worker that lets tests drive an OpfsStore: synchronous access handles exist in workers only.
- * Takes `[method, ...args]`, answers `{ result }` or `{ error }`. `raw` writes a byte into a physical file.
+ * A worker in which tests drive an OpfsStore: synchronous access handles exist in workers only. It takes
+ * `[method, ...args]` and answers `{ result }` or `{ error }`.
  */
 
 import { NacreError } from '../shared/errors.js';
@@ -19,10 +19,10 @@ const extra: Record<string, (...args: never[]) => unknown> = {
     store!.read(file, 0, bytes);
     return new TextDecoder().decode(bytes);
   },
-  /** Changes bytes of the physical file that holds this text somewhere. */
+  /** Flips bytes of the physical file that contains this text. */
   damage: (name: string, text: string, at: number[]) =>
     change(name, text, (bytes) => at.forEach((byte) => (bytes[byte]! ^= 0xff))),
-  /** Has the header of the physical file that holds this text say another version. */
+  /** Sets the version in the header of the physical file that contains this text. */
   version: (name: string, text: string, version: number) =>
     change(name, text, (bytes) => {
       const view = new DataView(bytes.buffer);
@@ -30,7 +30,7 @@ const extra: Record<string, (...args: never[]) => unknown> = {
       view.setUint32(124, crc32(bytes.subarray(0, 124)), true);
       bytes.copyWithin(2048, 0, 128);
     }),
-  /** Has it say another name. */
+  /** Sets the name in the header of the physical file that contains this text. */
   rename: (name: string, text: string, other: string) =>
     change(name, text, (bytes) => {
       const { generation } = decodeHeader(bytes.subarray(0, HEADER_BYTES))!;
@@ -57,7 +57,7 @@ async function change(
     await writable.close();
     return;
   }
-  throw new Error(`no file holds ${text}`);
+  throw new Error(`no file contains ${text}`);
 }
 
 globalThis.onmessage = async (event: MessageEvent<[string, ...never[]]>) => {
@@ -66,7 +66,7 @@ globalThis.onmessage = async (event: MessageEvent<[string, ...never[]]>) => {
     const run = extra[method] ?? (store as never as typeof extra)[method]!.bind(store);
     globalThis.postMessage({ result: await run(...args) });
   } catch (error) {
-    const kind = error instanceof NacreError ? error.kind : 'not ours';
+    const kind = error instanceof NacreError ? error.kind : 'no NacreError';
     globalThis.postMessage({ error: { kind, message: String(error) } });
   }
 };

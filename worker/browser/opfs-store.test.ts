@@ -27,7 +27,7 @@ function driver(): Driver {
   return made;
 }
 
-/** A name no other test, run before or at the same time, has. */
+/** A name that no other test uses, at any time. */
 function freshName(): string {
   return `store-test-${Date.now()}-${names++}`;
 }
@@ -42,7 +42,7 @@ afterEach(() => {
   drivers.splice(0).forEach(({ worker }) => worker.terminate());
 });
 
-test('files are there again after a worker was killed', async () => {
+test('files are found again after a worker was killed', async () => {
   const name = freshName();
   const first = await started(name);
   const file = await first.call('create', 'log-1');
@@ -66,7 +66,7 @@ test('names are unique, and missing files are not found', async () => {
   await expect(store.call('remove', 'b')).rejects.toMatchObject({ kind: 'not_found' });
 });
 
-test('a removed file leaves nothing to the next one', async () => {
+test('a removed file leaves no bytes to the next one', async () => {
   const name = freshName();
   const store = await started(name);
   const file = await store.call('create', 'old');
@@ -78,7 +78,7 @@ test('a removed file leaves nothing to the next one', async () => {
   }
 });
 
-test('reading past the end is corrupt, truncating works both ways', async () => {
+test('reading past the end is corrupt, and truncating shortens and extends', async () => {
   const store = await started(freshName());
   const file = await store.call('create', 'a');
   await store.call('put', file, 'hello');
@@ -91,7 +91,7 @@ test('reading past the end is corrupt, truncating works both ways', async () => 
   expect(await store.call('get', file)).toBe('he\0\0');
 });
 
-test('spare files come back, and running out of them is a limit', async () => {
+test('spare files are replenished, and running out of them is a limit', async () => {
   const store = await started(freshName());
   const make = async (count: number, prefix: string) => {
     for (let i = 0; i < count; i++) {
@@ -105,7 +105,7 @@ test('spare files come back, and running out of them is a limit', async () => {
   await expect(make(100, 'c')).rejects.toMatchObject({ kind: 'limit' });
 });
 
-test('after a shortage there are more spare files, and the log has some of its own', async () => {
+test('after a shortage there are more spare files, and some are reserved for the log', async () => {
   const store = await started(freshName());
   const make = async (prefix: string) => {
     let made = 0;
@@ -135,12 +135,12 @@ test('after a shortage there are more spare files, and the log has some of its o
     await store.call('prepare');
     await make(`seg-d${i}-`);
   }
-  // No further ones can be had, and it says so.
+  // The pool cannot grow further, and the error says so.
   expect(await store.call('ranShort')).toBe(false);
   await store.call('create', 'log-3');
 });
 
-test('two workers cannot have one directory', async () => {
+test('two workers cannot open one directory', async () => {
   const name = freshName();
   const first = await started(name);
   await expect(driver().call('start', name)).rejects.toMatchObject({ kind: 'in_use' });
@@ -148,14 +148,14 @@ test('two workers cannot have one directory', async () => {
   await started(name);
 });
 
-test('a worker that is being killed is waited for', async () => {
+test('opening waits for a worker that is being killed', async () => {
   const name = freshName();
   const first = await started(name);
   setTimeout(() => first.worker.terminate(), 300);
   await started(name);
 });
 
-test('one damaged copy of a header is survived, two free the file', async () => {
+test('one damaged copy of a header is survived, and two free the file', async () => {
   const name = freshName();
   const first = await started(name);
   for (const file of ['kept', 'lost']) {
@@ -172,7 +172,7 @@ test('one damaged copy of a header is survived, two free the file', async () => 
   expect(await second.call('get', await second.call('open', 'kept'))).toBe('data of kept');
 });
 
-test('files of another version are refused and left as they are', async () => {
+test('files of another version are refused and left unchanged', async () => {
   const name = freshName();
   const first = await started(name);
   for (const file of ['mine', 'theirs']) {
@@ -190,7 +190,7 @@ test('files of another version are refused and left as they are', async () => {
   expect(await second.call('get', await second.call('open', 'theirs'))).toBe('data of theirs');
 });
 
-test('of two files of a name the younger counts, and the older one is free', async () => {
+test('of two files of one name the newer counts, and the older is freed', async () => {
   const name = freshName();
   const first = await started(name);
   for (const text of ['older', 'younger']) {

@@ -1,15 +1,14 @@
 /**
- * The files of a database in the origin private file system, with synchronous calls only.
+ * A database's files in the origin private file system, with synchronous calls only.
  *
- * Opening a file in OPFS is asynchronous, so the store holds a pool of physical files whose access handles
- * are open for as long as the store is. The first sector of each says which logical file it holds
- * (`opfs-header.ts`); creating and removing a logical file is rewriting that sector. `prepare` keeps spare
- * ones ready, and after a shortage more of them; the last ones are for the log and its snapshots only, which must go on.
- * A file named LOCK makes the directory ours: only one access handle can be open on it.
+ * Opening a file in OPFS is asynchronous, so the store keeps a pool of physical files whose access handles stay open as
+ * long as the store does. The first sector of each says which logical file it holds (`opfs-header.ts`); creating or
+ * removing a logical file rewrites that sector. `prepare` keeps spare files ready, and more of them after a shortage.
+ * The last spare files are reserved for the log and its snapshots, without which the database could not go on. A file
+ * named LOCK locks the directory: only one access handle can be open on it.
  *
- * Invariants: a free physical file has no data, durably, before it is given out again, so a new file never
- * shows bytes of an old one after a crash. Fewer than MAX_FILES handles are ever open (Safari allows about
- * 250).
+ * Invariants: a free physical file is durably empty before it is reused, so that a new file never shows bytes of an old
+ * one after a crash. At most MAX_FILES handles are open (Safari allows about 250).
  */
 
 import { nacreError } from '../shared/errors.js';
@@ -28,9 +27,9 @@ const MIN_SPARE = 8;
 const SPARE_AFTER_PREPARE = 12;
 const MAX_SPARE = 24;
 const MAX_FILES = 220;
-/** Of the spare files, those that only these names get. */
+/** Spare files reserved for the names that `ALWAYS_SERVED` matches. */
 const RESERVED = 2;
-const MUST_GO_ON = /^(log|snap)-/;
+const ALWAYS_SERVED = /^(log|snap)-/;
 
 interface Physical {
   /** Name in the directory. */
@@ -48,6 +47,7 @@ interface Logical extends Physical {
   id: number;
 }
 
+/** A directory of files, locked until it is closed. */
 export class OpfsStore implements OwnedStore {
   readonly #database: string;
   readonly #directory: FileSystemDirectoryHandle;
@@ -55,9 +55,9 @@ export class OpfsStore implements OwnedStore {
   readonly #byName = new Map<string, Logical>();
   readonly #byId = new Map<number, Logical>();
   #spare: Physical[] = [];
-  /** Of removed files that could not be emptied. */
+  /** Physical files of removed files that could not be emptied. */
   #unusable: Physical[] = [];
-  /** How many spare files there should be. */
+  /** Number of spare files to keep. */
   #wanted = SPARE_AFTER_PREPARE;
   #ranShort = false;
   #generation = 0;
@@ -76,7 +76,7 @@ export class OpfsStore implements OwnedStore {
     this.#lock = lock;
   }
 
-  /** Opens the directory of a database, making it if need be; `in_use` when another tab has it. */
+  /** Opens a database's directory, creating it if it does not exist. Fails with `in_use` if another tab has it open. */
   static async open(database: string): Promise<OpfsStore> {
     const directory = await databaseDirectory(database);
     const store = new OpfsStore(
@@ -102,7 +102,7 @@ export class OpfsStore implements OwnedStore {
         this.#nextEntry = Math.max(this.#nextEntry, Number(entry.slice(1)) + 1);
       }
     }
-    // All settle before anything is decided, so that a failure leaves no handle open behind our back.
+    // Waits for all of them even if one fails: `close` can close only handles that are open.
     const opened = await Promise.allSettled(entries.map((entry) => this.#find(entry)));
     const failed = opened.find((result) => result.status === 'rejected');
     if (failed !== undefined) {
@@ -111,7 +111,7 @@ export class OpfsStore implements OwnedStore {
     this.#adopt(opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
   }
 
-  /** Opens a physical file that is there; it is closed with the store from then on. */
+  /** Opens an existing physical file. From then on `close` closes it. */
   async #find(entry: string): Promise<Found> {
     const file = { entry, handle: await openExclusive(this.#directory, entry, this.#database) };
     this.#spare.push(file);
@@ -126,7 +126,7 @@ export class OpfsStore implements OwnedStore {
     for (const { file, header } of found) {
       const { name = null, generation = 0 } = header ?? {};
       this.#generation = Math.max(this.#generation, generation);
-      // Two of a name: a removal that a crash undid, after the name was given out again. The younger one counts.
+      // Two files of one name: a crash undid a removal after the name was used again. The newer one counts.
       if (name !== null && generation >= (named.get(name)?.generation ?? 0)) {
         named.set(name, { file, generation });
       }
@@ -164,10 +164,10 @@ export class OpfsStore implements OwnedStore {
       throw nacreError('already_exists', `file ${name} is already in opfs://${this.#database}`);
     }
     const file = this.#spare.at(-1);
-    if (file === undefined || (this.#spare.length <= RESERVED && !MUST_GO_ON.test(name))) {
+    if (file === undefined || (this.#spare.length <= RESERVED && !ALWAYS_SERVED.test(name))) {
       const full = this.#byName.size + this.#spare.length >= MAX_FILES;
       this.#ranShort = !full;
-      const why = full ? `there are ${MAX_FILES} already` : 'too many made at once';
+      const why = full ? `there are ${MAX_FILES} already` : 'too many are created at once';
       throw nacreError('limit', `no spare file for ${name} in opfs://${this.#database}: ${why}`);
     }
     this.#writeHeader(file, name);
@@ -239,7 +239,7 @@ export class OpfsStore implements OwnedStore {
     return this.#ranShort;
   }
 
-  /** Keeps spare files open, and gives surplus ones back. */
+  /** Opens missing spare files and removes surplus ones. */
   prepare(): Promise<void> | undefined {
     const spare = this.#spare.length;
     if (this.#ranShort) {
@@ -332,7 +332,7 @@ export class OpfsStore implements OwnedStore {
     }
   }
 
-  /** First the name goes, durably; then the data. The other way round a crash could leave the name of nothing. */
+  /** Removes the name, durably, and then the data. In the other order a crash could leave a name without data. */
   #free(file: Physical): void {
     this.#writeHeader(file, null);
     file.handle.flush();

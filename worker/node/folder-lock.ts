@@ -1,15 +1,17 @@
 /**
- * One process at a time on a folder. Node has no advisory file locks, so the lock is a directory, which is free when
- * it is empty or not there. Its owner has two names in it that nobody had before: a socket `<id>` on which it listens,
- * where the system has those, and a file `<id>.owner`: `<process id> <start time> <boot id> <namespace of process ids>
- * socket`, each of the last four empty where the system has no such thing. The directory is made aside with both in it
- * and renamed, which the system does only onto an empty one. A socket is answered for as long as its process lives, in
- * whatever container; a process id means something only in its own.
+ * Locks a folder for one process at a time. Node has no advisory file locks, so the lock is a directory; it is free when
+ * it is missing or empty. Its owner keeps two entries in it, under an id that no other owner uses: a socket `<id>` on
+ * which the owner listens, where the system has Unix sockets, and a file `<id>.owner` with the text `<process id> <start
+ * time> <boot id> <process id namespace> socket`. Each of the last four words is empty where the system lacks it.
  *
- * What a dead owner left is removed by its names, as what an owner gives back is: whoever is late, for however long,
- * cannot touch what belongs to the next one.
+ * The directory is created under another name with both entries in it, and then renamed; a rename replaces a directory
+ * only if it is empty. A socket accepts connections as long as its process lives, in any container. A process id
+ * identifies a process only inside one namespace, so it is the second choice.
  *
- * The native `nacre` holds an flock on the file LOCK, which cannot be tried here, and listens on LOCK.sock.
+ * Entries are removed by their names, both by an owner that unlocks and by a process that finds an owner dead. However
+ * late such a removal is, it cannot touch the entries of the next owner.
+ *
+ * The native `nacre` holds an flock on the file LOCK, which Node cannot test, and listens on LOCK.sock.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -20,21 +22,21 @@ import * as path from 'node:path';
 import { NacreError, nacreError } from '../shared/errors.js';
 
 const LOCK_DIRECTORY = 'LOCK.node';
-/** Last in an owner's file: it listens. */
+/** Last word of an owner's file, if the owner listens on its socket. */
 const LISTENS = 'socket';
 const OWNER = '.owner';
 const NATIVE_LOCK = 'LOCK';
 const NATIVE_SOCKET = 'LOCK.sock';
-/** A socket's path may not be longer on some systems. */
+/** Longest path of a socket that every system accepts. */
 const SOCKET_PATH_BYTES = 100;
-/** A lock that was made and never put in its place is someone's who did not live to do it, when it is older. */
-const LEFT_MS = 60_000;
+/** Age at which a lock that was created but never renamed counts as abandoned: its process died in between. */
+const ABANDONED_MS = 60_000;
 const ATTEMPTS = 20;
 
-/** Folders held by this process: a process identifier alone cannot tell our own locks from a predecessor's. */
+/** Locks of this process. Its process id cannot tell them from those of a dead process that had the same id. */
 const held = new Set<string>();
 
-/** Holds the folder until the returned function is called; `in_use` when someone else has it. */
+/** Locks a folder and returns the function that unlocks it. Fails with `in_use` if another process has the lock. */
 export async function lockFolder(folder: string): Promise<() => void> {
   const real = fs.realpathSync(folder);
   const lock = path.join(real, LOCK_DIRECTORY);
@@ -60,7 +62,7 @@ async function take(folder: string, lock: string): Promise<() => void> {
     if (unlock !== null) {
       try {
         await refuseNative(folder, path.dirname(lock));
-        removeLeft(lock);
+        removeAbandoned(lock);
         return unlock;
       } catch (error) {
         unlock();
@@ -70,8 +72,8 @@ async function take(folder: string, lock: string): Promise<() => void> {
     for (const id of idsIn(folder, lock)) {
       const owner = readOwner(lock, id);
       if (await isAlive(folder, lock, id, owner)) {
-        const who = owner === null ? 'another process' : `process ${owner.split(' ')[0]}`;
-        throw nacreError('in_use', `${folder} is open in ${who}`);
+        const holder = owner === null ? 'another process' : `process ${owner.split(' ')[0]}`;
+        throw nacreError('in_use', `${folder} is open in ${holder}`);
       }
       removeOwner(lock, id);
     }
@@ -79,7 +81,7 @@ async function take(folder: string, lock: string): Promise<() => void> {
   throw nacreError('in_use', `${folder} is being opened by several processes`);
 }
 
-/** Makes the lock; `null` when somebody is in the way. */
+/** Creates the lock and returns the function that removes it; `null` if another owner's entries are in the way. */
 function tryMake(lock: string): (() => void) | null {
   const id = randomBytes(5).toString('hex');
   const aside = `${lock}.${id}`;
@@ -93,7 +95,7 @@ function tryMake(lock: string): (() => void) | null {
   } catch (error) {
     unlisten?.();
     fs.rmSync(aside, { recursive: true, force: true });
-    // Somebody's lock; or the one that was made was taken for left behind, if making it took so long.
+    // Another owner has the lock, or this one took so long to create that another process removed it as abandoned.
     if (fs.existsSync(lock) || (error as NodeJS.ErrnoException).code === 'ENOENT') {
       return null;
     }
@@ -106,7 +108,7 @@ function tryMake(lock: string): (() => void) | null {
   };
 }
 
-/** Whose names are in the lock. */
+/** The ids of the owners in the lock. */
 function idsIn(folder: string, lock: string): Set<string> {
   const ids = new Set<string>();
   for (const name of readDirectory(lock)) {
@@ -114,8 +116,8 @@ function idsIn(folder: string, lock: string): Set<string> {
     if (!/^[0-9a-f]{10}$/.test(id)) {
       throw new NacreError({
         kind: 'in_use',
-        message: `${folder} is not free: ${lock} has ${name} in it`,
-        hint: `if no process has it open any more, remove ${lock}`,
+        message: `${folder} cannot be locked: ${lock} contains ${name}`,
+        hint: `if no process has the database open, remove ${lock}`,
       });
     }
     ids.add(id);
@@ -131,7 +133,7 @@ function readDirectory(lock: string): string[] {
   }
 }
 
-/** What somebody wrote of itself; `null` when it is being given back. */
+/** The text of an owner's file; `null` if the owner is unlocking. */
 function readOwner(lock: string, id: string): string | null {
   try {
     return fs.readFileSync(path.join(lock, id + OWNER), 'utf8') || null;
@@ -140,15 +142,16 @@ function readOwner(lock: string, id: string): string | null {
   }
 }
 
+/** Answers `otherwise` if the lock has disappeared meanwhile. */
 function ifGone<T>(lock: string, error: unknown, otherwise: T): T {
   if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) {
     return otherwise;
   }
-  // Somebody made it whom we cannot ask.
+  // The lock belongs to an owner whose state is unknown.
   throw nacreError('in_use', `${lock} cannot be read: ${String(error)}`, error);
 }
 
-/** The socket last: who finds it alone asks there. */
+/** Removes the socket last: a process that finds only the socket learns from it whether the owner lives. */
 function removeOwner(lock: string, id: string): void {
   fs.rmSync(path.join(lock, id + OWNER), { force: true });
   fs.rmSync(path.join(lock, id), { force: true });
@@ -158,39 +161,39 @@ function removeEmpty(lock: string): void {
   try {
     fs.rmdirSync(lock);
   } catch {
-    // It is not there, or somebody's.
+    // The lock is missing, or another owner has it.
   }
 }
 
-/** Nobody is kept out by what cannot be removed. */
-function removeLeft(lock: string): void {
+/** Removes abandoned locks. A failure changes nothing: they keep no process out. */
+function removeAbandoned(lock: string): void {
   const [folder, prefix] = [path.dirname(lock), `${path.basename(lock)}.`];
   try {
     for (const name of fs.readdirSync(folder).filter((name) => name.startsWith(prefix))) {
-      const left = path.join(folder, name);
-      if (Date.now() - fs.statSync(left).mtimeMs > LEFT_MS) {
-        fs.rmSync(left, { recursive: true, force: true });
+      const abandoned = path.join(folder, name);
+      if (Date.now() - fs.statSync(abandoned).mtimeMs > ABANDONED_MS) {
+        fs.rmSync(abandoned, { recursive: true, force: true });
       }
     }
   } catch {
-    // It stays.
+    // The next process tries again.
   }
 }
 
-/** Listens on a socket until it is called; `null` where there are no sockets. */
+/** Listens on a socket and returns the function that stops; `null` where the system has no sockets. */
 function listen(lock: string, id: string): (() => void) | null {
   const address = addressOf(lock, id);
   if (address === null) {
     return null;
   }
-  // That the system takes a connection is the answer.
+  // An accepted connection is all that the other process needs to know.
   const server = net.createServer((connection) => connection.destroy());
   server.on('error', () => {});
   try {
-    // A worker of a cluster would leave its socket to its parent, which outlives it.
+    // Without `exclusive`, a cluster worker's socket would belong to its parent process, which outlives it.
     server.listen({ path: address.path, exclusive: true }).unref();
   } catch {
-    // Not permitted.
+    // The system does not permit it.
   }
   if (!server.listening) {
     server.close(address.release);
@@ -199,7 +202,7 @@ function listen(lock: string, id: string): (() => void) | null {
   return () => server.close(address.release);
 }
 
-/** Whether somebody listens on a socket; `undefined` when that cannot be known. */
+/** Whether a process listens on a socket; `undefined` if that cannot be determined. */
 async function answers(folder: string, name: string): Promise<boolean | undefined> {
   const address = addressOf(folder, name);
   if (address === null) {
@@ -216,14 +219,14 @@ async function answers(folder: string, name: string): Promise<boolean | undefine
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // More may wait there than the system lets in.
+    // EAGAIN: the socket's queue of connections is full, so a process listens.
     return code === 'EAGAIN' ? true : code === 'ECONNREFUSED' ? false : undefined;
   } finally {
     address.release();
   }
 }
 
-/** Where to bind or connect to a socket in a folder; `null` where there are none. */
+/** The address of a socket in a folder; `null` where the system has no sockets. A long path goes through /proc. */
 function addressOf(folder: string, name: string): { path: string; release: () => void } | null {
   if (process.platform === 'win32') {
     return null;
@@ -240,13 +243,13 @@ function addressOf(folder: string, name: string): { path: string; release: () =>
     }
     fs.closeSync(descriptor);
   } catch {
-    // The lock has gone meanwhile.
+    // The lock has disappeared meanwhile.
   }
   return null;
 }
 
-/** What a process id means something in, where we can know it: the boot and the namespace. */
-function place(): [boot: string, namespace: string] {
+/** What gives a process id its meaning: the boot and the namespace; empty where the system does not tell. */
+function realm(): [boot: string, namespace: string] {
   try {
     const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return [boot, fs.readlinkSync('/proc/self/ns/pid')];
@@ -255,14 +258,15 @@ function place(): [boot: string, namespace: string] {
   }
 }
 
-/** Process identifiers are used again, so the moment the process started belongs to it where we can know it. */
+/** Text that identifies this process. Process ids are reused, so it includes the start time where the system tells. */
 function identity(listens: boolean): string {
-  return [process.pid, startOf(process.pid), ...place(), listens ? LISTENS : ''].join(' ');
+  return [process.pid, startOf(process.pid), ...realm(), listens ? LISTENS : ''].join(' ');
 }
 
+/** A process's start time in clock ticks since boot; empty where the system does not tell. */
 function startOf(pid: number): string {
   try {
-    // The second field is the program's name in parentheses and may contain anything.
+    // The second field is the program's name in parentheses, and may contain spaces and parentheses.
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
   } catch {
@@ -270,6 +274,7 @@ function startOf(pid: number): string {
   }
 }
 
+/** Whether an owner's process is running. The socket decides if it can; otherwise the owner's file does. */
 async function isAlive(
   folder: string,
   lock: string,
@@ -285,10 +290,10 @@ async function isAlive(
   }
   const [number, started, boot, namespace, listens] = owner.split(' ');
   if (listens === LISTENS && !fs.existsSync(path.join(lock, id))) {
-    // It ended in order, though it did not close the database.
+    // The process ended in order, which removed its socket, without closing the database.
     return false;
   }
-  const [ourBoot, ourNamespace] = place();
+  const [ourBoot, ourNamespace] = realm();
   if (boot && ourBoot) {
     if (boot !== ourBoot) {
       return false;
@@ -297,7 +302,7 @@ async function isAlive(
       throw new NacreError({
         kind: 'in_use',
         message: `${folder} is open in another container`,
-        hint: `if no process has it open any more, remove ${lock}`,
+        hint: `if no process has the database open, remove ${lock}`,
       });
     }
   }
@@ -316,19 +321,20 @@ async function isAlive(
   if (now !== '' && started) {
     return now === started;
   }
-  // No process made a lock before it was started.
+  // A lock older than the process, or than the system's start, belongs to an earlier process of this id.
   const seconds = pid === process.pid ? process.uptime() : os.uptime();
   const stat = fs.statSync(lock, { throwIfNoEntry: false });
   return stat !== undefined && stat.mtimeMs >= Date.now() - seconds * 1000;
 }
 
+/** Fails with `in_use` if a native process has the folder. */
 async function refuseNative(folder: string, real: string): Promise<void> {
   if ((await answers(real, NATIVE_SOCKET)) === true || isLocked(path.join(real, NATIVE_LOCK))) {
     throw nacreError('in_use', `${folder} is open in a native process`);
   }
 }
 
-/** Whether a process that we can see has an flock on a file. */
+/** Whether a process of this namespace has an flock on a file. */
 function isLocked(file: string): boolean {
   try {
     const inode = fs.statSync(file, { bigint: true }).ino;

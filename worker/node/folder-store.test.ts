@@ -5,7 +5,7 @@ import * as path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FolderStore } from './folder-store.js';
 
-// As it is, but calls are noted.
+// The real module, with its calls recorded.
 vi.mock('node:fs', { spy: true });
 
 let folder: string;
@@ -33,7 +33,7 @@ function text(store: FolderStore, file: number): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** What was synced since the notes were cleared, in this order. */
+/** What was synced since the records were cleared, in order. */
 function synced(): string[] {
   const opened = vi.mocked(fs.openSync).mock;
   const { calls, invocationCallOrder } = vi.mocked(fs.fsyncSync).mock;
@@ -48,7 +48,7 @@ function synced(): string[] {
 
 const hello = new TextEncoder().encode('hello');
 
-test('files are there again', async () => {
+test('files are found again after reopening', async () => {
   const first = await open();
   const file = first.create('log-1');
   first.write(file, 0, hello);
@@ -60,7 +60,7 @@ test('files are there again', async () => {
   expect(second.bytes()).toBe(5);
 });
 
-test('a relative folder stays where it was when the process goes elsewhere', async () => {
+test('a relative folder stays where it was when the working directory changes', async () => {
   const before = process.cwd();
   try {
     process.chdir(folder);
@@ -79,7 +79,7 @@ test('a relative folder stays where it was when the process goes elsewhere', asy
   expect(fs.readdirSync(path.join(folder, 'relative'))).toEqual(['LOCK.node']);
 });
 
-test('opening makes the names of the folder, of those above it, and of what is in it durable', async () => {
+test('opening makes the entries of the folder, of its parents and of its files durable', async () => {
   const [above, below] = [path.join(folder, 'above'), path.join(folder, 'above', 'below')];
   vi.clearAllMocks();
   stores.push(await FolderStore.open(below));
@@ -105,7 +105,7 @@ test('names are unique, missing files are not found, short files are corrupt', a
   expect(store.list()).toEqual([]);
 });
 
-test('a store that is closed makes and removes nothing', async () => {
+test('a closed store creates and removes nothing', async () => {
   const store = await open();
   store.release(store.create('a'));
   store.close();
@@ -114,7 +114,7 @@ test('a store that is closed makes and removes nothing', async () => {
   expect((await open()).list()).toEqual(['a']);
 });
 
-test('the lock is not listed, and keeps a second opening out', async () => {
+test('the lock is not listed, and refuses a second opening', async () => {
   const store = await open();
   expect(store.list()).toEqual([]);
   await expect(FolderStore.open(folder)).rejects.toThrow(
@@ -127,13 +127,13 @@ test('the lock is not listed, and keeps a second opening out', async () => {
 const DEAD = '4194305 1';
 const ID = '0123456789';
 
-/** Makes the lock of somebody who says this of itself. */
+/** Makes a lock with an owner's file of this text. */
 function lockOf(owner: string, id = ID): void {
   fs.mkdirSync(path.join(folder, 'LOCK.node'), { recursive: true });
   fs.writeFileSync(path.join(folder, 'LOCK.node', `${id}.owner`), owner);
 }
 
-/** Calls with what a process that runs meanwhile says of itself. */
+/** Calls `during` with the owner text of a process that runs meanwhile. */
 async function beside(during: (owner: string) => Promise<void>): Promise<void> {
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
   try {
@@ -161,7 +161,7 @@ test('a lock of a running process holds, one of a dead process does not', async 
   expect(fs.readdirSync(folder)).toEqual(['LOCK.node']);
 });
 
-test('who is late to give its lock back leaves alone what came after it', async () => {
+test('an owner that unlocks late leaves the next lock alone', async () => {
   const lock = path.join(folder, 'LOCK.node');
   await beside(async (owner) => {
     const store = await open();
@@ -177,7 +177,7 @@ test('who is late to give its lock back leaves alone what came after it', async 
   });
 });
 
-test('who is late to remove a dead owner leaves alone what came after it', async () => {
+test('a process that removes a dead owner late leaves the next lock alone', async () => {
   const { rmSync } = await vi.importActual<typeof fs>('node:fs');
   const lock = path.join(folder, 'LOCK.node');
   await beside(async (owner) => {
@@ -187,7 +187,7 @@ test('who is late to remove a dead owner leaves alone what came after it', async
       let calls = 0;
       vi.mocked(fs.rmSync).mockImplementation((name, options) => {
         if (path.dirname(String(name)) === lock && ++calls === before) {
-          // Somebody else removes it, and a third one has the folder.
+          // Another process removes it, and a third one locks the folder.
           rmSync(lock, { recursive: true });
           lockOf(owner, 'fedcba9876');
         }
@@ -203,14 +203,14 @@ test('who is late to remove a dead owner leaves alone what came after it', async
   });
 });
 
-test('a lock with something else in it is told, and what was left beside it is removed', async () => {
+test('an unexpected entry in the lock is named, and abandoned locks beside it are removed', async () => {
   const left = path.join(folder, 'LOCK.node.0123456789');
   fs.mkdirSync(left);
   fs.mkdirSync(`${left.slice(0, -1)}8`);
   fs.utimesSync(left, 1, 1);
   fs.mkdirSync(path.join(folder, 'LOCK.node'));
   fs.writeFileSync(path.join(folder, 'LOCK.node', 'notes'), '');
-  await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/has notes in it/));
+  await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/contains notes/));
   fs.rmSync(path.join(folder, 'LOCK.node', 'notes'));
   await open();
   expect(fs.readdirSync(folder).sort()).toEqual(['LOCK.node', 'LOCK.node.0123456788']);
@@ -236,7 +236,7 @@ const refusal = (message: RegExp) =>
   expect.objectContaining({ kind: 'in_use', message: expect.stringMatching(message) });
 
 test.skipIf(process.platform === 'win32')(
-  'an owner that answers lives, in whatever container',
+  'an owner that accepts connections is alive, in any container',
   async () => {
     lockOf(`${process.pid} 1 boot pid:[1] socket`);
     await listening(path.join(folder, 'LOCK.node', ID), async () => {
@@ -247,7 +247,7 @@ test.skipIf(process.platform === 'win32')(
 );
 
 test.skipIf(process.platform !== 'linux')(
-  'who cannot be asked is not looked for here',
+  'an owner in another namespace is not looked up by its process id',
   async () => {
     const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     lockOf(`${process.pid} 1 ${boot} pid:[1] `);
@@ -261,7 +261,7 @@ test.skipIf(process.platform !== 'linux')(
 );
 
 test.skipIf(process.platform === 'win32')(
-  'a native process that answers has the folder',
+  'a native process that accepts connections has the folder',
   async () => {
     await listening(path.join(folder, 'LOCK.sock'), async () => {
       await expect(FolderStore.open(folder)).rejects.toThrow(refusal(/native process/));
@@ -272,11 +272,11 @@ test.skipIf(process.platform === 'win32')(
 );
 
 test.skipIf(process.platform !== 'linux')(
-  'the owner can be asked in a folder with a long name',
+  'the socket of an owner works in a folder with a long name',
   async () => {
     const long = path.join(folder, 'x'.repeat(120));
     const store = await FolderStore.open(long);
-    // Only the socket tells that this one lives.
+    // Only the socket shows that this owner is alive.
     const lock = path.join(long, 'LOCK.node');
     const owner = fs.readdirSync(lock).find((name) => name.endsWith('.owner'))!;
     fs.writeFileSync(path.join(lock, owner), '4194305 1 boot pid:[1] socket');

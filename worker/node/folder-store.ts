@@ -1,7 +1,4 @@
-/**
- * The files of a database in a folder of the operating system, for Node: the same folder and the same
- * files as the native engine's.
- */
+/** A database's files in a folder, for Node. The folder and its files are the same as the native engine's. */
 
 import * as fs from 'node:fs';
 import * as path from 'node:path';
@@ -12,10 +9,11 @@ import { lockFolder } from './folder-lock.js';
 interface OpenFile {
   name: string;
   descriptor: number;
-  /** Whether the folder's entry for it may not be durable yet. */
+  /** Whether the folder's entry for the file may not be durable yet. */
   fresh: boolean;
 }
 
+/** A folder of files, locked until it is closed. */
 export class FolderStore implements OwnedStore {
   readonly #folder: string;
   readonly #unlock: () => void;
@@ -28,14 +26,14 @@ export class FolderStore implements OwnedStore {
     this.#unlock = unlock;
   }
 
-  /** Opens a folder, making it if need be; `in_use` when another process has it. */
+  /** Opens a folder, creating it if it does not exist. Fails with `in_use` if another process has it open. */
   static async open(folder: string): Promise<FolderStore> {
-    // The process may go to another folder; the database stays.
+    // Resolved once: the process may change its working directory later.
     const absolute = path.resolve(folder);
     makeFolder(absolute);
     const unlock = await lockFolder(absolute);
     try {
-      // Whoever had the folder before may have ended between making a file and syncing its name.
+      // The previous owner may have ended between creating a file and syncing its directory entry.
       syncFolder(absolute);
       return new FolderStore(absolute, unlock);
     } catch (error) {
@@ -51,7 +49,7 @@ export class FolderStore implements OwnedStore {
         (entry) =>
           /^[A-Za-z0-9._-]{1,64}$/.test(entry.name) &&
           entry.name !== 'LOCK' &&
-          // A link to a file is one: who moves files to another disk leaves those.
+          // A symbolic link to a file counts: it is left behind when a file is moved to another disk.
           (entry.isFile() || (entry.isSymbolicLink() && this.#isFile(entry.name))),
       )
       .map((entry) => entry.name);
@@ -69,7 +67,7 @@ export class FolderStore implements OwnedStore {
     return this.#open(name, 'wx+', true);
   }
 
-  /** What the folder's next owner has in it is not ours. */
+  /** After closing, the folder's files may belong to its next owner. */
   #mustBeOpen(): void {
     if (this.#closed) {
       throw nacreError('closed', `${this.#folder} is closed`);
@@ -185,7 +183,7 @@ export class FolderStore implements OwnedStore {
   }
 }
 
-/** Makes a folder and those above it that are missing, so that their names are durable. */
+/** Creates a folder and its missing parents, and makes their directory entries durable. */
 function makeFolder(folder: string): void {
   if (fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     return;
@@ -194,12 +192,12 @@ function makeFolder(folder: string): void {
   if (parent !== folder) {
     makeFolder(parent);
   }
-  // Another process may be quicker.
+  // `recursive` accepts a folder that another process has created meanwhile.
   fs.mkdirSync(folder, { recursive: true });
   syncFolder(parent);
 }
 
-/** Makes new names durable. Windows cannot open folders; there the file system's journal has to do. */
+/** Makes new directory entries durable. Windows cannot sync folders; there the file system's journal has to suffice. */
 function syncFolder(folder: string): void {
   if (process.platform === 'win32') {
     return;

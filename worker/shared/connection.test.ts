@@ -4,10 +4,10 @@ import { loadSync } from './engine.js';
 import type { OwnedStore } from './local-store.js';
 import { MAIN_SESSION, type Answer, type Arguments, type ConnectionMethod } from './protocol.js';
 
-/** An engine that does what a test says, and notes what it is asked. */
+/** An engine that does what a test says and records its calls. */
 const engine = vi.hoisted(() => {
   class Pending {
-    /** Answers a number for as long as the call waits. */
+    /** Answers a number as long as the call waits. */
     step: () => unknown = () => 10_000;
     wake: () => void = () => {};
     poll(wake: () => void): unknown {
@@ -15,7 +15,7 @@ const engine = vi.hoisted(() => {
       return this.step();
     }
     free(): void {}
-    /** Goes on with this. */
+    /** Wakes the call, whose next step is this. */
     goOn(step: () => unknown): void {
       this.step = step;
       this.wake();
@@ -57,7 +57,7 @@ const trap = (): never => {
 };
 const closed = { kind: 'closed', message: expect.stringContaining('internal error') };
 
-/** A connection, and how its next statements wait. */
+/** Opens a connection. `waits` makes its next statement wait. */
 async function opened(options = {}) {
   const store = { close: vi.fn(), prepare: () => undefined };
   const connection = await Connection.open(store as unknown as OwnedStore, options);
@@ -76,7 +76,7 @@ async function opened(options = {}) {
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  // Afresh, should the test before have ended in a trap.
+  // A fresh instance, in case the previous test ended in a trap.
   loadSync(() => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
   engine.calls.length = 0;
 });
@@ -86,7 +86,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('a relaxed commit that had to wait is synced in time', async () => {
+test('a relaxed commit that had to wait is synced within the interval', async () => {
   const { execute, waits } = await opened({ durability: 'relaxed' });
   const pending = waits();
   const waiting = execute(MAIN_SESSION, 'insert');
@@ -98,7 +98,7 @@ test('a relaxed commit that had to wait is synced in time', async () => {
   expect(engine.calls).toEqual(['flush']);
 });
 
-test('a call that waits takes no timer with it', async () => {
+test('a call that waited leaves no timer behind', async () => {
   const { execute, waits } = await opened();
   const pending = waits();
   const waiting = execute(MAIN_SESSION, 'update');
@@ -110,12 +110,12 @@ test('a call that waits takes no timer with it', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a call that waits goes on after the time it asked for', async () => {
+test('a waiting call is polled again after the time it asked for', async () => {
   const { execute, waits } = await opened();
   const pending = waits();
   const waiting = execute(MAIN_SESSION, 'update');
   pending.step = () => {
-    throw { kind: 'lock_timeout', message: 'the lock was not free in time' };
+    throw { kind: 'lock_timeout', message: 'the lock was not released in time' };
   };
   const expected = expect(waiting).rejects.toMatchObject({ kind: 'lock_timeout' });
   await vi.advanceTimersByTimeAsync(10_000);
@@ -130,7 +130,7 @@ test('a trap while opening is an error', async () => {
   await expect(opening).rejects.toMatchObject(closed);
 });
 
-test('a trap in a call that waits ends all that wait, and closing', async () => {
+test('a trap in one waiting call fails all waiting calls, and lets close finish', async () => {
   const { connection, store, call, execute, waits } = await opened();
   await call('begin', 1);
   const [first, second] = [waits(), waits()];
@@ -141,13 +141,13 @@ test('a trap in a call that waits ends all that wait, and closing', async () => 
   expect(settled).toMatchObject(calls.map(() => ({ status: 'rejected', reason: closed })));
   await closing;
   expect(store.close).toHaveBeenCalled();
-  // Nothing is asked of what a trap has left, now or later.
+  // The trapped engine is never called again.
   second.goOn(trap);
   await vi.advanceTimersByTimeAsync(20_000);
   expect(engine.calls).toEqual(['begin']);
 });
 
-test('after a trap the files are for whoever comes next', async () => {
+test('a trap releases the files', async () => {
   const { store, execute, waits } = await opened();
   const pending = waits();
   const call = execute(MAIN_SESSION, 'first');
@@ -158,7 +158,7 @@ test('after a trap the files are for whoever comes next', async () => {
   expect(store.close).toHaveBeenCalled();
 });
 
-test('no house is kept with an engine that has trapped meanwhile', async () => {
+test('maintenance stops when the engine has trapped meanwhile', async () => {
   const { store, execute, waits } = await opened();
   await vi.advanceTimersByTimeAsync(1);
   let ready = () => {};
@@ -176,7 +176,7 @@ test('no house is kept with an engine that has trapped meanwhile', async () => {
   expect(maintain).not.toHaveBeenCalled();
 });
 
-test('a close that fails gives everything back', async () => {
+test('a close that fails releases everything', async () => {
   const { connection, store } = await opened();
   vi.spyOn(engine.database, 'close').mockImplementationOnce(() => {
     throw { kind: 'io', message: 'no sync' };
@@ -186,7 +186,7 @@ test('a close that fails gives everything back', async () => {
   expect(store.close).toHaveBeenCalled();
 });
 
-test('the statements of a transaction are given back with it', async () => {
+test('the statements of a transaction are freed with it', async () => {
   const { call } = await opened();
   await call('begin', 1);
   const kept = await call('prepare', MAIN_SESSION, 'select 1');
@@ -208,7 +208,7 @@ test('a session whose transaction has ended runs nothing', async () => {
   expect(engine.calls).toEqual(['begin', 'free a statement', 'free a session']);
 });
 
-test('a stream that was ended before its turn does not run', async () => {
+test('a stream that was ended before its statement runs does not run it', async () => {
   const { call, execute, waits } = await opened();
   const pending = waits();
   const first = execute(MAIN_SESSION, 'update');

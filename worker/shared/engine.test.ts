@@ -9,7 +9,7 @@ test('errors of the engine keep their kind', () => {
   expect(isSound(currentInstance())).toBe(true);
 });
 
-test('after a trap nothing goes on', () => {
+test('after a trap every check fails', () => {
   const error = engineError(new WebAssembly.RuntimeError('unreachable'));
   expect(error.kind).toBe('closed');
   expect(error.message).toContain('unreachable');

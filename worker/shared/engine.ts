@@ -1,6 +1,6 @@
 /**
- * Getting the engine's WebAssembly module going, and turning what it throws into errors of ours.
- * One module instance per thread: connections in one thread share its memory.
+ * Starts the engine's WebAssembly module, polls its calls that wait, and converts what it throws to NacreErrors. There
+ * is one module instance per thread, whose memory all connections of the thread share.
  */
 
 import init, {
@@ -18,34 +18,35 @@ export {
   Session,
 } from '../../bindings/wasm/pkg/nacre.js';
 
-/** Longest time that a timer can be set to. */
+/** Longest delay that a timer accepts. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 let ready = false;
 let loading: Promise<void> | null = null;
-/** Counts instances: a trap ends one, and everything that belongs to it. */
+/** Number of the current instance. A trap ends an instance, and everything that belongs to it. */
 let instance = 1;
+/** Message of the trap that ended the current instance. */
 let broken: string | null = null;
-/** Why the last instance ended. */
+/** Message of the last trap, which outlives its instance. */
 let lastTrap = '';
-/** How calls that wait are told that the engine stopped. */
+/** Fails each call that waits. */
 const waiting = new Set<(error: NacreError) => void>();
-/** Gives back what connections of the instance hold. */
-const holding = new Set<() => void>();
+/** Releases what each connection of the instance holds outside it. */
+const releases = new Set<() => void>();
 
-/** Loads the module from its address; quick when it is loaded already. */
+/** Loads the module from a URL; returns at once if it is loaded already. */
 export function loadFromUrl(url: string): Promise<void> {
   return load(() => init({ module_or_path: compile(url) }));
 }
 
-/** Uses a module the caller compiled. */
+/** Uses a module that the caller compiled. */
 export function loadFromModule(module: WebAssembly.Module): Promise<void> {
   return load(() => init({ module_or_path: module }));
 }
 
 /**
- * Uses a module, or the bytes of one, that the caller has or reads if it is needed; for runtimes that read files
- * synchronously. Not beside the asynchronous ways, whose end would replace what this has started.
+ * Loads the module synchronously from what `read` answers, unless it is loaded already; for runtimes that read files
+ * synchronously. Not to be mixed with the asynchronous functions, which would replace the instance when they finish.
  */
 export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   if (ready) {
@@ -63,7 +64,7 @@ export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   }
 }
 
-/** After a trap: a fresh instance for new connections. Those of the old one stay refused. */
+/** After a trap, makes a fresh instance for new connections. Connections of the old instance keep failing. */
 function revive(): void {
   if (broken !== null) {
     resetInstance();
@@ -100,50 +101,50 @@ async function compile(url: string): Promise<WebAssembly.Module> {
   if (!response.ok) {
     throw nacreError('io', `cannot fetch ${url}: HTTP status ${response.status}`);
   }
-  // Servers that do not know .wasm answer another media type, which streaming compilation refuses.
+  // Streaming compilation accepts only this media type, which some servers do not send.
   if (response.headers.get('content-type')?.split(';')[0]?.trim() === 'application/wasm') {
     return WebAssembly.compileStreaming(response);
   }
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** The instance new connections belong to. */
+/** The instance that new connections belong to. */
 export function currentInstance(): number {
   return instance;
 }
 
 /**
- * An error thrown by the engine, as ours. A trap means that the engine broke one of its own rules: its
- * memory cannot be trusted any more, so everything afterwards is refused.
+ * Converts an error thrown by the engine. A trap means that an invariant of the engine is broken: its memory can no
+ * longer be trusted, so every later call on the instance fails.
  */
 export function engineError(thrown: unknown): NacreError {
   if (thrown instanceof NacreError) {
     return thrown;
   }
-  // Running out of stack is a RangeError, and leaves the engine in the middle of something just the same.
+  // A stack overflow is a RangeError, and leaves the engine in an unknown state too.
   if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError) {
     broken ??= thrown.message;
     lastTrap = broken;
     waiting.forEach((stop) => stop(brokenError()));
-    for (const giveBack of holding) {
+    for (const release of releases) {
       try {
-        giveBack();
+        release();
       } catch {
-        // The others give back theirs all the same, and the trap is what is told.
+        // The others are released all the same, and the trap is the error to report.
       }
     }
-    holding.clear();
+    releases.clear();
     return brokenError();
   }
   return new NacreError(toErrorData(thrown));
 }
 
-/** What a call of the engine answers: its result, or the promise of it when the call has to wait. */
+/** The answer of an engine call: its result, or the promise of it if the call has to wait. */
 export function answerOf<T>(answer: unknown): T | Promise<T> {
   return answer instanceof Pending ? promiseOf<T>(answer) : (answer as T);
 }
 
-/** Every step of a call that waits is made here, so that a trap is seen, and ends all that wait. */
+/** Polls a call that waits until it ends. All polling is done here, so that a trap fails every waiting call. */
 function promiseOf<T>(pending: Pending): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -188,18 +189,18 @@ function promiseOf<T>(pending: Pending): Promise<T> {
   });
 }
 
-/** Has something given back when the instance traps: others can open it then. Answers how to call that off. */
-export function afterTrap(giveBack: () => void): () => void {
-  holding.add(giveBack);
-  return () => holding.delete(giveBack);
+/** Calls `release` if the instance traps, so that others can open the files. Returns a function that revokes this. */
+export function afterTrap(release: () => void): () => void {
+  releases.add(release);
+  return () => releases.delete(release);
 }
 
-/** Whether an instance has not trapped. */
+/** Whether an instance is the current one and has not trapped. */
 export function isSound(of: number): boolean {
   return broken === null && of === instance;
 }
 
-/** Refuses to go on with an instance that trapped. */
+/** Throws `closed` if an instance has trapped. */
 export function mustBeSound(of: number): void {
   if (!isSound(of)) {
     throw brokenError();
@@ -209,6 +210,6 @@ export function mustBeSound(of: number): void {
 function brokenError(): NacreError {
   return nacreError(
     'closed',
-    `the engine stopped after an internal error (${lastTrap}); what was committed is safe, connect again`,
+    `the engine stopped after an internal error (${lastTrap}); committed changes are safe, connect again`,
   );
 }

@@ -21,13 +21,13 @@ test('an error survives being sent', () => {
   expect(again.position).toEqual({ line: 1, column: 2 });
 });
 
-test('every kind has an SQLSTATE, some may be tried again', () => {
+test('every kind has an SQLSTATE, and some are retryable', () => {
   expect(nacreError('conflict', '').sqlstate).toBe('40001');
   expect(nacreError('conflict', '').retryable).toBe(true);
   expect(nacreError('syntax', '').retryable).toBe(false);
 });
 
-test('errors of the platform get a kind', () => {
+test('errors of the platform are given a kind', () => {
   const kind = (thrown: unknown) => toErrorData(thrown).kind;
   expect(kind(new DOMException('full', 'QuotaExceededError'))).toBe('limit');
   expect(kind(new DOMException('held', 'NoModificationAllowedError'))).toBe('in_use');

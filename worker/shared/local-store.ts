@@ -1,44 +1,44 @@
 /**
- * The files of one database as the engine's WebAssembly module wants them: a flat folder, every call
- * synchronous, files known by small numbers. The engine's `LocalStore` trait is implemented on top of
- * this interface; `browser/opfs-store.ts` and `node/folder-store.ts` implement it.
+ * The files of one database as the engine's WebAssembly module sees them: a flat folder, synchronous calls, and open
+ * files identified by small numbers. `bindings/wasm/src/store.rs` implements the engine's `LocalStore` trait on top of
+ * this interface; `browser/opfs-store.ts` and `node/folder-store.ts` implement the interface.
  *
- * Every method may throw; a NacreError keeps its kind on the way through the engine, anything else
- * becomes `io` (or `limit` when storage is full).
+ * Every method may throw. A NacreError keeps its kind on the way through the engine; anything else becomes `io`, or
+ * `limit` when storage is full.
  */
 
-/** A folder of files, held exclusively until `close`. */
+/** A folder of files. */
 export interface LocalStore {
   /** Names of all files, in no particular order. */
   list(): string[];
-  /** Opens an existing file; `not_found` otherwise. */
+  /** Opens a file; `not_found` if there is none of that name. */
   open(name: string): number;
-  /** Makes an empty file; `already_exists` when there is one of that name, `limit` when there can be no further one. */
+  /** Creates an empty file; `already_exists` if there is one of that name, `limit` if there can be no more files. */
   create(name: string): number;
-  /** Removes a file; `not_found` when it is missing. Reads through open numbers may fail afterwards. */
+  /** Removes a file; `not_found` if it is missing. Reading it through a number that is still open may fail. */
   remove(name: string): void;
-  /** Gives a number back. */
+  /** Releases a file's number. */
   release(file: number): void;
   /** Length in bytes. */
   len(file: number): number;
-  /** Fills `buffer` completely from `offset`; `corrupt` when the file ends before. */
+  /** Fills `buffer` completely from `offset`; `corrupt` if the file ends before. */
   read(file: number, offset: number, buffer: Uint8Array): void;
-  /** Writes all of `bytes` at `offset`, extending the file if needed. */
+  /** Writes all of `bytes` at `offset`, extending the file if necessary. */
   write(file: number, offset: number, bytes: Uint8Array): void;
-  /** Shortens or extends the file with zeroes. */
+  /** Shortens the file, or extends it with zeroes. */
   truncate(file: number, len: number): void;
-  /** Makes writes, length and name durable. */
+  /** Makes the file's data, length and name durable. */
   sync(file: number): void;
-  /** Gets ready for files to be created; undefined when there is nothing to do. */
+  /** Prepares for `create`, which cannot wait; undefined if there is nothing to do. */
   prepare(): Promise<void> | undefined;
-  /** Whether `create` was refused since the last `prepare` for want of files that the next one makes ready. */
+  /** Whether `create` has failed since the last `prepare` because no prepared file was left. */
   ranShort(): boolean;
 }
 
-/** What a connection does with its store besides handing it to the engine. */
+/** A store as its connection uses it: held exclusively until `close`. */
 export interface OwnedStore extends LocalStore {
-  /** Bytes of all files. */
+  /** Size of all files, in bytes. */
   bytes(): number;
-  /** Closes every file and gives the folder free. */
+  /** Closes every file and unlocks the folder. */
   close(): void;
 }

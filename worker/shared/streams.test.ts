@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Rows } from './engine.js';
 import { Streams } from './streams.js';
 
-/** Rows that note what they are asked. */
+/** Rows that record their calls. */
 function rowsOf(chunks: number, fail = Infinity) {
   const calls: string[] = [];
   const rows = {
@@ -25,7 +25,7 @@ function rowsOf(chunks: number, fail = Infinity) {
 }
 
 describe('the streams of a connection', () => {
-  test('compute what is asked for, first little, then more, and end with the last', () => {
+  test('compute what is asked for, in growing chunks, and end with the last', () => {
     const streams = new Streams();
     const { rows, calls } = rowsOf(7);
     expect(streams.open(1, 'columns', (opened) => opened(() => rows))).toMatchObject({
@@ -43,7 +43,7 @@ describe('the streams of a connection', () => {
     expect(calls.at(-1)).toBe('free');
   });
 
-  test('are given back when they fail, are ended, or all end', () => {
+  test('are freed when they fail, when they are ended, and when all end', () => {
     const streams = new Streams();
     const [failing, ended, other] = [rowsOf(9, 2), rowsOf(9), rowsOf(9)];
     [failing, ended, other].forEach(({ rows }, id) =>
@@ -63,7 +63,7 @@ describe('the streams of a connection', () => {
     expect(() => streams.next(3)).toThrow('ended');
   });
 
-  test('can be ended before their statement has its turn', async () => {
+  test('can be ended before their statement runs', async () => {
     const streams = new Streams();
     const turn = Promise.resolve();
     let ran = false;

@@ -15,7 +15,7 @@ describe.each(places)('Arrow from $name', (place) => {
     expect([...table.getChild('name')!]).toEqual(['a', 'b', null]);
   });
 
-  test('is a stream without rows too', async () => {
+  test('is a stream even without rows', async () => {
     const db = await withNames(place);
     const table = tableFromIPC(await db.queryArrow('select * from t where id = ?', [1]));
     expect(table.numRows).toBe(0);

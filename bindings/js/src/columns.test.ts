@@ -6,7 +6,7 @@ const MAX_I64 = 2n ** 63n - 1n;
 const MAX_U64 = 2n ** 64n - 1n;
 const WIDE = `${'1'.repeat(33)}.12345`;
 
-/** SQL type, what goes in, what comes out. */
+/** SQL type, parameter, and result. */
 const CASES: [type: string, given: Parameter, got: unknown][] = [
   ['boolean', true, true],
   ['boolean', false, false],
@@ -44,8 +44,8 @@ const CASES: [type: string, given: Parameter, got: unknown][] = [
 ];
 
 describe.each(places)('types in $name', (place) => {
-  // Few rows cross to the page as single values, many as typed arrays.
-  test.each([1, 100])('come back as they were, %i rows', async (copies) => {
+  // A small result travels as single values, a large one as typed arrays.
+  test.each([1, 100])('are read back unchanged, %i rows', async (copies) => {
     const db = await connected(await place.fresh());
     for (const [i, [type, given]] of CASES.entries()) {
       await db.exec(`create table t${i} (id int primary key, v ${type})`);
@@ -65,7 +65,7 @@ describe.each(places)('types in $name', (place) => {
     }
   });
 
-  test('come back from segments too', async () => {
+  test('are read back from segments', async () => {
     const db = await connected(await place.fresh());
     const columns = CASES.map(([type], i) => `c${i} ${type}`).join(', ');
     await db.exec(`create table t (id int primary key, ${columns})`);
@@ -86,7 +86,7 @@ describe.each(places)('types in $name', (place) => {
   });
 });
 
-test('other JavaScript types are a choice', async () => {
+test('the option types selects other JavaScript types', async () => {
   const types = { bigint: 'number', decimal: 'number', date: 'string', json: 'string' } as const;
   const db = await connected('memory://', { types });
   await db.exec('create table t (a bigint, b decimal(5,2), c date, d timestamp, e json)');
@@ -106,7 +106,7 @@ test('other JavaScript types are a choice', async () => {
   ]);
 });
 
-test('what is no value is refused', async () => {
+test('values without an SQL type are refused', async () => {
   const db = await connected('memory://');
   await db.exec('create table t (a json)');
   const insert = (value: unknown) => db.query('insert into t values (?)', [value as Parameter]);

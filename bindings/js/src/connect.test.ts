@@ -1,4 +1,4 @@
-/** Browsers only: where the worker and the engine come from. */
+/** Browsers only: the origin of the worker and the engine. */
 
 import { connect } from 'nacredb';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { connected, expectKind } from './testing.js';
 
 const dist = new URL('/bindings/js/dist/', location.href);
 
-test('the engine and the worker can be elsewhere', async () => {
+test('the engine and the worker can have other URLs', async () => {
   const db = await connected('memory://', {
     workerUrl: new URL('worker.js', dist),
     wasmUrl: new URL('nacre_bg.wasm', dist),
@@ -14,7 +14,7 @@ test('the engine and the worker can be elsewhere', async () => {
   expect((await db.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
 });
 
-test('the engine can be compiled already', async () => {
+test('the caller can compile the engine', async () => {
   const response = await fetch(new URL('nacre_bg.wasm', dist));
   const wasmModule = await WebAssembly.compile(await response.arrayBuffer());
   const [first, second] = await Promise.all([
@@ -25,13 +25,13 @@ test('the engine can be compiled already', async () => {
   await expectKind(second.query('select * from t'), 'not_found');
 });
 
-test('files that are not there are errors, not silence', async () => {
+test('missing files are errors', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
   await expectKind(connect('memory://', { workerUrl: new URL('no-worker.js', dist) }), 'io');
   await expectKind(connect('memory://', { wasmUrl: new URL('worker.js', dist) }), 'io');
 });
 
-test('what cannot be an address or a choice is refused before anything is opened', async () => {
+test('invalid URLs and options are refused before anything is opened', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://' }), 'type');
   await expectKind(
     connect('memory://', { workerUrl: 'https://elsewhere.example/worker.js' }),

@@ -29,7 +29,7 @@ describe.each(places)('a database in $name', (place) => {
     expect((await db.query(sql`select name from t where id = ${2}`)).rows).toEqual(pearl);
   });
 
-  test('takes parameters as they are when it is called', async () => {
+  test('takes parameters as they are at the time of the call', async () => {
     const db = await connected(await place.fresh());
     await db.exec(
       'create table p (id int primary key, bytes blob, buffer blob, doc json, day timestamp)',
@@ -46,7 +46,7 @@ describe.each(places)('a database in $name', (place) => {
     const calls: Promise<unknown>[] = [];
     await db.transaction(async (tx) => {
       await tx.exec('update p set doc = null where id = 0');
-      // It waits for the transaction, and the calls after it for their turn.
+      // This call waits for the transaction, and later calls wait for this one.
       calls.push(db.exec('update p set doc = null where id = 0'));
       const array: Parameter[] = [];
       for (const id of [1, 2, 3]) {
@@ -71,7 +71,7 @@ describe.each(places)('a database in $name', (place) => {
     expect(rows).toEqual([1, 2, 3, 11, 12, 13].map((id) => ({ ...expected(id % 10), id })));
   });
 
-  test('takes objects as the JSON they are written as, and refuses what has none', async () => {
+  test('takes objects as JSON, and refuses objects without a JSON form', async () => {
     const db = await withNames(place);
     const json = async (value: Parameter) =>
       (await db.query('select cast(? as json) as v', [value])).rows[0]!['v'];
@@ -114,7 +114,7 @@ describe.each(places)('a database in $name', (place) => {
     await expectKind(db.query('select ?', 5 as never), 'type');
     await expectKind(db.query('select :a', new Map([['a', 1]])), 'type');
     await expectKind(db.prepare((() => 'select 1') as never), 'type');
-    // Options in the place of parameters, bytes that were given away, what cannot be read.
+    // Options instead of parameters, detached buffers, and an object that cannot be read.
     const { signal } = new AbortController();
     await expectKind(db.query('select 1', { signal }), 'type');
     const given = new Uint8Array(8);
@@ -128,7 +128,7 @@ describe.each(places)('a database in $name', (place) => {
     await expectKind(db.query('select :a', unreadable), 'type');
   });
 
-  test('takes no text that is none', async () => {
+  test('refuses SQL that is not valid Unicode', async () => {
     const db = await withNames(place);
     const half = "select 'shell \ud83d' as name";
     await expectKind(db.query(half), 'syntax');
@@ -138,7 +138,7 @@ describe.each(places)('a database in $name', (place) => {
     expect((await db.query(whole)).rows).toEqual([{ name: 'shell 🐚' }]);
   });
 
-  test('says what is wrong, changes nothing, and goes on', async () => {
+  test('reports an error, changes nothing, and goes on', async () => {
     const db = await withNames(place, 'nacre');
     await expectKind(db.query('selct 1'), 'syntax', { position: { line: 1, column: 1 } });
     await expectKind(db.query('select * from nowhere'), 'not_found');
@@ -160,7 +160,7 @@ describe.each(places)('a database in $name', (place) => {
     });
   });
 
-  test('runs several statements, and calls in the order they were made', async () => {
+  test('runs several statements, and runs calls in the order they were made', async () => {
     const db = await connected(await place.fresh());
     await db.exec(
       'create table t (id bigint primary key, name text); insert into t values (0, null)',
@@ -252,7 +252,7 @@ describe('a durable database', () => {
   });
 });
 
-test('places and options that cannot be are refused', async () => {
+test('invalid URLs and options are refused', async () => {
   await expectKind(connect('s3://bucket'), 'unsupported');
   await expectKind(connect('memory://', { durability: 'perhaps' as 'strict' }), 'type');
   await expectKind(connect('memory://', { memoryLimit: -1 }), 'type');

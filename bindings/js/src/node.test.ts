@@ -11,7 +11,7 @@ import { connected, durable, expectKind } from './testing.js';
 
 const entry = new URL('../dist/node.js', import.meta.url).href;
 
-/** A script that has `connect` and `folder`. */
+/** Starts a script that can use `connect` and `folder`. */
 function script(folder: string, body: string): string[] {
   const given = `import { connect } from ${JSON.stringify(entry)}; const folder = ${JSON.stringify(folder)};`;
   return ['--input-type=module', '-e', `${given}\n${body}`];
@@ -26,7 +26,7 @@ test('a path and a file URL are the same place', async () => {
   expect((await second.query('select a from t')).rows).toEqual([{ a: 1 }]);
 });
 
-test('the first connections of a process are two databases, however each has its engine', async () => {
+test('the first connections of a process are separate databases, wherever their engine comes from', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     script(
@@ -43,19 +43,19 @@ test('the first connections of a process are two databases, however each has its
   expect(stdout).toBe('not_found\n0\n');
 });
 
-test('a folder that cannot be made is an error', async () => {
+test('a folder that cannot be created is an error', async () => {
   const folder = await durable.fresh();
   fs.writeFileSync(path.join(folder, 'file'), '');
   await expectKind(connect(path.join(folder, 'file', 'below')), 'io');
 });
 
-test('what others take for a database in memory does not become a folder', async () => {
+test('the name :memory: is refused instead of becoming a folder', async () => {
   await expectKind(connect(':memory:'), 'unsupported');
   await expectKind(connect(''), 'not_found');
   expect(fs.existsSync(':memory:')).toBe(false);
 });
 
-test('a process ends without closing, and loses nothing', async () => {
+test('a process that ends without closing loses nothing', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder);
     await db.exec('create table t (a int primary key); insert into t values (1), (2)');`;
@@ -83,7 +83,7 @@ test('relaxed commits are synced after 100 ms, also the last of a burst', async 
   const body = `const db = await connect(folder, { durability: 'relaxed' });
     await db.exec('create table t (a int primary key)');
     await new Promise((resolve) => setTimeout(resolve, 400));
-    // A sync is due with the first and the second, not with the third.
+    // The first and the second commit schedule a sync each, the third does not.
     await db.exec('insert into t values (1)');
     for (const until = performance.now() + 102; performance.now() < until;);
     await db.exec('insert into t values (2)');
@@ -105,7 +105,7 @@ test('relaxed commits are synced after 100 ms, also the last of a burst', async 
   ]);
 });
 
-test('a process ends when a lock it waited for was free long before the time was up', async () => {
+test('waiting for a lock does not keep a process alive after the lock was released', async () => {
   const body = `const db = await connect('memory://');
     await db.exec('create table t (a int primary key); insert into t values (1)');
     let waiting;
@@ -118,7 +118,7 @@ test('a process ends when a lock it waited for was free long before the time was
   await promisify(execFile)(process.execPath, script('', body), { timeout });
 });
 
-test('a process waits for a lock though it has nothing else to do', async () => {
+test('waiting for a lock keeps a process alive that has nothing else to do', async () => {
   const body = `const db = await connect('memory://');
     await db.exec('create table t (a int primary key); insert into t values (1)');
     await db.transaction(async (tx) => {
@@ -135,7 +135,7 @@ test('a process waits for a lock though it has nothing else to do', async () => 
   await ended;
 });
 
-test('a folder is in use while another process has it, also one that is killed', async () => {
+test('a folder is in use while another process has it, until that one is killed', async () => {
   const folder = await durable.fresh();
   const body = `const db = await connect(folder); console.log('open'); setInterval(() => {}, 1000);`;
   const other = spawn(process.execPath, script(folder, body), {
@@ -149,7 +149,7 @@ test('a folder is in use while another process has it, also one that is killed',
   await connected(folder);
 });
 
-test('a flipped byte in a segment is corrupt, says where, and harms no other table', async () => {
+test('a flipped byte in a segment is reported with its place, and affects no other table', async () => {
   const folder = await durable.fresh();
   const first = await connected(folder);
   await first.exec('create table t (a int primary key, b text); create table other (a int)');

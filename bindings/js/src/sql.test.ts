@@ -7,14 +7,14 @@ test('values become parameters', () => {
   expect(query.parameters).toEqual([1, "o'brien"]);
 });
 
-test('queries nest, names are quoted', () => {
+test('queries nest, and names are quoted', () => {
   const filter = sql`a > ${1}`;
   const query = sql`select * from ${sql.identifier('odd "name"')} where ${filter} or b = ${2}`;
   expect(query.text).toBe('select * from "odd ""name""" where a > ? or b = ?');
   expect(query.parameters).toEqual([1, 2]);
 });
 
-test('lists are joined by commas, of values and of parts', () => {
+test('values and queries are joined with commas', () => {
   expect(sql`select * from t where id in (${sql.join([1, [2], 'c'])}) and b = ${4}`).toMatchObject({
     text: 'select * from t where id in (?, ?, ?) and b = ?',
     parameters: [1, [2], 'c', 4],
@@ -30,7 +30,7 @@ test('lists may be long', () => {
   expect(sql`select * from t where id in (${sql.join(ids)})`.parameters).toHaveLength(200_000);
 });
 
-test('an empty list is refused, and what is none', () => {
+test('an empty list is refused, and so is a value that is not a list', () => {
   expect(() => sql.join([])).toThrow(expect.objectContaining({ kind: 'type' }));
   expect(() => sql.join('abc' as never)).toThrow(expect.objectContaining({ kind: 'type' }));
 });

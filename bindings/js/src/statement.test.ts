@@ -41,7 +41,7 @@ describe.each(places)('a prepared statement in $name', (place) => {
     );
     const found = [{ name: 'a' }, { name: 'b' }];
     expect(await select.all({ name: 'b', id: 1 })).toEqual(found);
-    // Without a class, as the groups of a regular expression are.
+    // An object without a prototype, such as the groups of a regular expression.
     const groups = /(?<id>\d)(?<name>.)/.exec('1b')!.groups!;
     expect(await select.all(groups)).toEqual(found);
     expect((await db.query('select name from t where id = :id', groups)).rows).toEqual([
@@ -53,13 +53,13 @@ describe.each(places)('a prepared statement in $name', (place) => {
     await expectKind(positional.run({ id: 1 }), 'type');
   });
 
-  test('runs what was called before it was closed', async () => {
+  test('finishes calls made before it was closed', async () => {
     const db = await withNames(place, 'a');
     const update = await db.prepare('update t set name = ? where id = 1');
     let calls: Promise<unknown>[] = [];
     await db.transaction(async (tx) => {
       await tx.query("update t set name = 'inside' where id = 1");
-      // The first waits for the transaction, the others for their turn.
+      // The first call waits for the transaction, the others wait for the first.
       calls = [update.run(['first']), update.run(['second']), update.close()];
       await tx.query('select 1');
     });
@@ -68,7 +68,7 @@ describe.each(places)('a prepared statement in $name', (place) => {
     expect((await db.query('select name from t')).rows).toEqual([{ name: 'second' }]);
   });
 
-  test('lives in a transaction, and no longer', async () => {
+  test('ends with its transaction', async () => {
     const db = await withNames(place, 'a');
     const kept = await db.transaction(async (tx) => {
       const insert = await tx.prepare('insert into t values (?, ?)');
@@ -79,7 +79,7 @@ describe.each(places)('a prepared statement in $name', (place) => {
     expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 2n }]);
   });
 
-  test('is refused when wrong and after closing', async () => {
+  test('is refused if invalid, and after closing', async () => {
     const db = await withNames(place, 'a');
     await expectKind(db.prepare('select nothing from t'), 'not_found');
     await expectKind(db.prepare('select 1; select 2'), 'syntax');

@@ -46,7 +46,7 @@ describe.each(places)('a stream in $name', (place) => {
     expect(batches.length).toBeGreaterThan(4);
     expect(batches[0]!.columns.map((column) => column.name)).toEqual(['id', 'name']);
     expect(batches.reduce((sum, batch) => sum + batch.rowCount, 0)).toBe(ROWS);
-    // The first came when hardly anything had been read.
+    // The first batch arrived when only a small part had been read.
     expect(batches[0]!.statistics.rowsRead).toBeLessThan(ROWS / 10);
     expect(batches.at(-1)!.statistics.rowsRead).toBe(ROWS);
 
@@ -80,7 +80,7 @@ describe.each(places)('a stream in $name', (place) => {
     expect(
       (await all(db.stream(none))).map((part) => tableFromIPC(part).schema.fields.length),
     ).toEqual([2]);
-    // Nothing happens before somebody asks.
+    // Nothing runs before the first read.
     db.stream('delete from t');
     expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 5n }]);
   });
@@ -103,7 +103,7 @@ describe.each(places)('a stream in $name', (place) => {
     await expectKind(all(statement.iterate([0])), 'closed');
   });
 
-  test('ends with the error of its row, or before it', async () => {
+  test('ends with the error of a row, at that row or before it', async () => {
     const db = await withBig(place);
     let seen = 0;
     const read = async () => {
@@ -123,7 +123,7 @@ describe.each(places)('a stream in $name', (place) => {
     expect((await db.query('select count(*) as n from big')).rows).toEqual([{ n: BigInt(ROWS) }]);
   });
 
-  test('shows its snapshot whatever happens beside it', async () => {
+  test('shows its snapshot whatever changes meanwhile', async () => {
     const db = await withBig(place);
     const other = db.stream('select id from big').rows();
     expect((await other.next()).value).toEqual({ id: 0 });
@@ -164,7 +164,7 @@ describe.each(places)('a stream in $name', (place) => {
     expect((await db.query('select count(*) as n from big')).rows).toEqual([{ n: BigInt(ROWS) }]);
   });
 
-  test('does nothing when it is cancelled before its turn', async () => {
+  test('does nothing when it is cancelled before its statement runs', async () => {
     const db = await withNames(place, 'a');
     const controller = new AbortController();
     let waiting: Promise<unknown> | null = null;
@@ -173,7 +173,7 @@ describe.each(places)('a stream in $name', (place) => {
       waiting = db.query("update t set name = 'outside' where id = 1");
       const { signal } = controller;
       const reading = all(db.stream("insert into t values (2, 'b') returning id", [], { signal }));
-      // It has been sent.
+      // The call has been sent.
       await tx.query('select 1');
       controller.abort();
       await expectKind(reading, 'cancelled');
@@ -182,7 +182,7 @@ describe.each(places)('a stream in $name', (place) => {
     expect((await db.query('select * from t')).rows).toEqual([{ id: 1n, name: 'outside' }]);
   });
 
-  test('is read once, and ends with the database', async () => {
+  test('can be read once, and ends with the database', async () => {
     const db = await withBig(place);
     const stream = db.stream('select id from big');
     const rows = stream.rows();
@@ -222,10 +222,10 @@ class Recorder implements Transport {
   end(): void {}
 }
 
-describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
+describe.each([true, false])('the number of chunks requested, ahead: %s', (ahead) => {
   const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-  test('is one part more than is looked at, at most', async () => {
+  test('is at most one more than the reader has asked for', async () => {
     const asked = new Recorder(ahead, 100);
     const parts = asked.stream()[Symbol.asyncIterator]();
     await settled();
@@ -240,7 +240,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
     expect(await parts.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('is nothing after the last part', async () => {
+  test('does not grow after the last chunk', async () => {
     const asked = new Recorder(ahead, 3);
     expect(await all(asked.stream())).toHaveLength(3);
     expect(asked.calls).toEqual(['stream', 'more', 'more']);
@@ -251,7 +251,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
     expect(one.calls).toEqual(['stream']);
   });
 
-  test('ends at once when the signal says so, though nobody answers', async () => {
+  test('stops growing at an abort, even if the worker does not answer', async () => {
     const asked = new Recorder(ahead, 100);
     const controller = new AbortController();
     const parts = asked.stream({ signal: controller.signal })[Symbol.asyncIterator]();
@@ -262,7 +262,7 @@ describe.each([true, false])('what is asked for, ahead: %s', (ahead) => {
     await expectKind(next, 'cancelled');
   });
 
-  test('ends when the signal says so, though nobody comes back', async () => {
+  test('stops growing at an abort, even if the reader does not return', async () => {
     const asked = new Recorder(ahead, 100);
     const controller = new AbortController();
     const parts = asked.stream({ signal: controller.signal })[Symbol.asyncIterator]();

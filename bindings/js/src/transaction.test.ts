@@ -28,7 +28,7 @@ describe.each(places)('a transaction in $name', (place) => {
     expect((await db.query('select * from t')).rows).toEqual([{ id: 1n, name: 'a' }]);
   });
 
-  test('is rolled back when a statement fails and nobody catches it', async () => {
+  test('is rolled back when a statement fails and the error is not caught', async () => {
     const db = await withNames(place, 'a');
     await expectKind(
       db.transaction(async (tx) => {
@@ -70,7 +70,7 @@ describe.each(places)('a transaction in $name', (place) => {
     expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
   });
 
-  test('is not ended by its SQL, and nothing in it commits by itself', async () => {
+  test('cannot be ended by SQL, and no statement in it commits by itself', async () => {
     const db = await withNames(place, 'a');
     for (const end of ['commit', 'rollback', "commit; insert into t values (3, 'c')"]) {
       await expectKind(
