@@ -26,7 +26,7 @@ export const GROUPS: QueryGroup[] = [
       },
       {
         id: 'change',
-        title: 'Update it',
+        title: 'Update an order',
         why: 'The old version gets a delete bit; the new one goes to the rowstore.',
         sql: `update orders\nset o_orderstatus = 'F', o_comment = 'changed in this tab'\nwhere o_orderkey = ${ORDER}`,
       },

@@ -22,12 +22,12 @@ export function FigureList({ step }: { step: Step }) {
         <dd class="figure-value">{formatCount(rowsRead)}</dd>
       </div>
       <div data-figure="bytesRead" data-value={bytesRead}>
-        <dt>read</dt>
+        <dt>data read</dt>
         <dd class="figure-value">{formatBytes(bytesRead)}</dd>
         <dd class="figure-note">{formatShare(bytesRead, storedBytes.value)} of the stored data</dd>
       </div>
       <div data-figure="segmentsSkipped" data-value={segmentsSkipped}>
-        <dt>{segments === 1 ? 'segment skipped' : 'segments skipped'}</dt>
+        <dt>segments skipped</dt>
         <dd class="figure-value" data-figure="segmentsRead" data-value={segmentsRead}>
           {segments === 0 ? '0' : `${formatCount(segmentsSkipped)} of ${formatCount(segments)}`}
         </dd>
