@@ -112,6 +112,8 @@ async function bundle(dist) {
       entryFileNames: `${name}.js`,
       format: 'esm',
       codeSplitting: false,
+      // The declarations beside the scripts have the documentation.
+      comments: { jsdoc: false },
     });
     await build.close();
   }
