@@ -4,9 +4,9 @@ import { afterAll, describe, expect, test } from 'vitest';
 import list from './generated';
 import { show } from './show';
 
-type Run = (console: { log: (...values: unknown[]) => void }) => Promise<void>;
+type RunExample = (console: { log: (...values: unknown[]) => void }) => Promise<void>;
 
-const modules = import.meta.glob<{ default: Run }>('./generated/example-*.ts');
+const modules = import.meta.glob<{ default: RunExample }>('./generated/example-*.ts');
 const here = typeof document === 'undefined' ? 'node' : 'browser';
 const cleanUp: (() => void)[] = [];
 

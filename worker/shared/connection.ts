@@ -30,6 +30,7 @@ import {
   type Service,
 } from './protocol.js';
 import { Streams } from './streams.js';
+import { Upkeep } from './upkeep.js';
 import type {
   EngineOptions,
   StorageReport,
@@ -37,11 +38,6 @@ import type {
   WirePrepared,
   WireResult,
 } from './wire.js';
-
-/** Steps of background work between two calls. */
-const MAINTENANCE_STEPS = 4;
-/** Longest time from answering a commit with `relaxed` durability to its sync. */
-const SYNC_AFTER_MS = 100;
 
 interface OpenStatement {
   /** The session that prepared it, and with which it is freed. */
@@ -57,8 +53,6 @@ interface OpenSession {
   tail: Promise<unknown> | null;
 }
 
-type Timer = ReturnType<typeof setTimeout>;
-
 /** An open database. */
 export class Connection implements Service<ConnectionMethod> {
   readonly #database: Database;
@@ -69,15 +63,13 @@ export class Connection implements Service<ConnectionMethod> {
   readonly #streams = new Streams();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
-  #idle: Timer | null = null;
-  readonly #relaxed: boolean;
-  #sync: Timer | null = null;
+  readonly #upkeep: Upkeep;
   readonly #forgetTrap: () => void;
 
   private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.#database = database;
     this.#store = store;
-    this.#relaxed = options.durability === 'relaxed';
+    this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
     this.#forgetTrap = afterTrap(() => store?.close());
     this.#sessions.set(MAIN_SESSION, {
       engine: database.session(),
@@ -91,7 +83,7 @@ export class Connection implements Service<ConnectionMethod> {
     try {
       const database = await answerOf<Database>(Database.open(store ?? undefined, options));
       const connection = new Connection(database, store, options);
-      connection.#afterwards();
+      connection.#upkeep.afterCall();
       return connection;
     } catch (error) {
       store?.close();
@@ -141,7 +133,7 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#afterwards();
+      this.#upkeep.afterCall();
     }
   }
 
@@ -158,7 +150,7 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#afterwards();
+      this.#upkeep.afterCall();
     }
   }
 
@@ -169,11 +161,7 @@ export class Connection implements Service<ConnectionMethod> {
   }
 
   async #close(): Promise<void> {
-    for (const timer of [this.#idle, this.#sync]) {
-      if (timer !== null) {
-        clearTimeout(timer);
-      }
-    }
+    this.#upkeep.stop();
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
       if (isSound(this.#instance)) {
@@ -324,57 +312,6 @@ export class Connection implements Service<ConnectionMethod> {
       quota: inOrigin ? ((await manager.estimate()).quota ?? null) : null,
       persisted: this.#store !== null && (!inOrigin || (await manager.persisted())),
     };
-  }
-
-  /** Between calls: prepares files and steps the engine's background work, a little at a time. */
-  #afterwards(): void {
-    if (this.#closing !== null) {
-      return;
-    }
-    this.#maintainSoon();
-    if (this.#relaxed) {
-      // This timer keeps a process of Node alive, so a process that ends by itself loses nothing.
-      this.#sync ??= setTimeout(() => {
-        this.#sync = null;
-        this.#flush();
-      }, SYNC_AFTER_MS);
-    }
-  }
-
-  /** Schedules maintenance without keeping a process of Node alive for it. */
-  #maintainSoon(): void {
-    if (this.#idle === null) {
-      this.#idle = setTimeout(() => {
-        this.#idle = null;
-        void this.#maintain();
-      });
-      (this.#idle as { unref?: () => void }).unref?.();
-    }
-  }
-
-  /** Syncs every commit answered since the timer was set. Maintenance syncs too, but may lag behind a burst of commits. */
-  #flush(): void {
-    try {
-      mustBeSound(this.#instance);
-      this.#database.flush();
-    } catch (error) {
-      // The next commit reports the failure.
-      engineError(error);
-    }
-  }
-
-  async #maintain(): Promise<void> {
-    try {
-      mustBeSound(this.#instance);
-      await this.#store?.prepare();
-      mustBeSound(this.#instance);
-      if (this.#closing === null && this.#database.maintain(MAINTENANCE_STEPS)) {
-        this.#maintainSoon();
-      }
-    } catch (error) {
-      // The statement that depends on what failed here reports the failure.
-      engineError(error);
-    }
   }
 }
 

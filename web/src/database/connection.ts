@@ -5,7 +5,7 @@
 
 import { connect, NacreError, type Database, type TableReport } from 'nacredb';
 
-import type { Answer, Failure } from './types';
+import type { StatementResult, Failure } from './types';
 
 export const STORED_URL = 'opfs://demo';
 const MEMORY_URL = 'memory://';
@@ -51,7 +51,7 @@ export function connection(): Database {
 }
 
 /** Runs one statement. */
-export async function query(sql: string): Promise<Answer> {
+export async function query(sql: string): Promise<StatementResult> {
   const result = await connection().query(sql);
   return {
     columns: [...result.columns],

@@ -9,14 +9,14 @@ import { signal } from '@preact/signals';
 import { asFailure, query } from './connection';
 import { refreshLayers } from './layers';
 import { split } from './split';
-import type { Answer, Failure } from './types';
+import type { StatementResult, Failure } from './types';
 
 /** One statement of a run. */
 export interface Step {
   text: string;
   /** Position of its first character in the editor. */
   from: number;
-  answer?: Answer;
+  answer?: StatementResult;
   failure?: Failure;
   /** Time from the call to the answer, as the page measured it. */
   roundTripMs: number;

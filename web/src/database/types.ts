@@ -16,7 +16,7 @@ export interface Figures {
 }
 
 /** The result of a statement. Each row has its values in the order of `columns`. */
-export interface Answer {
+export interface StatementResult {
   columns: Column[];
   rows: unknown[][];
   rowsAffected: number;

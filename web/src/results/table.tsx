@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import type { Answer, Column } from '../database/types';
+import type { StatementResult, Column } from '../database/types';
 import { plural } from '../ui/format';
 import { isNumeric, toText } from './value';
 
@@ -16,7 +16,7 @@ const MAX_CHARACTERS_ALONE = 1000;
 const PADDING = 29;
 
 /** Width of each column in characters, from its header and the first rows. */
-function widths({ columns, rows }: Answer): number[] {
+function widths({ columns, rows }: StatementResult): number[] {
   return columns.map((column, index) => {
     let longest = Math.max(column.name.length, column.type.length * 0.86);
     for (const row of rows.slice(0, SAMPLE_ROWS)) {
@@ -33,7 +33,7 @@ function limitOf(columns: Column[], index: number): number {
     : MAX_CHARACTERS;
 }
 
-export function ResultTable({ answer }: { answer: Answer }) {
+export function ResultTable({ answer }: { answer: StatementResult }) {
   const frame = useRef<HTMLDivElement>(null);
   const [window, setWindow] = useState({ first: 0, last: 60 });
   const ch = useMemo(() => widths(answer), [answer]);

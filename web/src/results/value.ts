@@ -1,6 +1,6 @@
 // Formats values for cells and for CSV.
 
-import type { Answer, Column } from '../database/types';
+import type { StatementResult, Column } from '../database/types';
 
 const NUMERIC =
   /^(tinyint|smallint|int|integer|bigint|u?int\d*|float|double|real|decimal|numeric)\b/i;
@@ -22,7 +22,7 @@ export function toText(value: unknown, type: string): string {
 }
 
 /** The result as CSV (RFC 4180). A null is an empty field, and an empty text a quoted one. */
-export function toCsv({ columns, rows }: Answer): string {
+export function toCsv({ columns, rows }: StatementResult): string {
   const lines = [columns.map((column) => quoted(column.name)).join(',')];
   for (const row of rows) {
     lines.push(
