@@ -22,9 +22,11 @@ export type ErrorKind =
   | 'cancelled'
   | 'closed';
 
-/** A position in SQL text. Lines and columns count from 1, columns in characters. */
+/** A position in SQL text. */
 export interface Position {
+  /** Line, counted from 1. */
   line: number;
+  /** Column, counted from 1 in characters. */
   column: number;
 }
 

@@ -2,6 +2,7 @@
 
 /** How one table is stored. */
 export interface TableReport {
+  /** The table's name. */
   name: string;
   /** Approximate number of rows. */
   rows: number;
@@ -19,9 +20,11 @@ export interface TableReport {
 
 /** One column, summed over all segments of its table. */
 export interface ColumnReport {
+  /** The column's name. */
   name: string;
   /** The SQL type: `DECIMAL(12,2)`. */
   type: string;
+  /** Whether the column accepts null. */
   nullable: boolean;
   /** Stored size, in bytes. */
   bytes: number;
@@ -33,8 +36,9 @@ export interface ColumnReport {
 
 /** One segment of a table. */
 export interface SegmentReport {
+  /** Log position at which the segment was made; larger is newer. */
   id: number;
-  /** Name of its file. */
+  /** Name of the segment's file. */
   name: string;
   /** Rows written, including rows deleted since. */
   rows: number;
@@ -42,9 +46,9 @@ export interface SegmentReport {
   deleted: number;
   /** Stored size, in bytes. */
   bytes: number;
-  /** Smallest key, as text. */
+  /** Smallest value of the first key column, as text; empty without a primary key. */
   minKey: string;
-  /** Largest key, as text. */
+  /** Largest value of the first key column, as text; empty without a primary key. */
   maxKey: string;
   /** Every column with its encoding and stored size in bytes. */
   columns: { name: string; encoding: string; bytes: number }[];

@@ -6,6 +6,7 @@ import type { Row, TypeOptions } from './types.js';
 
 /** Name and type of a result column. */
 export interface ResultColumn {
+  /** The column's name or alias. */
   name: string;
   /** The SQL type: `DECIMAL(12,2)`. */
   type: string;
