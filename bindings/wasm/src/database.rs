@@ -62,7 +62,7 @@ impl Database {
     }
 }
 
-/// `EngineOptions` of `worker/shared/protocol.ts`; what is missing keeps its default.
+/// `EngineOptions` of `worker/shared/wire.ts`; what is missing keeps its default.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     let mut options = Options {
         cache_bytes: DEFAULT_CACHE_BYTES,

@@ -1,5 +1,5 @@
 //! Results as columns for JavaScript: typed arrays when there are many rows, single values when there are
-//! few. The shapes and the codes are those of `worker/shared/protocol.ts`.
+//! few. The shapes and the codes are those of `worker/shared/wire.ts`.
 
 use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array, Uint32Array};
 use nacredb::{
