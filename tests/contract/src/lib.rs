@@ -1,14 +1,13 @@
-//! The contract of each seam in `nacre-host` as a suite that every implementation runs from its own tests.
+//! The contract of each seam in `nacre-host`, as a suite that every implementation runs from its
+//! own tests.
 //!
-//! A suite panics with a sentence that says which promise was broken. It checks what a caller may rely on and nothing
-//! else. What survives a power cut cannot be seen from inside a process and is not checked;
-//! [`FaultStore`] simulates it for the tests of what is built on a store.
+//! A suite panics with a sentence that says which promise was broken. It checks what a caller may
+//! rely on and nothing else. What survives a power cut cannot be seen from inside a process and is
+//! not checked: `nacre_testing::FaultStore` simulates it for the tests of what is built on a store.
 
-mod fault_store;
 mod local_store;
 mod world;
 
-pub use fault_store::{FaultStore, Random};
 pub use local_store::{check_local_store, check_local_store_reopen};
 pub use world::{check_clock, check_entropy, check_parallelism};
 

@@ -1,7 +1,8 @@
 //! Starts writers, kills them, and has the folder verified after each.
 
-use crate::model::{Model, Random};
+use crate::model::Model;
 use crate::verify::{Promises, verify};
+use nacre_testing::Random;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,7 @@
 //! What each thread writes, as a function of its number and of what it has committed before: the writer runs it, the
 //! driver computes what the tables must hold. No clock, no chance, no database.
 
+use nacre_testing::Random;
 use std::collections::BTreeMap;
 
 /// Accounts that all threads transfer between.
@@ -20,30 +21,6 @@ pub const TABLES: [&str; 5] = [
     "create table if not exists bulk (thread bigint not null, seq bigint not null, n bigint not null, \
      text text not null, primary key (thread, seq, n))",
 ];
-
-/// A small generator (splitmix).
-pub struct Random(u64);
-
-impl Random {
-    /// Starts at a seed; all seeds are good.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// 64 well mixed bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-}
 
 /// One row of `items` without its thread.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,11 +3,12 @@
 //! work of all, so that a seed is one story.
 
 use crate::drive::Settings;
-use crate::model::{Model, Random};
+use crate::model::Model;
 use crate::verify::{Promises, verify};
 use crate::writer::{commit, options, prepare};
-use nacre_contract_tests::FaultStore;
 use nacre_native::{block_on, memory_host};
+use nacre_testing::FaultStore;
+use nacre_testing::Random;
 use nacredb::host::LocalStore;
 use nacredb::host::memory::MemoryStore;
 use nacredb::{Budget, Database, Host, Result};
@@ -68,7 +69,7 @@ fn host_of(faults: &FaultStore) -> Host {
 
 /// What the power cut leaves of a store. Its decisions come from the story's.
 fn after_cut(faults: &FaultStore, random: &mut Random) -> Arc<dyn LocalStore> {
-    faults.after_crash(&mut nacre_contract_tests::Random(random.next() | 1))
+    faults.after_crash(&mut Random::new(random.bits()))
 }
 
 /// Works until the power goes, recovers, and compares.

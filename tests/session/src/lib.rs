@@ -1,6 +1,7 @@
 //! Helpers of the session tests: open a database, run statements, compare rows as text.
 
 use nacre_native::{ThreadPool, block_on, memory_host, open_folder};
+pub use nacre_testing::Random;
 use nacredb::{Database, ErrorKind, Options, QueryResult, Result, Session, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,18 +87,5 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
-    }
-}
-
-/// Random numbers from a seed that is not zero (xorshift).
-pub struct Random(pub u64);
-
-impl Random {
-    /// One below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % n
     }
 }

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_contract_tests::{FaultStore, Random};
 use nacre_native::{block_on, memory_host};
 use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
+use nacre_testing::{FaultStore, Random};
 use nacredb::host::LocalStore;
 use nacredb::{Database, ErrorKind, Options, Result, Session};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn a_crash_leaves_all_of_it_or_nothing() {
             store.fail_after(step);
             let made = run(&mut session, STATEMENT);
             drop((session, db));
-            let random = &mut Random(seed * 7919 + step as u64);
+            let random = &mut Random::new(seed * 7919 + step as u64);
             let db = open(store.after_crash(random)).unwrap();
             let mut session = db.session();
             match rows(&mut session, "select count(*), sum(a), max(b) from t") {

@@ -78,7 +78,7 @@ fn used(session: &mut Session, sql: &str) -> Vec<String> {
 
 #[test]
 fn indexes_find_what_scans_find() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     for (round, keys) in
         ["", ", primary key (id)", ", primary key (id), sort key (d)", ", shard key ()"]
             .into_iter()
@@ -127,7 +127,7 @@ fn indexes_find_what_scans_find() {
 fn plans_and_profiles_name_the_index() {
     let db = database(1);
     let session = &mut db.session();
-    fill(session, ", primary key (id)", &mut Random(3));
+    fill(session, ", primary key (id)", &mut Random::new(3));
     for (condition, plan, names) in [
         ("a = 5", "using i_a", vec!["i_a"]),
         ("a = 5 and b = 'name 7'", "using i_a and i_bc", vec!["i_a", "i_bc"]),

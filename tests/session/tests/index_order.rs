@@ -88,7 +88,7 @@ fn query(random: &mut Random) -> String {
 
 #[test]
 fn the_order_of_an_index_is_that_of_a_sort() {
-    let mut random = Random(21);
+    let mut random = Random::new(21);
     let layouts = [
         "",
         ", primary key (id)",
@@ -136,7 +136,7 @@ fn the_order_of_an_index_is_that_of_a_sort() {
 fn few_rows_are_read_or_all_of_them() {
     let db = database(1);
     let session = &mut db.session();
-    fill(session, ", primary key (id)", &mut Random(4));
+    fill(session, ", primary key (id)", &mut Random::new(4));
     let explain = |session: &mut Session, sql: &str| {
         rows(session, &format!("explain {sql}")).unwrap().join("\n")
     };

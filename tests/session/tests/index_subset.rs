@@ -73,7 +73,7 @@ fn subset(columns: usize, x: u64, is_null: bool) -> (String, Vec<&'static str>) 
 fn every_subset_of_three_columns() {
     let db = memory().unwrap();
     let session = &mut db.session();
-    let random = &mut Random(7);
+    let random = &mut Random::new(7);
     fill(session, random);
     for round in 0..3 {
         for columns in 1..8 {

@@ -110,7 +110,7 @@ fn compare(session: &mut Session, at: &str) -> usize {
 
 #[test]
 fn joins_by_index_find_what_joins_by_scan_find() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let layouts = [
         "",
         ", primary key (id)",
@@ -155,7 +155,7 @@ fn joins_by_index_find_what_joins_by_scan_find() {
 fn many_keys_are_not_looked_up() {
     let db = database(1);
     let session = &mut db.session();
-    fill(session, ", primary key (id)", &mut Random(9));
+    fill(session, ", primary key (id)", &mut Random::new(9));
     run(session, "insert into s (k, x) select id, id from p where id < 2000").unwrap();
     let join = "select count(*) from t join s on a = x";
     assert_eq!(used(session, join), (vec![], 0));

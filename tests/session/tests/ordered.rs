@@ -78,7 +78,7 @@ fn check(
 fn the_order_of_keys_is_the_order_of_sorting() {
     let db = database();
     let session = &mut db.session();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for round in 1..=12u64 {
         let (keys, sorted) = [
             (", primary key (a, b)", false),

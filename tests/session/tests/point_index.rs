@@ -122,7 +122,7 @@ fn what_indexes_find_is_what_a_scan_finds() {
     {
         let db = database();
         let mut session = db.session();
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         fill(&mut session, key, &mut random);
         let select: Vec<Pair> = CONDITIONS
             .iter()
@@ -207,7 +207,7 @@ fn what_indexes_find_is_what_a_scan_finds() {
 fn a_whole_unique_key_is_a_point_read_and_a_part_of_it_is_not() {
     let db = database();
     let mut session = db.session();
-    fill(&mut session, "", &mut Random(9));
+    fill(&mut session, "", &mut Random::new(9));
     for (condition, point) in [
         ("n = ?", true),
         ("n = ? and a > 7", true),

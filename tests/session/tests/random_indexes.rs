@@ -241,7 +241,7 @@ fn change(random: &mut Random) -> String {
 }
 
 fn round(seed: u64) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let random = &mut random;
     let db = threaded(Options { threads: 1 + random.below(3) as usize, ..options() }).unwrap();
     let session = &mut db.session();

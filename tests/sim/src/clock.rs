@@ -3,7 +3,7 @@
 //! Time passes only when somebody says so: each file call takes some, and the scheduler lets it pass when everybody
 //! sleeps. Monotonic time never goes back; wall time may jump.
 
-use crate::random::Random;
+use nacre_testing::Random;
 use nacredb::host::{Clock, Entropy, Parallelism};
 use std::future::Future;
 use std::pin::Pin;
@@ -95,7 +95,7 @@ pub struct SimEntropy(Mutex<Random>);
 impl SimEntropy {
     /// Of this seed.
     pub fn new(seed: u64) -> Arc<SimEntropy> {
-        Arc::new(SimEntropy(Mutex::new(Random::new(seed, "entropy"))))
+        Arc::new(SimEntropy(Mutex::new(Random::with_purpose(seed, "entropy"))))
     }
 }
 

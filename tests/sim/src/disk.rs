@@ -32,7 +32,7 @@
 
 use crate::clock::SimClock;
 pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
-use crate::random::Random;
+use nacre_testing::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
 use nacredb::{Error, Result};
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ pub struct Disk {
 impl Disk {
     /// An empty disk.
     pub fn new(seed: u64, clock: Arc<SimClock>) -> Disk {
-        let mut random = Random::new(seed, "disk");
+        let mut random = Random::with_purpose(seed, "disk");
         let sector = *random.pick(&[16, 64, 512]);
         let strict_removal = random.percent(50);
         let state = State {

@@ -17,7 +17,6 @@ pub mod op;
 pub mod panics;
 pub mod plan;
 pub mod prepared;
-pub mod random;
 pub mod run;
 pub mod scheduler;
 pub mod session;

@@ -3,8 +3,8 @@
 
 use crate::disk::{Call, Class, Fault, FaultKind};
 use crate::op::Op;
-use crate::random::Random;
 use crate::shape::{INDEXES, Index};
+use nacre_testing::Random;
 use nacredb::{Durability, Options};
 
 /// Accounts of the bank, and what each holds at first.
@@ -115,7 +115,7 @@ pub(crate) fn keys(random: &mut Random, keyed: bool) -> &'static str {
 /// The tables of a seed.
 pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
     let setup = |(name, keyed): (&'static str, bool)| {
-        let mut random = Random::new(seed, name);
+        let mut random = Random::with_purpose(seed, name);
         let keys = keys(&mut random, keyed);
         let mut indexes = Vec::new();
         if indexed && name != "bank" {
@@ -149,11 +149,12 @@ pub(crate) struct Maker {
 
 /// The plan of a seed.
 pub fn plan(seed: u64) -> Plan {
-    let mut random = Random::new(seed, "plan");
+    let mut random = Random::with_purpose(seed, "plan");
     let strict = random.percent(85);
     // Of its own, so that older seeds stay what they were.
-    let hash_from = *Random::new(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
-    let segment_bytes = *Random::new(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
+    let hash_from = *Random::with_purpose(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
+    let segment_bytes =
+        *Random::with_purpose(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
     let mut options = Options {
         durability: if strict {
             Durability::Strict
@@ -191,7 +192,7 @@ pub fn plan(seed: u64) -> Plan {
         phases.truncate(2);
     }
     // Of their own too.
-    let extra = Random::new(seed, "names and streams");
+    let extra = Random::with_purpose(seed, "names and streams");
     let mut extra =
         Maker { random: extra, indexed, keys: maker.keys, long: maker.long, faulty: maker.faulty };
     if extra.random.percent(40) {
@@ -200,7 +201,7 @@ pub fn plan(seed: u64) -> Plan {
             phase.scripts.extend((0..scripts).map(|_| extra.extra_script()));
         }
     }
-    let mut prepared = Random::new(seed, "prepared statements");
+    let mut prepared = Random::with_purpose(seed, "prepared statements");
     if prepared.percent(40) {
         phases
             .iter_mut()

@@ -7,13 +7,13 @@ use crate::judge::Answer;
 use crate::model::{State, Table};
 use crate::op::{Op, Row};
 use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, Setup};
-use crate::random::Random;
 use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
 use crate::shape::Shape;
 use crate::subject::short;
 use crate::view::View;
 use crate::world::World;
+use nacre_testing::Random;
 use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -221,7 +221,7 @@ impl Run<'_> {
         if self.world.borrow().failure.is_some() || self.disk.ended().is_some() {
             return;
         }
-        let random = Random::new(self.plan.seed ^ (number as u64) << 48, purpose);
+        let random = Random::with_purpose(self.plan.seed ^ (number as u64) << 48, purpose);
         let scheduler =
             Rc::new(Scheduler::new(self.world.clone(), self.clock.clone(), random.clone(), nested));
         {
@@ -231,7 +231,7 @@ impl Run<'_> {
             world.frames.clear();
         }
         for (at, script) in scripts.into_iter().enumerate() {
-            let own = Random::new(random.clone().bits() ^ at as u64, "session");
+            let own = Random::with_purpose(random.clone().bits() ^ at as u64, "session");
             scheduler.add(drive(
                 self.world.clone(),
                 db.clone(),

@@ -6,10 +6,10 @@ use crate::judge::Answer;
 use crate::op::{Op, Row};
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
-use crate::random::Random;
 use crate::scheduler::yield_now;
 use crate::shape::Column;
 use crate::world::{Next, World};
+use nacre_testing::Random;
 use nacredb::host::Clock;
 use nacredb::{
     Batch, Budget, Database, QueryResult, Result, ResultKind, Rows, Session, TableSchema, Vector,

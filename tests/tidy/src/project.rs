@@ -76,6 +76,7 @@ pub fn packages() -> Vec<(String, Vec<String>)> {
 /// Whether a Rust file is a test as a whole.
 pub fn is_test_file(file: &str) -> bool {
     file.starts_with("tests/")
+        || file.starts_with("engine/testing/")
         || file.ends_with("/tests.rs")
         || file.contains("/tests/")
         || file.ends_with("conformance.rs")

@@ -22,6 +22,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             "nacredb",
             [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec", "nacre-session"]].concat(),
         ),
+        // Fixtures: no crate may use it in product code.
+        ("nacre-testing", vec!["nacre-types", "nacre-host"]),
         ("nacre-native", vec!["nacredb", "nacre-host"]),
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
         ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),

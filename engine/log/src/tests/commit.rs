@@ -1,7 +1,7 @@
 //! Group commit by many threads, and what a failed write or sync does.
 
 use super::*;
-use nacre_contract_tests::FaultStore;
+use nacre_testing::FaultStore;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 

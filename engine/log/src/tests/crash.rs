@@ -1,7 +1,7 @@
 //! Power cuts at every step of a workload, again and again on what the one before left.
 
 use super::*;
-use nacre_contract_tests::{FaultStore, Random};
+use nacre_testing::{FaultStore, Random};
 
 /// What the world was promised.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ fn a_crash_at_every_step_loses_nothing_acknowledged() {
     for seed in 1..=40u64 {
         let mut step = 0;
         loop {
-            let mut random = Random(seed * 0x9e37_79b9 + 1);
+            let mut random = Random::new(seed * 0x9e37_79b9 + 1);
             let mut promise = Promise { acknowledged: 0, appended: 0 };
             let faults = FaultStore::default();
             faults.fail_after(step);
@@ -81,8 +81,9 @@ fn a_crash_at_every_step_loses_nothing_acknowledged() {
             // The images of one crash differ; each must do.
             for image in 0..3u64 {
                 let case = format!("seed {seed}, step {step}, image {image}");
-                let left = faults
-                    .after_crash(&mut Random(seed * 1_000_003 + step as u64 * 101 + image + 1));
+                let left = faults.after_crash(&mut Random::new(
+                    seed * 1_000_003 + step as u64 * 101 + image + 1,
+                ));
                 check(&left, &mut promise.clone(), &case);
                 cases += 1;
             }
@@ -99,7 +100,7 @@ fn a_crash_at_every_step_loses_nothing_acknowledged() {
 #[test]
 fn crashes_in_a_row_on_the_same_files() {
     for seed in 1..=300u64 {
-        let mut random = Random(seed * 0x0123_4567_89ab + 7);
+        let mut random = Random::new(seed * 0x0123_4567_89ab + 7);
         let mut promise = Promise { acknowledged: 0, appended: 0 };
         let mut files = memory();
         for round in 0..8 {
@@ -146,7 +147,7 @@ fn a_crash_at_every_step_of_a_snapshot_keeps_the_state() {
         let result = log.write_snapshot(log.position(), &30u64.to_le_bytes());
         let done = faults.steps() <= step;
         for seed in 1..=50 {
-            let left = faults.after_crash(&mut Random(seed * 7919));
+            let left = faults.after_crash(&mut Random::new(seed * 7919));
             let mut promise = Promise { acknowledged: 30, appended: 30 };
             check(&left, &mut promise, &format!("step {step}, seed {seed}, snapshot {result:?}"));
             check(&left, &mut promise, &format!("step {step}, seed {seed}, second recovery"));
@@ -184,7 +185,7 @@ fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
             log.sync(log.position()).unwrap();
             drop(log);
 
-            let left = faults.after_crash(&mut Random(cut));
+            let left = faults.after_crash(&mut Random::new(cut));
             let (_, replayed) =
                 open(&left).unwrap_or_else(|e| panic!("{synced} records, cut {cut}: {e}"));
             let expected: Vec<Vec<u8>> = (0..=recovered).map(payload).collect();

@@ -3,14 +3,14 @@
 use crate::clock::SimEntropy;
 use crate::isolation::history::History;
 use crate::isolation::work::{Kind, last, setup, tasks, transact};
-use crate::random::Random;
 use nacre_native::{block_on, memory_host};
+use nacre_testing::Random;
 use nacredb::{Database, Host, Options};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Runs one; the seed decides what is done, the machine in which order.
 pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
-    let mut random = Random::new(seed, "native");
+    let mut random = Random::with_purpose(seed, "native");
     let (lists, sessions) = tasks(&mut random, 4, 12);
     let options = Options {
         segment_rows: 4,

@@ -6,9 +6,9 @@ use crate::hook;
 use crate::isolation::history::History;
 use crate::isolation::work::{Kind, Task, last, setup, tasks, transact};
 use crate::op::{Op, Where};
-use crate::random::Random;
 use crate::scheduler::{Scheduler, yield_now};
 use crate::world::World;
+use nacre_testing::Random;
 use nacredb::{Budget, Database, Durability, Host, Options};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -39,7 +39,7 @@ fn stand_in(what: &str) -> Op {
 
 /// Runs one. The same seed gives the same history.
 pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
-    let mut random = Random::new(seed, "isolation");
+    let mut random = Random::with_purpose(seed, "isolation");
     let (count, each) = (2 + random.below(5) as usize, 2 + random.below(8) as usize);
     let (lists, sessions) = tasks(&mut random, count, each);
     let clock = Arc::new(SimClock::default());
@@ -81,7 +81,7 @@ pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
     let failed = history.clone();
     scheduler.add(async move {
         let (world, db, seed) = keeper;
-        let mut random = Random::new(seed, "keeper");
+        let mut random = Random::with_purpose(seed, "keeper");
         while running.get() > 0 {
             world.borrow_mut().sessions[number].op = Some(stand_in("keep"));
             yield_now().await;

@@ -1,7 +1,7 @@
 //! The transactions of a history, and one session that does them. The same for simulated and for real threads.
 
 use crate::isolation::history::{End, Event, Span, Transaction};
-use crate::random::Random;
+use nacre_testing::Random;
 use nacredb::{ErrorKind, Result, Session, Value};
 
 /// One statement.

@@ -1,12 +1,14 @@
-//! A store that can fail, and that knows what a power cut would leave of it; for tests of what is built on stores.
+//! A store that can fail, and that knows what a power cut would leave of it.
 //!
-//! Fault model. Until a file is synced, each of its writes since the last sync may be on the medium whole, in any
-//! part (by sectors of 16 bytes here, so that small logs tear too) or not at all, in any order; so may each
-//! truncation. The name of a file that was never synced may be missing, and a removed file may be back with its
-//! last durable content. Nothing that was synced is lost. A single failed sync ([`FaultStore::fail_next`]) forgets the
-//! bytes written before it: they can still be read, but no later sync makes them durable. After the chosen step every call fails, having done
-//! nothing, or (a write) having done part of its work.
+//! Fault model. Until a file is synced, each of its writes since the last sync may be on the medium
+//! whole, in any part (by sectors of 16 bytes, so that small logs tear too) or not at all, in any
+//! order; so may each truncation. The name of a file that was never synced may be missing, and a
+//! removed file may be back with its last durable content. Nothing that was synced is lost. A single
+//! failed sync ([`FaultStore::fail_next`]) forgets the bytes written before it: they can still be
+//! read, but no later sync makes them durable. After the chosen step every call fails, having done
+//! nothing or, for a write, part of its work.
 
+use crate::random::Random;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
 use std::collections::BTreeMap;
@@ -14,19 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const SECTOR: usize = 16;
-
-/// A small generator of test decisions (xorshift); the seed must not be zero.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 fn bytes_of(store: &dyn LocalStore, name: &str) -> Vec<u8> {
     let file = store.open(name).unwrap();
@@ -171,8 +160,8 @@ impl FaultStore {
         (state.steps, state.fail_from, state.only, state.once) = (0, Some(0), Some(what), true);
     }
 
-    /// From now on syncs of files whose names begin like this succeed and do nothing: a device that lies, to show that
-    /// a test notices what it is there to notice.
+    /// From now on syncs of files whose names begin with `prefix` succeed and do nothing: a device
+    /// that lies, to show that a test notices what it is there to notice.
     pub fn lie_about_syncs_of(&self, prefix: &str) {
         self.state().lie_about = Some(prefix.to_string());
     }

@@ -1,15 +1,20 @@
-//! Where all chance of a simulation comes from: a small generator (splitmix) that a seed decides.
+//! Seeded randomness: SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number
+//! Generators*, OOPSLA 2014). The same seed gives the same numbers on every machine.
 
-/// A generator. All seeds are good.
+/// A generator of test decisions. Every seed is good, zero too.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts at a seed; generators with different `purpose` are independent.
-    pub fn new(seed: u64, purpose: &str) -> Random {
-        let mixed =
-            purpose.bytes().fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, b| mix(h ^ u64::from(b)));
-        Random(mixed)
+    /// Starts at a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Starts at a seed; generators with different purposes are independent.
+    pub fn with_purpose(seed: u64, purpose: &str) -> Random {
+        let start = seed ^ 0x5851_f42d_4c95_7f2d;
+        Random(purpose.bytes().fold(start, |hash, byte| mix(hash ^ u64::from(byte))))
     }
 
     /// 64 well mixed bits.
@@ -18,7 +23,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `n`.
+    /// A number below `n`; 0 when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.bits() % n.max(1)
     }
@@ -28,7 +33,7 @@ impl Random {
         low + self.below((high - low + 1).max(1) as u64) as i64
     }
 
-    /// `true` in so many of a hundred cases.
+    /// `true` in this many of a hundred cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,0 +1,50 @@
+//! A host without surprises: time advances by a microsecond per look, randomness counts up through
+//! a hash, tasks run one after another.
+
+use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Clock, entropy and parallelism that are the same in every run.
+pub struct Fixed(AtomicU64);
+
+impl Default for Fixed {
+    fn default() -> Fixed {
+        Fixed(AtomicU64::new(1))
+    }
+}
+
+impl Clock for Fixed {
+    fn monotonic_ns(&self) -> u64 {
+        self.0.fetch_add(1_000, Ordering::Relaxed)
+    }
+    fn wall_us(&self) -> i64 {
+        0
+    }
+    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Entropy for Fixed {
+    fn next_u64(&self) -> u64 {
+        nacre_types::hash::hash_u64(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Parallelism for Fixed {
+    fn width(&self) -> usize {
+        1
+    }
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(task);
+    }
+}
+
+/// A fixed host on these files.
+pub fn host(files: Arc<dyn LocalStore>) -> Host {
+    let fixed = Arc::new(Fixed::default());
+    Host { store: files, clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed }
+}

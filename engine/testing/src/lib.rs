@@ -1,0 +1,18 @@
+//! Fixtures of the engine's tests: seeded randomness, a host whose time and chance are fixed,
+//! stores that fail or call back, and short ways to write schemas.
+//!
+//! A dev-dependency of the engine's crates, and never a part of a product build. It knows
+//! `nacre-types` and `nacre-host` only, so that every crate above those can use it; fixtures that
+//! need a table or a session live with the tests of the crate that has them.
+
+mod fault_store;
+mod fixed;
+mod random;
+mod schema;
+mod watched;
+
+pub use fault_store::FaultStore;
+pub use fixed::{Fixed, host};
+pub use random::Random;
+pub use schema::column;
+pub use watched::{Call, Watched};
