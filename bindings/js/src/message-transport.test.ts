@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { nacreError } from '../../../worker/shared/errors.js';
-import { Opening } from '../../../worker/shared/opening.js';
 import type { Method, Service } from '../../../worker/shared/protocol.js';
-import { serve, type ServerPort } from '../../../worker/shared/server.js';
+import { serve } from '../../../worker/shared/server.js';
 import { MessageTransport } from './message-transport.js';
 import { expectKind } from './testing.js';
 
@@ -15,14 +14,8 @@ function connected(answers: Answers) {
   const { port1, port2 } = new MessageChannel();
   ports = [port1, port2];
   const messages: unknown[][] = [];
-  const server = {
-    postMessage: (replies: never, transfer: never) => port2.postMessage(replies, transfer),
-  };
-  serve(server as ServerPort, { call: answers } as unknown as Service);
-  port2.onmessage = (event) => {
-    messages.push(event.data);
-    (server as ServerPort).onmessage!(event);
-  };
+  serve(port2, { call: answers } as unknown as Service);
+  port2.addEventListener('message', (event) => messages.push(event.data));
   const transport = new MessageTransport(port1, () => port1.close());
   return { transport, messages };
 }
@@ -74,23 +67,4 @@ test('a transport that ends fails its calls, and later ones', async () => {
   transport.end();
   await expectKind(call, 'closed');
   await expectKind(transport.call('flush'), 'closed');
-});
-
-test('an opening database makes later calls wait, and is opened once', async () => {
-  let opened = 0;
-  const service: Service = { call: (method) => method as never };
-  const opening = new Opening(async () => {
-    opened++;
-    return service;
-  });
-  expect(() => opening.call('flush', [])).toThrow(expect.objectContaining({ kind: 'closed' }));
-  const request = { url: 'memory://', options: {} };
-  const calls = [
-    opening.call('open', [request]),
-    opening.call('open', [request]),
-    opening.call('flush', []),
-  ];
-  expect(await Promise.all(calls)).toEqual([undefined, undefined, 'flush']);
-  expect(opening.call('close', [])).toBe('close');
-  expect(opened).toBe(1);
 });

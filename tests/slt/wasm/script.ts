@@ -1,22 +1,21 @@
 /**
- * Runs a sqllogictest script on a database of the npm package: the same files as `tests/slt` runs natively, through
- * the WebAssembly build. Knows statements, queries, conditions, sort modes, labels and hashes; scripts with several
- * connections are not for here.
+ * Runs a sqllogictest script on a database of the npm package: the files that `tests/slt` runs natively, through the
+ * WebAssembly build. Supports statements, queries, conditions, sort modes, labels and hashes, but one connection only.
  */
 
 import { createHash } from 'node:crypto';
 import type { Database, NacreError, QueryResult } from 'nacredb';
 
-/** What a script came to. */
+/** The outcome of a script. */
 export interface Report {
   passed: number;
-  /** By reason; records for other engines (`onlyif`, `skipif`) do not count. */
+  /** Number of skipped records by reason; records for other engines (`onlyif`, `skipif`) do not count. */
   skipped: Map<string, number>;
   failures: string[];
 }
 
-/** The reason for which a record is not decided here; natively it is. */
-export const OTHER_TEXT = 'doubles, intervals and bytes as text: JavaScript writes them otherwise';
+/** The reason for skipping a record that is checked natively only. */
+export const OTHER_TEXT = 'doubles, intervals and bytes as text: JavaScript formats them differently';
 
 interface Outcome {
   result?: QueryResult;
@@ -25,16 +24,16 @@ interface Outcome {
 
 interface Script {
   db: Database;
-  /** SQLite's corpus: one value a line, truth values as 1 and 0. */
+  /** SQLite's format: one value per line, truth values as 1 and 0. */
   sqlite: boolean;
-  /** What `onlyif` and `skipif` know us by. */
+  /** Names of this engine in `onlyif` and `skipif`. */
   names: string[];
   sort: string;
   labels: Map<string, string>;
   report: Report;
 }
 
-/** Runs all of it, even when something fails. */
+/** Runs the whole script, even if records fail. */
 export async function runScript(db: Database, text: string, sqlite: boolean): Promise<Report> {
   const report: Report = { passed: 0, skipped: new Map(), failures: [] };
   const names = sqlite ? ['nacre', 'mysql'] : ['nacre'];
@@ -73,7 +72,7 @@ export async function runScript(db: Database, text: string, sqlite: boolean): Pr
   return report;
 }
 
-/** Whether a record with these conditions is for one of the names. */
+/** Whether a record with these conditions applies to one of the names. */
 function isMeant(conditions: [string, string][], names: string[]): boolean {
   return names.some((name) => conditions.every(([word, label]) => (word === 'onlyif') === (label === name)));
 }
@@ -121,7 +120,7 @@ function statement({ result, error }: Outcome, expected: string): string | null 
   return count === result.rowsAffected ? null : `${result.rowsAffected} rows affected, expected ${count}`;
 }
 
-/** An error was expected: any, one with this SQLSTATE in parentheses, or one whose text fits. */
+/** Checks an expected error: any, one with an SQLSTATE in parentheses, or one whose message matches. */
 function refused(error: NacreError | undefined, pattern: string): string | null {
   if (error === undefined) {
     return 'succeeded, an error was expected';

@@ -1,6 +1,6 @@
 /**
- * sqllogictest through the WebAssembly build: the scripts of `tests/slt/cases` that need one connection, and a few
- * files of SQLite's corpus where it lies beside the repository. Natively all of them run, in every mode.
+ * sqllogictest through the WebAssembly build: the scripts of `tests/slt/cases` that need one connection, and a few files
+ * of SQLite's corpus if it is beside the repository. Natively all of them run, in every mode.
  */
 
 import * as fs from 'node:fs';
@@ -11,7 +11,7 @@ import { runScript } from './script.js';
 
 const CASES = path.resolve(import.meta.dirname, '../cases');
 const CORPUS = path.resolve(import.meta.dirname, '../../../../shared/corpora/sqllogictest');
-/** Of the corpus: one file of each kind, small enough for every run. */
+/** Files of the corpus: one of each kind, small enough for every run. */
 const SELECTION = [
   'select/select1.test',
   'select/select3.test',
