@@ -1,11 +1,11 @@
-//! What is said about a column of a segment: to the builder, and by the reader.
+//! The description of a column: what the builder is given, and what the reader reports.
 
 use nacre_types::{DataType, Value};
 
-/// What a builder needs to know about a column.
+/// A column, as the builder is given it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSpec {
-    /// The table's stable number of the column.
+    /// Stable id of the column in its table.
     pub id: u32,
     /// The declared type.
     pub data_type: DataType,
@@ -13,16 +13,16 @@ pub struct ColumnSpec {
     pub nullable: bool,
 }
 
-/// What a segment knows about one of its columns.
+/// A column, as the reader reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMeta {
-    /// The table's stable number of the column.
+    /// Stable id of the column in its table.
     pub id: u32,
     /// The type the values were written with.
     pub data_type: DataType,
     /// Whether nulls are allowed.
     pub nullable: bool,
-    /// The encoding of most blocks.
+    /// Name of the encoding that most blocks have.
     pub encoding: &'static str,
     /// Bytes in the file: blocks and dictionary.
     pub bytes: u64,

@@ -1,7 +1,7 @@
 //! Segments of many blocks.
 
 use super::{open, spec};
-use crate::builder::WRITE_BYTES;
+use crate::write::WRITE_BYTES;
 use crate::{ColumnSpec, SegmentBuilder};
 use nacre_column::{Batch, Values, Vector, VectorBuilder};
 use nacre_host::LocalStore;

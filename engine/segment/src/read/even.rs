@@ -1,31 +1,32 @@
-//! Finding a number in a sorted column whose values are spread evenly, as those of hashes are: by interpolation, which
-//! takes about as many looks as the logarithm of the logarithm of the rows. Any other sorted numbers are found too, with
-//! more looks.
+//! Finding a number in a sorted column whose values are spread evenly, as hashes are: interpolation
+//! search takes about log log *n* looks (Perl, Itai and Avni, *Interpolation Search: A Log LogN
+//! Search*, CACM 1978). Other distributions only take more looks.
 
-use crate::search::first_not_below;
-use crate::segment::Segment;
+use super::search::first_not_below;
+use super::segment::Segment;
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result};
 
-/// Looks at places that even values suggest, before halving what is left.
+/// Interpolated looks before the search falls back to bisection.
 const GUESSES: usize = 12;
 
 impl Segment {
-    /// The first row with a value in a column that ascends, is a 64-bit integer, and has no nulls.
+    /// Finds the first row with a value in an ascending column of 64-bit integers without nulls.
     pub fn find_even(&self, column: usize, value: i64) -> Result<Option<usize>> {
         let blocks = self.blocks();
         let bounds = &self.columns[column].bounds;
         let (Values::I64(least), Values::I64(greatest)) = (&bounds.min, &bounds.max) else {
             return Err(Error::corrupt(format!(
-                "segment {}: column {column} is no numbers",
+                "segment {}: column {column} is not an integer column",
                 self.name()
             )));
         };
         if blocks == 0 || value < least[blocks] || value > greatest[blocks] {
             return Ok(None);
         }
+        debug_assert!(least[blocks] <= greatest[blocks], "least hash above the greatest");
         let guess = share(value, least[blocks], greatest[blocks], blocks);
         let block = first_not_below(0, blocks, Some(guess), |block| Ok(greatest[block] < value))?;
         if block == blocks || value < least[block] {
@@ -36,6 +37,7 @@ impl Segment {
             let (mut below, mut above) = (least[block], greatest[block]);
             let mut found = false;
             for look in 0.. {
+                debug_assert!(low <= high, "rows {low} to {high} of a search");
                 if low == high {
                     break;
                 }
@@ -44,7 +46,7 @@ impl Segment {
                     false => low.midpoint(high),
                 };
                 let Scalar::I64(seen) = view.get(at)? else {
-                    return Err(Error::corrupt("a hash is no number"));
+                    return Err(Error::corrupt("hash column is not an integer column"));
                 };
                 if seen < value {
                     (low, below) = (at + 1, seen);
@@ -59,7 +61,7 @@ impl Segment {
     }
 }
 
-/// Where among `count` a value between two others is to be expected.
+/// Where among `count` evenly spread values from `low` to `high` to expect `value`.
 fn share(value: i64, low: i64, high: i64, count: usize) -> usize {
     let span = high.abs_diff(low).max(1) as f64;
     ((value.abs_diff(low) as f64 / span) * count as f64) as usize

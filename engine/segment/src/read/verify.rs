@@ -1,6 +1,7 @@
-//! Reading everything and believing nothing: what `nacre check` runs on a segment.
+//! Verification of a whole segment: what `nacre check` runs.
 
-use crate::segment::{Place, Segment};
+use super::segment::{BlockAddress, Segment};
+use crate::footer::extremes;
 use nacre_column::Scalar;
 use nacre_column::{Values, Vector};
 use nacre_host::ReadRange;
@@ -8,14 +9,14 @@ use nacre_types::{Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
 impl Segment {
-    /// Reads every block from the file, not from the cache; checks checksums, decodes everything, and
-    /// holds zone maps against values. Each error names file, column, block and byte.
+    /// Reads every block from the file, bypassing the cache; verifies checksums, decodes everything, and
+    /// compares zone maps with the values. Each error names file, column, block and byte.
     pub fn verify(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         for column in 0..self.columns.len() {
             let decoded = OnceLock::new();
             let dictionary =
-                (0..self.blocks()).find_map(|block| self.dictionary_place(column, block));
+                (0..self.blocks()).find_map(|block| self.dictionary_address(column, block));
             let bytes = match dictionary.map(|place| self.read_place(&place)).transpose() {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -42,7 +43,7 @@ impl Segment {
         errors
     }
 
-    fn read_place(&self, place: &Place) -> Result<Vec<u8>> {
+    fn read_place(&self, place: &BlockAddress) -> Result<Vec<u8>> {
         let mut buffer = vec![0; place.length];
         self.file
             .read(&mut [ReadRange { offset: place.offset, buffer: &mut buffer }])
@@ -58,7 +59,7 @@ impl Segment {
         dictionary: Option<&[u8]>,
         decoded: &OnceLock<Arc<Values>>,
     ) -> Result<usize> {
-        let place = self.block_place(column, block);
+        let place = self.block_address(column, block);
         let bytes = self.read_place(&place)?;
         let vector = self
             .open_bytes(&bytes, dictionary.map(|bytes| (bytes, decoded)), column, block)
@@ -73,12 +74,13 @@ impl Segment {
         let nulls = vector.null_count();
         if nulls != zone.null_count as usize {
             return Err(Error::corrupt(format!(
-                "{nulls} nulls where the zone map says {}",
+                "{nulls} nulls where the zone map claims {}",
                 zone.null_count
             )));
         }
+        debug_assert_eq!(vector.len(), self.block_rows(block), "decoded rows of a block");
         let flat = vector.flat();
-        let Some((min, max)) = crate::bounds::extremes(&flat, vector.validity()) else {
+        let Some((min, max)) = extremes(&flat, vector.validity()) else {
             return Ok(nulls);
         };
         let order = |scalar: &Scalar<'_>, bound: &Value| scalar.compare(bound);
@@ -90,7 +92,7 @@ impl Segment {
         if holds {
             Ok(nulls)
         } else {
-            Err(Error::corrupt("values are outside what the zone map says"))
+            Err(Error::corrupt("values outside the bounds of their zone map"))
         }
     }
 }

@@ -1,26 +1,26 @@
-//! One row: blocks that are in memory are read where they lie, under one pin for all of its columns.
+//! Reading one row: blocks in memory are read in place, under one pin for all columns.
 //!
-//! What a row costs is waiting for memory: each column has a slot, a page, a block's head and a place inside it, each
-//! found through the one before. Columns do not depend on each other, so each of these steps is done for all of them
-//! before the next, and the processor waits for all columns at once.
+//! The cost of a row is cache misses: a column leads from slot to page to block head to value, each
+//! found through the one before. Columns are independent, so each step is done for all columns before
+//! the next one, and their misses overlap.
 
-use crate::cache::{Page, Pages};
-use crate::segment::Segment;
+use super::cache::{Page, Pages};
+use super::segment::Segment;
 use nacre_column::block::Block;
 use nacre_column::encoding::Encoding;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 
-/// Columns that are looked at together.
+/// Columns that are read together.
 const TOGETHER: usize = 8;
 
-/// The pages of a block: its own and, if it needs one, its dictionary's.
+/// The pinned pages of a block: its own and, if it is coded, that of its dictionary.
 type Pinned<'a> = (&'a Page, Option<&'a Page>);
 
 impl Segment {
-    /// Appends a row's values of `count` columns; `id` says which, by their place among them, and `absent` what the value
-    /// is of one that the file does not have. Decodes nothing else than it must.
+    /// Appends the values that `count` columns have in a row. `id` gives the id of each, by its position
+    /// among them, and `absent` the value of a column that the file does not have.
     pub fn values(
         &self,
         row: usize,
@@ -52,7 +52,8 @@ impl Segment {
         Ok(())
     }
 
-    /// At most [`TOGETHER`] columns, unless a block of theirs is not in memory.
+    /// Appends the values of up to [`TOGETHER`] columns; appends nothing and returns `false` when a
+    /// block of theirs is not in memory.
     fn values_in_memory(
         &self,
         row: usize,
@@ -62,6 +63,7 @@ impl Segment {
         out: &mut Vec<Value>,
     ) -> Result<bool> {
         let (block, row) = (row / BLOCK_ROWS, row % BLOCK_ROWS);
+        debug_assert!(columns.len() <= TOGETHER, "{} columns together", columns.len());
         let pages = self.slots.pin();
         let mut pinned = [None; TOGETHER];
         for (pinned, column) in pinned.iter_mut().zip(columns) {
@@ -95,8 +97,7 @@ impl Segment {
         Ok(true)
     }
 
-    /// Makes memory bring the heads of a block of the first columns, as far as they are in memory, in the time until they
-    /// are read.
+    /// Prefetches the heads of a block of the first columns, as far as they are in the cache.
     pub(crate) fn touch(&self, block: usize) {
         let pages = self.slots.pin();
         let heads = (0..self.columns.len().min(TOGETHER))
@@ -104,8 +105,9 @@ impl Segment {
         std::hint::black_box(heads.fold(0, |touched, byte| touched ^ byte));
     }
 
-    /// Some rows, which ascend, one by one.
+    /// Decodes some ascending rows, one by one.
     pub(crate) fn take_few(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
         let push = |view: &Block<'_>, run: &[u32], out: &mut VectorBuilder| {
             run.iter().try_for_each(|row| view.push_to(*row as usize % BLOCK_ROWS, out))
@@ -126,16 +128,18 @@ impl Segment {
         }
         let runs = || left.chunk_by(|a, b| block_of(a) == block_of(b));
         if !left.is_empty() {
-            // What is missing comes in one read.
+            // Loads all missing blocks in one read.
             self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
         }
         for run in runs() {
             self.with_block(column, block_of(&run[0]), |view| push(view, run, &mut out))?;
         }
+        debug_assert_eq!(out.len(), rows.len(), "rows taken one by one");
         Ok(out.finish())
     }
 
-    /// Looks into a block, which stays pinned meanwhile if it is in memory: `read` must not look into another.
+    /// Reads a block, pinned if it is in the cache: `read` must not read another one, because a second
+    /// pin could wait for an eviction that waits for the first.
     #[inline]
     pub(crate) fn look<T>(
         &self,
@@ -153,6 +157,7 @@ impl Segment {
         self.with_block(column, block, read)
     }
 
+    /// The pages of a block, if they are in the cache.
     #[inline]
     fn pinned<'a>(&self, pages: &'a Pages, column: usize, block: usize) -> Option<Pinned<'a>> {
         let dictionary = match self.columns[column].encodings[block] {

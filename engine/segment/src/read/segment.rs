@@ -1,11 +1,11 @@
 //! A segment opened for reading: the footer in memory, blocks through the cache.
 //!
-//! Every block's checksum is verified when it is loaded, and every error names file, column, block
-//! and byte. All calls may run concurrently.
+//! A block's checksum is verified when it is loaded, and every error names file, column, block and
+//! byte. All calls may run concurrently.
 
-use crate::cache::{BlockCache, Page, Slots};
+use super::cache::{BlockCache, Page, Slots};
 use crate::column::{ColumnMeta, Zone};
-use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
+use crate::footer::{self, ALIGNMENT, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
 use nacre_column::Scalar;
 use nacre_column::block::Block;
 use nacre_column::encoding::{Dictionary, Encoding};
@@ -19,11 +19,11 @@ use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// What is read from the end of a file at first: nearly always the whole footer.
+/// Bytes read from the end of a file at first: nearly always the whole footer.
 const TAIL_BYTES: u64 = 64 << 10;
 /// Neighbouring blocks are read as one range up to this length.
 const RUN_BYTES: usize = 8 << 20;
-/// Fewer rows a block than this are taken one by one.
+/// When fewer rows per block than this are wanted, they are taken one by one.
 const SPARSE: usize = 8;
 
 /// One immutable file of rows, column by column. Cheap to share.
@@ -35,15 +35,15 @@ pub struct Segment {
     bytes: u64,
     pub(crate) columns: Vec<ColumnEntry>,
     metas: Vec<ColumnMeta>,
-    /// The columns' ids once more, side by side: every value that is looked up asks for its column.
+    /// The ids of the columns, side by side: every lookup of a value searches them.
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
     pub(crate) slots: Arc<Slots>,
 }
 
-/// A block, or the dictionary, of a column: its place and what it must hash to.
+/// Where a block or a dictionary of a column is, and what it must hash to.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct BlockAddress {
     pub column: usize,
     /// Block number; the number of blocks for the dictionary.
     pub index: usize,
@@ -52,8 +52,8 @@ pub(crate) struct Place {
     pub checksum: u64,
 }
 
-/// A block's bytes, and those of its dictionary if it has one.
-pub(crate) struct Held {
+/// The pages of a block: its own and, if it is coded, that of its dictionary.
+pub(crate) struct LoadedBlock {
     page: Arc<Page>,
     dictionary: Option<Arc<Page>>,
 }
@@ -74,6 +74,7 @@ impl Segment {
         let slots = Slots::new(id, columns.len(), footer::block_count(rows));
         let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
         let ids = metas.iter().map(|c| c.id).collect();
+        columns.iter().for_each(|column| column.assert_complete(rows));
         Ok(Segment {
             file,
             name: name.to_string(),
@@ -103,7 +104,7 @@ impl Segment {
         self.rows
     }
 
-    /// Bytes of its values as they are in memory.
+    /// Bytes that its values take uncompressed.
     pub fn raw_bytes(&self) -> u64 {
         self.columns.iter().map(|column| column.meta.raw_bytes).sum()
     }
@@ -118,7 +119,7 @@ impl Segment {
         &self.metas
     }
 
-    /// Position of the column with a table's column number.
+    /// Position of the column with this id.
     pub fn column_index(&self, id: u32) -> Option<usize> {
         self.ids.iter().position(|known| *known == id)
     }
@@ -133,7 +134,7 @@ impl Segment {
         footer::block_count(self.rows)
     }
 
-    /// Estimated memory of the footer, in bytes; blocks are the cache's.
+    /// Estimated memory of the footer, in bytes. Blocks belong to the cache and are not counted.
     pub fn memory_bytes(&self) -> usize {
         let values = |v: &Values| match v {
             Values::Bytes(v) => v.offsets.len() * 4 + v.data.len(),
@@ -141,7 +142,7 @@ impl Segment {
             Values::Bool(v) => v.len(),
             other => other.len() * 8,
         };
-        // A cache slot a block, once touched, and the arrays of the directory.
+        // Per block: a cache slot, once touched, and an entry in each array of the directory.
         let column = |c: &ColumnEntry| {
             c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max)
         };
@@ -150,6 +151,7 @@ impl Segment {
 
     /// Bounds and nulls of a block.
     pub fn zone(&self, column: usize, block: usize) -> Zone {
+        debug_assert!(block < self.blocks(), "zone of block {block} of {}", self.blocks());
         let entry = &self.columns[column];
         let null_count = entry.nulls[block] as u32;
         let (min, max) = match null_count as usize == self.block_rows(block) {
@@ -164,7 +166,7 @@ impl Segment {
         block_rows(self.rows, block)
     }
 
-    /// One value; decodes nothing else than it must.
+    /// Decodes one value, and nothing that it does not need.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
         let data_type = self.columns[column].meta.data_type;
         self.look(column, row / BLOCK_ROWS, |block| {
@@ -172,7 +174,7 @@ impl Segment {
         })
     }
 
-    /// A few rows of a column in order, one after the other, as they sit in their block.
+    /// Shows `see` a few rows of a column in order, without copying them out of their blocks.
     pub fn each(
         &self,
         column: usize,
@@ -191,8 +193,10 @@ impl Segment {
         Ok(())
     }
 
-    /// Leaves of some ascending rows those whose value is this one to keys, by seek. The value is of the column's type.
+    /// Keeps of some ascending rows those whose value equals `value`, which is of the column's type, in
+    /// the order of keys. Seeks each row.
     pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
+        debug_assert!(rows.is_sorted(), "rows to filter do not ascend");
         let mut kept = 0;
         let mut at = 0;
         while at < rows.len() {
@@ -213,13 +217,18 @@ impl Segment {
         Ok(())
     }
 
-    /// Some rows, which must ascend and may repeat: by seek where few of a block are asked for.
+    /// Decodes some rows, which must ascend and may repeat. Seeks them where few rows of a block are
+    /// wanted.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
         let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
         let data_type = self.columns[column].meta.data_type;
         if rows.last().is_some_and(|last| *last as usize >= self.rows) {
-            return Err(Error::corrupt(format!("segment {} has no such rows", self.name)));
+            return Err(Error::corrupt(format!(
+                "segment {} has fewer rows than were asked for",
+                self.name
+            )));
         }
         let blocks = runs().count();
         if blocks > 1 && rows.len() < blocks * SPARSE {
@@ -229,7 +238,7 @@ impl Segment {
         let mut held_of = |block: usize| match self.cached(column, block) {
             Some(held) => Ok(held),
             None => {
-                // What is missing comes in one read.
+                // Loads all missing blocks in one read.
                 if !std::mem::replace(&mut loaded, true) {
                     self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
                 }
@@ -247,8 +256,8 @@ impl Segment {
         Ok(Vector::concat(data_type, parts))
     }
 
-    /// A range of rows, in dictionary or constant form where the block is so. Meant for ranges inside
-    /// one block; one that spans several costs a copy.
+    /// Decodes a range of rows, to dictionary or constant form where the block has it. Meant for ranges
+    /// inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
         let end = match start.checked_add(len) {
             Some(end) if end <= self.rows => end,
@@ -271,8 +280,8 @@ impl Segment {
         Ok(Vector::concat(self.columns[column].meta.data_type, parts))
     }
 
-    /// Which rows of a range pass a predicate, tested on encoded values where their encoding can. The
-    /// predicate must be of the column's physical type. Meant for ranges inside one block.
+    /// Tests a range of rows against a predicate of the column's physical type, on encoded values where
+    /// the encoding can. Meant for ranges inside one block.
     pub fn filter(
         &self,
         column: usize,
@@ -289,6 +298,11 @@ impl Segment {
                 )));
             }
         };
+        debug_assert_eq!(
+            predicate.physical(),
+            self.columns[column].meta.data_type.physical(),
+            "physical type of a filter and its column"
+        );
         let mut out: Option<Bitmap> = None;
         let mut at = start;
         while at < end {
@@ -304,32 +318,35 @@ impl Segment {
             }
             at += n;
         }
-        Ok(out.unwrap_or_default())
+        // An empty range has no bits.
+        let out = out.unwrap_or_default();
+        debug_assert_eq!(out.len(), len, "bits of a filtered range");
+        Ok(out)
     }
 
-    /// Brings blocks into the cache, given as (column, block), together with the dictionaries they
-    /// need: in one call to the store, neighbours as one range. A scan calls this ahead of decoding.
+    /// Loads blocks, given as (column, block), and the dictionaries that they need into the cache: in
+    /// one call to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
         let mut places = Vec::new();
-        let mut want = |place: Place| {
+        let mut want = |place: BlockAddress| {
             if self.slots.get(place.column, place.index).is_none() {
                 places.push(place);
             }
         };
         for &(column, block) in column_blocks {
             if block < self.blocks() {
-                self.dictionary_place(column, block).into_iter().for_each(&mut want);
-                want(self.block_place(column, block));
+                self.dictionary_address(column, block).into_iter().for_each(&mut want);
+                want(self.block_address(column, block));
             }
         }
         places.sort_unstable_by_key(|place| place.offset);
         places.dedup_by_key(|place| (place.offset, place.column, place.index));
-        self.load_places(&places).map(drop)
+        self.load_addresses(&places).map(drop)
     }
 
-    pub(crate) fn block_place(&self, column: usize, block: usize) -> Place {
+    pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {
         let entry = &self.columns[column];
-        Place {
+        BlockAddress {
             column,
             index: block,
             offset: entry.offsets[block],
@@ -338,11 +355,11 @@ impl Segment {
         }
     }
 
-    pub(crate) fn dictionary_place(&self, column: usize, block: usize) -> Option<Place> {
+    pub(crate) fn dictionary_address(&self, column: usize, block: usize) -> Option<BlockAddress> {
         let entry = &self.columns[column];
         let dictionary =
             entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
-        Some(Place {
+        Some(BlockAddress {
             column,
             index: self.blocks(),
             offset: dictionary.offset,
@@ -351,19 +368,23 @@ impl Segment {
         })
     }
 
-    /// Reads places, ascending by offset, that are not in the cache, and puts them there.
-    fn load_places(&self, places: &[Place]) -> Result<Vec<Arc<Page>>> {
-        if places.is_empty() {
+    /// Reads blocks that are not in the cache, in ascending order of their offsets, and caches them.
+    fn load_addresses(&self, addresses: &[BlockAddress]) -> Result<Vec<Arc<Page>>> {
+        debug_assert!(
+            addresses.is_sorted_by_key(|address| address.offset),
+            "offsets to load ascend"
+        );
+        if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        let mut runs: Vec<(u64, Vec<u8>, &[Place])> = Vec::new();
-        let mut rest = places;
+        let mut runs: Vec<(u64, Vec<u8>, &[BlockAddress])> = Vec::new();
+        let mut rest = addresses;
         while let Some(first) = rest.first() {
             let mut end = first.offset + first.length as u64;
             let mut count = 1;
             while let Some(next) = rest.get(count) {
                 let next_end = next.offset + next.length as u64;
-                let near = next.offset >= end && next.offset - end < footer::ALIGNMENT as u64;
+                let near = next.offset >= end && next.offset - end < ALIGNMENT as u64;
                 if !near || (next_end - first.offset) as usize > RUN_BYTES {
                     break;
                 }
@@ -379,29 +400,31 @@ impl Segment {
             .map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer })
             .collect();
         if let Err(error) = self.file.read(&mut ranges) {
-            return Err(match places.first() {
-                Some(place) => self.locate(error, place),
+            return Err(match addresses.first() {
+                Some(address) => self.locate(error, address),
                 None => error,
             });
         }
-        let mut pages = Vec::with_capacity(places.len());
+        let mut pages = Vec::with_capacity(addresses.len());
         for (offset, buffer, run) in runs {
             self.cache.count_read(buffer.len());
             if let [only] = run {
                 pages.push(self.keep(only, buffer.into_boxed_slice())?);
                 continue;
             }
-            for place in run {
-                let at = (place.offset - offset) as usize;
-                pages.push(self.keep(place, buffer[at..at + place.length].into())?);
+            for address in run {
+                let at = (address.offset - offset) as usize;
+                pages.push(self.keep(address, buffer[at..at + address.length].into())?);
             }
         }
+        debug_assert_eq!(pages.len(), addresses.len(), "pages of the blocks that were loaded");
         Ok(pages)
     }
 
-    fn keep(&self, place: &Place, bytes: Box<[u8]>) -> Result<Arc<Page>> {
+    /// Verifies the bytes of a block and caches them.
+    fn keep(&self, place: &BlockAddress, bytes: Box<[u8]>) -> Result<Arc<Page>> {
         self.check(place, &bytes)?;
-        // A dictionary will be decoded beside its bytes.
+        // A dictionary is later decoded and kept beside its bytes.
         let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
         Ok(self.cache.insert(
             &self.slots,
@@ -412,17 +435,18 @@ impl Segment {
         ))
     }
 
-    /// Verifies a checksum.
-    pub(crate) fn check(&self, place: &Place, bytes: &[u8]) -> Result<()> {
+    /// Verifies length and checksum of a block.
+    pub(crate) fn check(&self, place: &BlockAddress, bytes: &[u8]) -> Result<()> {
+        debug_assert_eq!(bytes.len(), place.length, "bytes of a block");
         match checksum(bytes) == place.checksum {
             true => Ok(()),
             false => Err(self.locate(Error::corrupt("checksum does not match"), place)),
         }
     }
 
-    /// Says where an error happened.
+    /// Adds to an error where it happened.
     #[cold]
-    pub(crate) fn locate(&self, error: Error, place: &Place) -> Error {
+    pub(crate) fn locate(&self, error: Error, place: &BlockAddress) -> Error {
         let id = self.metas[place.column].id;
         let what = match place.index == self.blocks() {
             true => "dictionary block".to_string(),
@@ -432,32 +456,32 @@ impl Segment {
             .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
     }
 
-    /// Says in which block an error happened.
+    /// Adds to an error in which block it happened.
     #[cold]
     pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
-        self.locate(error, &self.block_place(column, block))
+        self.locate(error, &self.block_address(column, block))
     }
 
-    /// A block's pages, if they are in the cache.
-    fn cached(&self, column: usize, block: usize) -> Option<Held> {
+    /// The pages of a block, if they are in the cache.
+    fn cached(&self, column: usize, block: usize) -> Option<LoadedBlock> {
         let entry = &self.columns[column];
         let dictionary = match entry.encodings.get(block)? {
             Encoding::Dictionary => Some(self.slots.get(column, self.blocks())?),
             _ => None,
         };
-        Some(Held { page: self.slots.get(column, block)?, dictionary })
+        Some(LoadedBlock { page: self.slots.get(column, block)?, dictionary })
     }
 
-    /// A block's pages, read if need be.
+    /// The pages of a block, loaded if they are not in the cache.
     #[inline]
-    pub(crate) fn held(&self, column: usize, block: usize) -> Result<Held> {
+    pub(crate) fn held(&self, column: usize, block: usize) -> Result<LoadedBlock> {
         let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
         let page = self.slots.get(column, block);
         let dictionary =
             if needs_dictionary { self.slots.get(column, self.blocks()) } else { None };
         match page {
             Some(page) if !needs_dictionary || dictionary.is_some() => {
-                Ok(Held { page, dictionary })
+                Ok(LoadedBlock { page, dictionary })
             }
             page => self.held_after_reading(column, block, page, dictionary),
         }
@@ -470,28 +494,29 @@ impl Segment {
         block: usize,
         page: Option<Arc<Page>>,
         dictionary: Option<Arc<Page>>,
-    ) -> Result<Held> {
-        // The pages are held by what is answered, even if the cache is too small to keep them.
+    ) -> Result<LoadedBlock> {
+        // The result holds the pages, even if the cache is too small to keep them.
         let missing_dictionary =
-            self.dictionary_place(column, block).filter(|_| dictionary.is_none());
-        let missing_page = page.is_none().then(|| self.block_place(column, block));
-        let mut places: Vec<Place> = missing_dictionary.into_iter().chain(missing_page).collect();
+            self.dictionary_address(column, block).filter(|_| dictionary.is_none());
+        let missing_page = page.is_none().then(|| self.block_address(column, block));
+        let mut places: Vec<BlockAddress> =
+            missing_dictionary.into_iter().chain(missing_page).collect();
         places.sort_unstable_by_key(|place| place.offset);
         let (mut page, mut dictionary) = (page, dictionary);
-        for (place, loaded) in places.iter().zip(self.load_places(&places)?) {
+        for (place, loaded) in places.iter().zip(self.load_addresses(&places)?) {
             if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
         }
         match page {
-            Some(page) => Ok(Held { page, dictionary }),
+            Some(page) => Ok(LoadedBlock { page, dictionary }),
             None => Err(Error::corrupt("block was not loaded")),
         }
     }
 
-    /// Opens a block that is held.
+    /// Opens a block that is loaded.
     #[inline]
     pub(crate) fn open_block<'a>(
         &self,
-        held: &'a Held,
+        held: &'a LoadedBlock,
         column: usize,
         block: usize,
     ) -> Result<Block<'a>> {
@@ -542,7 +567,9 @@ impl Drop for Segment {
 fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEntry>)> {
     let shortest = (MAGIC.len() + TRAILER_BYTES) as u64;
     if bytes < shortest {
-        return Err(Error::corrupt(format!("file has {bytes} bytes, fewer than any segment")));
+        return Err(Error::corrupt(format!(
+            "file has {bytes} bytes, fewer than the shortest segment has"
+        )));
     }
     let mut head = MAGIC;
     let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
@@ -558,7 +585,7 @@ fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEnt
     check_magic(reader.take(MAGIC.len())?, "last")?;
     let end = bytes - TRAILER_BYTES as u64;
     if offset < MAGIC.len() as u64 || offset.checked_add(length) != Some(end) {
-        return Err(Error::corrupt("trailer: footer is not where it is said to be"));
+        return Err(Error::corrupt("trailer: footer does not end where the trailer starts"));
     }
     let long;
     let footer = match offset.checked_sub(tail_offset) {
@@ -580,7 +607,7 @@ fn check_magic(found: &[u8], which: &str) -> Result<()> {
     let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
     match found.split_last() {
         Some((_, found)) if found != name => {
-            Err(Error::corrupt(format!("{which} bytes are not those of a segment")))
+            Err(Error::corrupt(format!("{which} bytes are not the magic of a segment")))
         }
         Some((found, _)) if *found != version[0] => Err(Error::unsupported(format!(
             "segment format version {found}; this program reads {}",

@@ -1,34 +1,33 @@
-//! Finding a key in a segment that is sorted by something else.
-//!
-//! Such a segment has one more column: at position *i* the number of the row whose key is the *i*-th in key order. It
-//! is encoded like every column, so it takes about as many bits a row as row numbers have, and a position is found
-//! without decoding its neighbours. A search is then a binary search over positions, each step two seeks.
+//! Sorting rows by key: the order in which a segment that is sorted by something else, or an index,
+//! lists the numbers of its rows.
 
-use crate::builder::Rows;
-use crate::segment::Segment;
+use super::blocks::BlockValues;
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 
-/// The row numbers of `rows` rows in the order of their keys, given the blocks of each key column; of equal keys the
-/// lower number first.
-pub(crate) fn order_of(keys: &[&[Rows]], rows: usize) -> Vec<i64> {
+/// The numbers of `rows` rows in the order of their keys, given the blocks of each key column. Of equal
+/// keys the lower number comes first.
+pub(crate) fn order_of(keys: &[&[BlockValues]], rows: usize) -> Vec<i64> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
     sort_by(keys, &mut order);
+    debug_assert!(
+        order.is_sorted_by(|a, b| compare(keys, *a, *b).is_lt()),
+        "rows out of the order of their keys"
+    );
     order.into_iter().map(i64::from).collect()
 }
 
-/// Sorts rows, which ascend, by all columns.
+/// Sorts ascending rows by all columns.
 ///
-/// What decides first is taken out of the column, so that most comparisons are of one number: whether there is a value,
-/// its first eight bytes after those that all rows have in common, how many there are, and last the row. Rows that this
-/// does not tell apart are sorted by what comes next: the column's next bytes, or the next column. They wait for that in
-/// a list: texts may be as many times alike as they have bytes.
-fn sort_by(keys: &[&[Rows]], rows: &mut [u32]) {
-    // Column, bytes that are known to be in common, places.
+/// Packs what decides first into one number per row, its rank: whether there is a value, its first
+/// eight bytes after those that all rows share, how many there are, and last the row. Rows whose ranks
+/// tie are sorted by what comes next: the column's next bytes, or the next column. They wait in a list
+/// and not on the stack, because texts can share any number of bytes.
+fn sort_by(keys: &[&[BlockValues]], rows: &mut [u32]) {
+    // Column, number of shared bytes, positions.
     let mut left = vec![(0, 0, 0..rows.len())];
     let mut ranks: Vec<u128> = Vec::new();
     while let Some((column, known, places)) = left.pop() {
@@ -62,19 +61,20 @@ fn sort_by(keys: &[&[Rows]], rows: &mut [u32]) {
     }
 }
 
-/// Bits of a row number, and of a length, in a rank.
+/// Bits of a row number and of a length in a rank.
 const ROW_BITS: u32 = 32;
 const LENGTH_BITS: u32 = 4;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 /// Bytes of a text in a rank.
 const FIRST_BYTES: usize = 8;
-/// The length of a value that goes on after its rank.
+/// The length of a value that is longer than its part in the rank.
 const LONGER: u32 = 9;
-/// So few rows are compared as a whole.
+/// Up to this many rows are sorted by comparing whole keys.
 const FEW: usize = 16;
 
-/// What orders a row among others whose values begin with `common` bytes that are the same.
-fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
+/// The rank of a row among others whose values share their first `common` bytes.
+fn rank(blocks: &[BlockValues], row: u32, common: usize) -> u128 {
+    debug_assert!((row as usize) / BLOCK_ROWS < blocks.len(), "row {row} past the last block");
     let (values, validity) = &blocks[row as usize / BLOCK_ROWS];
     let at = row as usize % BLOCK_ROWS;
     if validity.as_ref().is_some_and(|v| !v.get(at)) {
@@ -86,6 +86,7 @@ fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
         Values::F64(v) => (order_f64(v[at]), 0),
         Values::I128(v) => ((v[at] >> 64) as u64 ^ 1 << 63, LONGER),
         Values::Bytes(v) => {
+            // A value shorter than the shared bytes has no rest.
             let rest = v.get(at).get(common..).unwrap_or_default();
             let mut first = [0; FIRST_BYTES];
             let taken = rest.len().min(FIRST_BYTES);
@@ -100,8 +101,8 @@ fn rank(blocks: &[Rows], row: u32, common: usize) -> u128 {
     (key << LENGTH_BITS | u128::from(length)) << ROW_BITS | u128::from(row)
 }
 
-/// How many bytes the values of all rows have in common at their beginning, of which some are known.
-fn common_bytes(blocks: &[Rows], rows: &[u32], known: usize) -> usize {
+/// How many of their first bytes the values of all rows share, given that they share `known`.
+fn common_bytes(blocks: &[BlockValues], rows: &[u32], known: usize) -> usize {
     let mut common: Option<&[u8]> = None;
     for row in rows {
         let (values, validity) = &blocks[*row as usize / BLOCK_ROWS];
@@ -110,6 +111,7 @@ fn common_bytes(blocks: &[Rows], rows: &[u32], known: usize) -> usize {
         if validity.as_ref().is_some_and(|v| !v.get(at)) {
             continue;
         }
+        // A value shorter than the shared bytes has no rest.
         let value = values.get(at).get(known..).unwrap_or_default();
         let same = match common {
             Some(common) if value.starts_with(common) => continue,
@@ -124,95 +126,24 @@ fn common_bytes(blocks: &[Rows], rows: &[u32], known: usize) -> usize {
     known + common.map_or(0, <[u8]>::len)
 }
 
-fn compare(keys: &[&[Rows]], a: u32, b: u32) -> Ordering {
+fn compare(keys: &[&[BlockValues]], a: u32, b: u32) -> Ordering {
     let orders = keys.iter().map(|blocks| scalar(blocks, a).order(&scalar(blocks, b)));
     orders.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.cmp(&b))
 }
 
-fn scalar(blocks: &[Rows], row: u32) -> Scalar<'_> {
+fn scalar(blocks: &[BlockValues], row: u32) -> Scalar<'_> {
     let (values, validity) = &blocks[row as usize / BLOCK_ROWS];
     let at = row as usize % BLOCK_ROWS;
     if validity.as_ref().is_none_or(|v| v.get(at)) { Scalar::at(values, at) } else { Scalar::Null }
 }
 
-impl Segment {
-    /// The row with exactly this key, if there is one. `order` is the column of row numbers in key order.
-    pub fn search_in_order(
-        &self,
-        order: usize,
-        key_columns: &[usize],
-        key: &[Value],
-    ) -> Result<Option<usize>> {
-        let at = self.lower_bound_in_order(order, key_columns, key)?;
-        if at == self.rows() {
-            return Ok(None);
-        }
-        let row = self.row_in_order(order, at)?;
-        Ok(self.compare_row(row, key_columns, key)?.is_eq().then_some(row))
-    }
-
-    /// The first position in key order whose key is not below this one; the number of rows if there is none.
-    pub fn lower_bound_in_order(
-        &self,
-        order: usize,
-        key_columns: &[usize],
-        key: &[Value],
-    ) -> Result<usize> {
-        let (mut low, mut high) = match self.outside(key_columns, key) {
-            Some(Ordering::Greater) => return Ok(self.rows()),
-            Some(_) => return Ok(0),
-            None => (0, self.rows()),
-        };
-        while low < high {
-            let middle = low.midpoint(high);
-            let row = self.row_in_order(order, middle)?;
-            match self.compare_row(row, key_columns, key)? {
-                Ordering::Less => low = middle + 1,
-                _ => high = middle,
-            }
-        }
-        Ok(low)
-    }
-
-    /// The row at a position in key order.
-    pub fn row_in_order(&self, order: usize, at: usize) -> Result<usize> {
-        match self.get(order, at)? {
-            Value::Int(row) if (0..self.rows() as i64).contains(&row) => Ok(row as usize),
-            other => Err(Error::corrupt(format!(
-                "segment {}: {other} at {at} in key order is not a row",
-                self.name()
-            ))),
-        }
-    }
-
-    /// Whether the bounds of the first key column tell that a key is not there.
-    pub fn is_outside(&self, key_columns: &[usize], key: &[Value]) -> bool {
-        self.outside(key_columns, key).is_some()
-    }
-
-    /// On which side of all keys this one is, if the bounds of the first key column tell.
-    fn outside(&self, key_columns: &[usize], key: &[Value]) -> Option<Ordering> {
-        let (column, key) = (*key_columns.first()?, key.first()?);
-        let entry = &self.columns[column];
-        if entry.meta.null_count > 0 || key.is_null() || self.rows() == 0 {
-            return None;
-        }
-        let whole = self.blocks();
-        if Scalar::at(&entry.bounds.max, whole).compare(key)?.is_lt() {
-            return Some(Ordering::Greater);
-        }
-        Scalar::at(&entry.bounds.min, whole).compare(key)?.is_gt().then_some(Ordering::Less)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{compare, order_of};
-    use crate::builder::Rows;
+    use super::{BlockValues, compare, order_of};
     use nacre_column::{Bitmap, BytesColumn, Values};
     use nacre_types::limits::BLOCK_ROWS;
 
-    /// Numbers that look random, the same every time.
+    /// Pseudo-random numbers, the same every time.
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |below| {
@@ -223,9 +154,14 @@ mod tests {
         }
     }
 
-    /// A column of values of which many are equal or nearly so, some of them null.
-    fn column(kind: u64, rows: usize, nulls: bool, next: &mut dyn FnMut(u64) -> u64) -> Vec<Rows> {
-        let mut block = |rows: usize| -> Rows {
+    /// A column with many equal or nearly equal values, some of them null.
+    fn column(
+        kind: u64,
+        rows: usize,
+        nulls: bool,
+        next: &mut dyn FnMut(u64) -> u64,
+    ) -> Vec<BlockValues> {
+        let mut block = |rows: usize| -> BlockValues {
             let mut many = |most: u64| (0..rows).map(|_| next(most)).collect::<Vec<u64>>();
             let values = match kind {
                 0 => Values::I64(many(50).iter().map(|n| *n as i64 - 25).collect()),
@@ -243,7 +179,7 @@ mod tests {
                         .collect(),
                 ),
                 _ => {
-                    // Beginnings in common, zero bytes at the end, and ends far behind.
+                    // Shared prefixes, trailing zero bytes, and differences far behind.
                     let mut out = BytesColumn::default();
                     for n in many(400) {
                         let mut text = b"in common ".to_vec();
@@ -272,9 +208,9 @@ mod tests {
         for round in 0..60 {
             let rows = [0, 1, 2, 17, 300, BLOCK_ROWS + 5][round % 6];
             let columns = 1 + next(3);
-            let columns: Vec<Vec<Rows>> =
+            let columns: Vec<Vec<BlockValues>> =
                 (0..columns).map(|_| column(next(6), rows, next(2) == 0, &mut next)).collect();
-            let keys: Vec<&[Rows]> = columns.iter().map(Vec::as_slice).collect();
+            let keys: Vec<&[BlockValues]> = columns.iter().map(Vec::as_slice).collect();
             let mut expected: Vec<u32> = (0..rows as u32).collect();
             expected.sort_by(|a, b| compare(&keys, *a, *b));
             let found: Vec<u32> = order_of(&keys, rows).iter().map(|row| *row as u32).collect();
@@ -282,10 +218,10 @@ mod tests {
         }
     }
 
-    /// Each text begins like all that are longer: no two are told apart by the same bytes.
+    /// Each text is a prefix of all longer ones, up to its last byte: no eight bytes tell two apart.
     #[test]
     #[allow(clippy::disallowed_methods)]
-    fn texts_that_differ_ever_later_need_no_deep_stack() {
+    fn texts_with_long_shared_prefixes_need_no_deep_stack() {
         const ROWS: usize = 2_000;
         let sort = || {
             let mut texts = BytesColumn::default();

@@ -1,23 +1,23 @@
-//! Least and greatest values: found in a block, cut short where they are long text, and kept
-//! compactly for all blocks of a column.
+//! Least and greatest values: found in a block, cut where they are long text, and kept compactly for
+//! all blocks of a column.
 
 use nacre_column::Scalar;
 use nacre_column::{Bitmap, Values};
-use nacre_types::{DataType, PhysicalType, Value, key};
+use nacre_types::{DataType, PhysicalType, Value, invariant, key};
 use std::borrow::Cow;
 
-/// Bytes of a text or binary bound.
+/// Length to which text and binary bounds are cut, in bytes.
 pub const BOUND_BYTES: usize = 32;
 
-/// The bounds of every block of a column, and, last, of the whole column. Entries without any value
-/// hold a default; the null count tells.
+/// The bounds of every block of a column and, last, of the whole column. An entry without a value
+/// holds a placeholder; the null count tells.
 #[derive(Debug)]
 pub struct Bounds {
     /// Lower bounds.
     pub min: Values,
     /// Upper bounds.
     pub max: Values,
-    /// Whether both bounds of an entry are values.
+    /// Whether both bounds of an entry occur in the data.
     pub exact: Bitmap,
 }
 
@@ -31,7 +31,7 @@ impl Bounds {
         }
     }
 
-    /// Appends an entry; `None` when there is no value.
+    /// Appends an entry; `extremes` is `None` when every row is null.
     pub fn push(&mut self, data_type: DataType, extremes: Option<&(Scalar<'_>, Scalar<'_>)>) {
         let mut exact = true;
         match extremes {
@@ -43,20 +43,30 @@ impl Bounds {
                 let text = !matches!(data_type, DataType::Binary { .. });
                 let low = cut(min, text);
                 let high = raise(max, text);
+                invariant!(*low <= **min && *high >= **max, "cut bounds do not contain the values");
                 exact = low.len() == min.len() && *high == **max;
                 push(&mut self.min, &Scalar::Bytes(Cow::Borrowed(low)));
                 push(&mut self.max, &Scalar::Bytes(high));
             }
             Some((min, max)) => {
+                invariant!(
+                    min.order(max).is_le(),
+                    "least value {min:?} above the greatest {max:?}"
+                );
                 push(&mut self.min, min);
                 push(&mut self.max, max);
             }
         }
         self.exact.push(exact);
+        debug_assert!(
+            self.min.len() == self.exact.len() && self.max.len() == self.exact.len(),
+            "bounds of different lengths"
+        );
     }
 
     /// Entry `at` as values of a type.
     pub fn values(&self, data_type: DataType, at: usize) -> (Value, Value) {
+        debug_assert!(at < self.min.len(), "bounds {at} of {}", self.min.len());
         (
             Scalar::at(&self.min, at).to_value(data_type),
             Scalar::at(&self.max, at).to_value(data_type),
@@ -64,18 +74,18 @@ impl Bounds {
     }
 }
 
+/// Appends a bound, which is of the column's physical type.
 fn push(values: &mut Values, scalar: &Scalar<'_>) {
-    match (values, scalar) {
+    let rows = values.len();
+    match (&mut *values, scalar) {
         (Values::Bool(v), Scalar::Bool(s)) => v.push(*s),
         (Values::I64(v), Scalar::I64(s)) => v.push(*s),
         (Values::I128(v), Scalar::I128(s)) => v.push(*s),
         (Values::F64(v), Scalar::F64(s)) => v.push(*s),
         (Values::Bytes(v), Scalar::Bytes(s)) => v.push(s),
-        (values, _) => {
-            debug_assert!(false, "bound of another physical type");
-            push_default(values);
-        }
+        _ => {}
     }
+    invariant!(values.len() == rows + 1, "bound {scalar:?} of another physical type");
 }
 
 fn push_default(values: &mut Values) {
@@ -100,9 +110,9 @@ fn cut(value: &[u8], text: bool) -> &[u8] {
     &value[..end]
 }
 
-/// A bound at or above a value: the value when it is short, else its first bytes with the last
-/// character (or byte) raised to the next one that exists. A value that begins with nothing but
-/// greatest characters cannot be raised and is kept whole.
+/// A bound at or above a value: the value itself when it is short, else its first bytes with the last
+/// character (or byte) raised to the next one. A value that starts with nothing but greatest
+/// characters cannot be raised and is kept whole.
 fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
     let head = cut(value, text);
     if head.len() == value.len() {
@@ -120,7 +130,7 @@ fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
     }
     let Ok(head) = std::str::from_utf8(head) else { return Cow::Borrowed(value) };
     for (at, last) in head.char_indices().rev() {
-        // After U+D7FF come the surrogates, which are no characters.
+        // The surrogates after U+D7FF are not characters.
         let next =
             if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(last as u32 + 1) };
         if let Some(next) = next {
@@ -130,13 +140,14 @@ fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
     Cow::Borrowed(value)
 }
 
-/// The least and greatest value that is not null, if there is one.
+/// The least and the greatest value that is not null, if there is one.
 pub fn extremes<'a>(
     values: &'a Values,
     validity: Option<&Bitmap>,
 ) -> Option<(Scalar<'a>, Scalar<'a>)> {
+    debug_assert!(validity.is_none_or(|v| v.len() == values.len()), "validity of other rows");
     if validity.is_none() && !values.is_empty() {
-        // The common case, in loops a compiler can unroll.
+        // The common case, in loops that vectorise.
         match values {
             Values::I64(v) => {
                 let (low, high) =

@@ -1,17 +1,17 @@
-//! The footer: everything about a segment but its values. Written last, read first, kept in memory.
+//! The bytes of the footer, both ways. `docs/FORMAT.md` describes them.
 //!
-//! Whatever is read is checked against the file's length and the row count, so that readers may
-//! trust offsets, counts and encodings. `docs/FORMAT.md` describes the bytes.
+//! The reader checks everything against the file's length and the row count, so that the rest of the
+//! crate may trust offsets, counts and encodings.
 
-use crate::bounds::Bounds;
-use crate::column::{ColumnMeta, ColumnSpec};
+use super::entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
+use crate::column::ColumnSpec;
 use nacre_column::Bitmap;
 use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{Result, Value, type_code};
+use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
+use nacre_types::{Result, invariant, type_code};
 
-/// First and last eight bytes of a segment file: a name and, last, the format's version.
+/// First and last eight bytes of a segment file: a name, then the format's version.
 pub const MAGIC: [u8; 8] = *b"NACRSEG\x01";
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
@@ -21,107 +21,17 @@ pub const ALIGNMENT: usize = 8;
 const NULLABLE: u8 = 1;
 const DICTIONARY: u8 = 2;
 
-/// The dictionary of a column.
-#[derive(Clone, Copy, Debug)]
-pub struct DictionaryEntry {
-    /// Where it lies.
-    pub offset: u64,
-    /// Its length.
-    pub length: u32,
-    /// Its checksum.
-    pub checksum: u64,
-    /// Number of its values.
-    pub values: u32,
-}
-
-/// A column: what is public about it, and where its blocks are. One array a property, one entry a
-/// block: a segment of a million rows has 256 blocks a column.
-#[derive(Debug)]
-pub struct ColumnEntry {
-    /// What inspection shows.
-    pub meta: ColumnMeta,
-    /// Where blocks lie.
-    pub offsets: Vec<u64>,
-    /// Their lengths.
-    pub lengths: Vec<u32>,
-    /// Their checksums.
-    pub checksums: Vec<u64>,
-    /// Their encodings.
-    pub encodings: Vec<Encoding>,
-    /// Their null rows.
-    pub nulls: Vec<u16>,
-    /// Their bounds, and the column's.
-    pub bounds: Bounds,
-    /// Its dictionary.
-    pub dictionary: Option<DictionaryEntry>,
-}
-
-impl ColumnEntry {
-    /// A column without blocks.
-    pub fn new(spec: &ColumnSpec) -> ColumnEntry {
-        ColumnEntry {
-            meta: ColumnMeta {
-                id: spec.id,
-                data_type: spec.data_type,
-                nullable: spec.nullable,
-                encoding: Encoding::Constant.name(),
-                bytes: 0,
-                raw_bytes: 0,
-                null_count: 0,
-                min: Value::Null,
-                max: Value::Null,
-                exact: true,
-            },
-            offsets: Vec::new(),
-            lengths: Vec::new(),
-            checksums: Vec::new(),
-            encodings: Vec::new(),
-            nulls: Vec::new(),
-            bounds: Bounds::new(spec.data_type.physical()),
-            dictionary: None,
-        }
-    }
-
-    /// Fills what of `meta` follows from the rest.
-    fn summarise(&mut self, rows: usize) {
-        let blocks = self.offsets.len();
-        let meta = &mut self.meta;
-        meta.null_count = self.nulls.iter().map(|n| *n as u64).sum();
-        meta.bytes = self.lengths.iter().map(|n| *n as u64).sum();
-        meta.bytes += self.dictionary.map_or(0, |d| d.length as u64);
-        meta.exact = self.bounds.exact.get(blocks);
-        if meta.null_count < rows as u64 {
-            (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);
-        }
-        // Of encodings used equally often, the one with the greatest number.
-        let uses = |encoding: &&Encoding| {
-            (self.encodings.iter().filter(|used| used == encoding).count(), **encoding as u8)
-        };
-        if let Some(most) = Encoding::ALL.iter().max_by_key(uses).filter(|_| blocks > 0) {
-            meta.encoding = most.name();
-        }
-    }
-}
-
-/// Number of blocks of a segment of so many rows.
-pub fn block_count(rows: usize) -> usize {
-    rows.div_ceil(BLOCK_ROWS)
-}
-
-/// Number of rows of one of them.
-#[inline]
-pub fn block_rows(rows: usize, block: usize) -> usize {
-    BLOCK_ROWS.min(rows.saturating_sub(block * BLOCK_ROWS))
-}
-
 /// The footer's bytes.
 pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
+    invariant!(rows <= MAX_SEGMENT_ROWS, "a footer of {rows} rows");
+    invariant!(columns.len() <= MAX_SEGMENT_COLUMNS, "a footer of {} columns", columns.len());
     let mut out = Vec::new();
     out.put_u32(rows as u32);
     out.put_u32(columns.len() as u32);
     for column in columns {
+        column.assert_complete(rows);
         out.put_varint(column.meta.id as u64);
-        // Nested columns: the entry this one is part of, counted from 1, and its path there.
+        // For nested columns: the number of the parent's entry, counted from 1, and the path in it.
         out.put_varint(0);
         out.put_bytes(&[]);
         type_code::put(&mut out, column.meta.data_type);
@@ -146,7 +56,7 @@ pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
     out
 }
 
-/// Reads a footer whose blocks must lie in the first `end` bytes of the file.
+/// Reads a footer. Its blocks must lie in the first `end` bytes of the file.
 pub fn decode(bytes: &[u8], end: u64) -> Result<(usize, Vec<ColumnEntry>)> {
     let mut reader = Reader::new(bytes, "footer");
     let rows = reader.u32()? as usize;
@@ -166,7 +76,7 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
     let blocks = block_count(rows);
     let id = reader.count(u32::MAX as usize)? as u32;
     if reader.varint()? != 0 || !reader.bytes()?.is_empty() {
-        return Err(reader.corrupt("nested column in a version without any"));
+        return Err(reader.corrupt("nested column in a version that has none"));
     }
     let data_type = type_code::get(reader)?;
     let flags = reader.u8()?;
@@ -180,7 +90,7 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
         let (offset, length, checksum, values) =
             (reader.u64()?, reader.u32()?, reader.u64()?, reader.u32()?);
         if values as usize > MAX_DICTIONARY_VALUES || !inside(offset, length, end) {
-            return Err(reader.corrupt("impossible dictionary"));
+            return Err(reader.corrupt("dictionary outside the file or too large"));
         }
         column.dictionary = Some(DictionaryEntry { offset, length, checksum, values });
     }
@@ -221,7 +131,8 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
         }
     }
     let exact = words(reader.take((blocks + 1).div_ceil(64) * 8)?);
-    column.bounds.exact = Bitmap::from_words(exact, blocks + 1).unwrap_or_default();
+    column.bounds.exact = Bitmap::from_words(exact, blocks + 1)
+        .ok_or_else(|| reader.corrupt("bits of exact bounds end early"))?;
     column.bounds.min = decode_values(reader.bytes()?, data_type, blocks + 1)?;
     column.bounds.max = decode_values(reader.bytes()?, data_type, blocks + 1)?;
     column.summarise(rows);

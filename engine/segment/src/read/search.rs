@@ -1,9 +1,9 @@
-//! Finding a key in a segment sorted ascending by its key columns: zone maps first, then first rows
-//! of blocks, then binary searches with seeks inside one block.
+//! Finding a key in a segment sorted ascending by its key columns: zone maps first, then the first
+//! rows of blocks, then binary searches with seeks inside one block.
 //!
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
 
-use crate::segment::Segment;
+use super::segment::Segment;
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_column::block::Block;
@@ -13,27 +13,28 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 impl Segment {
-    /// The row with exactly this key, if there is one; the first of several. The file must be sorted
-    /// ascending by `key_columns`.
+    /// Finds the row with exactly this key; the first of several. The file must be sorted ascending by
+    /// `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         let (row, end) = self.find(key_columns, key, false, false)?;
         Ok((row < end).then_some(row))
     }
 
-    /// The same for who will read the row: its other columns are on their way from memory meanwhile.
+    /// Like [`Segment::search`], for a caller that reads the row next: prefetches its other columns.
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         let (row, end) = self.find(key_columns, key, false, true)?;
         Ok((row < end).then_some(row))
     }
 
-    /// The first row whose key is not below `key_prefix`, comparing as many columns as the prefix has;
-    /// the number of rows if there is none. The file must be sorted ascending by `key_columns`.
+    /// Finds the first row whose key is not below `key_prefix`, comparing only the columns of the
+    /// prefix; the number of rows if there is none. The file must be sorted ascending by
+    /// `key_columns`.
     pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
         Ok(self.find(key_columns, key_prefix, false, false)?.0)
     }
 
-    /// All rows with this key, or that begin with this prefix of one: the first, and the one after the last. The file
-    /// must be sorted ascending by `key_columns`.
+    /// Finds the rows whose key starts with `key_prefix`: the first, and the one after the last. The
+    /// file must be sorted ascending by `key_columns`.
     pub fn equal_range(
         &self,
         key_columns: &[usize],
@@ -42,7 +43,8 @@ impl Segment {
         self.find(key_columns, key_prefix, true, false)
     }
 
-    /// The lower bound, and where the rows with that key end: of several equal ones surely only with `all`.
+    /// Finds the lower bound of a key, and where the rows with that key end. Without `all`, the end may
+    /// be that of the first of several equal rows.
     fn find(
         &self,
         key_columns: &[usize],
@@ -51,14 +53,14 @@ impl Segment {
         to_read: bool,
     ) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
-        // The first block that may reach the key, and the first that surely begins past it. Cut bounds
-        // need not ascend strictly, so both searches keep only what they have tested: everything
-        // before `first` is below, everything from `past` on is above.
+        // `first` is the first block that may reach the key, `past` the first that surely begins past
+        // it. Cut bounds need not ascend strictly, so both searches rely only on what they have tested:
+        // everything before `first` is below the key, everything from `past` on is above.
         let blocks = self.blocks();
         let guess = self.guess(blocks, blocks, key_columns, key);
         let below = |block| Ok(self.compare_zone(block, key_columns, key)? == Some(Ordering::Less));
         let mut first = first_not_below(0, blocks, guess, below)?;
-        // Most keys lie in one block, so look near before looking far.
+        // Most keys lie in one block: gallop from there.
         let (mut low, mut past, mut step) = (first, blocks, 1);
         while low < past {
             let middle = if step > 0 { (low + step - 1).min(past - 1) } else { low.midpoint(past) };
@@ -67,8 +69,8 @@ impl Segment {
                 _ => (low, step) = (middle + 1, step * 2),
             }
         }
-        // Among what is left, the last block whose first row is below the key holds the answer, or
-        // the answer is the first row of the block after it.
+        // Of the blocks left, the last one whose first row is below the key holds the answer, or the
+        // answer is the first row of the block after it.
         while past - first > 1 {
             let middle = first.midpoint(past);
             match self.compare_row(middle * BLOCK_ROWS, key_columns, key)? {
@@ -76,6 +78,7 @@ impl Segment {
                 _ => past = middle,
             }
         }
+        debug_assert!(first <= blocks && past <= blocks, "blocks {first} to {past} of {blocks}");
         if first >= past {
             let row = (first * BLOCK_ROWS).min(self.rows());
             return Ok((row, row));
@@ -85,16 +88,18 @@ impl Segment {
         }
         let (start, end) = self.find_in_block(first, key_columns, key, all)?;
         let (row, mut end) = (first * BLOCK_ROWS + start, first * BLOCK_ROWS + end);
-        // Past the end of its block: the answer is the next one's first row. And rows that reach the end may go on.
+        // At the end of its block, the answer may be the first row of the next one, and equal rows may
+        // continue there.
         let at_end = end == first * BLOCK_ROWS + self.block_rows(first) && end < self.rows();
         if at_end && (all || row == end) && self.compare_row(end, key_columns, key)?.is_eq() {
             end = if all { self.upper_bound(key_columns, key, end + 1)? } else { end + 1 };
         }
+        debug_assert!(row <= end && end <= self.rows(), "rows {row} to {end} of {}", self.rows());
         Ok((row, end))
     }
 
-    /// The lower bound inside a block, and where the rows with the key end: column after column, each narrows
-    /// the rows to those that tie so far, and is read only if there are any.
+    /// Finds the same inside a block: column after column, each narrows the rows to those that tie so
+    /// far, and is read only if there are any.
     fn find_in_block(
         &self,
         block: usize,
@@ -111,13 +116,13 @@ impl Segment {
                 let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
                 let mut low = first;
                 if position + 1 == key_columns.len() && !all {
-                    // Nothing to narrow for: one look tells whether the key is there.
+                    // No column is left to narrow for: one comparison tells whether the key is there.
                     return Ok((
                         first,
                         if first < end && order(first)?.is_eq() { first + 1 } else { first },
                     ));
                 }
-                // Ties are often few: gallop from the first.
+                // Ties are usually few: gallop from the first.
                 let (mut high, mut step) = (end, 1);
                 while low < high {
                     let middle =
@@ -137,9 +142,9 @@ impl Segment {
         Ok((start, end))
     }
 
-    /// Where among `len` rows or blocks in order the first key column would reach the key if it grew evenly between
-    /// its bounds, which are those of a block, or, in the place after the last block, of the whole column. `None` for
-    /// columns that are not 64-bit integers.
+    /// Guesses where among `len` sorted rows or blocks the first key column reaches the key, as if it
+    /// grew evenly between its bounds. `bounds` is the block whose bounds they are, or the number of
+    /// blocks for those of the whole column. `None` for columns that are not 64-bit integers.
     fn guess<V: Borrow<Value>>(
         &self,
         bounds: usize,
@@ -154,16 +159,41 @@ impl Segment {
         };
         let (min, max) = (i128::from(*min.get(bounds)?), i128::from(*max.get(bounds)?));
         let share = (key - min) as f64 / (max - min + 1) as f64;
-        // A share outside of 0 to 1 is cut off by the cast and by who uses the guess.
+        // The cast and the caller clamp a share outside of 0 to 1.
         Some((share * len as f64) as usize)
     }
 
-    /// Whether a row has this key, comparing as many columns as it has. A row that does not exist has none.
+    /// Whether a row has this key, comparing only the columns of the key. `false` past the last row.
     pub fn is_key(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<bool> {
         Ok(row < self.rows() && self.compare_row(row, key_columns, key)?.is_eq())
     }
 
-    /// How a row orders to the key.
+    /// Finds the first row, from `from` on, whose key is above all keys with this prefix, comparing only
+    /// the columns of the prefix; the number of rows if there is none. No key before `from` may be
+    /// above, and the file must be sorted ascending by `key_columns`. Gallops from `from`.
+    pub fn upper_bound(
+        &self,
+        key_columns: &[usize],
+        key_prefix: &[Value],
+        from: usize,
+    ) -> Result<usize> {
+        let key_columns = &key_columns[..key_prefix.len().min(key_columns.len())];
+        let (mut low, mut high, mut step) = (from, self.rows(), 1);
+        if key_columns.is_empty() {
+            return Ok(high);
+        }
+        while low < high {
+            let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
+            if self.compare_row(middle, key_columns, key_prefix)?.is_gt() {
+                (high, step) = (middle, 0);
+            } else {
+                (low, step) = (middle + 1, step * 2);
+            }
+        }
+        Ok(low)
+    }
+
+    /// Compares a row with the key.
     pub(crate) fn compare_row(
         &self,
         row: usize,
@@ -181,7 +211,7 @@ impl Segment {
         Ok(Ordering::Equal)
     }
 
-    /// How all rows of a block order to the key, as far as zone maps know.
+    /// Compares all rows of a block with the key, as far as its zone map tells.
     fn compare_zone(
         &self,
         block: usize,
@@ -215,8 +245,9 @@ impl Segment {
     }
 }
 
-/// The first in `low..high` that is not below, where those that are below come first. Looks around the guess in steps
-/// that grow eightfold, then halves what is left: with a good guess two looks, with a bad one few more than without.
+/// Finds the first of `low..high` that is not below, given that those below come first. Looks around
+/// the guess in steps that grow eightfold, then bisects: a good guess takes two looks, a bad one few
+/// more than none.
 pub(crate) fn first_not_below(
     mut low: usize,
     mut high: usize,
@@ -252,12 +283,16 @@ pub(crate) fn first_not_below(
         let middle = low.midpoint(high);
         if below(middle)? { low = middle + 1 } else { high = middle }
     }
+    debug_assert_eq!(low, high, "ends of a finished bisection");
     Ok(low)
 }
 
 #[cold]
 fn mismatch(segment: &Segment, column: usize) -> Error {
-    Error::type_error(format!("key value is not {}", segment.columns()[column].data_type))
+    Error::type_error(format!(
+        "key value is not of the column's type {}",
+        segment.columns()[column].data_type
+    ))
 }
 
 #[cfg(test)]
@@ -265,7 +300,7 @@ mod tests {
     use super::first_not_below;
     use std::cell::Cell;
 
-    /// The answer and how often `below` was asked.
+    /// The answer, and how often `below` was called.
     fn find(rows: usize, answer: usize, guess: Option<usize>) -> (usize, usize) {
         let looks = Cell::new(0);
         let below = |row| {

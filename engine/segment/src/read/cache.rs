@@ -1,16 +1,18 @@
 //! Blocks in memory, bounded in bytes over all segments that share the cache.
 //!
-//! Every segment has one slot a block, so a hit needs no hashing. Who reads pins the segment's pages ([`Slots::pin`]):
-//! one shared lock for as many pages as a row needs, and no reference count, because only who evicts takes the lock for
-//! itself. A pin is held for moments, never while waiting for a file or for another pin, which could wait for an eviction
-//! that waits for this one. The cache proper is a ring of what is loaded, swept by the clock algorithm: a block that was
-//! used since the hand last passed is spared once. Lock order: ring before pages.
+//! Every segment has one slot per block, so a hit needs no hashing. A reader pins the segment's pages
+//! ([`Slots::pin`]): one shared lock for all pages that a row needs, and no reference counts, because
+//! only eviction takes the lock exclusively. A pin is short: it is never held across a file read, nor
+//! while taking another pin, which could wait for an eviction that waits for the first. The cache
+//! proper is a ring of the loaded blocks, swept by the clock algorithm: a block that was used since the
+//! hand last passed is spared once. Lock order: ring before pages.
 
 use nacre_column::Values;
+use nacre_types::invariant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
-/// The bytes of one block or dictionary, as verified; for a dictionary also its decoded values.
+/// The verified bytes of one block or dictionary, and the decoded values of a dictionary.
 pub(crate) struct Page {
     pub bytes: Box<[u8]>,
     pub decoded: OnceLock<Arc<Values>>,
@@ -18,14 +20,17 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// A page that counts as used.
     pub fn new(bytes: Box<[u8]>) -> Page {
+        debug_assert!(!bytes.is_empty(), "a page without bytes");
         Page { bytes, decoded: OnceLock::new(), used: AtomicBool::new(true) }
     }
 }
 
 type Slot = OnceLock<Arc<Page>>;
 
-/// The pages of one segment that are in memory; the slots of a column are made when it is first touched.
+/// The pages of one segment that are in memory. The slots of a column are allocated when it is first
+/// used.
 pub(crate) struct Pages {
     columns: Box<[OnceLock<Box<[Slot]>>]>,
     per_column: usize,
@@ -41,7 +46,7 @@ impl Pages {
     #[inline]
     pub fn get(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
         let page = self.columns[column].get()?[index].get()?;
-        // Written only when it changes: hits by many threads leave the line shared.
+        // Writes only on a change: hits by many threads keep the cache line shared.
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
@@ -56,24 +61,25 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots of a segment. The last one of each column is for its dictionary.
+    /// Slots for every block of every column. The last slot of a column is that of its dictionary.
     pub fn new(segment: u64, columns: usize, blocks: usize) -> Arc<Slots> {
         let columns = (0..columns).map(|_| OnceLock::new()).collect();
         Arc::new(Slots { segment, pages: RwLock::new(Pages { columns, per_column: blocks + 1 }) })
     }
 
-    /// The pages as they are now; none goes away meanwhile. Not to be held across anything that waits or pins.
+    /// The pages in memory; none is evicted while pinned. Do not wait or pin again while holding it.
     #[inline]
     pub fn pin(&self) -> RwLockReadGuard<'_, Pages> {
         self.pages.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page to hold as long as one likes, if it is there.
+    /// A page that outlives the pin, if it is in memory.
     #[inline]
     pub fn get(&self, column: usize, index: usize) -> Option<Arc<Page>> {
         self.pin().get(column, index).cloned()
     }
 
+    /// Empties a slot.
     fn evict(&self, column: u32, index: u32) {
         let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(slots) = pages.columns[column as usize].get_mut() {
@@ -81,7 +87,7 @@ impl Slots {
         }
     }
 
-    /// Whether a page was used since this was last asked.
+    /// Whether a page was used since the last call.
     fn was_used(&self, column: u32, index: u32) -> bool {
         let pages = self.pin();
         pages
@@ -95,16 +101,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Entry {
+/// A loaded page, as the ring knows it.
+struct Loaded {
     slots: Weak<Slots>,
     column: u32,
     index: u32,
     bytes: usize,
 }
 
+/// The loaded pages, and the hand of the clock.
 #[derive(Default)]
 struct Ring {
-    entries: Vec<Entry>,
+    entries: Vec<Loaded>,
     hand: usize,
     bytes: usize,
 }
@@ -117,12 +125,12 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
-    /// A cache that holds about `limit_bytes`.
+    /// Creates a cache of about `limit_bytes`.
     pub fn new(limit_bytes: usize) -> Arc<BlockCache> {
         Arc::new(BlockCache { limit_bytes, read_bytes: AtomicU64::new(0), ring: Mutex::default() })
     }
 
-    /// Bytes read from the store so far, ever growing.
+    /// Total bytes read from the store.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }
@@ -132,7 +140,7 @@ impl BlockCache {
         locked(&self.ring).bytes
     }
 
-    /// Drops the blocks of a segment that will not be read again.
+    /// Drops the blocks of a segment that is no longer read.
     pub fn forget(&self, segment: u64) {
         self.remove(|slots| slots.segment == segment);
     }
@@ -156,7 +164,9 @@ impl BlockCache {
             }
             keep
         });
+        invariant!(freed <= ring.bytes, "{freed} bytes freed of {}", ring.bytes);
         ring.bytes -= freed;
+        debug_assert!(ring.is_consistent(), "the ring counts other bytes than it holds");
         ring.hand = 0;
     }
 
@@ -164,8 +174,8 @@ impl BlockCache {
         self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Keeps a page that was just loaded; answers the one that others will see, which may have been
-    /// loaded by somebody else in the meantime. `bytes` is what it counts as.
+    /// Caches a page that was just loaded, counted as `bytes`. Returns the cached page: another one, if
+    /// another thread loaded the same block meanwhile.
     pub(crate) fn insert(
         &self,
         slots: &Arc<Slots>,
@@ -184,7 +194,7 @@ impl BlockCache {
         }
         let mut ring = locked(&self.ring);
         let (column, index) = (column as u32, index as u32);
-        ring.entries.push(Entry { slots: Arc::downgrade(slots), column, index, bytes });
+        ring.entries.push(Loaded { slots: Arc::downgrade(slots), column, index, bytes });
         ring.bytes += bytes;
         ring.shrink(self.limit_bytes);
         page
@@ -192,6 +202,12 @@ impl BlockCache {
 }
 
 impl Ring {
+    /// Whether the counted bytes are those of the entries.
+    fn is_consistent(&self) -> bool {
+        self.entries.iter().map(|entry| entry.bytes).sum::<usize>() == self.bytes
+    }
+
+    /// Evicts pages until at most `limit` bytes are held.
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit && !self.entries.is_empty() {
             if self.hand >= self.entries.len() {
@@ -205,6 +221,7 @@ impl Ring {
                 }
                 slots.evict(entry.column, entry.index);
             }
+            debug_assert!(entry.bytes <= self.bytes, "an entry larger than the ring");
             self.bytes -= entry.bytes;
             self.entries.swap_remove(self.hand);
         }

@@ -1,24 +1,27 @@
 //! Columns in another order than the rows: what an index over some columns needs of a segment.
 //!
-//! The values of those columns are written a second time, sorted, and beside them the numbers of the rows they are of,
-//! ascending among equal values. To the file these are columns like others, with ids of their own, so they have zone
-//! maps, encodings, checksums and a place in the cache; [`Segment::lower_bound`] and [`Segment::upper_bound`] find a key.
+//! The values of those columns are written a second time, sorted, with the numbers of their rows
+//! beside them, ascending among equal values. To the file these are columns like any other, with ids
+//! of their own: they have zone maps, encodings, checksums and a place in the cache.
+//! [`Segment::lower_bound`] and [`Segment::upper_bound`] find a key in them.
+//!
+//! [`Segment::lower_bound`]: crate::Segment::lower_bound
+//! [`Segment::upper_bound`]: crate::Segment::upper_bound
 
-use crate::builder::Rows;
-use crate::key_order::order_of;
-use crate::segment::Segment;
+use super::blocks::BlockValues;
+use super::order::order_of;
 use nacre_column::{Bitmap, BytesColumn, Values};
 use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{PhysicalType, Result, Value};
+use nacre_types::{PhysicalType, invariant};
 
-/// An index to be written with a segment.
+/// An index to write with a segment.
 #[derive(Clone, Debug)]
 pub struct IndexOrder {
-    /// Positions of its columns among the builder's.
+    /// Positions of its columns in the builder.
     pub columns: Vec<usize>,
     /// Id of the column of row numbers.
     pub rows: u32,
-    /// Ids of the sorted columns, as many as `columns`.
+    /// Ids of the sorted columns, one for each of `columns`.
     pub keys: Vec<u32>,
     /// Id of the filter column.
     pub filter: u32,
@@ -26,10 +29,11 @@ pub struct IndexOrder {
 
 /// Row numbers in the order of some columns, and those columns in that order, in blocks.
 pub(crate) fn sorted(
-    columns: &[&[Rows]],
+    columns: &[&[BlockValues]],
     types: &[PhysicalType],
     rows: usize,
-) -> (Vec<i64>, Vec<Vec<Rows>>) {
+) -> (Vec<i64>, Vec<Vec<BlockValues>>) {
+    invariant!(columns.len() == types.len(), "{} types of {} columns", types.len(), columns.len());
     let order = order_of(columns, rows);
     let sorted = columns
         .iter()
@@ -39,7 +43,8 @@ pub(crate) fn sorted(
     (order, sorted)
 }
 
-fn permuted(blocks: &[Rows], physical: PhysicalType, order: &[i64]) -> Vec<Rows> {
+/// A column in another order of its rows, in blocks.
+fn permuted(blocks: &[BlockValues], physical: PhysicalType, order: &[i64]) -> Vec<BlockValues> {
     let has_nulls = blocks.iter().any(|(_, validity)| validity.is_some());
     let block = |rows: &[i64]| {
         let bits = has_nulls.then(|| {
@@ -55,8 +60,12 @@ fn permuted(blocks: &[Rows], physical: PhysicalType, order: &[i64]) -> Vec<Rows>
     order.chunks(BLOCK_ROWS).map(block).collect()
 }
 
-/// The values of some rows; all blocks are of this type.
-fn gathered(blocks: &[Rows], physical: PhysicalType, rows: &[i64]) -> Values {
+/// The values of some rows. All blocks are of one type.
+fn gathered(blocks: &[BlockValues], physical: PhysicalType, rows: &[i64]) -> Values {
+    for (values, _) in blocks {
+        let found = values.physical();
+        invariant!(found == physical, "a block of {found:?} in a column of {physical:?}");
+    }
     macro_rules! pick {
         ($kind:ident, $empty:expr) => {
             Values::$kind(
@@ -84,32 +93,5 @@ fn gathered(blocks: &[Rows], physical: PhysicalType, rows: &[i64]) -> Values {
             }
             Values::Bytes(out)
         }
-    }
-}
-
-impl Segment {
-    /// The first row, from `from` on, whose key is above all keys with this prefix, comparing as many columns as the
-    /// prefix has; the number of rows if there is none. No key before `from` is above, and the file must be sorted
-    /// ascending by `key_columns`. Looks near `from` first.
-    pub fn upper_bound(
-        &self,
-        key_columns: &[usize],
-        key_prefix: &[Value],
-        from: usize,
-    ) -> Result<usize> {
-        let key_columns = &key_columns[..key_prefix.len().min(key_columns.len())];
-        let (mut low, mut high, mut step) = (from, self.rows(), 1);
-        if key_columns.is_empty() {
-            return Ok(high);
-        }
-        while low < high {
-            let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
-            if self.compare_row(middle, key_columns, key_prefix)?.is_gt() {
-                (high, step) = (middle, 0);
-            } else {
-                (low, step) = (middle + 1, step * 2);
-            }
-        }
-        Ok(low)
     }
 }

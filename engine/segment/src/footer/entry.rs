@@ -1,0 +1,125 @@
+//! What a footer says of one column, and how rows are cut into blocks.
+
+use super::bounds::Bounds;
+use crate::column::{ColumnMeta, ColumnSpec};
+use nacre_column::encoding::Encoding;
+use nacre_types::limits::BLOCK_ROWS;
+use nacre_types::{Value, invariant};
+
+/// Where the dictionary of a column is.
+#[derive(Clone, Copy, Debug)]
+pub struct DictionaryEntry {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// Its checksum.
+    pub checksum: u64,
+    /// Number of its values.
+    pub values: u32,
+}
+
+/// A column: what is public about it, and where its blocks are. One array a property, one entry a
+/// block: a segment of a million rows has 256 blocks a column.
+#[derive(Debug)]
+pub struct ColumnEntry {
+    /// What reports show.
+    pub meta: ColumnMeta,
+    /// Offsets of the blocks in the file.
+    pub offsets: Vec<u64>,
+    /// Lengths of the blocks, in bytes.
+    pub lengths: Vec<u32>,
+    /// Checksums of the blocks.
+    pub checksums: Vec<u64>,
+    /// Encodings of the blocks.
+    pub encodings: Vec<Encoding>,
+    /// Number of null rows of each block.
+    pub nulls: Vec<u16>,
+    /// Bounds of each block and, last, of the column.
+    pub bounds: Bounds,
+    /// The dictionary, if some blocks are coded.
+    pub dictionary: Option<DictionaryEntry>,
+}
+
+impl ColumnEntry {
+    /// Creates the entry of a column without blocks.
+    pub fn new(spec: &ColumnSpec) -> ColumnEntry {
+        ColumnEntry {
+            meta: ColumnMeta {
+                id: spec.id,
+                data_type: spec.data_type,
+                nullable: spec.nullable,
+                encoding: Encoding::Constant.name(),
+                bytes: 0,
+                raw_bytes: 0,
+                null_count: 0,
+                min: Value::Null,
+                max: Value::Null,
+                exact: true,
+            },
+            offsets: Vec::new(),
+            lengths: Vec::new(),
+            checksums: Vec::new(),
+            encodings: Vec::new(),
+            nulls: Vec::new(),
+            bounds: Bounds::new(spec.data_type.physical()),
+            dictionary: None,
+        }
+    }
+
+    /// Crashes unless the entry describes a complete column of `rows` rows, as the reader accepts it.
+    pub fn assert_complete(&self, rows: usize) {
+        let (id, blocks) = (self.meta.id, block_count(rows));
+        let counts = [
+            self.offsets.len(),
+            self.lengths.len(),
+            self.checksums.len(),
+            self.encodings.len(),
+            self.nulls.len(),
+        ];
+        invariant!(
+            counts.iter().all(|n| *n == blocks),
+            "column {id}: {counts:?} of {blocks} blocks"
+        );
+        let bounds = [self.bounds.min.len(), self.bounds.max.len(), self.bounds.exact.len()];
+        invariant!(bounds.iter().all(|n| *n == blocks + 1), "column {id}: {bounds:?} bounds");
+        invariant!(self.offsets.is_sorted_by(|a, b| a < b), "column {id}: offsets do not ascend");
+        let is_coded = self.encodings.contains(&Encoding::Dictionary);
+        invariant!(!is_coded || self.dictionary.is_some(), "column {id}: codes, but no dictionary");
+        for block in 0..blocks {
+            let (nulls, rows) = (self.nulls[block] as usize, block_rows(rows, block));
+            invariant!(nulls <= rows, "column {id}, block {block}: {nulls} nulls in {rows} rows");
+        }
+    }
+
+    /// Fills the fields of `meta` that follow from the rest.
+    pub(super) fn summarise(&mut self, rows: usize) {
+        let blocks = self.offsets.len();
+        let meta = &mut self.meta;
+        meta.null_count = self.nulls.iter().map(|n| *n as u64).sum();
+        meta.bytes = self.lengths.iter().map(|n| *n as u64).sum();
+        meta.bytes += self.dictionary.map_or(0, |d| d.length as u64);
+        meta.exact = self.bounds.exact.get(blocks);
+        if meta.null_count < rows as u64 {
+            (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);
+        }
+        // Of encodings used equally often, the one with the greatest number.
+        let uses = |encoding: &&Encoding| {
+            (self.encodings.iter().filter(|used| used == encoding).count(), **encoding as u8)
+        };
+        if let Some(most) = Encoding::ALL.iter().max_by_key(uses).filter(|_| blocks > 0) {
+            meta.encoding = most.name();
+        }
+    }
+}
+
+/// Number of blocks of a segment of `rows` rows.
+pub fn block_count(rows: usize) -> usize {
+    rows.div_ceil(BLOCK_ROWS)
+}
+
+/// Number of rows of one of its blocks.
+#[inline]
+pub fn block_rows(rows: usize, block: usize) -> usize {
+    BLOCK_ROWS.min(rows.saturating_sub(block * BLOCK_ROWS))
+}

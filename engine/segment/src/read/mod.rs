@@ -1,0 +1,13 @@
+//! The reader: a segment opened from its footer, and every way to ask it for rows.
+
+mod cache;
+mod even;
+mod filter;
+mod in_order;
+mod row;
+mod search;
+mod segment;
+mod verify;
+
+pub use cache::BlockCache;
+pub use segment::Segment;

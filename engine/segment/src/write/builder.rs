@@ -1,0 +1,194 @@
+//! Collecting rows column by column, in blocks, until they are written as one file.
+//!
+//! Nothing is encoded before writing begins: the encodings are chosen from the whole column.
+
+use super::blocks::{BlockValues, Column};
+use super::filter;
+use super::index_order::{self, IndexOrder};
+use super::order::order_of;
+use super::writer::SegmentWriter;
+use crate::column::ColumnSpec;
+use nacre_column::{Batch, Scalar, Values};
+use nacre_host::LocalFile;
+use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
+use nacre_types::{DataType, Error, Result, Value, invariant};
+
+/// Collects rows and writes them as one segment.
+pub struct SegmentBuilder {
+    columns: Vec<Column>,
+    rows: usize,
+    memory: usize,
+    overflow: bool,
+    /// Key columns and the id of the column of row numbers in key order.
+    key_order: Option<(Vec<usize>, u32)>,
+    /// Key columns and the id of the column of their filter.
+    key_filter: Option<(Vec<usize>, u32)>,
+    indexes: Vec<IndexOrder>,
+    /// Whether only the columns of the indexes are written.
+    indexes_only: bool,
+}
+
+impl SegmentBuilder {
+    /// Creates a builder for a segment with these columns.
+    pub fn new(columns: Vec<ColumnSpec>) -> Self {
+        let columns = columns.into_iter().map(|spec| Column::new(spec, Vec::new(), 0)).collect();
+        SegmentBuilder {
+            columns,
+            rows: 0,
+            memory: 0,
+            overflow: false,
+            key_order: None,
+            key_filter: None,
+            indexes: Vec::new(),
+            indexes_only: false,
+        }
+    }
+
+    /// Adds a last column with this id: the row numbers in the order of the key, for rows that are
+    /// not sorted by it.
+    pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
+        SegmentBuilder { key_order: Some((key_columns, id)), ..self }
+    }
+
+    /// Adds a last column with this id: a Bloom filter of the key ([`Segment::may_have`]).
+    ///
+    /// [`Segment::may_have`]: crate::Segment::may_have
+    pub fn with_key_filter(self, key_columns: Vec<usize>, id: u32) -> Self {
+        SegmentBuilder { key_filter: Some((key_columns, id)), ..self }
+    }
+
+    /// Adds the columns of indexes after all others.
+    pub fn with_indexes(self, indexes: Vec<IndexOrder>) -> Self {
+        SegmentBuilder { indexes, ..self }
+    }
+
+    /// Writes the columns of the indexes and nothing else.
+    pub fn indexes_only(self) -> Self {
+        SegmentBuilder { indexes_only: true, ..self }
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values that some columns have in a row.
+    pub fn values(&self, columns: &[usize], row: usize) -> Vec<Value> {
+        debug_assert!(row < self.rows, "row {row} of a builder with {}", self.rows);
+        let value = |column: &usize| {
+            let column = &self.columns[*column];
+            let (values, validity) = &column.blocks[row / BLOCK_ROWS];
+            match validity.as_ref().is_none_or(|v| v.get(row % BLOCK_ROWS)) {
+                true => Scalar::at(values, row % BLOCK_ROWS).to_value(column.spec.data_type),
+                false => Value::Null,
+            }
+        };
+        columns.iter().map(value).collect()
+    }
+
+    /// Memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory
+    }
+
+    /// Appends the selected rows of a batch. Its columns are those of the builder, in order.
+    pub fn push(&mut self, batch: &Batch) {
+        invariant!(
+            batch.columns.len() == self.columns.len(),
+            "a batch of {} columns for a segment of {}",
+            batch.columns.len(),
+            self.columns.len()
+        );
+        for (column, vector) in self.columns.iter_mut().zip(&batch.columns) {
+            let pushed = column.push(vector, batch.selection.as_deref(), self.rows);
+            self.memory += pushed.bytes;
+            self.overflow |= !pushed.fits;
+        }
+        self.rows += batch.selected();
+    }
+
+    /// Writes the whole file, footer last, and returns its length. Does not sync.
+    pub fn write(self, file: &dyn LocalFile) -> Result<u64> {
+        let mut writer = self.into_writer()?;
+        loop {
+            if let Some(length) = writer.step(file, usize::MAX)? {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Turns into a writer that does the same in steps. A `limit` error when the rows exceed what a
+    /// segment can hold.
+    pub fn into_writer(mut self) -> Result<SegmentWriter> {
+        if let Some((key, id)) = self.key_order.take() {
+            let keys: Vec<&[BlockValues]> =
+                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            let order = order_of(&keys, self.rows);
+            let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
+            let blocks =
+                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            self.columns.push(Column::new(spec, blocks, self.rows as u64 * 8));
+        }
+        let filter = self.key_filter.take().map(|(key, id)| {
+            let keys: Vec<&[BlockValues]> =
+                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
+            filter_column(id, filter::build(&keys, self.rows), self.rows)
+        });
+        self.columns.extend(filter);
+        self.add_indexes();
+        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_SEGMENT_COLUMNS || self.overflow
+        {
+            return Err(Error::limit(format!(
+                "a segment holds at most {MAX_SEGMENT_ROWS} rows, {MAX_SEGMENT_COLUMNS} columns and 4 GiB \
+                 of text per block"
+            )));
+        }
+        Ok(SegmentWriter::new(self.columns, self.rows))
+    }
+
+    /// Adds the columns of the indexes: row numbers, sorted keys, filter.
+    fn add_indexes(&mut self) {
+        let mut added = Vec::new();
+        for index in std::mem::take(&mut self.indexes) {
+            invariant!(
+                index.columns.len() == index.keys.len(),
+                "{} ids for the {} columns of an index",
+                index.keys.len(),
+                index.columns.len()
+            );
+            let keys: Vec<&[BlockValues]> =
+                index.columns.iter().map(|at| self.columns[*at].blocks.as_slice()).collect();
+            let types: Vec<_> = index
+                .columns
+                .iter()
+                .map(|at| self.columns[*at].spec.data_type.physical())
+                .collect();
+            let (order, sorted) = index_order::sorted(&keys, &types, self.rows);
+            let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
+            let blocks =
+                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
+            added.push(Column::new(spec, blocks, self.rows as u64 * 8));
+            let filter =
+                filter::build(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>(), self.rows);
+            for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
+                let column = &self.columns[*at];
+                let spec = ColumnSpec { id: *id, ..column.spec.clone() };
+                added
+                    .push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
+            }
+            added.push(filter_column(index.filter, filter, self.rows));
+        }
+        if self.indexes_only {
+            self.columns.clear();
+        }
+        self.columns.extend(added);
+    }
+}
+
+fn filter_column(id: u32, blocks: Vec<BlockValues>, rows: usize) -> Column {
+    Column::new(
+        ColumnSpec { id, data_type: DataType::UInt16, nullable: false },
+        blocks,
+        rows as u64 * 8,
+    )
+}

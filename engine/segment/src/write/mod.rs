@@ -1,0 +1,14 @@
+//! The writer: rows are collected in blocks, then encoded and written with a footer.
+
+mod blocks;
+mod builder;
+mod filter;
+mod index_order;
+mod order;
+mod writer;
+
+pub use builder::SegmentBuilder;
+pub use index_order::IndexOrder;
+pub use writer::SegmentWriter;
+#[cfg(test)]
+pub(crate) use writer::WRITE_BYTES;
