@@ -12,7 +12,7 @@ use crate::expr::{self, ActiveRows};
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
-use crate::spill::{Partition, Partitions, SpillScan};
+use crate::spill::{Partitions, SpillScan, SpilledPartition};
 use nacre_column::{Batch, Values, Vector};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_types::{DataType, Result, limits};
@@ -57,7 +57,7 @@ pub(crate) struct HashAggregate {
     /// What the groups took when the first rows were put aside.
     frozen_bytes: usize,
     seen: Seen,
-    rest: Vec<Partition>,
+    rest: Vec<SpilledPartition>,
     /// One of the rest, being grouped.
     current: Option<Box<HashAggregate>>,
 }

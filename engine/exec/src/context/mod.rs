@@ -40,8 +40,6 @@ pub struct Context<'a> {
     pub threads: Threads,
     /// Rows that the plan reads but does not compute.
     pub supplied: Option<&'a SuppliedRows<'a>>,
-    pub(crate) morsel: Option<&'a crate::parallel::Morsel>,
-    pub(crate) builds: Option<&'a crate::parallel::Builds>,
     /// Measures each node of the plan, when the statement is profiled.
     pub profile: Option<&'a Profile>,
     /// Tables of the plan in the transaction's snapshot ([`tables_of`]), for a plan that may outlive
@@ -85,8 +83,6 @@ impl<'a> Context<'a> {
             cancelled,
             threads: Threads::ONE,
             supplied: None,
-            morsel: None,
-            builds: None,
             profile: None,
             tables: &[],
         }

@@ -1,264 +1,207 @@
-//! Joins. The right input is collected and its keys become groups; each left row looks up its group and
-//! is paired with the rows there. Without keys every right row is in one group, which is the nested loop.
+//! The join operator: collects its right side, then probes it with left rows, or joins partitions of
+//! both sides when the right one does not fit in memory.
 //!
-//! Where left rows come out whether they have a partner or not, the right input is not asked for anything before a left
-//! row comes that may have one: what nobody gets to must not fail (`sql/unnest/lazy`).
-//!
-//! The collected side is not changed by being probed, so that several threads may share it, each with an operator
-//! of its own (`parallel`); only marks are set there, which rows found a partner (`build`). Null keys never match. The
-//! residual is part of the join: a row whose pairs it refuses is unmatched (`probe`).
+//! Where left rows come out whether or not they have a partner, the right side is not read before a
+//! left row comes that may have one: input that no row needs must not fail (`nacre_sql`'s unnesting
+//! relies on it).
 
-use super::build_side::{Build, JoinSpec, has_no_rows, keeps_right};
+use super::blocks::BlockJoin;
+use super::build_side::{BuildSide, Nulls};
 use super::keys::{evaluate_all, without_nulls};
-use super::partitioned::{Nulls, SpilledJoin};
-use super::probe::Probe;
+use super::partitions::JoinPartitions;
+use super::probe::Prober;
+use super::spec::JoinSpec;
 use crate::buffer::pieces;
 use crate::context::Context;
 use crate::expr::ActiveRows;
-use crate::group::Seen;
-use crate::join_filter::Filters;
+use crate::join_filter::JoinFilters;
 use crate::operator::protocol::Operator;
+use crate::spill::{SpillScan, SpilledPartition};
 use nacre_column::Batch;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::plan::JoinKind;
 use nacre_types::Result;
 use std::sync::Arc;
 
+/// After this many levels of partitioning, partitions are joined a block at a time.
+const MAX_LEVELS: u32 = 6;
+
 /// Hash join and nested loop.
 pub(crate) struct HashJoin {
-    pub(super) spec: JoinSpec,
-    pub(super) residual: Option<[Expr; 1]>,
-    pub(super) left_keys: Vec<Expr>,
-    pub(super) right_keys: Vec<Expr>,
-    pub(super) left: Box<dyn Operator>,
+    spec: Arc<JoinSpec>,
+    /// `None` at its end.
+    left: Option<Box<dyn Operator>>,
     /// Until it is collected.
-    pub(super) right: Option<Box<dyn Operator>>,
-    pub(super) build: Arc<Build>,
-    /// What the left side would like to know of the keys, by key.
-    pub(super) filters: Filters,
-    pub(super) seen: Seen,
-    /// One of several that share a build: others see to its rows.
-    pub(super) shares: bool,
-    pub(super) probe: Option<Probe>,
-    pub(super) left_done: bool,
-    /// Right and full joins: next row to ask whether it was left alone.
-    pub(super) unmatched_at: usize,
-    /// When this joins partitions of a join that spilled: how often they were cut.
-    pub(super) level: u32,
-    pub(super) spilled: Option<Box<SpilledJoin>>,
+    right: Option<Box<dyn Operator>>,
+    /// Over an empty build side until the right side is collected.
+    prober: Prober,
+    /// Filters of the left side's scans, to be filled with the keys.
+    filters: JoinFilters,
+    /// How often the inputs were partitioned before: 0 but for partitions of a join that spilled.
+    level: u32,
+    /// Nulls of the whole right side, when the input is a partition of it.
+    nulls: Nulls,
+    /// Both sides on their way to the temporary file, when the right one does not fit.
+    spilled: Option<JoinPartitions>,
+    /// The join of two partitions.
+    current: Option<Box<dyn Operator>>,
 }
 
 impl HashJoin {
-    pub fn new(left: Box<dyn Operator>, right: Box<dyn Operator>, spec: JoinSpec) -> HashJoin {
-        let build = Arc::new(Build::new(&spec));
-        HashJoin { right: Some(right), shares: false, ..HashJoin::probing(left, build, spec) }
-    }
-
-    /// What is left of the rows of a build when everybody who shares it is done.
-    pub fn rest(build: Arc<Build>, spec: JoinSpec) -> HashJoin {
-        let nothing = Box::new(crate::operator::Values::new(spec.left_types.clone(), Vec::new()));
-        HashJoin { shares: false, ..HashJoin::probing(nothing, build, spec) }
-    }
-
-    /// Over what was collected before. Does not give out rows of the right alone; [`HashJoin::rest`] does.
-    pub fn probing(left: Box<dyn Operator>, build: Arc<Build>, mut spec: JoinSpec) -> HashJoin {
-        let (left_keys, right_keys) = std::mem::take(&mut spec.keys).into_iter().unzip();
-        let residual = spec.residual.take().map(|e| [e]);
-        let left_done = has_no_rows(&build, spec.kind);
+    /// Joins two inputs. `filters`, one for each key, are filled before the first left row is read.
+    pub fn new(
+        left: Box<dyn Operator>,
+        right: Box<dyn Operator>,
+        spec: JoinSpec,
+        filters: JoinFilters,
+    ) -> HashJoin {
+        let spec = Arc::new(spec);
+        let nothing = Arc::new(BuildSide::new(&spec));
         HashJoin {
+            left: Some(left),
+            right: Some(right),
+            prober: Prober::new(spec.clone(), nothing),
             spec,
-            residual,
-            left_keys,
-            right_keys,
-            left,
-            right: None,
-            build,
-            filters: Vec::new(),
-            seen: Seen::default(),
-            shares: true,
-            probe: None,
-            left_done,
-            unmatched_at: 0,
+            filters,
             level: 0,
+            nulls: Nulls::default(),
             spilled: None,
+            current: None,
         }
-    }
-
-    /// Tells the left side about the keys before it is asked for rows.
-    pub fn filling(mut self, filters: Filters) -> HashJoin {
-        self.filters = filters;
-        self
-    }
-
-    /// Over what was collected before, if nobody else looks at it.
-    pub fn over(left: Box<dyn Operator>, build: Arc<Build>, spec: JoinSpec) -> HashJoin {
-        HashJoin { shares: false, ..HashJoin::probing(left, build, spec) }
-    }
-
-    /// Of partitions that were cut so often, out of a right side that had this.
-    pub fn of_partition(mut self, level: u32, nulls: Nulls) -> HashJoin {
-        if let Some(build) = Arc::get_mut(&mut self.build) {
-            build.nulls = nulls;
-        }
-        HashJoin { level, ..self }
     }
 
     /// Collects the right side, in partitions once it does not fit; once.
     fn collect_right(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(mut right) = self.right.take() else { return Ok(()) };
+        let mut build = BuildSide::new(&self.spec);
+        build.nulls = self.nulls;
         while let Some(batch) = right.next(context)? {
             context.check_cancelled()?;
             for batch in pieces(batch) {
-                self.collect(&batch, context)?;
+                if let Some(spilled) = &mut self.spilled {
+                    spilled.add_right(&batch, context)?;
+                } else if !build.collect(&batch, &self.spec, context)? {
+                    let spec = self.spec.clone();
+                    let spilled = JoinPartitions::begin(spec, self.level, &mut build, context)?;
+                    self.spilled = Some(spilled);
+                }
             }
         }
         if let Some(spilled) = &mut self.spilled {
             // Filters that are not filled let everything pass.
             return spilled.finish_right(context);
         }
-        if let Some(build) = Arc::get_mut(&mut self.build) {
-            build.finish();
-        }
-        self.build.fill(&self.filters);
-        self.left_done = has_no_rows(&self.build, self.spec.kind);
-        Ok(())
-    }
-
-    /// Takes in a batch of the right side.
-    fn collect(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
-        if let Some(spilled) = &mut self.spilled {
-            return spilled.add_right(batch, context);
-        }
-        let Some(build) = Arc::get_mut(&mut self.build) else { return Ok(()) };
-        if !build.collect(batch, &self.right_keys, keeps_right(self.spec.kind), context)? {
-            let spec = whole_spec(&self.spec, &self.left_keys, &self.right_keys, &self.residual);
-            self.spilled = Some(Box::new(SpilledJoin::begin(spec, self.level, build, context)?));
+        build.complete(&self.spec);
+        build.fill(&self.filters);
+        self.prober = Prober::new(self.spec.clone(), Arc::new(build));
+        if self.prober.leaves_nothing() {
+            self.left = None;
         }
         Ok(())
     }
 
-    /// Whether the right side is collected when a left row asks for it, and not before.
-    fn waits(&self) -> bool {
-        use JoinKind::{Left, Mark, MarkIn, Single};
-        matches!(self.spec.kind, Left | Single | Mark | MarkIn)
-    }
-
-    /// Whether any of these left rows may have a partner. With a null key it has none, but for `IN` it depends on the
-    /// other side what that means, unless the key is compared with a constant: that says which rows get there at all.
-    fn asks(&self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
-        let (all, keys): (_, Vec<Expr>) = match self.spec.kind {
-            JoinKind::MarkIn => {
-                let pairs = self.left_keys.iter().zip(&self.right_keys);
-                let constant =
-                    pairs.filter(|(_, right)| matches!(right.kind, ExprKind::Literal(_)));
-                (false, constant.map(|(left, _)| left.clone()).collect())
-            }
-            _ => (true, Vec::new()),
+    /// Whether any of these left rows may have a partner. A row with a null key has none, except that
+    /// the result of `IN` then depends on the right side, unless the key is compared with a constant:
+    /// that says which rows get there at all.
+    fn needs_right(&self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
+        let constant: Vec<Expr>;
+        let keys = if self.spec.kind == JoinKind::MarkIn {
+            let pairs = self.spec.left.keys.iter().zip(&self.spec.right.keys);
+            let compared = pairs.filter(|(_, right)| matches!(right.kind, ExprKind::Literal(_)));
+            constant = compared.map(|(left, _)| left.clone()).collect();
+            &constant
+        } else {
+            &self.spec.left.keys
         };
-        let keys = evaluate_all(if all { &self.left_keys } else { &keys }, batch, context)?;
+        let keys = evaluate_all(keys, batch, context)?;
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         Ok(without_nulls(&keys, rows).is_none_or(|usable| !usable.is_empty()))
     }
 
-    pub(super) fn keeps_right(&self) -> bool {
-        keeps_right(self.spec.kind)
+    /// The next joined rows of the left batches; `None` after the last.
+    fn next_probed(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.prober.next(context)? {
+                return Ok(Some(batch));
+            }
+            let Some(left) = &mut self.left else { return Ok(None) };
+            let Some(batch) = left.next(context)? else {
+                self.left = None;
+                continue;
+            };
+            if self.right.is_some() && self.needs_right(&batch, context)? {
+                self.collect_right(context)?;
+            }
+            match &mut self.spilled {
+                None => self.prober.begin(batch, context)?,
+                Some(spilled) => {
+                    spilled.add_left(&batch, context)?;
+                    return Ok(None);
+                }
+            }
+        }
     }
 
-    pub(super) fn keeps_left(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::Left | JoinKind::Full | JoinKind::Single)
-    }
-
-    /// Whether left rows come out at most once, by themselves, when all their partners are known.
-    pub(super) fn judges_left(&self) -> bool {
-        use JoinKind::{Anti, Mark, MarkIn, Semi};
-        matches!(self.spec.kind, Semi | Anti | Mark | MarkIn)
-    }
-
-    /// Whether right rows come out by themselves, when all their partners are known.
-    pub(super) fn judges_right(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::RightSemi | JoinKind::RightAnti)
+    /// The next joined rows of pairs of partitions. The whole left side is partitioned first.
+    fn next_of_partitions(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let Some(spilled) = &mut self.spilled else { return Ok(None) };
+        while let Some(left) = &mut self.left {
+            match left.next(context)? {
+                Some(batch) => {
+                    context.check_cancelled()?;
+                    spilled.add_left(&batch, context)?;
+                }
+                None => {
+                    self.left = None;
+                    spilled.finish_left(context)?;
+                }
+            }
+        }
+        loop {
+            if let Some(current) = &mut self.current {
+                if let Some(batch) = current.next(context)? {
+                    return Ok(Some(batch));
+                }
+                self.current = None;
+            }
+            let Some((left, right)) = spilled.next_pair() else { return Ok(None) };
+            self.current =
+                Some(join_of(left, right, spilled.nulls(), self.level + 1, self.spec.clone()));
+        }
     }
 }
 
-/// What a join was made from.
-fn whole_spec(
-    spec: &JoinSpec,
-    left: &[Expr],
-    right: &[Expr],
-    residual: &Option<[Expr; 1]>,
-) -> JoinSpec {
-    JoinSpec {
-        keys: left.iter().cloned().zip(right.iter().cloned()).collect(),
-        residual: residual.as_ref().map(|[e]| e.clone()),
-        ..spec.clone()
+/// The join of two partitions: partitioned again if need be, or a block at a time where cutting would
+/// not help.
+fn join_of(
+    left: SpilledPartition,
+    right: SpilledPartition,
+    nulls: Nulls,
+    level: u32,
+    spec: Arc<JoinSpec>,
+) -> Box<dyn Operator> {
+    if right.one_hash || level >= MAX_LEVELS {
+        return Box::new(BlockJoin::new(left.rows, right.rows, nulls, spec));
     }
+    let scan = |partition: SpilledPartition| Box::new(SpillScan::new(Arc::new(partition.rows)));
+    let join = HashJoin::new(scan(left), scan(right), (*spec).clone(), Vec::new());
+    Box::new(HashJoin { level, nulls, ..join })
 }
 
 impl Operator for HashJoin {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        if !self.waits() {
+        if !self.spec.collects_late() {
             self.collect_right(context)?;
         }
-        if let Some(spilled) = &mut self.spilled {
-            return spilled.next(&mut *self.left, context);
+        if self.spilled.is_none()
+            && let Some(batch) = self.next_probed(context)?
+        {
+            return Ok(Some(batch));
         }
-        loop {
-            let Some(mut probe) = self.probe.take() else {
-                if self.left_done {
-                    break;
-                }
-                match self.left.next(context)? {
-                    Some(batch) if self.right.is_some() && self.asks(&batch, context)? => {
-                        let left =
-                            std::mem::replace(&mut self.left, crate::operator::Values::nothing());
-                        self.left = Box::new(Returned { batch: Some(batch), rest: left });
-                        self.collect_right(context)?;
-                        if let Some(spilled) = &mut self.spilled {
-                            return spilled.next(&mut *self.left, context);
-                        }
-                    }
-                    Some(batch) => self.probe = Some(self.start_probe(batch, context)?),
-                    None => self.left_done = true,
-                }
-                continue;
-            };
-            let judges = self.judges_left() || self.judges_right();
-            if (!judges || self.residual.is_some())
-                && let Some(batch) = self.advance(&mut probe, context)?
-            {
-                self.probe = Some(probe);
-                return Ok(Some(batch));
-            }
-            let rest = if self.judges_left() {
-                self.left_kept(probe)
-            } else if self.keeps_left() && self.residual.is_some() {
-                self.left_alone(&probe)
-            } else {
-                None
-            };
-            if let Some(batch) = rest {
-                return Ok(Some(batch));
-            }
+        if self.spilled.is_some() {
+            return self.next_of_partitions(context);
         }
         context.check_cancelled()?;
-        if self.shares {
-            return Ok(None);
-        }
-        Ok(self.right_alone())
-    }
-}
-
-/// A batch that was looked at and given back, before all others.
-struct Returned {
-    batch: Option<Batch>,
-    rest: Box<dyn Operator>,
-}
-
-impl Operator for Returned {
-    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        match self.batch.take() {
-            Some(batch) => Ok(Some(batch)),
-            None => self.rest.next(context),
-        }
+        Ok(self.prober.right_alone())
     }
 }

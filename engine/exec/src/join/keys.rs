@@ -7,13 +7,13 @@ use nacre_sql::expr::Expr;
 use nacre_types::{DataType, PhysicalType, Result};
 use std::sync::Arc;
 
-/// The type keys of both sides are grouped as; narrow packing needs the exact type.
+/// The type as which the keys of both sides are grouped; narrow packing needs the exact type.
 pub(super) fn key_type(left: DataType, right: DataType) -> DataType {
     if left == right || left.physical() != PhysicalType::I64 { right } else { DataType::Int64 }
 }
 
-/// The keys of a batch.
-pub(crate) fn evaluate_all(
+/// The values of expressions over a batch.
+pub(super) fn evaluate_all(
     exprs: &[Expr],
     batch: &Batch,
     context: &Context<'_>,
@@ -22,7 +22,7 @@ pub(crate) fn evaluate_all(
 }
 
 /// The rows where no key is null; `None` when that is all of them.
-pub(crate) fn without_nulls(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Option<Vec<u32>> {
+pub(super) fn without_nulls(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Option<Vec<u32>> {
     let nullable: Vec<_> = keys.iter().filter_map(|k| k.validity()).collect();
     if nullable.is_empty() {
         return None;

@@ -1,18 +1,20 @@
 //! Left batches and their partners: pairs, what the residual leaves of them, and rows that stay alone.
 
-use super::hash::HashJoin;
+use super::build_side::BuildSide;
 use super::keys::{evaluate_all, without_nulls};
+use super::spec::JoinSpec;
 use crate::buffer::limits::{BATCH_BYTES, NO_ROW};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
+use crate::group::Seen;
 use crate::operator::settle;
-use nacre_column::{Batch, BytesColumn, Form, Values, Vector};
+use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_sql::plan::JoinKind;
-use nacre_types::{DataType, Result, Value, limits};
+use nacre_types::{DataType, Error, Result, Value, limits};
 use std::sync::Arc;
 
 /// A left batch on its way.
-pub(super) struct Probe {
+struct Probe {
     batch: Batch,
     /// Selected rows and their groups.
     rows: Vec<u32>,
@@ -21,7 +23,7 @@ pub(super) struct Probe {
     at: usize,
     done: usize,
     /// Where a row that found a partner needs no other, instead of these two.
-    turns: Option<Turns>,
+    rounds: Option<Rounds>,
     /// Pairs that were too long for the batch before, to come next.
     cut_off: Pairs,
     /// Bytes of text of a pair at most, once it is known.
@@ -32,9 +34,9 @@ pub(super) struct Probe {
     unknown: Vec<bool>,
 }
 
-/// Rows of a left batch take turns: in each round everybody who found no partner yet is paired with some more of the
+/// Rows of a left batch take rounds: in each round everybody who found no partner yet is paired with some more of the
 /// members of its group. So most rows are done with their first pair, and vectors are full all the same.
-struct Turns {
+struct Rounds {
     /// Positions in [`Probe::rows`] of those who take part in this round.
     waiting: Vec<u32>,
     /// Next of them, and how many of its members in this round are done.
@@ -45,11 +47,11 @@ struct Turns {
     count: usize,
 }
 
-impl Turns {
+impl Rounds {
     /// The first round of rows that have members at all.
-    fn new(waiting: Vec<u32>) -> Turns {
-        let count = Turns::filling(waiting.len());
-        Turns { waiting, at: 0, done: 0, from: 0, count }
+    fn new(waiting: Vec<u32>) -> Rounds {
+        let count = Rounds::filling(waiting.len());
+        Rounds { waiting, at: 0, done: 0, from: 0, count }
     }
 
     /// How many members each of so many rows takes, for a vector of pairs.
@@ -61,7 +63,7 @@ impl Turns {
     fn again(&mut self, mut is_waiting: impl FnMut(u32, usize) -> bool) {
         self.from += self.count;
         self.waiting.retain(|ordinal| is_waiting(*ordinal, self.from));
-        self.count = (self.count * 2).max(Turns::filling(self.waiting.len()));
+        self.count = (self.count * 2).max(Rounds::filling(self.waiting.len()));
         (self.at, self.done) = (0, 0);
     }
 }
@@ -88,13 +90,61 @@ impl Pairs {
     }
 }
 
-impl HashJoin {
-    pub(super) fn start_probe(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
+/// Pairs the rows of left batches, one batch after the other, with those of a complete build side.
+pub(super) struct Prober {
+    spec: Arc<JoinSpec>,
+    build: Arc<BuildSide>,
+    /// Dictionaries of left keys, with the groups of their entries.
+    seen: Seen,
+    /// The left batch at work.
+    probe: Option<Probe>,
+    /// The next right row to check for a mark.
+    unmatched_at: usize,
+}
+
+impl Prober {
+    /// Over a complete build side.
+    pub fn new(spec: Arc<JoinSpec>, build: Arc<BuildSide>) -> Prober {
+        Prober { spec, build, seen: Seen::default(), probe: None, unmatched_at: 0 }
+    }
+
+    /// Whether no left row can produce anything.
+    pub fn leaves_nothing(&self) -> bool {
+        self.build.leaves_nothing(&self.spec)
+    }
+
+    /// Takes a left batch, once the one before it is done.
+    pub fn begin(&mut self, batch: Batch, context: &Context<'_>) -> Result<()> {
+        debug_assert!(self.probe.is_none(), "the left batch before is done");
+        self.probe = Some(self.start(batch, context)?);
+        Ok(())
+    }
+
+    /// The next rows of the left batch at work; `None` once it is done.
+    pub fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let Some(mut probe) = self.probe.take() else { return Ok(None) };
+        let judges = self.spec.judges_left() || self.spec.judges_right();
+        if (!judges || self.spec.residual.is_some())
+            && let Some(batch) = self.advance(&mut probe, context)?
+        {
+            self.probe = Some(probe);
+            return Ok(Some(batch));
+        }
+        Ok(if self.spec.judges_left() {
+            self.left_kept(probe)
+        } else if self.spec.keeps_left() && self.spec.residual.is_some() {
+            self.left_alone(&probe)
+        } else {
+            None
+        })
+    }
+
+    fn start(&mut self, batch: Batch, context: &Context<'_>) -> Result<Probe> {
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
-        let keys = evaluate_all(&self.left_keys, &batch, context)?;
+        let keys = evaluate_all(&self.spec.left.keys, &batch, context)?;
         let mut groups = Vec::new();
         let mut unknown = Vec::new();
-        let nullable = self.spec.kind == JoinKind::MarkIn && self.residual.is_none();
+        let nullable = self.spec.kind == JoinKind::MarkIn && self.spec.residual.is_none();
         if self.spec.kind == JoinKind::MarkIn {
             // Comparing with a null among others says nothing, comparing with nothing says no.
             unknown = vec![nullable && self.build.nulls.any_null; rows.count()];
@@ -123,13 +173,13 @@ impl HashJoin {
             }
         }
         let selected = rows.to_selection();
-        let tracked = if self.residual.is_some() { selected.len() } else { 0 };
-        if self.judges_right() && self.residual.is_none() {
+        let tracked = if self.spec.residual.is_some() { selected.len() } else { 0 };
+        if self.spec.judges_right() && self.spec.residual.is_none() {
             self.mark_groups(&groups);
         }
-        let turns = (self.judges_left() && self.residual.is_some()).then(|| {
-            let has_members = |at: &u32| !self.members(groups[*at as usize]).is_empty();
-            Turns::new((0..selected.len() as u32).filter(has_members).collect())
+        let rounds = (self.spec.judges_left() && self.spec.residual.is_some()).then(|| {
+            let has_members = |at: &u32| !self.build.members(groups[*at as usize]).is_empty();
+            Rounds::new((0..selected.len() as u32).filter(has_members).collect())
         });
         let (cut_off, matched) = (Pairs::default(), vec![false; tracked]);
         Ok(Probe {
@@ -137,7 +187,7 @@ impl HashJoin {
             groups,
             at: 0,
             done: 0,
-            turns,
+            rounds,
             cut_off,
             longest: None,
             matched,
@@ -146,21 +196,11 @@ impl HashJoin {
         })
     }
 
-    /// The right rows of a group.
-    fn members(&self, group: u32) -> &[u32] {
-        if group == NO_ROW {
-            return &[];
-        }
-        let group = group as usize;
-        &self.build.members
-            [self.build.starts[group] as usize..self.build.starts[group + 1] as usize]
-    }
-
     /// All rows of these groups have a partner.
     fn mark_groups(&self, groups: &[u32]) {
         let build = &self.build;
         for group in groups.iter().filter(|g| **g != NO_ROW) {
-            let members = self.members(*group);
+            let members = self.build.members(*group);
             // They all have one, or none has, or another thread is about to say so.
             if members.first().is_some_and(|row| !build.is_marked(*row)) {
                 members.iter().for_each(|row| build.mark(*row));
@@ -175,7 +215,7 @@ impl HashJoin {
         if pairs.left.is_empty() {
             pairs = self.vector_of_pairs(probe);
             if self.spec.kind == JoinKind::Single
-                && self.residual.is_none()
+                && self.spec.residual.is_none()
                 && (probe.done > 0 || pairs.ordinals.windows(2).any(|pair| pair[0] == pair[1]))
             {
                 return Err(more_than_one());
@@ -207,20 +247,20 @@ impl HashJoin {
 
     /// The next pairs of rows, whatever is in them.
     fn vector_of_pairs(&self, probe: &mut Probe) -> Pairs {
-        if let Some(mut turns) = probe.turns.take() {
-            let pairs = self.pairs_by_turns(probe, &mut turns);
-            probe.turns = Some(turns);
+        if let Some(mut rounds) = probe.rounds.take() {
+            let pairs = self.pairs_by_rounds(probe, &mut rounds);
+            probe.rounds = Some(rounds);
             return pairs;
         }
         let mut pairs = Pairs::default();
-        let alone_in_place = self.keeps_left() && self.residual.is_none();
+        let alone_in_place = self.spec.keeps_left() && self.spec.residual.is_none();
         while probe.at < probe.rows.len() && pairs.left.len() < limits::VECTOR_ROWS {
             let (row, group) = (probe.rows[probe.at], probe.groups[probe.at]);
-            let members = self.members(group);
+            let members = self.build.members(group);
             let members = if members.is_empty() && alone_in_place { &[NO_ROW] } else { members };
             let room = limits::VECTOR_ROWS - pairs.left.len();
             let taken = &members[probe.done..(probe.done + room).min(members.len())];
-            if self.judges_right() {
+            if self.spec.judges_right() {
                 // Who has a partner needs no other.
                 pairs.right.extend(taken.iter().filter(|row| !self.build.is_marked(**row)));
                 pairs.left.resize(pairs.right.len(), row);
@@ -239,38 +279,39 @@ impl HashJoin {
         pairs
     }
 
-    /// The same for rows that take turns.
-    fn pairs_by_turns(&self, probe: &Probe, turns: &mut Turns) -> Pairs {
+    /// The same for rows that take rounds.
+    fn pairs_by_rounds(&self, probe: &Probe, rounds: &mut Rounds) -> Pairs {
         let mut pairs = Pairs::default();
         while pairs.left.len() < limits::VECTOR_ROWS {
-            let Some(ordinal) = turns.waiting.get(turns.at).copied() else {
+            let Some(ordinal) = rounds.waiting.get(rounds.at).copied() else {
                 if !pairs.left.is_empty() {
                     // What is found among these says who takes part in the next round.
                     break;
                 }
-                let members = |ordinal: u32| self.members(probe.groups[ordinal as usize]).len();
-                turns.again(|ordinal, from| {
+                let members =
+                    |ordinal: u32| self.build.members(probe.groups[ordinal as usize]).len();
+                rounds.again(|ordinal, from| {
                     !probe.matched[ordinal as usize] && members(ordinal) > from
                 });
-                if turns.waiting.is_empty() {
+                if rounds.waiting.is_empty() {
                     break;
                 }
                 continue;
             };
             let at = ordinal as usize;
-            let members = self.members(probe.groups[at]);
-            let end = members.len().min(turns.from + turns.count);
-            let from = turns.from + turns.done;
+            let members = self.build.members(probe.groups[at]);
+            let end = members.len().min(rounds.from + rounds.count);
+            let from = rounds.from + rounds.done;
             let to = end.min(from + limits::VECTOR_ROWS - pairs.left.len());
             if !probe.matched[at] {
                 pairs.right.extend_from_slice(&members[from..to]);
                 pairs.left.resize(pairs.right.len(), probe.rows[at]);
                 pairs.ordinals.resize(pairs.right.len(), ordinal);
-                turns.done += to - from;
+                rounds.done += to - from;
             }
             if to == end || probe.matched[at] {
-                turns.at += 1;
-                turns.done = 0;
+                rounds.at += 1;
+                rounds.done = 0;
             }
         }
         pairs
@@ -289,11 +330,7 @@ impl HashJoin {
     }
 
     /// What the next pairs of a left batch yield; `None` when there are no more.
-    pub(super) fn advance(
-        &mut self,
-        probe: &mut Probe,
-        context: &Context<'_>,
-    ) -> Result<Option<Batch>> {
+    fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
             let pairs = self.next_pairs(probe)?;
@@ -301,15 +338,15 @@ impl HashJoin {
                 return Ok(None);
             }
             let mut batch = self.pair_batch(probe, &pairs);
-            if let Some(residual) = &self.residual {
+            if let Some(residual) = &self.spec.residual {
                 let passed = if self.spec.kind == JoinKind::MarkIn {
-                    let (passed, unknown) = expr::truths(&residual[0], &batch, context)?;
+                    let (passed, unknown) = expr::truths(residual, &batch, context)?;
                     for at in unknown {
                         probe.unknown[pairs.ordinals[at as usize] as usize] = true;
                     }
                     passed
                 } else {
-                    expr::filter(residual, &batch, context)?
+                    expr::filter(std::slice::from_ref(residual), &batch, context)?
                 };
                 for at in &passed {
                     let matched = &mut probe.matched[pairs.ordinals[*at as usize] as usize];
@@ -320,7 +357,7 @@ impl HashJoin {
                 }
                 batch.selection = Some(passed);
             }
-            if self.keeps_right() {
+            if self.spec.keeps_right() {
                 for at in
                     (ActiveRows { len: batch.rows, selection: batch.selection.as_deref() }).iter()
                 {
@@ -329,14 +366,14 @@ impl HashJoin {
                     }
                 }
             }
-            if !self.judges_left() && !self.judges_right() && batch.selected() > 0 {
+            if !self.spec.judges_left() && !self.spec.judges_right() && batch.selected() > 0 {
                 return Ok(Some(settle(batch)));
             }
         }
     }
 
     /// Left rows without a partner, once all pairs of the batch went through the residual.
-    pub(super) fn left_alone(&self, probe: &Probe) -> Option<Batch> {
+    fn left_alone(&self, probe: &Probe) -> Option<Batch> {
         let alone: Vec<u32> = probe
             .rows
             .iter()
@@ -349,30 +386,29 @@ impl HashJoin {
         }
         let mut columns: Vec<_> =
             probe.batch.columns.iter().map(|c| Arc::new(c.take(&alone))).collect();
-        columns.extend(nulls(&self.spec.right_types, alone.len()));
+        columns.extend(nulls(&self.spec.right.types, alone.len()));
         Some(Batch::new(columns, alone.len()))
     }
 
     /// Semi, anti and mark joins: the left rows that are kept.
-    pub(super) fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
+    fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
         let wanted = self.spec.kind == JoinKind::Semi;
-        let has_partner = |at: usize| match self.residual {
+        let has_partner = |at: usize| match self.spec.residual {
             Some(_) => probe.matched[at],
             None => probe.groups[at] != NO_ROW,
         };
         if self.spec.kind.marks() {
             let len = probe.batch.rows;
-            let (mut marks, mut validity) =
-                (vec![false; len], nacre_column::Bitmap::filled(len, true));
+            let (mut marks, mut validity) = (vec![false; len], Bitmap::filled(len, true));
             let mut any_null = false;
             for (at, row) in probe.rows.iter().enumerate() {
                 marks[*row as usize] = has_partner(at);
-                if !has_partner(at) && probe.unknown.get(at).copied().unwrap_or(false) {
+                if !has_partner(at) && self.spec.kind == JoinKind::MarkIn && probe.unknown[at] {
                     validity.set(*row as usize, false);
                     any_null = true;
                 }
             }
-            let marks = nacre_column::Values::Bool(marks);
+            let marks = Values::Bool(marks);
             probe.batch.columns.push(Arc::new(Vector::new(
                 DataType::Boolean,
                 marks,
@@ -391,7 +427,7 @@ impl HashJoin {
         Some(settle(probe.batch))
     }
 
-    pub(super) fn right_alone(&mut self) -> Option<Batch> {
+    pub fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
         let wanted = self.spec.kind == JoinKind::RightSemi;
         while self.unmatched_at < self.build.marks.len() && alone.len() < limits::VECTOR_ROWS {
@@ -403,10 +439,10 @@ impl HashJoin {
         if alone.is_empty() {
             return None;
         }
-        let mut columns = if self.judges_right() {
+        let mut columns = if self.spec.judges_right() {
             Vec::new()
         } else {
-            nulls(&self.spec.left_types, alone.len())
+            nulls(&self.spec.left.types, alone.len())
         };
         columns.extend(self.build.rows.take(&alone));
         Some(Batch::new(columns, alone.len()))
@@ -422,8 +458,8 @@ fn copied_texts(column: &Vector) -> Option<&BytesColumn> {
 }
 
 #[cold]
-fn more_than_one() -> nacre_types::Error {
-    nacre_types::Error::type_error("a subquery used as a value has more than one row")
+fn more_than_one() -> Error {
+    Error::type_error("a subquery used as a value has more than one row")
         .with_sqlstate("21000")
         .with_hint("add LIMIT 1 or an aggregate")
 }

@@ -1,27 +1,27 @@
-//! A set of integers that answers fast and may answer yes too often: bits over the range of the values where that
-//! is narrow, else a Bloom filter of which each value touches one word (Putze, Sanders, Singler, "Cache-, hash- and
-//! space-efficient Bloom filters", 2007).
+//! A set of integers whose test is fast and may have false positives: a bitmap over the range of the
+//! values where that is narrow, otherwise a blocked Bloom filter in which each value touches one word
+//! (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007).
 
 use crate::expr::ActiveRows;
 use nacre_types::hash::hash_u64;
 
-/// Ranges of so many values are always kept as bits,
+/// A range of at most this many integers is always kept as a bitmap.
 const NARROW: u64 = 1 << 19;
-/// and wider ones when there is at least one value in so many, which is what the Bloom filter would take.
+/// A wider range is kept as a bitmap up to this many bits a value, which a Bloom filter would take.
 const BITS_A_VALUE: u64 = 64;
-/// So few values are looked for one by one in the bounds of a block.
+/// Up to this many values are also kept sorted, to be compared with the bounds of blocks.
 const FEW: usize = 1 << 12;
 
 /// See the module.
-pub(super) struct Keys {
+pub(super) struct KeySet {
     low: i64,
     high: i64,
-    set: Set,
-    /// Ascending, when they are few.
+    members: Members,
+    /// All values, ascending, when they are few.
     few: Option<Vec<i64>>,
 }
 
-enum Set {
+enum Members {
     Nothing,
     /// Bit `v - low`.
     Bits(Vec<u64>),
@@ -29,22 +29,22 @@ enum Set {
     Bloom(Vec<u64>),
 }
 
-/// The word of a Bloom filter and the bits in it.
+/// The word of a Bloom filter for a value, and the bits in it.
 #[inline]
-fn place(value: i64, words: usize) -> (usize, u64) {
+fn bloom_position(value: i64, words: usize) -> (usize, u64) {
     let hash = hash_u64(value as u64);
     let bits = 1u64 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
     ((hash >> 20) as usize & (words - 1), bits)
 }
 
-impl Keys {
-    pub fn of(values: impl ExactSizeIterator<Item = i64> + Clone) -> Keys {
+impl KeySet {
+    pub fn of(values: impl ExactSizeIterator<Item = i64> + Clone) -> KeySet {
         let count = values.len();
         let range = values.clone().fold(None, |range: Option<(i64, i64)>, v| {
             Some(range.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
         });
         let Some((low, high)) = range else {
-            return Keys { low: 0, high: -1, set: Set::Nothing, few: None };
+            return KeySet { low: 0, high: -1, members: Members::Nothing, few: None };
         };
         let few = (count <= FEW).then(|| {
             let mut all: Vec<i64> = values.clone().collect();
@@ -52,43 +52,43 @@ impl Keys {
             all
         });
         let span = high.wrapping_sub(low) as u64;
-        let set = if span < NARROW.max((count as u64).saturating_mul(BITS_A_VALUE)) {
+        let members = if span < NARROW.max((count as u64).saturating_mul(BITS_A_VALUE)) {
             let mut bits = vec![0u64; (span / 64 + 1) as usize];
             for v in values {
                 let at = v.wrapping_sub(low) as u64;
                 bits[(at / 64) as usize] |= 1 << (at % 64);
             }
-            Set::Bits(bits)
+            Members::Bits(bits)
         } else {
-            // About 16 bits a value: three of 64 in each word, one wrong answer in some fifty.
+            // About 16 bits a value, three of which are set: some 2 % false positives.
             let mut words = vec![0u64; (count / 4).next_power_of_two().max(64)];
             for v in values {
-                let (at, bits) = place(v, words.len());
+                let (at, bits) = bloom_position(v, words.len());
                 words[at] |= bits;
             }
-            Set::Bloom(words)
+            Members::Bloom(words)
         };
-        Keys { low, high, set, few }
+        KeySet { low, high, members, few }
     }
 
     #[inline]
     pub fn contains(&self, value: i64) -> bool {
-        match &self.set {
-            Set::Nothing => false,
-            Set::Bits(bits) => {
+        match &self.members {
+            Members::Nothing => false,
+            Members::Bits(bits) => {
                 let at = value.wrapping_sub(self.low) as u64;
                 bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
             }
-            Set::Bloom(words) => {
-                let (at, bits) = place(value, words.len());
+            Members::Bloom(words) => {
+                let (at, bits) = bloom_position(value, words.len());
                 words[at] & bits == bits
             }
         }
     }
 
-    /// Appends those of `rows` whose value may be there.
+    /// Appends those of `rows` whose value may be in the set.
     pub fn select(&self, values: &[i64], rows: ActiveRows<'_>, out: &mut Vec<u32>) {
-        // Without branches: which rows pass cannot be foretold.
+        // Branch-free: which rows pass is unpredictable.
         let mut at = 0;
         out.resize(rows.count() + 1, 0);
         let mut put = |row: u32, passes: bool| {
@@ -106,18 +106,18 @@ impl Keys {
         out.truncate(at);
     }
 
-    /// Whether any value may be in a range, both ends included.
+    /// Whether any value may be in `min..=max`.
     pub fn any_between(&self, min: i128, max: i128) -> bool {
         let (low, high) = (min.max(self.low as i128), max.min(self.high as i128));
         if low > high {
             return false;
         }
-        match (&self.few, &self.set) {
+        match (&self.few, &self.members) {
             (Some(few), _) => {
                 let at = few.partition_point(|v| (*v as i128) < low);
                 few.get(at).is_some_and(|v| (*v as i128) <= high)
             }
-            (None, Set::Bits(bits)) => {
+            (None, Members::Bits(bits)) => {
                 let (from, to) =
                     ((low - self.low as i128) as usize, (high - self.low as i128) as usize);
                 let ends = |word: usize| {

@@ -1,10 +1,11 @@
-//! Run-time filters: what a join knows about its keys once its build side is collected, told to the scans of its
-//! probe side (after Bratbergsengen's and Graefe's "bit vector filtering"). When the keys are few, they are told as they
-//! are too, so that a scan can look them up in an index instead (SIGMOD 2022 paper, 5.1: "join index filter").
+//! Filters that a join derives from its keys at run time, once its build side is collected, and that
+//! the scans of its probe side apply (after Bratbergsengen's and Graefe's bit vector filtering). When
+//! the keys are few, a scan may also look them up in an index ("join index filter": Prout et al.,
+//! *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022, section 5.1).
 //!
-//! A [`KeyFilter`] is made together with the operators and empty at first; the join fills it before it asks its
-//! probe side for a row. It never holds back a row that has a partner, and lets others pass as it likes: the join
-//! decides. An empty one lets all pass, so that who never fills one is right too.
+//! A [`KeyFilter`] is made together with the operators, empty; the join fills it before it reads its
+//! probe side. It never drops a row that has a partner and may pass any other: the join decides. An
+//! empty filter passes every row, so leaving it empty is correct too.
 
 mod keys;
 #[cfg(test)]
@@ -12,7 +13,7 @@ mod tests;
 
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
-use keys::Keys;
+use keys::KeySet;
 use nacre_column::{Form, Values, Vector};
 use nacre_sql::expr::Expr;
 use nacre_sql::key_use;
@@ -22,23 +23,24 @@ use nacre_types::key;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Rows that are tested before it is asked whether testing is worth it.
+/// Rows to test before deciding whether testing is worth it.
 const TRIAL_ROWS: usize = 1 << 14;
 
-/// More keys of a join than these are not told one by one.
+/// The most keys of a join that are offered for lookups.
 const MAX_LOOKUPS: usize = 1 << 14;
 
-/// The values of one key of a join's build side, for all threads that scan its probe side.
+/// The values of one key column of a join's build side, for all threads that scan its probe side.
 #[derive(Default)]
 pub(crate) struct KeyFilter {
-    keys: OnceLock<Keys>,
+    keys: OnceLock<KeySet>,
     tested: AtomicUsize,
     passed: AtomicUsize,
-    /// The values can be looked for one by one: those of the join, and which of its keys this is about.
+    /// For lookups: the keys of the join, and the number of this key column.
     lookup: Option<(Arc<JoinKeys>, usize)>,
 }
 
-/// The different keys of a join's build side, if they are few: a vector for each of its columns, without nulls.
+/// The distinct keys of a join's build side, if they are few: a vector for each key column, without
+/// nulls.
 #[derive(Default)]
 pub(crate) struct JoinKeys(OnceLock<Vec<Arc<Vector>>>);
 
@@ -50,17 +52,17 @@ impl JoinKeys {
 }
 
 impl KeyFilter {
-    /// The join's keys, if they may be looked up one by one, and which of their columns this is about.
+    /// The join's keys, if they may be looked up, and the number of this key column.
     pub fn lookup(&self) -> Option<(&Arc<JoinKeys>, usize)> {
         self.lookup.as_ref().map(|(keys, at)| (keys, *at))
     }
 
-    /// Says what values there are. Only the first call counts.
+    /// Fills the filter with the values of the build side. Only the first call counts.
     pub fn fill(&self, values: impl ExactSizeIterator<Item = i64> + Clone) {
-        let _ = self.keys.set(Keys::of(values));
+        let _ = self.keys.set(KeySet::of(values));
     }
 
-    /// Whether it is filled, and has not let pass nearly everything so far.
+    /// Whether it is filled and has dropped at least a quarter of the rows so far.
     pub fn is_worth_it(&self) -> bool {
         let tested = self.tested.load(Ordering::Relaxed);
         self.keys.get().is_some()
@@ -68,12 +70,12 @@ impl KeyFilter {
                 || self.passed.load(Ordering::Relaxed) < tested - tested / 8 * 2)
     }
 
-    /// Whether a block of these bounds may have a row with a partner.
+    /// Whether a block with this zone may have a row with a partner.
     pub fn may_match(&self, zone: &Zone) -> bool {
         let Some(keys) = self.keys.get() else { return true };
         match (key::integer(&zone.min), key::integer(&zone.max)) {
             (Some(min), Some(max)) => keys.any_between(min, max),
-            // Nothing but nulls, which have no partner.
+            // Nulls have no partner; a minimum that is null means that there are only nulls.
             _ => !zone.min.is_null(),
         }
     }
@@ -112,14 +114,14 @@ impl KeyFilter {
     }
 }
 
-/// The filters that may be applied to a node's output.
-pub(crate) type Wanted = nacre_sql::Wanted<Arc<KeyFilter>>;
+/// The filters that may be applied to a node's output, with the output column of each.
+pub(crate) type RuntimeFilters = nacre_sql::Wanted<Arc<KeyFilter>>;
 
-/// What a join fills, by key; none where nobody could use it.
-pub(crate) type Filters = Vec<Option<Arc<KeyFilter>>>;
+/// The filters that a join fills, by key; `None` for a key that no scan could use.
+pub(crate) type JoinFilters = Vec<Option<Arc<KeyFilter>>>;
 
-/// Tells all filters of a join what its keys are.
-pub(crate) fn fill(filters: &Filters, grouper: &Grouper) {
+/// Fills the filters of a join from the groups of its build side.
+pub(crate) fn fill(filters: &JoinFilters, grouper: &Grouper) {
     for (key, filter) in filters.iter().enumerate() {
         let Some(filter) = filter else { continue };
         if let Some(values) = grouper.integers(key) {
@@ -134,7 +136,7 @@ pub(crate) fn fill(filters: &Filters, grouper: &Grouper) {
 }
 
 /// A filter for each key of a join that its left side could use.
-pub(crate) fn filters_of(kind: JoinKind, keys: &[(Expr, Expr)]) -> Filters {
+pub(crate) fn filters_of(kind: JoinKind, keys: &[(Expr, Expr)]) -> JoinFilters {
     let all: Arc<JoinKeys> = Arc::default();
     let filter = |(at, (left, right)): (usize, &(Expr, Expr))| {
         let lookup = key_use(kind, left, right)?.is_exact.then(|| (all.clone(), at));

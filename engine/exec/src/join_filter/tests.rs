@@ -1,7 +1,7 @@
 //! Filters hold back nothing that has a partner, and of the others nearly all.
 
 use super::KeyFilter;
-use super::keys::Keys;
+use super::keys::KeySet;
 use crate::expr::ActiveRows;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_table::Zone;
@@ -26,7 +26,7 @@ fn sets() -> Vec<Vec<i64>> {
 #[test]
 fn values_that_are_there_are_found_and_few_others() {
     for values in sets() {
-        let keys = Keys::of(values.iter().copied());
+        let keys = KeySet::of(values.iter().copied());
         let known: Set<i64> = values.iter().copied().collect();
         assert!(values.iter().all(|v| keys.contains(*v)), "{} values", values.len());
         let strangers =
@@ -39,7 +39,7 @@ fn values_that_are_there_are_found_and_few_others() {
 #[test]
 fn bounds_of_blocks() {
     for values in sets() {
-        let keys = Keys::of(values.iter().copied());
+        let keys = KeySet::of(values.iter().copied());
         for v in values.iter().step_by(values.len() / 50 + 1) {
             for width in [0, 1, 100, 1 << 40] {
                 assert!(keys.any_between(*v as i128 - width, *v as i128 + width));
@@ -47,11 +47,11 @@ fn bounds_of_blocks() {
         }
         assert!(!keys.any_between(i64::MAX as i128 + 1, i64::MAX as i128 + 10));
     }
-    let keys = Keys::of((0..100_000i32).map(|v| v as i64 * 40));
+    let keys = KeySet::of((0..100_000i32).map(|v| v as i64 * 40));
     assert!(!keys.any_between(41, 79));
     assert!(!keys.any_between(-10, -1));
     assert!(keys.any_between(41, 80));
-    let keys = Keys::of((0..100i32).map(|v| v as i64 * 1_000_003));
+    let keys = KeySet::of((0..100i32).map(|v| v as i64 * 1_000_003));
     assert!(!keys.any_between(1_000_004, 2_000_000));
 }
 

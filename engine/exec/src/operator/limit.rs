@@ -44,8 +44,9 @@ pub(super) fn rows(
     }
 }
 
-/// So many rows are enough for a limit; nothing when all are needed or the counts are wrong.
-pub(crate) fn wanted(
+/// How many rows a limit needs of its input; `None` when it needs all, or when the counts are invalid
+/// (the operator reports that).
+pub(crate) fn rows_needed(
     offset: &Option<Expr>,
     limit: &Option<Expr>,
     context: &Context<'_>,

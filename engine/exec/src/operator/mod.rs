@@ -1,22 +1,31 @@
-//! The operators that are not scans: each pulls from its children and answers batches.
+//! The protocol of operators, and the operators that fit one file. Each pulls batches from its inputs.
+//!
+//! Scans, joins, sorts, aggregates and windows have folders of their own beside this one.
 
+mod duplicates;
+mod filter;
 pub(crate) mod inputs;
 mod limit;
 pub(crate) mod limit_by;
+mod project;
 pub(crate) mod protocol;
 mod recursive;
-mod row;
 pub(crate) mod set_operation;
 mod settle;
-mod shared;
+mod shared_rows;
 mod supplied;
 #[cfg(test)]
 mod tests;
+mod union;
+mod values;
 
-pub(crate) use limit::{Limit, wanted};
+pub(crate) use duplicates::Duplicates;
+pub(crate) use filter::Filter;
+pub(crate) use limit::{Limit, rows_needed};
+pub(crate) use project::Project;
 pub(crate) use recursive::Recursive;
-pub(crate) use row::{Filter, Project, Values};
-pub(crate) use set_operation::Union;
 pub(crate) use settle::settle;
-pub(crate) use shared::{Buffer, SharedScan};
+pub(crate) use shared_rows::{SharedRows, SharedScan};
 pub(crate) use supplied::SuppliedScan;
+pub(crate) use union::Union;
+pub(crate) use values::ValuesScan;

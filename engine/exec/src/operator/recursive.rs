@@ -1,61 +1,62 @@
-//! `WITH RECURSIVE`, round by round: the rows of a round are what the step is computed over in the next.
+//! `WITH RECURSIVE`, round by round: the step of a round is computed over the rows of the round before
+//! (semi-naive evaluation).
 //!
-//! Rows are passed on as they come, so that a `LIMIT` above ends what would go on for ever. What is held is the rows
-//! of two rounds and, where duplicates do not count, every row once.
+//! Rows are returned as they come, so that a `LIMIT` above ends a recursion that has no end. Held are
+//! the rows of two rounds and, where duplicates are dropped, every row once.
 
-use crate::build::Builder;
+use super::duplicates::Duplicates;
+use super::protocol::{Operator, Rebuild};
 use crate::context::Context;
 use crate::context::supplied::SuppliedRows;
 use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use crate::memory::Reservation;
-use crate::operator::protocol::Operator;
 use nacre_column::Batch;
-use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result};
 
-/// See the module.
+/// The rows of a recursion.
 pub(crate) struct Recursive {
+    /// The number under which the step reads the round before.
     id: u32,
-    /// Where rows come from now: the base, then the step of this round.
+    /// The operators of this round: first the base, then the step.
     current: Option<Box<dyn Operator>>,
-    step: Box<Plan>,
-    /// Builds the step anew for every round; what does not depend on the round stays.
-    builder: Builder,
-    /// Rows of the round before.
-    before: Vec<Batch>,
-    /// Rows of this round.
-    now: Vec<Batch>,
-    bytes: (usize, usize),
+    /// Builds the step for the next round.
+    step: Rebuild,
+    previous: Round,
+    now: Round,
     held: Reservation,
-    /// Every row there was, when duplicates do not count.
+    /// Every row so far, when duplicates are dropped.
     seen: Option<Grouper>,
 }
 
+/// The rows of one round.
+#[derive(Default)]
+struct Round {
+    batches: Vec<Batch>,
+    bytes: usize,
+}
+
 impl Recursive {
+    /// A recursion over rows of these types.
     pub fn new(
         id: u32,
         base: Box<dyn Operator>,
-        step: Box<Plan>,
-        builder: Builder,
+        step: Rebuild,
         types: &[DataType],
-        distinct: bool,
+        duplicates: Duplicates,
     ) -> Recursive {
-        let seen = distinct.then(|| Grouper::new(types));
         Recursive {
             id,
             current: Some(base),
             step,
-            builder,
-            before: Vec::new(),
-            now: Vec::new(),
-            bytes: (0, 0),
+            previous: Round::default(),
+            now: Round::default(),
             held: Reservation::default(),
-            seen,
+            seen: (duplicates == Duplicates::Drop).then(|| Grouper::new(types)),
         }
     }
 
-    /// The rows that were not there before.
+    /// The rows that have not been seen before.
     fn fresh(&mut self, batch: Batch) -> Result<Option<Batch>> {
         let Some(seen) = &mut self.seen else { return Ok(Some(batch.compact())) };
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
@@ -63,7 +64,7 @@ impl Recursive {
         seen.assign(&batch.columns, rows, &mut ids)?;
         let mut new = Vec::new();
         for (row, id) in rows.iter().zip(ids) {
-            // Groups are numbered in the order they are first seen.
+            // Groups are numbered in the order in which they are first seen.
             if id as usize >= known {
                 known += 1;
                 new.push(row as u32);
@@ -78,26 +79,25 @@ impl Operator for Recursive {
         loop {
             context.check_cancelled()?;
             let Some(current) = &mut self.current else { return Ok(None) };
-            let given =
-                SuppliedRows { id: self.id, batches: &self.before, others: context.supplied };
-            let inner = Context { supplied: Some(&given), ..*context };
+            let supplied = SuppliedRows {
+                id: self.id,
+                batches: &self.previous.batches,
+                others: context.supplied,
+            };
+            let inner = Context { supplied: Some(&supplied), ..*context };
             if let Some(batch) = current.next(&inner)? {
                 let Some(batch) = self.fresh(batch)? else { continue };
-                self.bytes.1 += batch.memory_bytes(self.now.last());
+                self.now.bytes += batch.memory_bytes(self.now.batches.last());
                 let seen = self.seen.as_ref().map_or(0, Grouper::memory_bytes);
-                context.reserve(
-                    &mut self.held,
-                    "WITH RECURSIVE",
-                    self.bytes.0 + self.bytes.1 + seen,
-                )?;
-                self.now.push(batch.clone());
+                let bytes = self.previous.bytes + self.now.bytes + seen;
+                context.reserve(&mut self.held, "WITH RECURSIVE", bytes)?;
+                self.now.batches.push(batch.clone());
                 return Ok(Some(batch));
             }
-            self.before = std::mem::take(&mut self.now);
-            self.bytes = (self.bytes.1, 0);
-            self.current = match self.before.is_empty() {
+            self.previous = std::mem::take(&mut self.now);
+            self.current = match self.previous.batches.is_empty() {
                 true => None,
-                false => Some(self.builder.round(&self.step, context)?),
+                false => Some((self.step)(context)?),
             };
         }
     }

@@ -1,69 +1,79 @@
-//! `UNION ALL`, `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
+//! `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
+//!
+//! Rows of the right side are counted first; each row of the left side then passes or not as it comes,
+//! and uses up a count where duplicates are kept.
+//!
+//! Once no further row fits in memory, the groups that are known stay, and all rows of either side
+//! that belong to none of them are set aside in partitions (`spill`), which are compared on their own
+//! afterwards.
 
+use super::duplicates::Duplicates;
+use super::inputs::{Inputs, exactly};
+use super::protocol::Operator;
 use super::settle::settle;
 use crate::buffer::limits::NO_ROW;
 use crate::context::Context;
 use crate::expr::ActiveRows;
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
-use crate::operator::inputs::{Inputs, exactly};
-use crate::operator::protocol::Operator;
-use crate::spill::{Partition, Partitions, SpillScan};
+use crate::spill::{Partitions, SpillScan, SpilledPartition};
 use nacre_column::Batch;
 use nacre_sql::plan::node::set_operation as node;
-use nacre_types::{DataType, Result};
+use nacre_types::{DataType, Result, invariant};
 use std::sync::Arc;
 
-/// Rows of all inputs, one input after the other.
-pub(crate) struct Union {
-    inputs: std::vec::IntoIter<Box<dyn Operator>>,
-    current: Option<Box<dyn Operator>>,
+/// Which left rows pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    /// `INTERSECT`: those that are in the right side.
+    Present,
+    /// `EXCEPT`: those that are not.
+    Absent,
 }
 
-impl Union {
-    pub fn new(inputs: Vec<Box<dyn Operator>>) -> Union {
-        let mut inputs = inputs.into_iter();
-        Union { current: inputs.next(), inputs }
-    }
+/// What a set operation computes.
+#[derive(Clone)]
+struct SetSpec {
+    types: Vec<DataType>,
+    passes: Passes,
+    /// `ALL` keeps them.
+    duplicates: Duplicates,
 }
 
-impl Operator for Union {
-    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        while let Some(input) = &mut self.current {
-            if let Some(batch) = input.next(context)? {
-                return Ok(Some(batch));
-            }
-            // Ended inputs are dropped with what they hold.
-            self.current = self.inputs.next();
-        }
-        Ok(None)
-    }
+/// An input of the operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
 }
 
-/// `INTERSECT` and `EXCEPT`. Rows of the right side are counted first; each row of the left side then passes or
-/// not as it comes, and uses up a count where duplicates matter.
-///
-/// Once no further row can be held, those that are known stay, and all rows of both sides that equal none of them are
-/// put aside in partitions (`spill`), which are compared by themselves afterwards.
+/// Rows that do not fit in memory.
+struct Aside {
+    left: Partitions,
+    right: Partitions,
+}
+
+/// Compares the rows of two inputs.
 pub(crate) struct SetOperation {
     left: Box<dyn Operator>,
     right: Box<dyn Operator>,
-    types: Vec<DataType>,
+    spec: SetSpec,
     grouper: Grouper,
-    /// Rows of the right side in each group; without `all` a passed or used up group has none.
+    /// Rows of the right side in each group, less those used up by left rows where duplicates are
+    /// kept.
     counts: Vec<u32>,
-    /// Without `all`: whether a group may still pass.
+    /// Where duplicates are dropped: whether a left row of the group may still pass.
     open: Vec<bool>,
-    except: bool,
-    all: bool,
+    /// Whether all right rows are counted.
     counted: bool,
     held: Reservation,
-    /// How often the rows were put aside before.
+    /// How often the rows were set aside before.
     level: u32,
-    /// Left and right rows that are not held.
-    aside: Option<(Partitions, Partitions)>,
+    aside: Option<Aside>,
     seen: Seen,
-    rest: Vec<(Partition, Partition)>,
+    /// Pairs of partitions to be compared.
+    rest: Vec<(SpilledPartition, SpilledPartition)>,
+    /// The comparison of one pair.
     current: Option<Box<SetOperation>>,
     left_done: bool,
 }
@@ -71,30 +81,32 @@ pub(crate) struct SetOperation {
 /// The operator of a node.
 pub(crate) fn operator(node: &node::SetOperation, inputs: Inputs) -> Result<Box<dyn Operator>> {
     let [left, right] = exactly(inputs);
-    let types: Vec<DataType> = node.fields.iter().map(|f| f.data_type).collect();
-    Ok(Box::new(SetOperation::new(left, right, &types, node.except, node.all)))
+    let spec = SetSpec {
+        types: node.fields.iter().map(|f| f.data_type).collect(),
+        passes: if node.except { Passes::Absent } else { Passes::Present },
+        duplicates: if node.all { Duplicates::Keep } else { Duplicates::Drop },
+    };
+    Ok(Box::new(SetOperation::new(left, right, spec, 0)))
 }
 
 impl SetOperation {
-    pub fn new(
+    /// Over two inputs that were set aside `level` times before.
+    fn new(
         left: Box<dyn Operator>,
         right: Box<dyn Operator>,
-        types: &[DataType],
-        except: bool,
-        all: bool,
+        spec: SetSpec,
+        level: u32,
     ) -> SetOperation {
         SetOperation {
             left,
             right,
-            types: types.to_vec(),
-            grouper: Grouper::new(types),
+            grouper: Grouper::new(&spec.types),
+            spec,
             counts: Vec::new(),
             open: Vec::new(),
-            except,
-            all,
             counted: false,
             held: Reservation::default(),
-            level: 0,
+            level,
             aside: None,
             seen: Seen::default(),
             rest: Vec::new(),
@@ -103,35 +115,42 @@ impl SetOperation {
         }
     }
 
+    /// Whether a left row of a group passes.
     fn passes(&mut self, group: usize) -> bool {
-        if self.all {
-            let found = self.counts[group] > 0;
-            self.counts[group] -= u32::from(found);
-            return found != self.except;
+        let is_present = self.counts[group] > 0;
+        let passes = is_present == (self.spec.passes == Passes::Present);
+        match self.spec.duplicates {
+            Duplicates::Keep => {
+                self.counts[group] -= u32::from(is_present);
+                passes
+            }
+            Duplicates::Drop => std::mem::replace(&mut self.open[group], false) && passes,
         }
-        let first = std::mem::replace(&mut self.open[group], false);
-        first && (self.counts[group] > 0) != self.except
     }
 
-    /// The groups of a batch's rows, and which rows these are: those that are held.
+    /// The groups of the rows of a batch that belong to known groups, and those rows. Other rows are set
+    /// aside.
     fn groups(
         &mut self,
         batch: &Batch,
-        is_left: bool,
+        side: Side,
         context: &Context<'_>,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
         context.check_cancelled()?;
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let mut ids = Vec::new();
-        if let Some((lefts, rights)) = &mut self.aside {
+        if let Some(aside) = &mut self.aside {
             self.grouper.lookup(&batch.columns, rows, &mut self.seen, &mut ids)?;
             let (mut known, mut unknown) = (Vec::new(), Vec::new());
             for (row, id) in rows.iter().zip(&ids) {
                 if *id == NO_ROW { unknown.push(row as u32) } else { known.push(row as u32) }
             }
             ids.retain(|id| *id != NO_ROW);
-            let aside = if is_left { lefts } else { rights };
-            aside.add(&batch.columns, batch, rows.narrowed(&unknown), context)?;
+            let partitions = match side {
+                Side::Left => &mut aside.left,
+                Side::Right => &mut aside.right,
+            };
+            partitions.add(&batch.columns, batch, rows.narrowed(&unknown), context)?;
             return Ok((ids, known));
         }
         self.grouper.assign(&batch.columns, rows, &mut ids)?;
@@ -142,24 +161,24 @@ impl SetOperation {
             .try_resize(self.grouper.memory_bytes() + self.counts.len() * 5, context.memory)
         {
             let file = context.spill_file("set operation")?;
-            let partitions = || Partitions::new(&file, &self.types, self.level, context);
-            self.aside = Some((partitions(), partitions()));
+            let partitions = || Partitions::new(&file, &self.spec.types, self.level, context);
+            self.aside = Some(Aside { left: partitions(), right: partitions() });
         }
         Ok((ids, rows.to_selection()))
     }
 
-    /// The next partitions that were put aside, as an operation of their own.
+    /// Starts on the next pair of partitions that can produce rows; false when there is none.
     fn next_partition(&mut self) -> bool {
-        // They need the memory.
+        // The partitions need the memory.
         self.held.release();
-        self.grouper = Grouper::new(&self.types);
+        self.grouper = Grouper::new(&self.spec.types);
         while let Some((left, right)) = self.rest.pop() {
             if left.rows.rows() > 0 {
-                let scan =
-                    |partition: Partition| Box::new(SpillScan::new(Arc::new(partition.rows)));
-                let mut inner =
-                    SetOperation::new(scan(left), scan(right), &self.types, self.except, self.all);
-                inner.level = self.level + 1;
+                let scan = |partition: SpilledPartition| {
+                    Box::new(SpillScan::new(Arc::new(partition.rows)))
+                };
+                let (spec, level) = (self.spec.clone(), self.level + 1);
+                let inner = SetOperation::new(scan(left), scan(right), spec, level);
                 self.current = Some(Box::new(inner));
                 return true;
             }
@@ -175,7 +194,7 @@ impl Operator for SetOperation {
                 self.counted = true;
                 break;
             };
-            let (ids, _) = self.groups(&batch, false, context)?;
+            let (ids, _) = self.groups(&batch, Side::Right, context)?;
             ids.iter().for_each(|id| {
                 self.counts[*id as usize] = self.counts[*id as usize].saturating_add(1)
             });
@@ -183,13 +202,19 @@ impl Operator for SetOperation {
         while !self.left_done {
             let Some(batch) = self.left.next(context)? else {
                 self.left_done = true;
-                if let Some((lefts, rights)) = self.aside.take() {
-                    self.rest =
-                        lefts.finish(context)?.into_iter().zip(rights.finish(context)?).collect();
+                if let Some(Aside { left, right }) = self.aside.take() {
+                    let (left, right) = (left.finish(context)?, right.finish(context)?);
+                    invariant!(
+                        left.len() == right.len(),
+                        "{} left partitions for {} right ones",
+                        left.len(),
+                        right.len()
+                    );
+                    self.rest = left.into_iter().zip(right).collect();
                 }
                 break;
             };
-            let (ids, rows) = self.groups(&batch, true, context)?;
+            let (ids, rows) = self.groups(&batch, Side::Left, context)?;
             let passed: Vec<u32> = rows
                 .iter()
                 .zip(&ids)

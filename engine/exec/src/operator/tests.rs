@@ -1,7 +1,7 @@
 //! Aggregates, joins and sorts against models that look at one row at a time; limits of memory.
 
 use crate::context::Context;
-use crate::join::{HashJoin, JoinSpec};
+use crate::join::{HashJoin, JoinSide, JoinSpec};
 use crate::operator::protocol::Operator;
 use crate::sort::Sort;
 use crate::testing::*;
@@ -285,18 +285,18 @@ fn joins_agree_with_a_model() {
                         (col(1, DataType::TEXT), col(0, DataType::TEXT)),
                     ];
                     let residual = || compare(BinaryOp::Less, col(2, I64), col(4, I64));
+                    let (left_keys, right_keys) = pairs[..keys].iter().cloned().unzip();
                     let spec = JoinSpec {
                         kind,
-                        keys: pairs[..keys].to_vec(),
+                        left: JoinSide { keys: left_keys, types: left_types.to_vec() },
+                        right: JoinSide { keys: right_keys, types: right_types.to_vec() },
                         residual: with_residual.then(residual),
-                        left_types: left_types.to_vec(),
-                        right_types: right_types.to_vec(),
                     };
                     let sources = (
                         given(&mut random, &left_types, &left),
                         given(&mut random, &right_types, &right),
                     );
-                    let mut operator = HashJoin::new(sources.0, sources.1, spec);
+                    let mut operator = HashJoin::new(sources.0, sources.1, spec, Vec::new());
                     let found = run(&mut operator, &fixture.context()).unwrap();
                     let equal = |a: &Value, b: &Value| !a.is_null() && a == b;
                     let expected = join_model(kind, &left, &right, (3, 2), |l, r| {

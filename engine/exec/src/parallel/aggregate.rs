@@ -1,38 +1,60 @@
-//! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and what they have is
-//! joined at the end.
+//! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and the
+//! partial results are joined at the end.
 
-use super::{Builds, Morsel, for_each_morsel, look_up};
+use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy};
+use super::sides::BuildSides;
+use super::workers::for_each_morsel;
 use crate::aggregate::{Aggregation, HashAggregate};
-use crate::build::{Builder, types_of};
 use crate::context::Context;
-use crate::context::threads::Threads;
-use crate::join_filter::Wanted;
+use crate::join_filter::RuntimeFilters;
 use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
-use crate::scan::Cut;
+use crate::scan::SplitScan;
 use nacre_column::Batch;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
-use nacre_types::{ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// See the module.
-pub(super) struct ParallelAggregate {
+/// What an aggregation computes.
+pub(crate) struct AggregateSpec {
+    pub groups: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+}
+
+impl AggregateSpec {
+    fn empty(&self) -> Result<Aggregation> {
+        Aggregation::new(self.groups.clone(), self.aggregates.clone())
+    }
+
+    /// The expressions that read the input.
+    fn readers(&self) -> Vec<&Expr> {
+        let of_aggregates = self.aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+        of_aggregates.chain(&self.groups).collect()
+    }
+}
+
+/// Aggregates a pipeline.
+pub(crate) struct ParallelAggregate<B> {
     input: Arc<Plan>,
-    cut: Cut,
-    spec: (Vec<Expr>, Vec<Aggregate>),
+    split: SplitScan,
+    spec: AggregateSpec,
     /// Filters on the input.
-    wanted: Wanted,
-    /// Of the sides of the input's joins, until there is a result.
-    builder: Builder,
-    result: Option<Source>,
+    filters: RuntimeFilters,
+    /// Builds what is not part of the pipeline, until there is a result.
+    builder: Option<B>,
+    result: Option<Groups>,
     emitted: usize,
 }
 
-/// Where results come from once there are some.
-enum Source {
-    Joined(Box<(Aggregation, Reservation)>),
-    /// On one thread, because what several would hold is too much.
+/// Where groups come from once they are complete.
+enum Groups {
+    Joined {
+        aggregation: Box<Aggregation>,
+        /// For as long as the groups are there.
+        _held: Reservation,
+    },
+    /// On one thread, because the partial results of several do not fit.
     Alone(Box<HashAggregate>),
 }
 
@@ -40,136 +62,160 @@ enum Source {
 struct Partial {
     aggregation: Aggregation,
     held: Reservation,
-    /// Which morsels it took and how many groups it knew after each: the groups a morsel brought.
+    /// Each morsel that the thread took, and how many groups it knew afterwards.
     seen: Vec<(usize, usize)>,
 }
 
-impl ParallelAggregate {
+/// The groups that one morsel added to a thread's partial result.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Added {
+    morsel: usize,
+    worker: usize,
+    from: usize,
+    to: usize,
+}
+
+/// Why several threads produced no result.
+enum NotParallel {
+    /// One thread has to do it.
+    OneThread,
+    Failed(Error),
+}
+
+impl From<Error> for NotParallel {
+    fn from(error: Error) -> NotParallel {
+        match error.kind() {
+            // Threads share the memory, and each may hold every group.
+            ErrorKind::Limit => NotParallel::OneThread,
+            _ => NotParallel::Failed(error),
+        }
+    }
+}
+
+impl<B: BuildPipelines> ParallelAggregate<B> {
+    /// Over a pipeline. `builder` builds what is not part of it, later.
     pub fn new(
-        input: Arc<Plan>,
-        cut: Cut,
-        spec: (Vec<Expr>, Vec<Aggregate>),
-        wanted: Wanted,
-        builder: Builder,
-    ) -> ParallelAggregate {
-        ParallelAggregate { input, cut, spec, wanted, builder, result: None, emitted: 0 }
+        input: &Plan,
+        split: SplitScan,
+        spec: AggregateSpec,
+        filters: RuntimeFilters,
+        builder: B,
+        context: &Context<'_>,
+    ) -> ParallelAggregate<B> {
+        let (input, builder) = (own_copy(input, context), Some(builder));
+        ParallelAggregate { input, split, spec, filters, builder, result: None, emitted: 0 }
     }
 
-    /// None when one thread has to do it.
-    fn run(&mut self, context: &Context<'_>) -> Result<Option<(Aggregation, Reservation)>> {
-        // What threads share must not be the operator itself, which is not theirs to look at.
-        let (plan, spec, wanted): (&Plan, _, _) = (&self.input, &self.spec, &self.wanted);
-        let builds = match Builds::collect(plan, wanted, &mut self.builder, context) {
-            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-            // One thread may not even ask for what failed.
-            Err(_) => return Ok(None),
-            Ok(builds) => builds,
+    /// Aggregates on several threads.
+    fn run(
+        &mut self,
+        builder: &mut B,
+        context: &Context<'_>,
+    ) -> std::result::Result<Groups, NotParallel> {
+        let (plan, filters): (&Plan, _) = (&self.input, &self.filters);
+        let mut build = |plan: &Plan, filters: &RuntimeFilters| {
+            builder.build_whole(plan, None, filters, context)
         };
-        look_up(&mut self.cut, plan, &builds, context)?;
-        let morsels: &[Morsel] = &self.cut.morsels;
-        let context = &Context { builds: Some(&builds), ..*context };
-        let empty = || Aggregation::new(spec.0.clone(), spec.1.clone());
-        let threads = context.threads.count.min(morsels.len());
-        let start = || {
-            Ok(Partial {
-                aggregation: empty()?,
-                held: Reservation::of_one_thread(threads),
-                seen: Vec::new(),
-            })
-        };
-        let partials = for_each_morsel(morsels, context, &start, &|partial, at, context| {
-            let mut input = Builder::default().build_for(plan, readers(spec), wanted, context)?;
-            while let Some(batch) = input.next(context)? {
-                context.check_cancelled()?;
-                partial.aggregation.consume(&batch, context)?;
-                context.reserve(
-                    &mut partial.held,
-                    "aggregate",
-                    partial.aggregation.memory_bytes(),
-                )?;
+        let sides = match BuildSides::collect(plan, filters, &mut build, context) {
+            Ok(sides) => sides,
+            Err(error) if error.kind() == ErrorKind::Cancelled => {
+                return Err(NotParallel::Failed(error));
             }
-            partial.seen.push((at, partial.aggregation.groups()));
-            Ok(())
-        })
-        .whole()?;
-        join(partials, empty()?, context).map(Some)
+            // One thread may not even need the side that failed.
+            Err(_) => return Err(NotParallel::OneThread),
+        };
+        look_up(&mut self.split, plan, &sides, context)?;
+        // Threads share these parts, not the operator.
+        let (morsels, spec) = (&self.split.morsels, &self.spec);
+        let readers = spec.readers();
+        let threads = context.threads.count.min(morsels.len());
+        let partials: Vec<Option<Partial>> =
+            for_each_morsel(morsels, context, &|| None, &|own: &mut Option<Partial>,
+                                                          at,
+                                                          morsel,
+                                                          context|
+             -> Result<()> {
+                let own = match own {
+                    Some(own) => own,
+                    None => own.insert(Partial {
+                        aggregation: spec.empty()?,
+                        held: Reservation::of_one_thread(threads),
+                        seen: Vec::new(),
+                    }),
+                };
+                let part = PipelinePart { morsel, sides: &sides };
+                let mut input = B::build_part(plan, Some(&readers), filters, part, context)?;
+                while let Some(batch) = input.next(context)? {
+                    context.check_cancelled()?;
+                    own.aggregation.consume(&batch, context)?;
+                    let bytes = own.aggregation.memory_bytes();
+                    context.reserve(&mut own.held, "aggregate", bytes)?;
+                }
+                own.seen.push((at, own.aggregation.groups()));
+                Ok(())
+            })
+            .whole()?;
+        let partials = partials.into_iter().flatten().collect();
+        Ok(join(partials, spec.empty()?, context)?)
+    }
+
+    /// Aggregates on one thread.
+    fn alone(&self, builder: &mut B, context: &Context<'_>) -> Result<Groups> {
+        let (readers, context) = (self.spec.readers(), context.on_one_thread());
+        let input = builder.build_whole(&self.input, Some(&readers), &self.filters, &context)?;
+        let (groups, aggregates) = (self.spec.groups.clone(), self.spec.aggregates.clone());
+        let operator = HashAggregate::new(input, self.input.types(), groups, aggregates)?;
+        Ok(Groups::Alone(Box::new(operator)))
     }
 }
 
-/// What is looked at of the input.
-fn readers(spec: &(Vec<Expr>, Vec<Aggregate>)) -> impl Iterator<Item = &Expr> {
-    spec.1.iter().flat_map(|a| a.arg.iter().chain(&a.filter)).chain(&spec.0)
-}
-
-/// Joins the partial results. A thread took its morsels in order, so the groups each morsel brought, morsel by
-/// morsel, are the groups in the order one thread would have met them.
-fn join(
-    partials: Vec<Partial>,
-    empty: Aggregation,
-    context: &Context<'_>,
-) -> Result<(Aggregation, Reservation)> {
-    let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
+/// Joins partial results. A thread took its morsels in order, so the groups that each morsel added,
+/// morsel by morsel, are the groups in the order in which one thread would have met them.
+fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<Groups> {
+    let mut added: Vec<Added> = Vec::new();
     for (worker, partial) in partials.iter().enumerate() {
+        debug_assert!(partial.seen.is_sorted(), "a thread takes its morsels in order");
         let mut from = 0;
         for (morsel, to) in &partial.seen {
             if *to > from {
-                runs.push((*morsel, worker, from, *to));
+                added.push(Added { morsel: *morsel, worker, from, to: *to });
             }
             from = *to;
         }
     }
-    runs.sort_unstable();
-    let (mut joined, mut held) = (empty, Reservation::default());
-    for (_, worker, from, to) in runs {
+    added.sort_unstable();
+    let (mut aggregation, mut held) = (empty, Reservation::default());
+    for Added { worker, from, to, .. } in added {
         context.check_cancelled()?;
-        if let Some(partial) = partials.get(worker) {
-            joined.absorb(&partial.aggregation, from, to)?;
-        }
-        context.reserve(&mut held, "aggregate", joined.memory_bytes())?;
+        aggregation.absorb(&partials[worker].aggregation, from, to)?;
+        context.reserve(&mut held, "aggregate", aggregation.memory_bytes())?;
     }
-    Ok((joined, held))
+    Ok(Groups::Joined { aggregation: Box::new(aggregation), _held: held })
 }
 
-impl Operator for ParallelAggregate {
+impl<B: BuildPipelines> Operator for ParallelAggregate<B> {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        let result = match &mut self.result {
-            Some(result) => result,
-            None => {
-                let source = match self.run(context) {
-                    Ok(Some(joined)) => Source::Joined(Box::new(joined)),
-                    // Threads share the memory, and each may hold every group.
-                    Err(error) if error.kind() != ErrorKind::Limit => return Err(error),
-                    Ok(None) | Err(_) => {
-                        let alone = Context { threads: Threads::ONE, ..*context };
-                        let input = self.builder.build_for(
-                            &self.input,
-                            readers(&self.spec),
-                            &self.wanted,
-                            &alone,
-                        )?;
-                        let types = types_of(&self.input);
-                        Source::Alone(Box::new(HashAggregate::new(
-                            input,
-                            types,
-                            self.spec.0.clone(),
-                            self.spec.1.clone(),
-                        )?))
-                    }
-                };
-                self.cut.morsels.clear();
-                self.builder = Builder::default();
-                self.result.insert(source)
-            }
-        };
+        if self.result.is_none()
+            && let Some(mut builder) = self.builder.take()
+        {
+            let groups = match self.run(&mut builder, context) {
+                Ok(groups) => Ok(groups),
+                Err(NotParallel::OneThread) => self.alone(&mut builder, context),
+                Err(NotParallel::Failed(error)) => Err(error),
+            };
+            // A call after an error tries again.
+            self.result = Some(groups.inspect_err(|_| self.builder = Some(builder))?);
+            self.split.morsels.clear();
+        }
         context.check_cancelled()?;
-        match result {
-            Source::Alone(operator) => operator.next(context),
-            Source::Joined(result) => {
-                let (joined, _) = &mut **result;
-                let Some(batch) = joined.emit(self.emitted)? else { return Ok(None) };
+        match &mut self.result {
+            Some(Groups::Alone(operator)) => operator.next(context),
+            Some(Groups::Joined { aggregation, .. }) => {
+                let Some(batch) = aggregation.emit(self.emitted)? else { return Ok(None) };
                 self.emitted += batch.rows;
                 Ok(Some(batch))
             }
+            None => Ok(None),
         }
     }
 }

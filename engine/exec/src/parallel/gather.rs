@@ -1,74 +1,143 @@
-//! The rows of a pipeline, made by several threads and given out in the order of one.
+//! The rows of a pipeline, produced by several threads and returned in the order of one.
 
-use super::{Builds, Morsel, for_each_morsel, keeps_build, look_up};
-use crate::build::{Builder, build_wanted, join_spec};
+use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy, returns_right_rows};
+use super::sides::BuildSides;
+use super::workers::for_each_morsel;
 use crate::context::Context;
-use crate::context::threads::Threads;
-use crate::join::HashJoin;
-use crate::join_filter::Wanted;
+use crate::join::{JoinSpec, ProbeJoin};
+use crate::join_filter::RuntimeFilters;
 use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
-use crate::scan::Cut;
+use crate::scan::{Morsel, SplitScan};
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
+use nacre_types::invariant::broken;
 use nacre_types::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Morsels a thread works on before what they gave is given out.
+/// Morsels of each thread in a round.
 const ROUND_MORSELS: usize = 2;
-/// About so much a round may give: the first row waits for a whole round, and all of it is held.
+/// Bytes that a round should produce, roughly: the first row waits for a whole round, and all of its
+/// rows are held.
 const ROUND_BYTES: usize = 8 << 20;
-/// Blocks of a morsel at most, by which it is far cheaper to begin with it than to read it.
+/// The most blocks of a morsel: from here on, starting one is far cheaper than reading it.
 const MORSEL_BLOCKS: usize = 64;
 
-/// See the module. Works in rounds: what a round gives is held until it is given out. The first rounds are small, so
-/// that the first rows come soon; they grow as long as they give little.
-pub(super) struct Gather {
+/// Runs a pipeline in rounds: the rows of a round are held until they are returned. The first rounds
+/// are small, so that the first rows come soon; rounds grow as long as they produce little.
+pub(crate) struct Gather<B> {
     plan: Arc<Plan>,
-    /// Until the joins have collected their sides.
-    cut: Option<Cut>,
+    filters: RuntimeFilters,
+    /// `None` once it has failed.
+    state: Option<State<B>>,
     morsels: VecDeque<Morsel>,
-    wanted: Wanted,
-    /// Of the sides of the joins, until they are collected.
-    builder: Builder,
-    /// Of each morsel of the next round, so many blocks; the others are for later.
+    /// How many blocks of each morsel the next round takes; the others are for later rounds.
     blocks: usize,
-    builds: Option<Builds>,
     ready: VecDeque<Batch>,
-    /// What is ready.
+    /// For what is ready.
     held: Vec<Reservation>,
-    /// What comes after it, as it would on one thread.
+    /// The error that comes after what is ready, as it would on one thread.
     failed: Option<Error>,
-    /// A morsel gives more than can be held: from there on they are read one by one, without holding anything.
-    alone: bool,
-    /// The collected side of a join cannot be held, so that it has to be joined in parts: one thread runs the plan.
-    whole: Option<Box<dyn Operator>>,
+    /// The remaining morsels are read one by one on this thread, without holding rows: a morsel
+    /// produced more than can be held.
+    reads_alone: bool,
+    /// The operators of the morsel that is read alone.
     current: Option<Box<dyn Operator>>,
-    rest: Option<HashJoin>,
+    /// Right rows of the last join, once all morsels are done.
+    rest: Option<ProbeJoin>,
 }
 
-impl Gather {
-    pub fn new(plan: Arc<Plan>, cut: Cut, wanted: Wanted, builder: Builder) -> Gather {
+enum State<B> {
+    /// The right sides of the joins are not collected.
+    Waiting {
+        split: SplitScan,
+        builder: B,
+    },
+    Running(BuildSides),
+    /// A right side cannot be collected: one thread runs the plan, and may not even need that side.
+    Alone(Box<dyn Operator>),
+}
+
+/// What one thread produced in a round.
+struct Produced {
+    /// Batches with the number of their morsel.
+    batches: Vec<(usize, Batch)>,
+    bytes: usize,
+    held: Reservation,
+}
+
+/// Why a round ended early.
+enum RoundError {
+    /// What the morsels produce cannot be held.
+    Full,
+    Failed(Error),
+}
+
+impl From<Error> for RoundError {
+    fn from(error: Error) -> RoundError {
+        RoundError::Failed(error)
+    }
+}
+
+/// How a round ended.
+#[derive(PartialEq, Eq)]
+enum Round {
+    Done,
+    /// Nothing was produced: its morsels are still to be read.
+    TooLarge,
+}
+
+impl<B: BuildPipelines> Gather<B> {
+    /// Over a pipeline. `builder` builds what is not part of it, later.
+    pub fn new(
+        plan: &Plan,
+        split: SplitScan,
+        filters: RuntimeFilters,
+        builder: B,
+        context: &Context<'_>,
+    ) -> Gather<B> {
         Gather {
-            plan,
-            cut: Some(cut),
+            plan: own_copy(plan, context),
+            filters,
+            state: Some(State::Waiting { split, builder }),
             morsels: VecDeque::new(),
-            wanted,
-            builder,
             blocks: 1,
-            builds: None,
             ready: VecDeque::new(),
             held: Vec::new(),
             failed: None,
-            alone: false,
-            whole: None,
+            reads_alone: false,
             current: None,
             rest: None,
         }
     }
 
-    /// Makes the next morsels as small as they should be, up to so many; says how many they are.
+    /// Collects the right sides of the joins.
+    fn start(
+        &mut self,
+        mut split: SplitScan,
+        mut builder: B,
+        context: &Context<'_>,
+    ) -> Result<State<B>> {
+        let mut build = |plan: &Plan, filters: &RuntimeFilters| {
+            builder.build_whole(plan, None, filters, context)
+        };
+        match BuildSides::collect(&self.plan, &self.filters, &mut build, context) {
+            Ok(sides) => {
+                look_up(&mut split, &self.plan, &sides, context)?;
+                self.morsels = split.morsels.into();
+                Ok(State::Running(sides))
+            }
+            Err(error) if error.kind() == ErrorKind::Cancelled => Err(error),
+            Err(_) => {
+                let context = context.on_one_thread();
+                let operator = builder.build_whole(&self.plan, None, &self.filters, &context)?;
+                Ok(State::Alone(operator))
+            }
+        }
+    }
+
+    /// Cuts the next morsels, up to `wanted`, as small as they should be; returns how many there are.
     fn cut_round(&mut self, wanted: usize) -> usize {
         let mut at = 0;
         while at < wanted
@@ -83,107 +152,92 @@ impl Gather {
         at
     }
 
-    /// Works on the next morsels. False when what they give cannot be held; then they are still to be read.
-    fn run_round(&mut self, context: &Context<'_>) -> Result<bool> {
+    /// Runs the pipeline over the next morsels.
+    fn run_round(&mut self, sides: &BuildSides, context: &Context<'_>) -> Result<Round> {
         let size = self.cut_round(context.threads.count * ROUND_MORSELS);
-        let (plan, wanted): (&Plan, _) = (&self.plan, &self.wanted);
+        let (plan, filters): (&Plan, _) = (&self.plan, &self.filters);
         let threads = context.threads.count.min(size);
-        let start = || Ok((Vec::new(), 0, Reservation::of_one_thread(threads)));
+        let start = || Produced {
+            batches: Vec::new(),
+            bytes: 0,
+            held: Reservation::of_one_thread(threads),
+        };
         let morsels = &self.morsels.make_contiguous()[..size];
-        let done = for_each_morsel(morsels, context, &start, &|(out, bytes, held), at, context| {
-            let mut operator = build_wanted(plan, wanted, context)?;
+        let ended = for_each_morsel(morsels, context, &start, &|own, at, morsel, context| {
+            let part = PipelinePart { morsel, sides };
+            let mut operator = B::build_part(plan, None, filters, part, context)?;
             while let Some(batch) = operator.next(context)? {
-                *bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
-                // What is for whoever asks first is left to those who take the rows.
-                if !held.try_resize_small(*bytes, context.memory) {
-                    return Err(Error::limit(TOO_MUCH));
+                own.bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
+                // The pool is left to the operators that receive the rows.
+                if !own.held.try_resize_small(own.bytes, context.memory) {
+                    return Err(RoundError::Full);
                 }
-                out.push((at, batch));
+                own.batches.push((at, batch));
             }
             Ok(())
         });
-        let failed_at = match &done.error {
-            Some((_, error)) if error.kind() == ErrorKind::Limit && error.message() == TOO_MUCH => {
-                return Ok(false);
+        let failed_at = match ended.error {
+            Some((_, RoundError::Full)) => return Ok(Round::TooLarge),
+            Some((at, RoundError::Failed(error))) => {
+                self.failed = Some(error);
+                at
             }
-            error => error.as_ref().map_or(usize::MAX, |(at, _)| *at),
+            None => usize::MAX,
         };
         let mut batches: Vec<(usize, Batch)> = Vec::new();
-        let mut given = 0;
-        for (out, bytes, held) in done.states {
-            batches.extend(out);
-            given += bytes;
-            self.held.push(held);
+        let mut produced = 0;
+        for own in ended.states {
+            batches.extend(own.batches);
+            produced += own.bytes;
+            self.held.push(own.held);
         }
-        if given < ROUND_BYTES / 2 {
+        if produced < ROUND_BYTES / 2 {
             self.blocks = (self.blocks * 2).min(MORSEL_BLOCKS);
-        } else if given > ROUND_BYTES {
+        } else if produced > ROUND_BYTES {
             self.blocks = (self.blocks / 2).max(1);
         }
-        // Stable: those of one morsel stay in their order.
+        // Stable: the batches of one morsel stay in their order.
         batches.sort_by_key(|(at, _)| *at);
         batches.retain(|(at, _)| *at <= failed_at);
-        self.failed = done.error.map(|(_, error)| error);
         self.ready = batches.into_iter().map(|(_, batch)| batch).collect();
         self.morsels.drain(..size);
-        Ok(true)
+        Ok(Round::Done)
     }
 
-    /// Once all morsels are done: rows that the last join of the pipeline kept for the end.
-    fn next_rest(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+    /// Once all morsels are done: the right rows that the last join of the pipeline returns at its end.
+    fn next_rest(&mut self, sides: &BuildSides, context: &Context<'_>) -> Result<Option<Batch>> {
         if self.rest.is_none()
             && let Plan::Join { left, right, kind, keys, residual } = &*self.plan
-            && keeps_build(*kind)
-            && let Some((build, _)) = context.builds.and_then(|builds| builds.of(&self.plan))
+            && returns_right_rows(*kind)
+            && let Some((build, _)) = sides.of(&self.plan)
         {
-            let spec = join_spec(left, right, *kind, keys, residual);
-            self.rest = Some(HashJoin::rest(build, spec));
+            let spec = Arc::new(JoinSpec::new(left, right, *kind, keys, residual));
+            self.rest = Some(ProbeJoin::rest(build, spec));
         }
         self.rest.as_mut().map_or(Ok(None), |rest| rest.next(context))
     }
 
-    fn next_alone(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+    /// The next rows of the morsels, read one by one on this thread.
+    fn next_alone(&mut self, sides: &BuildSides, context: &Context<'_>) -> Result<Option<Batch>> {
+        let context = &context.on_one_thread();
         loop {
             if let Some(operator) = &mut self.current {
                 if let Some(batch) = operator.next(context)? {
                     return Ok(Some(batch));
                 }
                 self.current = None;
-                continue;
             }
-            let Some(morsel) = self.morsels.pop_front() else { return self.next_rest(context) };
-            let context = Context { morsel: Some(&morsel), ..*context };
-            self.current = Some(build_wanted(&self.plan, &self.wanted, &context)?);
+            let Some(morsel) = self.morsels.pop_front() else {
+                return self.next_rest(sides, context);
+            };
+            let part = PipelinePart { morsel: &morsel, sides };
+            let operator = B::build_part(&self.plan, None, &self.filters, part, context)?;
+            self.current = Some(operator);
         }
     }
-}
 
-const TOO_MUCH: &str = "the rows of some morsels cannot be held";
-
-impl Operator for Gather {
-    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        if let Some(whole) = &mut self.whole {
-            return whole.next(context);
-        }
-        if self.builds.is_none() {
-            let mut builder = std::mem::take(&mut self.builder);
-            match Builds::collect(&self.plan, &self.wanted, &mut builder, context) {
-                Ok(builds) => {
-                    if let Some(mut cut) = self.cut.take() {
-                        look_up(&mut cut, &self.plan, &builds, context)?;
-                        self.morsels = cut.morsels.into();
-                    }
-                    self.builds = Some(builds);
-                }
-                // One thread may not even ask for what failed.
-                Err(error) if error.kind() != ErrorKind::Cancelled => {
-                    let alone = Context { threads: Threads::ONE, ..*context };
-                    let whole = builder.build(&self.plan, &self.wanted, &alone)?;
-                    return self.whole.insert(whole).next(context);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+    /// The next rows of the running pipeline.
+    fn next_running(&mut self, sides: &BuildSides, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
             if let Some(batch) = self.ready.pop_front() {
@@ -193,23 +247,33 @@ impl Operator for Gather {
             if let Some(error) = &self.failed {
                 return Err(error.clone());
             }
-            let builds = self.builds.take();
-            let inner = Context { builds: builds.as_ref(), ..*context };
-            let answer = if self.alone {
-                self.next_alone(&inner).map(Some)
-            } else if self.morsels.is_empty() {
-                self.next_rest(&inner).map(Some)
-            } else {
-                self.run_round(&inner).map(|fits| {
-                    self.alone = !fits;
-                    None
-                })
-            };
-            self.builds = builds;
-            // No answer: a round has run, whose rows are ready.
-            if let Some(next) = answer? {
-                return Ok(next);
+            if self.reads_alone {
+                return self.next_alone(sides, context);
             }
+            if self.morsels.is_empty() {
+                return self.next_rest(sides, context);
+            }
+            self.reads_alone = self.run_round(sides, context)? == Round::TooLarge;
         }
+    }
+}
+
+impl<B: BuildPipelines> Operator for Gather<B> {
+    fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
+        let state = match (self.state.take(), &self.failed) {
+            (Some(State::Waiting { split, builder }), _) => self
+                .start(split, builder, context)
+                .inspect_err(|error| self.failed = Some(error.clone()))?,
+            (Some(state), _) => state,
+            (None, Some(error)) => return Err(error.clone()),
+            (None, None) => broken(format_args!("a pipeline that did not fail has a state")),
+        };
+        let (next, state) = match state {
+            State::Running(sides) => (self.next_running(&sides, context), State::Running(sides)),
+            State::Alone(mut operator) => (operator.next(context), State::Alone(operator)),
+            State::Waiting { .. } => broken(format_args!("a pipeline is started once")),
+        };
+        self.state = Some(state);
+        next
     }
 }

@@ -1,6 +1,6 @@
 //! One row by its primary key.
 
-use super::prune::comparison;
+use super::filter::prune::comparison;
 use crate::context::Context;
 use crate::expr;
 use crate::operator::protocol::{LocatingOperator, Operator};

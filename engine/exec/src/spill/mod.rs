@@ -16,5 +16,5 @@ mod rows;
 mod tests;
 
 pub(crate) use file::SpillFile;
-pub(crate) use partitions::{Partition, Partitions};
+pub(crate) use partitions::{Partitions, SpilledPartition};
 pub(crate) use rows::{SpillScan, SpilledRows};

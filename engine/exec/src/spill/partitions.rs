@@ -34,7 +34,7 @@ struct Growing {
 }
 
 /// A partition that is complete.
-pub(crate) struct Partition {
+pub(crate) struct SpilledPartition {
     pub rows: SpilledRows,
     /// All keys have one hash: cutting would not make it smaller.
     pub one_hash: bool,
@@ -97,12 +97,14 @@ impl Partitions {
     }
 
     /// All of them, those without rows too.
-    pub fn finish(mut self, context: &Context<'_>) -> Result<Vec<Partition>> {
+    pub fn finish(mut self, context: &Context<'_>) -> Result<Vec<SpilledPartition>> {
         self.partitions
             .iter_mut()
             .try_for_each(|partition| partition.write(&self.types, context))?;
-        let complete =
-            |growing: Growing| Partition { rows: growing.written, one_hash: growing.one_hash };
+        let complete = |growing: Growing| SpilledPartition {
+            rows: growing.written,
+            one_hash: growing.one_hash,
+        };
         Ok(self.partitions.into_iter().map(complete).collect())
     }
 }

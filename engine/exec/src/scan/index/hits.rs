@@ -11,7 +11,7 @@ use std::sync::Arc;
 const READ_ROWS: usize = 32;
 
 /// See the module.
-pub(super) enum Hits {
+pub(in crate::scan) enum Hits {
     /// Of one index, or of the primary key.
     One {
         index: Option<usize>,
@@ -180,7 +180,7 @@ fn taken(batch: &Batch, rows: &[u32]) -> Batch {
 }
 
 /// Each batch in the order of keys; there is one most of the time.
-pub(super) fn in_scan_order(
+pub(in crate::scan) fn in_scan_order(
     mut memory: Vec<(Batch, Vec<RowLocator>)>,
 ) -> Vec<(Batch, Vec<RowLocator>)> {
     for (batch, locators) in &mut memory {

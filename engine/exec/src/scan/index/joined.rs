@@ -4,14 +4,15 @@
 //! A key of the index may be put together from a join's key and from what filters fix. Several joins are looked up each
 //! by itself, and what they find is intersected.
 
-use super::{Hits, Lookup};
+use super::hits::Hits;
+use super::lookup::Lookup;
 
-use crate::join_filter::{JoinKeys, Wanted};
+use crate::join_filter::{JoinKeys, RuntimeFilters};
+use crate::scan::spec::ScanSpec;
 use nacre_column::Vector;
-use nacre_sql::expr::Expr;
 use nacre_sql::{fixed_columns, joined_key};
 use nacre_table::KeyRange;
-use nacre_types::{Result, TableSchema, Value, key};
+use nacre_types::{Result, Value, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use std::sync::Arc;
 type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
 
 /// The joins that may say something, when they know it.
-fn joins<'w>(projection: &[usize], wanted: &'w Wanted) -> Vec<Join<'w>> {
+fn joins<'w>(projection: &[usize], filters: &'w RuntimeFilters) -> Vec<Join<'w>> {
     let mut joins: Vec<Join<'w>> = Vec::new();
-    for (at, filter) in &wanted.0 {
+    for (at, filter) in &filters.0 {
         let (Some((keys, column)), Some(position)) = (filter.lookup(), projection.get(*at)) else {
             continue;
         };
@@ -34,34 +35,28 @@ fn joins<'w>(projection: &[usize], wanted: &'w Wanted) -> Vec<Join<'w>> {
 }
 
 /// Whether some index finds the rows of a table by the keys of a join above.
-pub(in crate::scan) fn may_help(
-    schema: &TableSchema,
-    projection: &[usize],
-    filters: &[Expr],
-    wanted: &Wanted,
-) -> bool {
-    let joins = joins(projection, wanted);
+pub(in crate::scan) fn may_help(spec: ScanSpec<'_>, filters: &RuntimeFilters) -> bool {
+    let joins = joins(spec.projection, filters);
     if joins.is_empty() {
         return false;
     }
-    let fixed = fixed_columns(schema, projection, filters);
+    let fixed = fixed_columns(spec.schema, spec.projection, spec.filters);
     let found = |(_, columns): &Join<'_>| {
         let joined = |at: usize| columns.iter().any(|(position, _)| *position == at);
-        joined_key(schema, &joined, &|at| fixed[at].is_some()).is_some()
+        joined_key(spec.schema, &joined, &|at| fixed[at].is_some()).is_some()
     };
     joins.iter().any(found)
 }
 
 /// What indexes find by the keys of joins; nothing of a join that has too many keys, or finds too many rows.
-pub(super) fn hits(
+pub(in crate::scan) fn hits(
     lookup: &Lookup<'_, '_>,
-    projection: &[usize],
-    filters: &[Expr],
-    wanted: &Wanted,
+    spec: ScanSpec<'_>,
+    filters: &RuntimeFilters,
 ) -> Result<Vec<Hits>> {
     let mut all = Vec::new();
-    let fixed = fixed_columns(lookup.schema, projection, filters);
-    for (keys, columns) in joins(projection, wanted) {
+    let fixed = fixed_columns(lookup.schema, spec.projection, spec.filters);
+    for (keys, columns) in joins(spec.projection, filters) {
         let Some(vectors) = keys.get() else { continue };
         let of_join = |at: usize| {
             columns.iter().find(|(position, _)| *position == at).map(|(_, column)| *column)

@@ -5,21 +5,21 @@
 //! each is best answered depends on the data, and this is the place to decide it adaptively: so far,
 //! the encoded filter while many rows are left, and on picked values when few are.
 
-use super::prune;
+use super::prune::{comparison, constant};
 use crate::context::Context;
 use nacre_column::kernel::{Comparison, Predicate};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, Value};
 
 /// A test of one column of the scan's output.
-pub(super) struct ColumnTest {
+pub(in crate::scan) struct ColumnTest {
     pub column: usize,
     pub predicate: Predicate,
 }
 
 /// The conjuncts of a scan.
 #[derive(Default)]
-pub(super) struct Clauses {
+pub(in crate::scan) struct Clauses {
     /// Of different columns, in the order in which the columns appear in the filters.
     pub tests: Vec<ColumnTest>,
     pub rest: Vec<Expr>,
@@ -52,7 +52,7 @@ impl Clauses {
     }
 }
 
-fn comparison(op: BinaryOp) -> Option<Comparison> {
+fn kernel_comparison(op: BinaryOp) -> Option<Comparison> {
     Some(match op {
         BinaryOp::Equal => Comparison::Equal,
         BinaryOp::NotEqual => Comparison::NotEqual,
@@ -65,7 +65,7 @@ fn comparison(op: BinaryOp) -> Option<Comparison> {
 }
 
 /// Whether a constant means to a column of this type what the number or text stored for it says.
-pub(super) fn same_family(data_type: DataType, value: &Value) -> bool {
+pub(in crate::scan) fn same_family(data_type: DataType, value: &Value) -> bool {
     match (data_type, value) {
         (_, Value::Null) => true,
         (DataType::Decimal { scale, .. }, Value::Decimal { scale: other, .. }) => scale == *other,
@@ -92,7 +92,7 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
             } else {
                 right.data_type
             };
-            let (column, turned, value) = prune::comparison(filter, context)?;
+            let (column, turned, value) = comparison(filter, context)?;
             if !same_family(data_type, &value) {
                 return None;
             }
@@ -102,14 +102,13 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
                 BinaryOp::NotDistinct if !value.is_null() => {
                     Predicate::compare(physical, Comparison::Equal, &value)?
                 }
-                _ => Predicate::compare(physical, comparison(turned)?, &value)?,
+                _ => Predicate::compare(physical, kernel_comparison(turned)?, &value)?,
             };
             Some(ColumnTest { column, predicate })
         }
         ExprKind::InList { arg, list, negated } => {
             let ExprKind::Column(column) = arg.kind else { return None };
-            let values =
-                list.iter().map(|e| prune::constant(e, context)).collect::<Option<Vec<_>>>()?;
+            let values = list.iter().map(|e| constant(e, context)).collect::<Option<Vec<_>>>()?;
             if !values.iter().all(|value| same_family(arg.data_type, value)) {
                 return None;
             }

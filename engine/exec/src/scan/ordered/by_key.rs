@@ -1,24 +1,24 @@
-//! A scan in the order of the sort key or the primary key: the runs that are in that order already, segments and
-//! rowstores, are merged.
+//! A scan in the order of the sort key or the primary key: segments and rowstores are in that order
+//! already, and are merged as runs.
 //!
-//! A run is read only when no other can come first: before its first rows are read, zone maps say what they are not
-//! below. So the first rows of a table take a few blocks, whatever its size. Keys are compared as bytes
-//! (`nacre_types::key`), descending ones turned round. Long stretches of one run are handed on as they are, short ones
-//! are collected.
+//! A run is read only when no other can come first: until then, its zone maps bound its keys from
+//! below. So the first rows of a table take a few blocks, whatever its size. Keys are compared as
+//! bytes (`nacre_types::key`), descending ones inverted. A long stretch of one run is passed on as it
+//! is; short ones are collected.
 
-use super::source::Source;
 use crate::buffer::RowBuffer;
 use crate::context::Context;
 use crate::context::statistics::Statistics;
 use crate::expr::ActiveRows;
 use crate::operator::protocol::Operator;
-use crate::parallel::Morsel;
+use crate::scan::morsel::Morsel;
+use crate::scan::source::{Locators, RowSource};
+use crate::scan::spec::ScanSpec;
 use crate::sort::Sort;
 use nacre_column::Batch;
-use nacre_sql::expr::Expr;
 use nacre_sql::{KeyOrder, kept_by_key};
 use nacre_table::TableView;
-use nacre_types::{DataType, Result, TableSchema, Value, key, limits};
+use nacre_types::{DataType, Result, Value, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const FIRST_ROWS: usize = 32;
 type Head = Reverse<(Vec<u8>, usize)>;
 
 /// See the module.
-pub(super) struct OrderedScan {
+pub(in crate::scan) struct OrderedScan {
     runs: Vec<Run>,
     heads: BinaryHeap<Head>,
     order: KeyOrder,
@@ -52,59 +52,57 @@ struct Run {
     at: usize,
 }
 
-/// The operator; none when the rows should rather be sorted.
-pub(super) fn build(
-    schema: &Arc<TableSchema>,
-    projection: &[usize],
-    filters: &[Expr],
+/// The operator; `None` when the rows should be sorted instead.
+pub(in crate::scan) fn build(
+    spec: ScanSpec<'_>,
     order: &KeyOrder,
     limit: Option<u64>,
     view: TableView,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
-    let chooser = Source::new(schema, view.share(), projection, filters, false, context);
     let few = limit.is_some_and(|rows| rows <= FEW_ROWS);
     // Most statements without a limit should not have their blocks chosen twice.
     if !few && !order.leading {
         return Ok(None);
     }
-    let types: Vec<DataType> = projection.iter().map(|at| schema.columns[*at].data_type).collect();
+    let types = spec.types();
     let first = order.columns[0];
     let mut runs = Vec::new();
     let mut heads = BinaryHeap::new();
     let mut bounds = Vec::new();
     let chosen = Statistics::default();
+    let chooser = RowSource::new(spec, view.share(), Locators::Leave, context);
     for morsel in chooser.morsels(view, usize::MAX, &Context { statistics: &chosen, ..*context }) {
-        let mut source = Source::of_morsel(schema, &morsel, projection, filters, context);
+        let mut source = RowSource::of_morsel(spec, &morsel, context);
         source
             .start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
-        let (low, high) = match &morsel {
-            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first, order.descending),
+        let (mut low, mut high) = match &morsel {
+            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first).unzip(),
             _ => (None, None),
         };
+        if order.descending {
+            (low, high) = (high, low);
+        }
         let (low, high) = (bound(low, types[first], order)?, bound(high, types[first], order)?);
         let rows: Box<dyn Operator> = match &morsel {
             Morsel::Blocks { .. } => {
                 if order.descending {
-                    source.turn_round();
+                    source.read_backwards();
                 }
                 Box::new(InOrder { source, descending: order.descending })
             }
-            Morsel::Memory(_) if !order.descending && kept_by_key(schema) => {
+            Morsel::Memory(_) if !order.descending && kept_by_key(spec.schema) => {
                 Box::new(InOrder { source, descending: false })
             }
             _ => {
                 let keys = order.sort_keys(&types);
-                Box::new(Sort::new(
-                    Box::new(InOrder { source, descending: false }),
-                    &types,
-                    keys,
-                    limit,
-                ))
+                let rows = Box::new(InOrder { source, descending: false });
+                Box::new(Sort::new(rows, &types, keys, limit))
             }
         };
         let is_segment = matches!(morsel, Morsel::Blocks { .. });
         if is_segment {
+            debug_assert!(low <= high, "the bounds of a segment are in order");
             bounds.push((low.clone(), high));
         }
         heads.push(Reverse((low, runs.len())));
@@ -236,7 +234,7 @@ impl Operator for OrderedScan {
 
 /// The rows of a source, compact, the last first if it is turned round.
 struct InOrder {
-    source: Source,
+    source: RowSource,
     descending: bool,
 }
 

@@ -1,33 +1,35 @@
-//! The first rows of a table in the order of a secondary index: the runs of its segments and of the rows in memory, each
-//! in that order already, are merged, and rows are picked and filtered as they come, until there are enough.
+//! The first rows of a table in the order of a secondary index: each segment's run of the index is in
+//! that order already, as are the rows in memory. The runs are merged, and rows are picked and
+//! filtered as they come, until there are enough.
 //!
-//! How many that takes is not known before. When it turns out to be more than a scan would have cost, or more than can be
-//! held, the rows are sorted after all; nothing has been given out by then.
+//! How many rows that takes is not known in advance. When it turns out to be more than a scan would
+//! have cost, or more than fit in memory, the rows are sorted after all; none has been returned yet
+//! by then.
 
-use super::index::Lookup;
-use super::source::{Origin, Source};
 use crate::buffer::RowBuffer;
-use crate::build::sorted;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
-use crate::operator::protocol::Operator;
+use crate::operator::protocol::{Operator, Rebuild};
+use crate::scan::index::Lookup;
+use crate::scan::source::{Origin, SegmentReader};
+use crate::scan::spec::ScanSpec;
+use crate::sort::Sort;
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
-use nacre_sql::plan::Plan;
+use nacre_sql::plan::SortKey;
 use nacre_sql::{IndexAccess, KeyOrder, index_keys};
 use nacre_table::{IndexProbe, TableView};
 use nacre_types::{DataType, Result, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 /// Rows that are looked at together, at least.
 const FIRST_ROWS: usize = 32;
 
 /// See the module.
-pub(super) struct ByIndex {
-    source: Source,
+pub(in crate::scan) struct ByIndex {
+    reader: SegmentReader,
     probes: Vec<IndexProbe>,
     runs: Vec<Run>,
     /// The keys of the runs' next rows.
@@ -47,11 +49,12 @@ pub(super) struct ByIndex {
     /// Rows that may be looked at, and that were.
     most: usize,
     seen: usize,
-    given: usize,
+    emitted: usize,
     is_done: bool,
-    /// The sort instead, and its operator once it is needed.
-    sort: Arc<Plan>,
-    otherwise: Option<Box<dyn Operator>>,
+    /// What sorts the rows when picking them takes too many: the keys, the scan, and the operator.
+    sort_keys: Vec<SortKey>,
+    rebuild: Rebuild,
+    fallback: Option<Box<dyn Operator>>,
 }
 
 /// Rows of a segment, or of memory, that one probe found.
@@ -69,39 +72,47 @@ enum Candidate {
     Memory { probe: usize, at: usize },
 }
 
-/// The operator; none when the index cannot give that order, or not so few rows that it is worth it. `scan` is the scan
-/// that would be sorted instead.
-pub(super) fn build(
+/// The order of an index that is asked for.
+pub(in crate::scan) struct Request<'a> {
+    /// The index's position.
+    pub index: usize,
+    pub order: &'a KeyOrder,
+    /// Rows that are enough.
+    pub limit: u64,
+}
+
+/// The operator; `None` when the index cannot produce that order, or too many rows would have to be
+/// picked. `rebuild` makes the operator of the scan without an order.
+pub(in crate::scan) fn build(
+    spec: ScanSpec<'_>,
     lookup: &Lookup<'_, '_>,
-    index: usize,
-    order: &KeyOrder,
-    limit: u64,
-    scan: &Plan,
+    request: &Request<'_>,
+    rebuild: impl FnOnce() -> Rebuild,
 ) -> Result<Option<ByIndex>> {
-    let Plan::Scan { table: schema, projection, filters } = scan else { return Ok(None) };
-    let (view, context) = (lookup.view, lookup.context);
-    let Some(want) = usize::try_from(limit).ok().filter(|want| *want <= lookup.most) else {
+    let ScanSpec { schema, projection, filters } = spec;
+    let (view, context, order) = (lookup.view, lookup.context, request.order);
+    let Some(want) = usize::try_from(request.limit).ok().filter(|want| *want <= lookup.most) else {
         return Ok(None);
     };
     let (Some(positions), Some(of_index)) =
-        (lookup.positions(Some(index)), schema.indexes.get(index))
+        (lookup.positions(Some(request.index)), schema.indexes.get(request.index))
     else {
         return Ok(None);
     };
     if view.unindexed_rows(of_index.id) > 0 {
         return Ok(None);
     }
-    let keys = index_keys(schema, projection, filters, index);
+    let keys = index_keys(schema, projection, filters, request.index);
     let Some(ranges) = lookup.ranges(&positions, &keys) else { return Ok(None) };
     let place =
         |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
     let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
         return Ok(None);
     };
-    // A column before the last one of the order is of it, or has one value.
+    // A column of the index before the last one of the order is in the order, or has one value.
     let is_one = |at: usize| keys.equal.get(at).is_some_and(|equal| equal.len() == 1);
-    let last = columns.last().copied().unwrap_or_default();
-    if (0..last).any(|at| !columns.contains(&at) && !is_one(at)) {
+    let Some(last) = columns.last() else { return Ok(None) };
+    if (0..*last).any(|at| !columns.contains(&at) && !is_one(at)) {
         return Ok(None);
     }
     let mut probes = Vec::with_capacity(ranges.len());
@@ -110,30 +121,28 @@ pub(super) fn build(
         context.statistics.index_probes.add(1);
     }
     context.statistics.note_index(of_index.name.clone());
-    let row_types: Vec<DataType> =
-        projection.iter().map(|at| schema.columns[*at].data_type).collect();
-    let keys = order.sort_keys(&row_types);
-    let sort = Plan::Sort { input: Box::new(scan.clone()), keys, limit: Some(limit) };
+    let row_types = spec.types();
     let mut by_index = ByIndex {
-        source: Source::new(schema, view.share(), projection, filters, false, context),
+        reader: SegmentReader::new(spec, context),
         runs: Vec::new(),
         heads: BinaryHeap::new(),
         columns,
         types: positions.iter().map(|at| schema.columns[*at].data_type).collect(),
         descending: order.descending,
         view: view.share(),
-        filters: filters.clone(),
-        projection: projection.clone(),
+        filters: filters.to_vec(),
+        projection: projection.to_vec(),
         rows: RowBuffer::new(&row_types),
         held: Reservation::default(),
-        row_types,
         want,
         most: lookup.most,
         seen: 0,
-        given: 0,
+        emitted: 0,
         is_done: false,
-        sort: Arc::new(sort),
-        otherwise: None,
+        sort_keys: order.sort_keys(&row_types),
+        row_types,
+        rebuild: rebuild(),
+        fallback: None,
         probes,
     };
     by_index.begin()?;
@@ -242,7 +251,7 @@ impl ByIndex {
             let rows = of_one.iter().map(|(_, row, _)| *row).collect();
             let view = &self.view.segments[of_one[0].0];
             let Some((batch, Origin::SegmentRows { rows, .. })) =
-                self.source.pick_found(view, rows, context)?
+                self.reader.read_found(view, rows, context)?
             else {
                 continue;
             };
@@ -286,27 +295,29 @@ impl Operator for ByIndex {
             if !self.collect(context)? {
                 self.rows = RowBuffer::new(&self.row_types);
                 self.held.release();
-                self.otherwise = Some(sorted(&self.sort, context)?);
+                let rows = (self.rebuild)(context)?;
+                let (keys, limit) = (self.sort_keys.clone(), Some(self.want as u64));
+                self.fallback = Some(Box::new(Sort::new(rows, &self.row_types, keys, limit)));
             }
         }
-        if let Some(otherwise) = &mut self.otherwise {
-            return otherwise.next(context);
+        if let Some(fallback) = &mut self.fallback {
+            return fallback.next(context);
         }
-        let end = self.rows.rows().min(self.given + limits::VECTOR_ROWS);
-        if self.given == end {
+        let end = self.rows.rows().min(self.emitted + limits::VECTOR_ROWS);
+        if self.emitted == end {
             return Ok(None);
         }
-        let rows: Vec<u32> = (self.given as u32..end as u32).collect();
-        self.given = end;
+        let rows: Vec<u32> = (self.emitted as u32..end as u32).collect();
+        self.emitted = end;
         Ok(Some(Batch::new(self.rows.take(&rows), rows.len())))
     }
 }
 
-/// Whether all that indexes could be asked about the filters is about this one.
-pub(super) fn is_alone(access: Option<&IndexAccess<'_>>, index: usize) -> bool {
+/// Whether no other index could answer the filters.
+pub(in crate::scan) fn is_alone(access: Option<&IndexAccess<'_>>, request: &Request<'_>) -> bool {
     match access {
         None => true,
-        Some(IndexAccess::Keys(keys)) => keys.index == Some(index),
+        Some(IndexAccess::Keys(keys)) => keys.index == Some(request.index),
         Some(_) => false,
     }
 }

@@ -8,7 +8,7 @@ use nacre_types::{DataType, Value};
 
 /// A condition on zones. It may hold for zones without a matching row, never the other way round.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Prune {
+pub(in crate::scan) enum Prune {
     /// `column op value`, the value not null.
     Compare { column: usize, op: BinaryOp, value: Value },
     /// `column IN (values)`, none of them null.
@@ -63,7 +63,7 @@ fn compare(op: BinaryOp, zone: &Zone, value: &Value) -> bool {
 }
 
 /// A constant operand's value. An error is left for the rows to raise, should there be any.
-pub(super) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
+pub(in crate::scan) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
     fn has_column(expr: &Expr) -> bool {
         let mut found = matches!(expr.kind, ExprKind::Column(_));
         expr.for_each_child(&mut |child| found |= has_column(child));
@@ -73,7 +73,10 @@ pub(super) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
 }
 
 /// `column op constant`, turned round when it is written the other way.
-pub(super) fn comparison(expr: &Expr, context: &Context<'_>) -> Option<(usize, BinaryOp, Value)> {
+pub(in crate::scan) fn comparison(
+    expr: &Expr,
+    context: &Context<'_>,
+) -> Option<(usize, BinaryOp, Value)> {
     let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
     if !op.is_comparison() || left.data_type == DataType::Interval {
         return None;

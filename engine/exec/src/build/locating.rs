@@ -1,0 +1,49 @@
+//! The rows that `UPDATE` and `DELETE` change.
+
+use super::measure::measured_locating;
+use crate::context::Context;
+use crate::operator::protocol::LocatingOperator;
+use crate::scan::{self, ScanSpec};
+use nacre_column::Batch;
+use nacre_sql::plan::Plan;
+use nacre_table::RowLocator;
+use nacre_types::{Error, Result};
+
+/// The rows of a table that a plan picks, each with its locator. The plan is a scan, or filters over
+/// one.
+pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn LocatingOperator>> {
+    let mut plan = plan;
+    let mut predicates = Vec::new();
+    loop {
+        match plan {
+            Plan::Filter { input, predicate } => {
+                predicates.push(predicate.clone());
+                plan = input;
+            }
+            Plan::Scan { table, projection, filters } => {
+                // The innermost filter comes first: it keeps later ones from failing.
+                let all: Vec<_> =
+                    filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
+                let spec = ScanSpec { schema: table, projection, filters: &all };
+                let context = &context.of_node(plan);
+                return Ok(measured_locating(scan::build_locating(spec, context)?, plan, context));
+            }
+            // The optimizer's form of a condition that is never true.
+            Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),
+            _ => {
+                return Err(Error::unsupported(
+                    "UPDATE or DELETE over more than filters of one table",
+                ));
+            }
+        }
+    }
+}
+
+/// No rows.
+struct Nothing;
+
+impl LocatingOperator for Nothing {
+    fn next(&mut self, _: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        Ok(None)
+    }
+}

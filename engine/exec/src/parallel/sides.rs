@@ -1,0 +1,77 @@
+//! The collected right sides of a pipeline's joins, for all threads that run it.
+
+use crate::context::Context;
+use crate::join::{BuildSide, JoinSpec};
+use crate::join_filter::{JoinFilters, RuntimeFilters, filters_of};
+use crate::operator::protocol::Operator;
+use nacre_sql::plan::Plan;
+use nacre_types::Result;
+use std::sync::Arc;
+
+/// The right sides of the joins of one pipeline, and the filters made of them.
+#[derive(Default)]
+pub(crate) struct BuildSides {
+    sides: Vec<Side>,
+    /// The filters that apply to the scan at the pipeline's beginning.
+    at_scan: RuntimeFilters,
+}
+
+struct Side {
+    /// The join, by its address: plans stay in place while they run.
+    join: usize,
+    build: Arc<BuildSide>,
+    filters: JoinFilters,
+}
+
+fn address(plan: &Plan) -> usize {
+    std::ptr::from_ref(plan).addr()
+}
+
+impl BuildSides {
+    /// Collects the right sides of all joins of a pipeline. `build` makes the operators of a right
+    /// side.
+    ///
+    /// The outermost join comes first, so that its keys help to collect those below it.
+    pub fn collect(
+        plan: &Plan,
+        filters: &RuntimeFilters,
+        build: &mut dyn FnMut(&Plan, &RuntimeFilters) -> Result<Box<dyn Operator>>,
+        context: &Context<'_>,
+    ) -> Result<BuildSides> {
+        let mut sides = Vec::new();
+        let mut filters = filters.clone();
+        let mut at = plan;
+        loop {
+            at = match at {
+                Plan::Filter { input, .. } | Plan::Project { input, .. } => {
+                    filters = filters.below(at);
+                    input
+                }
+                Plan::Join { left, right, kind, keys, residual } => {
+                    let spec = JoinSpec::new(left, right, *kind, keys, residual);
+                    let own = filters_of(*kind, keys);
+                    let (to_left, to_right) =
+                        filters.sides(*kind, keys, spec.left.types.len(), &own);
+                    let right = build(right, &to_right)?;
+                    let side = BuildSide::collected(right, &spec, &context.of_node(at))?;
+                    side.fill(&own);
+                    sides.push(Side { join: address(at), build: side, filters: own });
+                    filters = to_left;
+                    left
+                }
+                _ => return Ok(BuildSides { sides, at_scan: filters }),
+            };
+        }
+    }
+
+    /// What was collected for a join of the pipeline, and the filters made of it.
+    pub fn of(&self, join: &Plan) -> Option<(Arc<BuildSide>, &JoinFilters)> {
+        let side = self.sides.iter().find(|side| side.join == address(join))?;
+        Some((side.build.clone(), &side.filters))
+    }
+
+    /// The filters that apply to the pipeline's scan.
+    pub fn at_scan(&self) -> &RuntimeFilters {
+        &self.at_scan
+    }
+}

@@ -1,0 +1,52 @@
+//! The rows that the indexes of a table find for a scan.
+
+use super::found::Found;
+use super::hits::{Hits, in_scan_order};
+use super::joined;
+use super::lookup::Lookup;
+use crate::context::Context;
+use crate::join_filter::RuntimeFilters;
+use crate::scan::spec::ScanSpec;
+use nacre_sql::index_access;
+use nacre_table::TableView;
+use nacre_types::Result;
+use nacre_types::hash::Set;
+
+/// Looks the filters up in the table's indexes, and the keys of joins above; none when a scan does as well.
+pub(in crate::scan) fn find(
+    spec: ScanSpec<'_>,
+    view: &TableView,
+    filters: &RuntimeFilters,
+    context: &Context<'_>,
+) -> Result<Option<Found>> {
+    let access = index_access(spec.schema, spec.projection, spec.filters);
+    if access.is_none() && filters.0.is_empty() {
+        return Ok(None);
+    }
+    let lookup = Lookup::new(spec.schema, view, context);
+    let mut all = Vec::new();
+    if let Some(access) = &access {
+        all.extend(lookup.hits(access)?);
+    }
+    all.extend(joined::hits(&lookup, spec, filters)?);
+    all.sort_by_key(Hits::len);
+    // What finds as good as everything narrows nothing.
+    let hits = if all.len() > 1 { Some(Hits::All(all)) } else { all.pop() };
+    let Some(hits) = hits else { return Ok(None) };
+    let mut names = Vec::new();
+    hits.note(spec.schema, &mut names);
+    names.into_iter().for_each(|name| context.statistics.note_index(name));
+    let mut segments = Vec::new();
+    for (at, segment) in view.segments.iter().enumerate() {
+        let rows = hits.rows(at)?;
+        match rows.is_empty() {
+            true => context.statistics.segments_skipped.add(1),
+            false => segments.push((segment.clone(), rows)),
+        }
+    }
+    context.statistics.segments_read.add(segments.len());
+    let mut seen = Set::default();
+    let mut memory = Vec::new();
+    hits.memory(spec.projection, &mut seen, &mut memory)?;
+    Ok(Some(Found { segments, memory: in_scan_order(memory) }))
+}

@@ -1,0 +1,29 @@
+//! What indexes found.
+
+use crate::scan::morsel::Morsel;
+use nacre_column::Batch;
+use nacre_table::{RowLocator, SegmentView};
+
+/// What indexes found.
+pub(in crate::scan) struct Found {
+    /// Rows of segments, ascending.
+    pub segments: Vec<(SegmentView, Vec<u32>)>,
+    /// Rows in memory with their places, in the order of a scan.
+    pub memory: Vec<(Batch, Vec<RowLocator>)>,
+}
+
+impl Found {
+    /// Cut into morsels of about so many rows, in the order of a scan.
+    pub fn morsels(self, rows: usize) -> Vec<Morsel> {
+        let mut morsels = Vec::new();
+        for (view, found) in self.segments {
+            let cut = found.chunks(rows.max(1));
+            morsels
+                .extend(cut.map(|rows| Morsel::Rows { view: view.clone(), rows: rows.to_vec() }));
+        }
+        if !self.memory.is_empty() {
+            morsels.push(Morsel::Batches(self.memory));
+        }
+        morsels
+    }
+}

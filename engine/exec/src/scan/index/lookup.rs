@@ -1,0 +1,183 @@
+//! Keys looked up in the indexes of a table, as long as that costs less than a scan.
+
+use super::hits::Hits;
+use crate::context::Context;
+use crate::scan::filter::clauses::same_family;
+use crate::scan::filter::prune::constant;
+use nacre_sql::expr::Expr;
+use nacre_sql::{IndexAccess, IndexKeys};
+use nacre_table::{IndexProbe, KeyRange, TableView};
+use nacre_types::hash::Set;
+use nacre_types::{Result, TableSchema, Value, key};
+use std::ops::Bound;
+
+/// One row in so many of a table is worth picking by index: a scan reads the rows beside it much faster.
+const WORTH_ONE_IN: u64 = 32;
+/// So few rows always are.
+const FEW_ROWS: usize = 64;
+/// One key for so many rows of a table is worth looking up.
+const KEY_PER_ROWS: u64 = 256;
+/// So few keys always are, and so many never.
+const FEW_KEYS: usize = 16;
+const MAX_KEYS: usize = 4_096;
+
+/// A table to look keys up in.
+pub(in crate::scan) struct Lookup<'a, 'c> {
+    pub schema: &'a TableSchema,
+    pub view: &'a TableView,
+    pub context: &'a Context<'c>,
+    /// Keys at most, and rows.
+    pub keys: usize,
+    pub most: usize,
+}
+
+impl<'a, 'c> Lookup<'a, 'c> {
+    pub fn new(
+        schema: &'a TableSchema,
+        view: &'a TableView,
+        context: &'a Context<'c>,
+    ) -> Lookup<'a, 'c> {
+        let rows = view.table().row_count_estimate();
+        let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
+        let keys =
+            usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
+        Lookup { schema, view, context, keys, most }
+    }
+
+    /// Nothing when these are too many.
+    pub fn hits(&self, access: &IndexAccess<'_>) -> Result<Option<Hits>> {
+        match access {
+            IndexAccess::Keys(keys) => self.keys(keys),
+            IndexAccess::Any(list) => {
+                let mut any = Vec::new();
+                for access in list {
+                    match self.hits(access)? {
+                        Some(hits) => any.push(hits),
+                        None => return Ok(None),
+                    }
+                }
+                let hits = Hits::Any(any);
+                Ok((hits.len() <= self.most).then_some(hits))
+            }
+            IndexAccess::All(list) => {
+                let mut all = Vec::new();
+                for access in list {
+                    all.extend(self.hits(access)?);
+                }
+                all.sort_by_key(Hits::len);
+                Ok((!all.is_empty()).then_some(Hits::All(all)))
+            }
+        }
+    }
+
+    fn keys(&self, keys: &IndexKeys<'_>) -> Result<Option<Hits>> {
+        let Some(positions) = self.positions(keys.index) else { return Ok(None) };
+        let Some(ranges) = self.ranges(&positions, keys) else { return Ok(None) };
+        self.probe(keys.index, ranges)
+    }
+
+    /// Positions in the table of an index's columns, or of the primary key's.
+    pub fn positions(&self, index: Option<usize>) -> Option<Vec<usize>> {
+        match index {
+            Some(at) => self.schema.index_positions(self.schema.indexes.get(at)?),
+            None => self.schema.primary_key.as_ref().map(|key| key.columns.clone()),
+        }
+    }
+
+    /// Looks different ranges up.
+    pub fn probe(&self, index: Option<usize>, ranges: Vec<KeyRange>) -> Result<Option<Hits>> {
+        let id = index.map(|at| self.schema.indexes[at].id);
+        // What has no part of the index yet is read for each key.
+        if id.is_some_and(|id| ranges.len() > 1 && self.view.unindexed_rows(id) > 0) {
+            return Ok(None);
+        }
+        let mut probes: Vec<IndexProbe> = Vec::with_capacity(ranges.len());
+        let mut rows = 0;
+        for range in ranges {
+            let probe = match id {
+                Some(id) => self.view.probe_index(id, &range)?,
+                // No row has a null there.
+                None if range.prefix.iter().any(Value::is_null) => continue,
+                None => self.view.probe_key(&range.prefix)?,
+            };
+            self.context.statistics.index_probes.add(1);
+            self.context.statistics.tables_probed.add(probe.tables_probed);
+            rows += probe.len();
+            if rows > self.most {
+                return Ok(None);
+            }
+            probes.push(probe);
+        }
+        Ok(Some(Hits::one(index, probes, self.view.segments.len())))
+    }
+
+    /// A value for a column of the table; nothing when it is none that the column could hold.
+    pub fn value(&self, position: usize, value: Value) -> Option<Value> {
+        let column = &self.schema.columns[position];
+        let fits = value.is_null()
+            || (same_family(column.data_type, &value) && column.check(&value).is_ok());
+        fits.then_some(value)
+    }
+
+    /// The values that a column may equal, each once; nothing when one is none that the column could hold, or when they
+    /// are too many.
+    pub fn values(&self, position: usize, equal: &[Option<&Expr>]) -> Option<Vec<Value>> {
+        let mut values: Vec<Value> = Vec::new();
+        // Keys say which values are equal: NaN is itself, and zero has no sign.
+        let mut known: Set<Vec<u8>> = Set::default();
+        for expr in equal {
+            let Some(expr) = expr else {
+                values.push(Value::Null);
+                continue;
+            };
+            let value = self.value(position, constant(expr, self.context)?)?;
+            // Null equals nothing.
+            if value.is_null() {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            key::append(&mut bytes, self.schema.columns[position].data_type, &value).ok()?;
+            if known.insert(bytes) {
+                values.push(value);
+            }
+            if values.len() > self.keys {
+                return None;
+            }
+        }
+        Some(values)
+    }
+
+    /// The ranges of keys; nothing when a value is none that its column could hold, or there are too many.
+    pub fn ranges(&self, positions: &[usize], keys: &IndexKeys<'_>) -> Option<Vec<KeyRange>> {
+        let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
+        for (equal, position) in keys.equal.iter().zip(positions) {
+            let values = self.values(*position, equal)?;
+            if prefixes.len().saturating_mul(values.len()) > self.keys {
+                return None;
+            }
+            let longer = |prefix: &Vec<Value>| {
+                let with =
+                    |value: &Value| prefix.iter().chain([value]).cloned().collect::<Vec<Value>>();
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            prefixes = prefixes.iter().flat_map(longer).collect();
+        }
+        let next = positions.get(keys.equal.len());
+        let bound = |bound: &Option<(&Expr, bool)>| {
+            let (Some((expr, included)), Some(position)) = (bound, next) else {
+                return Some(Bound::Unbounded);
+            };
+            let value = self.value(*position, constant(expr, self.context)?)?;
+            Some(if *included { Bound::Included(value) } else { Bound::Excluded(value) })
+        };
+        let (low, high) = (bound(&keys.low)?, bound(&keys.high)?);
+        let is_null = |bound: &Bound<Value>| {
+            matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null))
+        };
+        if is_null(&low) || is_null(&high) {
+            return Some(Vec::new());
+        }
+        let range = |prefix| KeyRange { prefix, low: low.clone(), high: high.clone() };
+        Some(prefixes.into_iter().map(range).collect())
+    }
+}

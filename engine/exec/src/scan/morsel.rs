@@ -1,0 +1,29 @@
+//! What one thread reads at a time.
+
+use nacre_column::Batch;
+use nacre_table::{RowLocator, SegmentView, TableView};
+
+/// A part of what a scan has to read.
+pub(crate) enum Morsel {
+    /// Blocks of a segment, ascending.
+    Blocks { view: SegmentView, blocks: Vec<usize> },
+    /// The rowstores of a view.
+    Memory(TableView),
+    /// Rows of a segment that indexes found, ascending.
+    Rows { view: SegmentView, rows: Vec<u32> },
+    /// Rows in memory that indexes found.
+    Batches(Vec<(Batch, Vec<RowLocator>)>),
+}
+
+impl Morsel {
+    /// Keeps the first `at` blocks and returns the others, if there are any.
+    pub fn split_off(&mut self, at: usize) -> Option<Morsel> {
+        debug_assert!(at > 0, "a morsel keeps at least one block");
+        match self {
+            Morsel::Blocks { view, blocks } if blocks.len() > at => {
+                Some(Morsel::Blocks { view: view.clone(), blocks: blocks.split_off(at) })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Bounds of a column over some blocks, from their zone maps.
+
+use super::columns::StoredColumns;
+use crate::expr;
+use nacre_table::SegmentView;
+use nacre_types::Value;
+
+/// The least and the greatest value of a column in these blocks, null being the least value; `None`
+/// without blocks.
+pub(in crate::scan) fn bounds(
+    columns: &StoredColumns,
+    view: &SegmentView,
+    blocks: &[usize],
+    column: usize,
+) -> Option<(Value, Value)> {
+    let mut bounds: Option<(Value, Value)> = None;
+    for block in blocks {
+        let rows = view.segment.block_rows(*block);
+        let zone = columns.zone(view, column, *block, rows);
+        let low = if zone.null_count > 0 { Value::Null } else { zone.min };
+        bounds = Some(match bounds {
+            None => (low, zone.max),
+            Some((min, max)) => (least(min, low), greatest(max, zone.max)),
+        });
+    }
+    bounds
+}
+
+/// The lesser of two values; null is the least.
+fn least(a: Value, b: Value) -> Value {
+    if is_less(&a, &b) { a } else { b }
+}
+
+/// The greater of two values; null is the least.
+fn greatest(a: Value, b: Value) -> Value {
+    if is_less(&a, &b) { b } else { a }
+}
+
+fn is_less(a: &Value, b: &Value) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (false, false) => expr::compare_values(a, b).is_le(),
+        (null, _) => null,
+    }
+}

@@ -1,0 +1,147 @@
+//! The projected columns of a table, as its segments store them.
+//!
+//! A segment older than a column has no values of it: all its rows have the column's default.
+
+use crate::context::Context;
+use crate::scan::spec::ScanSpec;
+use nacre_column::kernel::{self, Predicate};
+use nacre_column::{Bitmap, Vector};
+use nacre_table::{SegmentView, Zone};
+use nacre_types::{Column, Result, TableSchema, Value};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Columns of a table by their position in the output.
+pub(in crate::scan) struct StoredColumns {
+    schema: Arc<TableSchema>,
+    /// Positions in the table.
+    projection: Vec<usize>,
+}
+
+impl StoredColumns {
+    /// The output columns of a scan.
+    pub fn new(spec: ScanSpec<'_>) -> StoredColumns {
+        StoredColumns { schema: spec.schema.clone(), projection: spec.projection.to_vec() }
+    }
+
+    /// The table.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+
+    /// Positions of the output columns in the table.
+    pub fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
+    /// Number of output columns.
+    pub fn len(&self) -> usize {
+        self.projection.len()
+    }
+
+    fn declared(&self, column: usize) -> &Column {
+        &self.schema.columns[self.projection[column]]
+    }
+
+    /// Where a segment stores a column; `None` in a segment older than the column.
+    pub fn position(&self, view: &SegmentView, column: usize) -> Option<usize> {
+        view.columns.get(self.projection[column]).copied().flatten()
+    }
+
+    /// The zone of a column in a block of `rows` rows.
+    pub fn zone(&self, view: &SegmentView, column: usize, block: usize, rows: usize) -> Zone {
+        match self.position(view, column) {
+            Some(stored) => view.segment.zone(stored, block),
+            None => {
+                let value = self.declared(column).default.clone();
+                let null_count = if value.is_null() { rows as u32 } else { 0 };
+                Zone { min: value.clone(), max: value, null_count, exact: true }
+            }
+        }
+    }
+
+    /// Which of these rows of a segment pass a test, read from the encoded column.
+    pub fn filter(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        predicate: &Predicate,
+        rows: Range<usize>,
+        context: &Context<'_>,
+    ) -> Result<Bitmap> {
+        let bitmap = match self.position(view, column) {
+            Some(stored) => {
+                count_bytes(view, stored, rows.len(), context);
+                view.segment.filter(stored, predicate, rows.start, rows.len())?
+            }
+            None => kernel::filter(&self.default(column, rows.len()), predicate),
+        };
+        debug_assert_eq!(bitmap.len(), rows.len(), "a filter answers for every row");
+        Ok(bitmap)
+    }
+
+    /// The values of these rows of a segment.
+    pub fn decode(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        rows: Range<usize>,
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
+        match self.position(view, column) {
+            Some(stored) => {
+                count_bytes(view, stored, rows.len(), context);
+                view.segment.decode(stored, rows.start, rows.len()).map(Arc::new)
+            }
+            None => Ok(self.default(column, rows.len())),
+        }
+    }
+
+    /// The values of single rows of a segment.
+    pub fn take(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        rows: &[u32],
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
+        debug_assert!(rows.is_sorted(), "rows of a segment are taken in their order");
+        match self.position(view, column) {
+            Some(stored) => {
+                count_bytes(view, stored, rows.len(), context);
+                view.segment.take(stored, rows).map(Arc::new)
+            }
+            None => Ok(self.default(column, rows.len())),
+        }
+    }
+
+    /// Brings blocks that will surely be decoded into the cache, in one read.
+    pub fn prefetch(
+        &self,
+        view: &SegmentView,
+        columns: impl Iterator<Item = usize>,
+        block: usize,
+    ) -> Result<()> {
+        let stored: Vec<(usize, usize)> = columns
+            .filter_map(|column| self.position(view, column))
+            .map(|stored| (stored, block))
+            .collect();
+        if stored.len() > 1 { view.segment.load(&stored) } else { Ok(()) }
+    }
+
+    /// A column that no expression reads.
+    pub fn stand_in(&self, column: usize, len: usize) -> Arc<Vector> {
+        Arc::new(Vector::constant(self.declared(column).data_type, &Value::Null, len))
+    }
+
+    fn default(&self, column: usize, len: usize) -> Arc<Vector> {
+        let declared = self.declared(column);
+        Arc::new(Vector::constant(declared.data_type, &declared.default, len))
+    }
+}
+
+/// Counts the share of a column's bytes that this many rows have on average.
+fn count_bytes(view: &SegmentView, stored: usize, rows: usize, context: &Context<'_>) {
+    let (bytes, total) = (view.segment.columns()[stored].bytes, view.segment.rows().max(1));
+    context.statistics.bytes_read.add((bytes as u128 * rows as u128 / total as u128) as usize);
+}

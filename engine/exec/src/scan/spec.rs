@@ -1,0 +1,50 @@
+//! What a scan is asked for.
+
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_sql::plan::Plan;
+use nacre_types::{DataType, TableSchema};
+use std::sync::Arc;
+
+/// The parts of a `Plan::Scan`.
+#[derive(Clone, Copy)]
+pub(crate) struct ScanSpec<'a> {
+    pub schema: &'a Arc<TableSchema>,
+    /// Positions in the table of the output columns.
+    pub projection: &'a [usize],
+    /// Conjuncts over the output columns.
+    pub filters: &'a [Expr],
+}
+
+impl<'a> ScanSpec<'a> {
+    /// The parts of a plan, if it is a scan.
+    pub fn of(plan: &'a Plan) -> Option<ScanSpec<'a>> {
+        match plan {
+            Plan::Scan { table, projection, filters } => {
+                Some(ScanSpec { schema: table, projection, filters })
+            }
+            _ => None,
+        }
+    }
+
+    /// Types of the output columns.
+    pub fn types(&self) -> Vec<DataType> {
+        self.projection.iter().map(|at| self.schema.columns[*at].data_type).collect()
+    }
+
+    /// Which output columns these expressions read.
+    pub fn columns_of<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<bool> {
+        let mut marks = vec![false; self.projection.len()];
+        exprs.into_iter().for_each(|expr| mark_columns(expr, &mut marks));
+        marks
+    }
+}
+
+/// Marks the columns that an expression reads.
+fn mark_columns(expr: &Expr, marks: &mut [bool]) {
+    if let ExprKind::Column(column) = expr.kind
+        && let Some(mark) = marks.get_mut(column)
+    {
+        *mark = true;
+    }
+    expr.for_each_child(&mut |child| mark_columns(child, marks));
+}

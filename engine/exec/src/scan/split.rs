@@ -1,0 +1,85 @@
+//! A scan split into morsels for several threads.
+
+use super::index::{self, Found};
+use super::morsel::Morsel;
+use super::point::point_key;
+use super::source::{Locators, RowSource};
+use super::spec::ScanSpec;
+use super::view::view_of;
+use crate::context::Context;
+use crate::join_filter::RuntimeFilters;
+use nacre_table::TableView;
+use nacre_types::Result;
+
+/// The cost of fetching one row, in rows that are scanned.
+const PICKED_ROWS: usize = 16;
+
+/// What a scan has to read, split for several threads.
+pub(crate) struct SplitScan {
+    /// In the scan's order.
+    pub morsels: Vec<Morsel>,
+    /// The view to search by index once the joins above know their keys ([`SplitScan::look_up`]).
+    later: Option<TableView>,
+    /// Whether indexes found the rows, which are then worth several threads however few they are.
+    pub is_found: bool,
+}
+
+/// When to ask the indexes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskIndexes {
+    Now,
+    /// Once the joins above the scan have collected their keys.
+    AfterJoins,
+}
+
+impl SplitScan {
+    fn of_found(found: Found, context: &Context<'_>) -> SplitScan {
+        let rows = context.threads.morsel_rows.div_ceil(PICKED_ROWS);
+        let mut morsels = found.morsels(rows);
+        if morsels.is_empty() {
+            morsels.push(Morsel::Batches(Vec::new()));
+        }
+        SplitScan { morsels, later: None, is_found: true }
+    }
+
+    /// Asks the indexes with the filters of the joins above, which are filled now. What they find
+    /// replaces the morsels.
+    pub fn look_up(
+        &mut self,
+        spec: ScanSpec<'_>,
+        filters: &RuntimeFilters,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        if let Some(view) = self.later.take()
+            && let Some(found) = index::find(spec, &view, filters, context)?
+        {
+            *self = SplitScan::of_found(found, context);
+        }
+        Ok(())
+    }
+}
+
+/// Splits what a scan has to read. `None` when it is not worth several threads.
+pub(crate) fn split(
+    spec: ScanSpec<'_>,
+    indexes: AskIndexes,
+    context: &Context<'_>,
+) -> Result<Option<SplitScan>> {
+    let table = context.table_of(spec.schema)?;
+    // One row by its key, or a number of rows, which is known without reading them.
+    if point_key(spec.schema, spec.projection, spec.filters, context).is_some()
+        || (spec.projection.is_empty() && spec.filters.is_empty())
+    {
+        return Ok(None);
+    }
+    let view = view_of(&table, spec, context);
+    let mut later = None;
+    if indexes == AskIndexes::AfterJoins {
+        later = Some(view.share());
+    } else if let Some(found) = index::find(spec, &view, &RuntimeFilters::default(), context)? {
+        return Ok(Some(SplitScan::of_found(found, context)));
+    }
+    let source = RowSource::new(spec, view.share(), Locators::Leave, context);
+    let morsels = source.morsels(view, context.threads.morsel_rows, context);
+    Ok(Some(SplitScan { morsels, later, is_found: false }))
+}
