@@ -20,7 +20,7 @@ impl Session {
         if self.in_transaction() {
             return Err(Error::unsupported("bulk load inside a transaction"));
         }
-        self.database().0.host().store.prepare().await?;
+        self.database().0.prepare_files().await?;
         let store = self.database().0.store();
         let target = store
             .table(table)
@@ -42,7 +42,7 @@ impl Appender {
 
     /// Makes all rows visible, durably, or none. Answers how many rows the table gained or replaced.
     pub async fn finish(self) -> Result<u64> {
-        self.db.0.host().store.prepare().await?;
+        self.db.0.prepare_files().await?;
         let rows = self.load.finish()?;
         self.db.0.housekeeping();
         Ok(rows)

@@ -111,7 +111,7 @@ impl Session {
 
     /// Whether [`Session::get`] can run it.
     pub fn is_point_read(prepared: &Prepared) -> bool {
-        Connection::is_point_read(&prepared.0)
+        prepared.0.is_point_read()
     }
 
     /// Like [`Session::execute`], with the rows of the last statement as a stream: nothing of it is computed before

@@ -17,7 +17,7 @@ impl Catalog for StoreCatalog<'_> {
         if schema.name.eq_ignore_ascii_case(name) {
             return Some(schema);
         }
-        // Made later, and renamed since: the name of today is the one that it is known by.
+        // Renamed since the timestamp: the statement knows the table by its earlier name.
         Some(Arc::new(TableSchema { name: name.to_string(), ..(*schema).clone() }))
     }
 

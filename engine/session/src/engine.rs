@@ -22,10 +22,10 @@ pub struct ConnectionDefaults {
 
 /// What all connections to one database share.
 pub struct Engine {
-    pub(crate) store: Arc<Store>,
-    pub(crate) host: Host,
-    pub(crate) defaults: ConnectionDefaults,
-    /// Counts DDL, so that prepared statements know when to bind again.
+    store: Arc<Store>,
+    host: Host,
+    defaults: ConnectionDefaults,
+    /// Counts changes of the catalog, so that a prepared statement knows when to bind again.
     catalog_version: AtomicU64,
 }
 
@@ -45,6 +45,17 @@ impl Engine {
         &self.host
     }
 
+    /// Lets the host open files ahead of need. Precedes every statement that may create some.
+    ///
+    /// Errors: `io`, `limit` when the host can provide no more files.
+    pub async fn prepare_files(&self) -> nacre_types::Result<()> {
+        self.host.store.prepare().await
+    }
+
+    pub(crate) fn defaults(&self) -> &ConnectionDefaults {
+        &self.defaults
+    }
+
     /// The threads a new connection runs its statements on.
     pub(crate) fn threads(&self) -> Threads {
         Threads {
@@ -59,6 +70,16 @@ impl Engine {
         if requested == 0 { width } else { requested.min(width) }
     }
 
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.host.clock.monotonic_ns()
+    }
+
+    /// Microseconds since a moment of the monotonic clock.
+    pub(crate) fn elapsed_us(&self, since_ns: u64) -> u64 {
+        self.now_ns().saturating_sub(since_ns) / 1_000
+    }
+
+    /// Makes every prepared statement bind again before it runs next.
     pub(crate) fn catalog_changed(&self) {
         self.catalog_version.fetch_add(1, Ordering::AcqRel);
     }
@@ -67,8 +88,8 @@ impl Engine {
         self.catalog_version.load(Ordering::Acquire)
     }
 
-    /// Runs maintenance that has become due. A failure is not the statement's, which has committed: it shows at the
-    /// next `maintain`, and a failed log refuses the next commit.
+    /// Runs maintenance that has become due. A failure does not belong to the statement, which has committed: the next
+    /// `maintain` reports it, and a failed log refuses the next commit.
     pub fn housekeeping(&self) {
         if self.store.needs_maintenance() {
             self.store.maintain().ok();

@@ -1,19 +1,34 @@
 //! Connections and the statements they run: binding, transactions, retries, lock waits, writes, upserts, point
 //! statements, and streams of rows. The public names and Arrow are the façade's (`nacredb`).
+//!
+//! A statement's way: [`Connection`] parses its text, `binding` binds it and recognises a point statement, `run`
+//! chooses the way it takes, and exactly one of these runs it: `control` (transactions and options), `catalog_change`
+//! (the catalog, outside any transaction), `point` (rows identified by key values, without a plan), or
+//! `transactional`, which retries conflicts, waits for locks and hands the statement to `statement`.
 
+mod binding;
 mod catalog;
+mod catalog_change;
+mod connection;
+mod control;
 mod engine;
+mod execution;
+mod lock_wait;
+mod open_stream;
+mod parameters;
 mod point;
-mod profile;
+mod prepared;
 mod result;
-mod session;
+mod retry;
+mod run;
+mod settings;
 mod statement;
 mod stream;
-mod upsert;
-mod wait;
-mod write;
+mod transaction;
+mod transactional;
 
+pub use connection::Connection;
 pub use engine::{ConnectionDefaults, Engine};
+pub use prepared::PreparedStatement;
 pub use result::{ResultKind, StatementResult, StatementStatistics};
-pub use session::{Connection, PreparedStatement};
 pub use stream::RowStream;

@@ -1,4 +1,4 @@
-//! What a statement answers.
+//! What a statement returns.
 
 use nacre_column::Batch;
 use nacre_exec::Statistics;
@@ -14,7 +14,7 @@ pub enum ResultKind {
     Write,
     /// Changed the schema.
     Ddl,
-    /// Began or ended a transaction, or did house-keeping.
+    /// Began or ended a transaction, set an option, or did maintenance.
     Control,
 }
 
@@ -83,6 +83,11 @@ impl StatementResult {
             rows_affected: 0,
             statistics: StatementStatistics::default(),
         }
+    }
+
+    /// The result of a statement that wrote rows.
+    pub(crate) fn written(rows_affected: u64) -> StatementResult {
+        StatementResult { rows_affected, ..StatementResult::new(ResultKind::Write) }
     }
 
     /// Number of rows.

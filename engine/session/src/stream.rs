@@ -1,26 +1,26 @@
-//! The rows of a query while it runs: each batch is computed when it is asked for.
+//! The rows of a running query: each batch is computed when it is asked for.
 //!
-//! A stream reads in a transaction of its own, on the snapshot that its query had when it began. So it needs nothing
-//! of its session: whatever that one runs, changes, commits or rolls back meanwhile, the stream goes on showing the
-//! rows as they were. What it keeps is given back as soon as it has answered its last row or an error, or is dropped:
-//! the snapshot, whose segments and versions nobody may remove before, the memory of its operators, and the temporary
-//! file of what they could not hold. What it has answered it does not hold: only operators that must see all rows
-//! before they answer the first, as a sort does, hold rows, within the statement's memory limit.
+//! A stream reads in a transaction of its own, on the snapshot that its query had when it began. It needs nothing of its
+//! connection: the rows stay as they were, whatever the connection runs, commits or rolls back meanwhile. The stream
+//! holds its snapshot (whose segments and versions stay readable), the memory of its operators and their temporary file
+//! until it returned its last row or an error, or is dropped. It does not hold rows that it returned: only an operator
+//! that must see all rows before the first, as a sort, holds rows, within the statement's memory limit.
 
 use crate::engine::Engine;
+use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use nacre_column::Batch;
-use nacre_exec::{Context, Memory, Operator, Statistics, Threads, pieces};
+use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::Field;
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Batches are not gathered beyond so many bytes.
+/// Bytes at which [`RowStream::next_batches`] stops gathering.
 const GATHERED_BYTES: usize = 4 << 20;
 
-/// A query on its way; see the module. After an error it is at its end.
+/// The rows of a running query. After an error it is at its end.
 pub struct RowStream {
     engine: Arc<Engine>,
     columns: Vec<Field>,
@@ -36,62 +36,61 @@ enum Source {
     /// A statement that was run to its end.
     Ready(std::vec::IntoIter<Batch>),
     Running(Box<Running>),
-    /// At its end, but for an error that came after rows which were answered together.
+    /// At its end, except for an error that came after rows which were returned together.
     Failed(Error),
     Ended,
 }
 
 /// A plan in the middle.
 pub(crate) struct Running {
-    /// Of a batch whose texts are long when each row has its own: the rows that come next.
+    /// The rest of a batch that is returned in pieces, because its texts are long once each row has its own.
     pieces: std::vec::IntoIter<Batch>,
     /// Before what it reads from, so that it is dropped first.
     operator: Box<dyn Operator>,
-    settings: OwnSettings,
-    /// Of its own: whoever drops this gives the snapshot back.
+    execution: OwnedExecution,
+    /// The stream's own: dropping it releases the snapshot.
     transaction: Transaction,
 }
 
 /// What a plan runs with, owned.
-pub(crate) struct OwnSettings {
+pub(crate) struct OwnedExecution {
     pub parameters: Vec<Value>,
     pub statistics: Statistics,
     pub memory: Memory,
+    /// Wall clock when the query began, in microseconds since 1970.
     pub now_us: i64,
     pub threads: Threads,
-    /// What the plan reads: they may be dropped while it is on its way.
+    /// Tables that the plan reads: they may be dropped while the stream is read.
     pub tables: Vec<Arc<Table>>,
 }
 
-impl OwnSettings {
-    /// The surroundings of the plan in this transaction.
-    pub fn context<'a>(
-        &'a self,
-        transaction: &'a Transaction,
-        cancelled: &'a (dyn Fn() -> bool + Sync),
-    ) -> Context<'a> {
-        let mut context =
-            Context::new(transaction, &self.parameters, &self.statistics, &self.memory, cancelled);
-        context.now_us = self.now_us;
-        context.threads = self.threads;
-        context.tables = &self.tables;
-        context
+impl OwnedExecution {
+    pub fn execution<'a>(&'a self, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Execution<'a> {
+        let parts = ExecutionParts {
+            parameters: &self.parameters,
+            statistics: &self.statistics,
+            memory: &self.memory,
+            now_us: self.now_us,
+            cancelled,
+            threads: self.threads,
+        };
+        Execution::new(parts, InsertPath::Rowstore).keeping(&self.tables)
     }
 }
 
 impl Running {
     pub fn new(
         operator: Box<dyn Operator>,
-        settings: OwnSettings,
+        execution: OwnedExecution,
         transaction: Transaction,
     ) -> Running {
-        Running { pieces: Vec::new().into_iter(), operator, settings, transaction }
+        Running { pieces: Vec::new().into_iter(), operator, execution, transaction }
     }
 
     fn next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
         self.transaction.store().check_open()?;
         let cancelled = || cancel.load(Ordering::Relaxed);
-        let context = self.settings.context(&self.transaction, &cancelled);
+        let context = self.execution.execution(&cancelled).context(&self.transaction);
         loop {
             if let Some(batch) = self.pieces.next() {
                 return Ok(Some(batch.compact()));
@@ -105,7 +104,7 @@ impl Running {
 }
 
 impl RowStream {
-    /// What a statement answered.
+    /// The rows of a statement that was run to its end.
     pub(crate) fn ready(engine: &Arc<Engine>, result: StatementResult) -> RowStream {
         let StatementResult { kind, columns, batches, rows_affected, statistics } = result;
         let batches: Vec<Batch> =
@@ -122,7 +121,7 @@ impl RowStream {
         }
     }
 
-    /// A query that has begun at this time of the clock.
+    /// A query that began at `started_ns` of the monotonic clock.
     pub(crate) fn running(
         engine: &Arc<Engine>,
         columns: Vec<Field>,
@@ -143,7 +142,7 @@ impl RowStream {
         self.kind
     }
 
-    /// Columns; empty unless it answers rows.
+    /// Columns; empty unless it returns rows.
     pub fn columns(&self) -> &[Field] {
         &self.columns
     }
@@ -156,20 +155,20 @@ impl RowStream {
     /// What it took so far.
     pub fn statistics(&self) -> StatementStatistics {
         let counted = match &self.source {
-            Source::Running(running) => StatementStatistics::of(&running.settings.statistics),
+            Source::Running(running) => StatementStatistics::of(&running.execution.statistics),
             _ => return self.statistics,
         };
         StatementStatistics { elapsed_us: self.statistics.elapsed_us, ..counted }
     }
 
-    /// Set this, from any thread, to end the stream with `cancelled`.
+    /// A flag that ends the stream with `cancelled` once any thread sets it.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.cancel.clone()
     }
 
-    /// The next rows, without a selection; none at the end, and after an error.
+    /// The next rows, without a selection; `None` at the end, and after an error.
     pub async fn next(&mut self) -> Result<Option<Batch>> {
-        let started = self.now_ns();
+        let started = self.engine.now_ns();
         let next = match &mut self.source {
             Source::Ended => return Ok(None),
             Source::Failed(error) => {
@@ -188,8 +187,8 @@ impl RowStream {
         next
     }
 
-    /// The next so many rows, or a batch more, as they come; fewer where they take more than a few megabytes; none
-    /// at the end. An error that comes after some of them is the answer to the next call.
+    /// At least `rows` of the next rows, in batches as they come: up to a batch more; fewer at the end, or when they take
+    /// more than a few megabytes; none at the end. An error that comes after some of them is returned by the next call.
     pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
         let (mut batches, mut have, mut bytes) = (Vec::new(), 0, 0);
         while have < rows.max(1) && bytes < GATHERED_BYTES {
@@ -209,13 +208,13 @@ impl RowStream {
         Ok(batches)
     }
 
-    /// Whether the last row has been answered, or an error. Before the end was asked for nobody knows.
+    /// Whether the end was reached: a call returned no rows, or an error.
     pub fn has_ended(&self) -> bool {
         matches!(self.source, Source::Ended)
     }
 
-    /// All rows that are left, as [`crate::Connection::execute`] would have answered them. They are not counted against
-    /// the memory limit: who asks for them holds them.
+    /// All rows that are left, as [`crate::Connection::execute`] would have returned them. They do not count against the
+    /// memory limit: the caller holds them.
     pub async fn collect(mut self) -> Result<StatementResult> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
@@ -225,17 +224,13 @@ impl RowStream {
         Ok(StatementResult { kind, columns: self.columns, batches, rows_affected, statistics })
     }
 
-    /// Gives back what the query keeps.
+    /// Releases what the query holds.
     fn end(&mut self) {
         self.statistics = self.statistics();
         self.source = Source::Ended;
     }
 
-    fn now_ns(&self) -> u64 {
-        self.engine.host.clock.monotonic_ns()
-    }
-
     fn count_time(&mut self, since_ns: u64) {
-        self.statistics.elapsed_us += self.now_ns().saturating_sub(since_ns) / 1_000;
+        self.statistics.elapsed_us += self.engine.elapsed_us(since_ns);
     }
 }

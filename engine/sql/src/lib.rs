@@ -19,11 +19,12 @@ mod unnest;
 mod window;
 
 pub use access::{
-    IndexAccess, IndexKeys, fixed_columns, index_access, index_keys, joined_key, key_name,
+    Equalities, Equality, IndexAccess, IndexKeys, equalities, fixed_columns, index_access,
+    index_keys, joined_key, key_name,
 };
 pub use bind::Given;
 pub use builtin::Builtin;
-pub use explain::{explain, explain_nodes};
+pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
     Subquery, SubqueryKind,
@@ -31,9 +32,10 @@ pub use expr::{
 pub use parse::{Parsed, ends_transaction, parse};
 pub use plan::join_filter::{KeyUse, Wanted, key_use};
 pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
-pub use plan::{
-    Catalog, ColumnStatistics, Field, JoinKind, OnDuplicateKey, Plan, SessionOption, SortKey,
-    Statement,
+pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, Plan, SortKey};
+pub use statement::{
+    Access, CatalogDescription, CatalogStatement, ControlStatement, NameResolution, OnDuplicateKey,
+    Output, RowDescription, RowStatement, SessionOption, Statement, Write,
 };
 
 use nacre_types::{DataType, Result};

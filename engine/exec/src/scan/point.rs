@@ -1,16 +1,16 @@
 //! One row by its primary key.
 
-use super::filter::prune::comparison;
 use crate::context::Context;
 use crate::expr;
 use crate::operator::protocol::{LocatingOperator, Operator};
 use nacre_column::{Batch, Vector};
-use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
+use nacre_sql::equalities;
+use nacre_sql::expr::Expr;
 use nacre_table::{RowLocator, Table};
 use nacre_types::{Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// The primary key when the filters fix all of it: `column = constant` for each key column.
+/// The primary key's values when the filters fix all of it.
 pub(super) fn point_key(
     schema: &TableSchema,
     projection: &[usize],
@@ -18,9 +18,7 @@ pub(super) fn point_key(
     context: &Context<'_>,
 ) -> Option<Vec<Value>> {
     let key = schema.primary_key.as_ref()?;
-    let mut found: Vec<Option<Value>> = vec![None; key.columns.len()];
-    collect(schema, projection, &key.columns, filters, &mut found, context);
-    found.into_iter().collect()
+    key_values(schema, &key.columns, projection, filters, context)
 }
 
 /// The partition when the filters fix every column of the shard key.
@@ -33,34 +31,26 @@ pub(super) fn only_partition(
     let schema = table.schema();
     let shard =
         schema.shard_key.as_ref().filter(|key| key.partitions > 1 && !key.columns.is_empty())?;
-    let mut found: Vec<Option<Value>> = vec![None; shard.columns.len()];
-    collect(schema, projection, &shard.columns, filters, &mut found, context);
-    // Where null is asked for there is no row at all; the filter sees to that.
-    let values: Vec<Value> = found.into_iter().collect::<Option<_>>()?;
+    // A null equals nothing, so there is no such row at all; the filter sees to that.
+    let values = key_values(schema, &shard.columns, projection, filters, context)?;
     table.partition_of_values(&values).ok()
 }
 
-fn collect(
+/// The values that filters fix a key to. `None` also when a value cannot be computed, or is one that its column could
+/// not hold: then the scan compares it, or raises its error, row by row.
+fn key_values(
     schema: &TableSchema,
+    columns: &[usize],
     projection: &[usize],
-    key: &[usize],
     filters: &[Expr],
-    found: &mut [Option<Value>],
     context: &Context<'_>,
-) {
-    for filter in filters {
-        if let ExprKind::And(list) = &filter.kind {
-            collect(schema, projection, key, list, found, context);
-        } else if let Some((column, BinaryOp::Equal, value)) = comparison(filter, context)
-            && let Some(position) = projection.get(column)
-            && let Some(part) = key.iter().position(|k| k == position)
-            && found[part].is_none()
-            // A value the column could not hold equals none of its rows; the scan finds that out.
-            && (value.is_null() || schema.columns[*position].check(&value).is_ok())
-        {
-            found[part] = Some(value);
-        }
-    }
+) -> Option<Vec<Value>> {
+    let key = equalities(schema, projection, filters).key(columns)?;
+    let value = |(expr, column): (&Expr, &usize)| {
+        let value = expr::evaluate_constant(expr, context).ok()?;
+        (value.is_null() || schema.columns[*column].check(&value).is_ok()).then_some(value)
+    };
+    key.into_iter().zip(columns).map(value).collect()
 }
 
 /// Looks a key up once.

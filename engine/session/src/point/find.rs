@@ -1,59 +1,60 @@
 //! Finding the rows of a point statement, in a transaction or as they are committed now.
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::slot::{Computed, Slot};
-use crate::statement::Settings;
+use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
 use nacre_table::{Equal, RowLocator, Rows, Store, Table, Transaction};
 use nacre_types::{IndexId, Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// More rows than this are not a point's: the general way accounts for memory, stops when it is told to, and may scan.
+/// Rows that a point statement finds at most. For more, the general way accounts for memory, can be cancelled, and may
+/// scan.
 const MOST_ROWS: usize = 4_096;
 
 /// How rows are found.
 pub(super) enum Way {
-    /// By the whole primary key, whose values are the first of [`Find::equal`], in its order.
+    /// By the whole primary key: its values come first in [`Find::equal`], in its order.
     Key,
     /// By several values of a primary key of one column.
     Keys(Vec<Slot>),
-    /// By values that some indexes begin with, or that make up a unique one.
+    /// By values of the first columns of some indexes, or of a whole unique one.
     Indexes { indexes: Vec<(IndexId, usize)>, unique: bool },
 }
 
-/// Which rows a statement is about.
+/// The rows that a statement is about.
 pub(super) struct Find {
     way: Way,
     /// `column = value`.
     equal: Vec<(usize, Slot)>,
     /// Columns of the primary key.
     key_columns: usize,
-    /// What else must be true of a row.
+    /// Conditions on a row beyond `equal`.
     rest: Vec<Computed>,
 }
 
-/// Rows of a table as a transaction sees them, whole, and where they are.
+/// Whole rows of a table as a transaction sees them, and where they are.
 #[derive(Default)]
 pub(super) struct Located {
     pub locators: Vec<RowLocator>,
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Values of the columns that a statement says something about.
+/// Values of the columns that a statement fixes.
 enum Known {
     Some(Vec<(usize, Value)>),
-    /// One is null, which equals nothing.
+    /// One is null, which equals nothing: no row is found.
     Null,
-    /// One that the column could not hold.
+    /// One is out of its column's range: the general way compares it row by row.
     Odd,
 }
 
 /// The values of a whole primary key.
 enum Key {
     Some(Vec<Value>),
-    /// One is null, which equals nothing.
+    /// One is null, which equals nothing: no row is found.
     Null,
-    /// One that the column could not hold.
+    /// One is out of its column's range: the general way compares it row by row.
     Odd,
 }
 
@@ -92,7 +93,7 @@ impl Find {
         Ok(Known::Some(values))
     }
 
-    /// The primary key's values when nothing else is asked of a row.
+    /// The primary key's values, for a statement that asks nothing else of a row.
     fn key_alone(&self, schema: &TableSchema, parameters: &[Value]) -> Result<Key> {
         let mut key = Vec::with_capacity(self.key_columns);
         for (column, slot) in &self.equal {
@@ -112,7 +113,7 @@ impl Find {
         matches!(self.way, Way::Key) && self.rest.is_empty() && self.equal.len() == self.key_columns
     }
 
-    /// The key's values, and others that the row must have.
+    /// Splits the values into the key's and others that the row must have.
     fn split(&self, mut values: Vec<(usize, Value)>) -> (Vec<Value>, Vec<(usize, Value)>) {
         let others = values.split_off(self.key_columns);
         (values.into_iter().map(|(_, value)| value).collect(), others)
@@ -133,7 +134,7 @@ impl Find {
                 Key::Odd => Ok(Outcome::General),
             };
         }
-        // What is computed, and what is read by several reads, needs a snapshot that lasts.
+        // Conditions, and several reads, need one snapshot for all of their rows.
         if !self.rest.is_empty() || matches!(self.way, Way::Keys(_)) {
             return Ok(Outcome::General);
         }
@@ -156,8 +157,8 @@ impl Find {
         if let Way::Key = self.way { Outcome::Row(None) } else { Outcome::Rows(Vec::new()) }
     }
 
-    /// The one row that a transaction sees, projected, if no more is said of it than its key. `None` when this is
-    /// not so, or this execution needs the general way.
+    /// The one row that a transaction sees, projected, for a statement that asks nothing but a key. `None` for any other,
+    /// and when this execution takes the general way.
     pub fn single(
         &self,
         table: &Arc<Table>,
@@ -196,21 +197,22 @@ impl Find {
         table: &Arc<Table>,
         transaction: &Transaction,
         projection: &[usize],
-        settings: &Settings<'_>,
+        execution: &Execution<'_>,
     ) -> Result<Outcome> {
         if let Way::Indexes { .. } = self.way {
-            let Some(found) = self.indexed(table, transaction, settings)? else {
+            let Some(found) = self.indexed(table, transaction, execution)? else {
                 return Ok(Outcome::General);
             };
             let batches = found.iter().map(|rows| rows.batch(projection));
             return Ok(Outcome::Rows(batches.collect::<Result<_>>()?));
         }
         if let Way::Key = self.way
-            && let Some(row) = self.single(table, transaction, projection, settings.parameters)?
+            && let Some(row) =
+                self.single(table, transaction, projection, execution.parameters())?
         {
             return Ok(Outcome::Row(row));
         }
-        let Some(found) = self.locate(table, transaction, settings)? else {
+        let Some(found) = self.locate(table, transaction, execution)? else {
             return Ok(Outcome::General);
         };
         let column = |at: &usize| {
@@ -225,18 +227,18 @@ impl Find {
         Ok(Outcome::Rows(if found.rows.is_empty() { Vec::new() } else { vec![batch] }))
     }
 
-    /// The whole rows that a transaction sees, and where they are; none when this execution needs the general way.
+    /// The whole rows that a transaction sees, and where they are; `None` when this execution takes the general way.
     pub fn locate(
         &self,
         table: &Arc<Table>,
         transaction: &Transaction,
-        settings: &Settings<'_>,
+        execution: &Execution<'_>,
     ) -> Result<Option<Located>> {
-        let (schema, parameters) = (table.schema(), settings.parameters);
+        let (schema, parameters) = (table.schema(), execution.parameters());
         let mut located = Located::default();
         match &self.way {
             Way::Indexes { .. } => {
-                let Some(found) = self.indexed(table, transaction, settings)? else {
+                let Some(found) = self.indexed(table, transaction, execution)? else {
                     return Ok(None);
                 };
                 let all: Vec<usize> = (0..schema.columns.len()).collect();
@@ -290,20 +292,20 @@ impl Find {
             };
             let batch =
                 Batch::new(computed.columns.iter().map(column).collect(), located.rows.len());
-            located.keep(&passing(computed, &batch, transaction, settings)?);
+            located.keep(&passing(computed, &batch, transaction, execution)?);
         }
         Ok(Some(located))
     }
 
-    /// Rows found by indexes; none when this execution needs the general way.
+    /// Rows found by indexes; `None` when this execution takes the general way.
     fn indexed(
         &self,
         table: &Arc<Table>,
         transaction: &Transaction,
-        settings: &Settings<'_>,
+        execution: &Execution<'_>,
     ) -> Result<Option<Vec<Rows>>> {
         let Way::Indexes { indexes, unique } = &self.way else { return Ok(None) };
-        let values = match self.known(table.schema(), settings.parameters)? {
+        let values = match self.known(table.schema(), execution.parameters())? {
             Known::Some(values) => values,
             Known::Null => return Ok(Some(Vec::new())),
             Known::Odd => return Ok(None),
@@ -316,7 +318,7 @@ impl Find {
                     computed,
                     &rows.batch(&computed.columns)?,
                     transaction,
-                    settings,
+                    execution,
                 )?);
             }
             found.retain(|rows| rows.count() > 0);
@@ -348,17 +350,17 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Positions of the rows of which a condition is true.
+/// Positions of the rows for which a condition is true.
 fn passing(
     computed: &Computed,
     batch: &Batch,
     transaction: &Transaction,
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
 ) -> Result<Vec<u32>> {
     if batch.rows == 0 {
         return Ok(Vec::new());
     }
-    let passed = computed.evaluate(batch, transaction, settings)?;
+    let passed = computed.evaluate(batch, transaction, execution)?;
     Ok((0..batch.rows as u32)
         .filter(|at| passed.value(*at as usize) == Value::Boolean(true))
         .collect())

@@ -2,55 +2,60 @@
 
 use super::find::{Find, Way};
 use super::slot::{Assigned, Computed, Slot};
-use super::{Action, Point};
-use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
-use nacre_sql::{Plan, Statement};
+use super::statement::{Action, Point};
+use nacre_sql::expr::{Expr, ExprKind};
+use nacre_sql::{Equalities, Plan, RowStatement, Statement, Write, equalities};
 use nacre_table::Store;
-use nacre_types::{DataType, IndexId, TableSchema, Timestamp};
+use nacre_types::{IndexId, TableSchema, Timestamp};
 use std::sync::Arc;
 
-/// More rows are worth a plan: they may even be written as segments.
+/// Rows of an insert at most. More are worth a plan: they may even be written as segments.
 const MOST_ROWS: usize = 4_096;
-/// More values of a list are looked up by a plan.
+/// Values of an `IN` list at most. More are looked up by a plan.
 const MOST_KEYS: usize = 64;
-/// Indexes used together.
+/// Indexes used together at most.
 const MOST_INDEXES: usize = 4;
 
-impl Point {
-    /// Recognises a statement that was bound under the catalog of this timestamp.
-    pub fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> Option<Point> {
-        let (schema, action) = match statement {
-            Statement::Query(plan) => select(plan)?,
-            Statement::Insert { table, source } => (table, Action::Insert { rows: rows(source)? }),
-            Statement::Upsert { table, source, keys, on_duplicate } => {
-                let (rows, keys) = (rows(source)?, keys.clone());
-                (table, Action::Upsert { rows, keys, on_duplicate: on_duplicate.clone() })
+/// Recognises a statement that was bound under the catalog of this timestamp.
+pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> Option<Point> {
+    let Statement::Rows(statement) = statement else { return None };
+    let (schema, action) = match statement {
+        RowStatement::Query(plan) => select(plan)?,
+        RowStatement::Write(write) => written(write)?,
+        RowStatement::Lock { .. }
+        | RowStatement::Returning { .. }
+        | RowStatement::CreateTableAs { .. }
+        | RowStatement::Explain(_)
+        | RowStatement::Profile(_) => return None,
+    };
+    // Without its table the statement fails the general way.
+    Some(Point::new(store.table_of(schema, at).ok()?, action))
+}
+
+fn written(write: &Write) -> Option<(&Arc<TableSchema>, Action)> {
+    match write {
+        Write::Insert { table, source } => Some((table, Action::Insert { rows: rows(source)? })),
+        Write::Upsert { table, source, keys, on_duplicate } => {
+            let (rows, keys) = (rows(source)?, keys.clone());
+            Some((table, Action::Upsert { rows, keys, on_duplicate: on_duplicate.clone() }))
+        }
+        Write::Delete { table, input } => Some((table, Action::Delete { find: scanned(input)?.2 })),
+        Write::Update { table, input, assignments } => {
+            let (_, projection, find) = scanned(input)?;
+            let writes = |position: &usize| assignments.iter().any(|(at, _)| at == position);
+            if table.primary_key.as_ref().is_some_and(|key| key.columns.iter().any(writes)) {
+                return None;
             }
-            Statement::Delete { table, input } => {
-                (table, Action::Delete { find: scanned(input)?.2 })
-            }
-            Statement::Update { table, input, assignments } => {
-                let (_, projection, find) = scanned(input)?;
-                let writes = |position: usize| assignments.iter().any(|(at, _)| *at == position);
-                if table
-                    .primary_key
-                    .as_ref()
-                    .is_some_and(|key| key.columns.iter().any(|at| writes(*at)))
-                {
-                    return None;
-                }
-                let assigned = assignments
-                    .iter()
-                    .map(|(at, expr)| Some((*at, Assigned::of(expr, projection)?)));
-                (table, Action::Update { find, assignments: assigned.collect::<Option<_>>()? })
-            }
-            _ => return None,
-        };
-        Some(Point { table: store.table_of(schema, at).ok()?, action })
+            let assigned =
+                |(at, expr): &(usize, Expr)| Some((*at, Assigned::of(expr, projection)?));
+            let assignments = assignments.iter().map(assigned).collect::<Option<_>>()?;
+            Some((table, Action::Update { find, assignments }))
+        }
+        Write::Change { .. } => None,
     }
 }
 
-/// A scan, perhaps under a projection that only picks columns.
+/// The scan of a query, perhaps under a projection that only picks columns.
 fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
     match plan {
         Plan::Project { input, exprs, .. } => {
@@ -71,94 +76,62 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
     }
 }
 
-/// What the filters of a scan say.
-#[derive(Default)]
-struct Filters<'a> {
-    /// `column = value`, each column once.
-    equal: Vec<(usize, Slot)>,
-    /// `column IN (values)`.
-    one_of: Option<(usize, &'a Expr, Vec<Slot>)>,
-    rest: Vec<&'a Expr>,
-}
-
-impl<'a> Filters<'a> {
-    fn add(&mut self, filter: &'a Expr, table: &TableSchema, projection: &[usize]) -> Option<()> {
-        match &filter.kind {
-            ExprKind::And(list) => {
-                return list.iter().try_for_each(|filter| self.add(filter, table, projection));
-            }
-            ExprKind::Binary { op: BinaryOp::Equal, left, right } => {
-                let (column, value) = match (&left.kind, &right.kind) {
-                    (ExprKind::Column(at), _) => (*at, &**right),
-                    (_, ExprKind::Column(at)) => (*at, &**left),
-                    _ => (usize::MAX, &**left),
-                };
-                if let (Some(position), Some(slot)) = (projection.get(column), Slot::of(value))
-                    // Intervals are equal that keys tell apart.
-                    && table.columns[*position].data_type != DataType::Interval
-                    && self.equal.iter().all(|(known, _)| known != position)
-                {
-                    self.equal.push((*position, slot));
-                    return Some(());
-                }
-            }
-            ExprKind::InList { arg, list, negated: false }
-                if self.one_of.is_none() && list.len() <= MOST_KEYS =>
-            {
-                if let ExprKind::Column(at) = arg.kind
-                    && let Some(slots) = list.iter().map(Slot::of).collect::<Option<Vec<_>>>()
-                {
-                    self.one_of = Some((*projection.get(at)?, filter, slots));
-                    return Some(());
-                }
-            }
-            _ => {}
-        }
-        self.rest.push(filter);
-        Some(())
-    }
-}
-
-/// A scan whose filters say what some key is.
+/// A scan whose filters fix a key, or the first columns of an index.
 fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     let Plan::Scan { table, projection, filters } = plan else { return None };
-    let mut said = Filters::default();
-    filters.iter().try_for_each(|filter| said.add(filter, table, projection))?;
-    let Filters { mut equal, one_of, mut rest } = said;
+    let Equalities { fixed, mut rest } = equalities(table, projection, filters);
+    let mut equal: Vec<(usize, Slot)> = Vec::with_capacity(fixed.len());
+    for fixed in fixed {
+        match Slot::of(fixed.value) {
+            Some(slot) => equal.push((fixed.column, slot)),
+            None => rest.push(fixed.filter),
+        }
+    }
     let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    let has =
-        |column: &usize, equal: &[(usize, Slot)]| equal.iter().any(|(known, _)| known == column);
-    let way = if !key.is_empty() && key.iter().all(|column| has(column, &equal)) {
-        rest.extend(one_of.map(|(_, filter, _)| filter));
+    let way = if let Some(keyed) = in_key_order(key, &mut equal) {
+        equal = keyed;
         Way::Key
-    } else if let (Some((column, ..)), [only], true) = (&one_of, key, equal.is_empty())
-        && column == only
+    } else if let ([only], true) = (key, equal.is_empty())
+        && let Some((at, keys)) =
+            rest.iter().enumerate().find_map(|(at, f)| Some((at, listed(f, projection, *only)?)))
     {
-        let slots = one_of.map(|(_, _, slots)| slots)?;
-        return Some((
-            table,
-            projection,
-            Find::new(table, Way::Keys(slots), equal, computed(&rest, projection)?),
-        ));
+        rest.remove(at);
+        Way::Keys(keys)
     } else {
-        rest.extend(one_of.map(|(_, filter, _)| filter));
         let (indexes, unique) = indexes(table, &equal)?;
         Way::Indexes { indexes, unique }
     };
-    if let Way::Key = way {
-        // In the order of the key; what else is said comes after.
-        equal.sort_by_key(|(column, _)| {
-            key.iter().position(|at| at == column).unwrap_or(usize::MAX)
-        });
-    }
     Some((table, projection, Find::new(table, way, equal, computed(&rest, projection)?)))
+}
+
+/// The equalities with those of a key first, in its order; `None` unless they fix all of its columns.
+fn in_key_order(key: &[usize], equal: &mut Vec<(usize, Slot)>) -> Option<Vec<(usize, Slot)>> {
+    let fixes = |column: &usize| equal.iter().any(|(known, _)| known == column);
+    if key.is_empty() || !key.iter().all(fixes) {
+        return None;
+    }
+    let mut ordered = std::mem::take(equal);
+    // What is not of the key comes after it.
+    let rank = |column: &usize| key.iter().position(|at| at == column).unwrap_or(key.len());
+    ordered.sort_by_key(|(column, _)| rank(column));
+    Some(ordered)
+}
+
+/// The values of `column IN (values)`.
+fn listed(filter: &Expr, projection: &[usize], column: usize) -> Option<Vec<Slot>> {
+    let ExprKind::InList { arg, list, negated: false } = &filter.kind else { return None };
+    let ExprKind::Column(at) = arg.kind else { return None };
+    if list.len() > MOST_KEYS || projection.get(at) != Some(&column) {
+        return None;
+    }
+    list.iter().map(Slot::of).collect()
 }
 
 fn computed(rest: &[&Expr], projection: &[usize]) -> Option<Vec<Computed>> {
     rest.iter().map(|expr| Computed::of(expr, projection)).collect()
 }
 
-/// Indexes whose first columns have values, and how many of them; whether there is at most one row with these values.
+/// Indexes whose first columns are fixed, with how many of them; and whether at most one row has these values.
 fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId, usize)>, bool)> {
     let mut found: Vec<(IndexId, Vec<usize>)> = Vec::new();
     for index in &table.indexes {
@@ -171,7 +144,7 @@ fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId
         if index.unique && known.len() == positions.len() {
             return Some((vec![(index.id, known.len())], true));
         }
-        // What says no more than another one is left out.
+        // An index that fixes no column beyond another's is left out.
         if known.is_empty()
             || found.iter().any(|(_, other)| known.iter().all(|at| other.contains(at)))
         {

@@ -1,15 +1,14 @@
-//! Values of point statements: those known once the parameters are, and those computed from a row.
+//! Values of point statements: those known from the parameters alone, and those computed from a row.
 
-use crate::session::Connection;
-use crate::statement::Settings;
+use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
 use nacre_exec::{cast_value, evaluate};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::Transaction;
-use nacre_types::{Result, TableSchema, Value};
+use nacre_types::{Error, Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// A value known once the parameters are.
+/// A value known from the parameters alone.
 pub(super) enum Slot {
     Parameter(usize),
     Literal(Value),
@@ -23,20 +22,20 @@ pub(super) enum Assigned {
     Computed(Computed),
 }
 
-/// An expression over columns of a row of the table: those listed, in that order.
+/// An expression over the listed columns of a row, in that order.
 pub(super) struct Computed {
     pub expr: Expr,
     pub columns: Vec<usize>,
 }
 
 impl Slot {
-    /// What an expression is, if it needs no row.
+    /// The slot of an expression; `None` when it needs a row.
     pub fn of(expr: &Expr) -> Option<Slot> {
         match &expr.kind {
             ExprKind::Parameter(at) => Some(Slot::Parameter(*at)),
             ExprKind::Literal(value) => Some(Slot::Literal(value.clone())),
             ExprKind::Cast(inner) => Some(match Slot::of(inner)? {
-                // What fails does so when it is run.
+                // A cast that fails does so when the statement runs.
                 Slot::Literal(value) => match cast_value(&value, expr.data_type) {
                     Ok(cast) => Slot::Literal(cast),
                     Err(_) => Slot::Cast(Box::new(expr.clone()), Box::new(Slot::Literal(value))),
@@ -49,14 +48,18 @@ impl Slot {
 
     pub fn value(&self, parameters: &[Value]) -> Result<Value> {
         match self {
-            Slot::Parameter(at) => Ok(parameters.get(*at).cloned().unwrap_or(Value::Null)),
+            Slot::Parameter(at) => match parameters.get(*at) {
+                Some(value) => Ok(value.clone()),
+                // The number of parameters was checked before.
+                None => Err(Error::type_error(format!("parameter {} was not given", at + 1))),
+            },
             Slot::Literal(value) => Ok(value.clone()),
             Slot::Cast(expr, inner) => cast_value(&inner.value(parameters)?, expr.data_type),
         }
     }
 }
 
-/// The values of several.
+/// The values of several slots.
 pub(super) fn values(slots: &[Slot], parameters: &[Value]) -> Result<Vec<Value>> {
     slots.iter().map(|slot| slot.value(parameters)).collect()
 }
@@ -69,48 +72,48 @@ impl Assigned {
         }
     }
 
-    /// The value for a row of the table, which is given as it was.
+    /// The new value of a row, given as it was.
     pub fn value(
         &self,
         schema: &TableSchema,
         row: &[Value],
         transaction: &Transaction,
-        settings: &Settings<'_>,
+        execution: &Execution<'_>,
     ) -> Result<Value> {
         match self {
-            Assigned::Slot(slot) => slot.value(settings.parameters),
+            Assigned::Slot(slot) => slot.value(execution.parameters()),
             Assigned::Computed(computed) => {
                 let vector = |at: &usize| {
                     Arc::new(Vector::from_values(schema.columns[*at].data_type, [&row[*at]]))
                 };
                 let batch = Batch::new(computed.columns.iter().map(vector).collect(), 1);
-                Ok(computed.evaluate(&batch, transaction, settings)?.value(0))
+                Ok(computed.evaluate(&batch, transaction, execution)?.value(0))
             }
         }
     }
 }
 
 impl Computed {
-    /// An expression over the output of a scan with this projection. `None` when it needs more than a row.
+    /// An expression over the output of a scan with this projection; `None` when it needs more than a row.
     pub fn of(expr: &Expr, projection: &[usize]) -> Option<Computed> {
         let mut computed = Computed { expr: expr.clone(), columns: Vec::new() };
         gather_columns(&mut computed.expr, projection, &mut computed.columns)?;
         Some(computed)
     }
 
-    /// Over a batch of its columns.
+    /// Evaluates it over a batch of its columns.
     pub fn evaluate(
         &self,
         batch: &Batch,
         transaction: &Transaction,
-        settings: &Settings<'_>,
+        execution: &Execution<'_>,
     ) -> Result<Vector> {
-        evaluate(&self.expr, batch, &Connection::context(transaction, settings))
+        evaluate(&self.expr, batch, &execution.context(transaction))
     }
 }
 
-/// Lists the columns of the table that an expression over a scan reads, and makes it read them by their place in the
-/// list. `None` when it needs more than a row.
+/// Lists the table's columns that an expression over a scan reads, and makes it read them by their place in the list.
+/// `None` when it needs more than a row.
 fn gather_columns(expr: &mut Expr, projection: &[usize], columns: &mut Vec<usize>) -> Option<()> {
     match &mut expr.kind {
         ExprKind::Column(at) => {

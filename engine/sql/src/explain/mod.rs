@@ -9,7 +9,8 @@ use crate::access::{access_text, index_access, probed_index};
 use crate::expr::Expr;
 use crate::plan::join_filter::Told;
 use crate::plan::key_order::{index_order_name, key_order};
-use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, SessionOption, Statement};
+use crate::plan::{Field, JoinKind, OnDuplicateKey, Plan, RowStatement, Statement};
+use crate::statement::Title;
 use nacre_types::TableSchema;
 use std::fmt::Write;
 use text::{field_name, joined, key_text, operand};
@@ -46,126 +47,50 @@ pub fn explain(statement: &Statement) -> Vec<String> {
 
 /// The lines of [`explain`], each with the node it shows; without one where it is the statement itself.
 pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
-    let mut lines = Lines(Vec::new(), Told::default());
     match statement {
-        Statement::Query(plan) => plan_lines(plan, 0, &mut lines),
-        Statement::Insert { table, source } => {
-            lines.push(format!("Insert {}", table.name));
-            plan_lines(source, 1, &mut lines);
+        Statement::Rows(statement) => explain_row_nodes(statement),
+        Statement::Catalog(statement) => {
+            statement.describe().lines.into_iter().map(|line| (line, None)).collect()
         }
-        Statement::Upsert { table, source, on_duplicate, .. } => {
-            lines.push(upsert_line(table, on_duplicate));
-            plan_lines(source, 1, &mut lines);
-        }
-        Statement::CreateTableAs { schema, source, .. } => {
-            lines.push(format!("CreateTableAs {}", schema.name));
-            plan_lines(source, 1, &mut lines);
-        }
-        Statement::CreateView { view, .. } => lines.push(format!("CreateView {}", view.name)),
-        Statement::DropView { names, .. } => {
-            lines.push(format!("DropView {}", joined(names.iter().cloned())))
-        }
-        Statement::Update { table, input, assignments } => {
+        Statement::Control(statement) => vec![(statement.describe(), None)],
+    }
+}
+
+/// Like [`explain_nodes`], of a statement that reads or writes rows.
+pub fn explain_row_nodes(statement: &RowStatement) -> Vec<(String, Option<&Plan>)> {
+    if let RowStatement::Explain(inner) = statement {
+        return explain_nodes(inner);
+    }
+    let statement = statement.describe();
+    let mut lines = Lines(Vec::new(), Told::default());
+    let title = title_line(statement.title);
+    let depth = usize::from(title.is_some());
+    title.into_iter().for_each(|line| lines.push(line));
+    for plan in statement.plans.into_iter().flatten() {
+        plan_lines(plan, depth, &mut lines);
+    }
+    lines.0
+}
+
+fn title_line(title: Title<'_>) -> Option<String> {
+    match title {
+        Title::Untitled => None,
+        Title::Action(action, target) => Some(format!("{action} {target}")),
+        Title::Upsert(table, on_duplicate) => Some(upsert_line(table, on_duplicate)),
+        Title::Update(table, input, assignments) => {
             let fields = input.fields();
             let name = |at: usize| field_name(&fields, at);
             let set = |(at, e): &(usize, Expr)| {
                 format!("{} = {}", table.columns[*at].name, expr_text(e, &name, false))
             };
-            lines.push(format!(
-                "Update {} set {}",
-                table.name,
-                joined(assignments.iter().map(set))
-            ));
-            plan_lines(input, 1, &mut lines);
+            Some(format!("Update {} set {}", table.name, joined(assignments.iter().map(set))))
         }
-        Statement::Delete { table, input } => {
-            lines.push(format!("Delete {}", table.name));
-            plan_lines(input, 1, &mut lines);
+        Title::Matches(table, Some(columns)) => {
+            let names = columns.iter().map(|at| table.columns[*at].name.clone());
+            Some(format!("Update {} set {} of matches", table.name, joined(names)))
         }
-        Statement::Change { table, target, matches, columns, .. } => {
-            lines.push(match columns {
-                Some(columns) => {
-                    let names = columns.iter().map(|at| table.columns[*at].name.clone());
-                    format!("Update {} set {} of matches", table.name, joined(names))
-                }
-                None => format!("Delete {} of matches", table.name),
-            });
-            plan_lines(target, 1, &mut lines);
-            plan_lines(matches, 1, &mut lines);
-        }
-        Statement::Returning { statement, .. } => return explain_nodes(statement),
-        Statement::Lock { table, input, output } => {
-            lines.push(format!("Lock {}", table.name));
-            plan_lines(input, 1, &mut lines);
-            plan_lines(output, 1, &mut lines);
-        }
-        Statement::Explain(inner) | Statement::Profile(inner) => return explain_nodes(inner),
-        Statement::CreateTable { schema, .. } => {
-            let column = |c: &nacre_types::Column| {
-                format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
-            };
-            lines.push(format!(
-                "CreateTable {} [{}]",
-                schema.name,
-                joined(schema.columns.iter().map(column))
-            ));
-            if let Some(key) = &schema.primary_key {
-                let names = key.columns.iter().map(|at| schema.columns[*at].name.clone());
-                lines.push(format!("  PrimaryKey [{}]", joined(names)));
-            }
-            for index in schema.declared_indexes() {
-                let names = index.columns.iter().filter_map(|id| schema.column_position(*id));
-                let names = joined(names.map(|at| schema.columns[at].name.clone()));
-                lines.push(format!(
-                    "  {}Index {} [{names}]",
-                    if index.unique { "Unique" } else { "" },
-                    index.name
-                ));
-            }
-        }
-        Statement::DropTable { names, .. } => {
-            lines.push(format!("DropTable {}", joined(names.iter().cloned())))
-        }
-        Statement::Begin => lines.push("Begin".into()),
-        Statement::Commit => lines.push("Commit".into()),
-        Statement::Rollback => lines.push("Rollback".into()),
-        Statement::Savepoint(name) => lines.push(format!("Savepoint {name}")),
-        Statement::RollbackTo(name) => lines.push(format!("RollbackTo {name}")),
-        Statement::Release(name) => lines.push(format!("Release {name}")),
-        Statement::Set(SessionOption::Threads(0)) => {
-            lines.push("Set threads to the default".into())
-        }
-        Statement::Set(SessionOption::Threads(count)) => {
-            lines.push(format!("Set threads to {count}"))
-        }
-        Statement::Set(SessionOption::MemoryLimit(None)) => {
-            lines.push("Set memory_limit to the default".into())
-        }
-        Statement::Set(SessionOption::MemoryLimit(Some(bytes))) => {
-            lines.push(format!("Set memory_limit to {bytes}"))
-        }
-        Statement::Optimize { table, full } => {
-            lines.push(format!("Optimize {}{}", table.name, if *full { " full" } else { "" }))
-        }
-        Statement::CreateIndex { table, index } => {
-            let names = index.columns.iter().filter_map(|id| table.column_position(*id));
-            let names = joined(names.map(|at| table.columns[at].name.clone()));
-            let unique = if index.unique { "Unique" } else { "" };
-            lines.push(format!("Create{unique}Index {} on {} [{names}]", index.name, table.name));
-        }
-        Statement::DropIndex { indexes } => {
-            lines.push(format!(
-                "DropIndex {}",
-                joined(indexes.iter().map(|(t, i)| format!("{i} on {}", t.name)))
-            ));
-        }
-        Statement::AlterTable { table, .. } => lines.push(format!("AlterTable {}", table.name)),
-        Statement::Truncate { tables } => {
-            lines.push(format!("Truncate {}", joined(tables.iter().map(|t| t.name.clone()))));
-        }
-        Statement::Nothing => lines.push("Nothing".into()),
+        Title::Matches(table, None) => Some(format!("Delete {} of matches", table.name)),
     }
-    lines.0
 }
 
 /// Lines, and which node each shows; and which joins tell which scans of their keys.

@@ -13,54 +13,23 @@ mod push;
 mod search;
 mod sides;
 
-use crate::plan::{Catalog, Plan, Statement};
+use crate::plan::{Catalog, Plan, PlanRole, Statement};
 use estimate::Estimates;
 use nacre_types::hash::Map;
 use std::sync::Arc;
 
 /// Optimises every plan of a statement.
-pub(crate) fn optimize(statement: Statement, catalog: &dyn Catalog) -> Statement {
-    optimize_with(statement, &Estimates::new(catalog))
-}
-
-fn optimize_with(statement: Statement, estimates: &Estimates<'_>) -> Statement {
-    match statement {
-        Statement::Query(plan) => Statement::Query(query(plan, estimates)),
-        Statement::Insert { table, source } => {
-            Statement::Insert { table, source: query(source, estimates) }
-        }
-        Statement::Upsert { table, source, keys, on_duplicate } => {
-            Statement::Upsert { table, source: query(source, estimates), keys, on_duplicate }
-        }
-        Statement::CreateTableAs { schema, if_not_exists, source } => {
-            Statement::CreateTableAs { schema, if_not_exists, source: query(source, estimates) }
-        }
-        // Writers need the whole row, so their scans keep all columns.
-        Statement::Update { table, input, assignments } => Statement::Update {
-            table,
-            input: push::push(input, Vec::new(), estimates),
-            assignments,
-        },
-        Statement::Delete { table, input } => {
-            Statement::Delete { table, input: push::push(input, Vec::new(), estimates) }
-        }
-        Statement::Lock { table, input, output } => {
-            let input = push::push(input, Vec::new(), estimates);
-            Statement::Lock { table, input, output: query(output, estimates) }
-        }
-        Statement::Change { table, target, rows, matches, columns } => {
-            let target = push::push(target, Vec::new(), estimates);
-            Statement::Change { table, target, rows, matches: query(matches, estimates), columns }
-        }
-        Statement::Returning { statement, exprs, fields } => Statement::Returning {
-            statement: Box::new(optimize_with(*statement, estimates)),
-            exprs,
-            fields,
-        },
-        Statement::Explain(inner) => Statement::Explain(Box::new(optimize_with(*inner, estimates))),
-        Statement::Profile(inner) => Statement::Profile(Box::new(optimize_with(*inner, estimates))),
-        other => other,
+pub(crate) fn optimize(mut statement: Statement, catalog: &dyn Catalog) -> Statement {
+    let estimates = Estimates::new(catalog);
+    for (role, plan) in statement.plans_mut() {
+        let bound = std::mem::replace(plan, Plan::nothing());
+        *plan = match role {
+            PlanRole::Result => query(bound, &estimates),
+            // Writers need the whole row, so their scans keep all columns.
+            PlanRole::Target => push::push(bound, Vec::new(), &estimates),
+        };
     }
+    statement
 }
 
 fn query(mut plan: Plan, estimates: &Estimates<'_>) -> Plan {

@@ -8,7 +8,11 @@ pub mod node;
 pub(crate) mod tree;
 mod walk;
 
-pub use crate::statement::{OnDuplicateKey, SessionOption, Statement};
+pub(crate) use crate::statement::PlanRole;
+pub use crate::statement::{
+    CatalogStatement, ControlStatement, OnDuplicateKey, RowStatement, SessionOption, Statement,
+    Write,
+};
 pub use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
 pub use catalog::{Catalog, ColumnStatistics};
 pub use tree::{ColumnMap, Domain, Field, JoinKind, Plan, PlanNode, Pruning, SortKey};

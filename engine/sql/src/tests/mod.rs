@@ -8,7 +8,7 @@ mod statements;
 mod transaction_end;
 
 use crate::plan::Catalog;
-use crate::{Statement, bind, explain, parse};
+use crate::{RowStatement, Statement, bind, explain, parse};
 use nacre_types::{Column, DataType, Error, KeyColumns, TableSchema, Value};
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ fn fails(sql: &str, expected: &str) {
 #[track_caller]
 fn typed(expr: &str, expected: &str) {
     match plan(&format!("select {expr} from t"), &[]) {
-        Ok((Statement::Query(plan), _)) => {
+        Ok((Statement::Rows(RowStatement::Query(plan)), _)) => {
             assert_eq!(plan.fields()[0].data_type.to_string(), expected, "{expr}");
         }
         Ok(other) => panic!("{other:?}"),

@@ -406,8 +406,10 @@ fn several_statements() {
 
 #[test]
 fn show_create_reads_back() {
-    let Ok((crate::Statement::Query(crate::Plan::Values { rows, .. }), _)) =
-        plan("show create table t", &[])
+    let Ok((
+        crate::Statement::Rows(crate::RowStatement::Query(crate::Plan::Values { rows, .. })),
+        _,
+    )) = plan("show create table t", &[])
     else {
         panic!("not rows")
     };
@@ -415,7 +417,9 @@ fn show_create_reads_back() {
         panic!("not text")
     };
     let again = sql.replace("\"t\"", "again");
-    let Ok((crate::Statement::CreateTable { schema, .. }, _)) = plan(&again, &[]) else {
+    let Ok((crate::Statement::Catalog(crate::CatalogStatement::CreateTable { schema, .. }), _)) =
+        plan(&again, &[])
+    else {
         panic!("{again}")
     };
     let t = crate::Catalog::table(&super::catalog(), "t").unwrap();

@@ -32,7 +32,7 @@ pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<State
     let mut statement = statement;
     shared::inline(&mut statement);
     let mut unnester = Unnester::new(numbers);
-    for plan in statement.plans_mut() {
+    for (_, plan) in statement.plans_mut() {
         let old = std::mem::replace(plan, one_empty_row());
         *plan = unnester.plan(old)?;
     }

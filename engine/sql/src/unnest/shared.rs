@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// Inlines what need not be shared.
 pub(super) fn inline(statement: &mut Statement) {
     let mut uses = Map::default();
-    for plan in statement.plans_mut() {
+    for (_, plan) in statement.plans_mut() {
         count(plan, &mut uses);
     }
     if uses.is_empty() {
         return;
     }
     let mut inliner = Inliner { uses, kept: Map::default() };
-    for plan in statement.plans_mut() {
+    for (_, plan) in statement.plans_mut() {
         let old = std::mem::replace(plan, super::tools::one_empty_row());
         *plan = inliner.plan(old);
     }

@@ -50,7 +50,7 @@ impl<'a> Binder<'a> {
             vec![text(crate::bind::catalog::information_schema::SCHEMA)],
             vec![text("information_schema")],
         ];
-        Ok(Statement::Query(texts(&["schema_name"], list)))
+        Ok(Statement::query(texts(&["schema_name"], list)))
     }
 
     pub(crate) fn show_columns(
@@ -67,7 +67,7 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn describe(&mut self, name: &ast::ObjectName) -> Result<Statement> {
-        Ok(Statement::Query(self.columns_of(name)?))
+        Ok(Statement::query(self.columns_of(name)?))
     }
 
     fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Plan> {
@@ -98,7 +98,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn show_create_table(&mut self, name: &ast::ObjectName) -> Result<Statement> {
         let table = self.table(name)?;
         let row = vec![text(&table.name), Value::Text(create_table(&table))];
-        Ok(Statement::Query(texts(&["Table", "Create Table"], vec![row])))
+        Ok(Statement::query(texts(&["Table", "Create Table"], vec![row])))
     }
 
     pub(crate) fn show_create_view(&mut self, name: &ast::ObjectName) -> Result<Statement> {
@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
             ));
         };
         let row = vec![text(&view.name), text(&view.statement)];
-        Ok(Statement::Query(texts(&["View", "Create View"], vec![row])))
+        Ok(Statement::query(texts(&["View", "Create View"], vec![row])))
     }
 
     /// `SHOW` and words that the parser does not know: `SHOW INDEXES FROM t`, `SHOW PRIMARY KEY FROM t`.
@@ -144,7 +144,7 @@ impl<'a> Binder<'a> {
                     ("is_unique", DataType::Boolean),
                     ("index_type", TEXT),
                 ];
-                Ok(Statement::Query(rows(&columns, list)))
+                Ok(Statement::query(rows(&columns, list)))
             }
             _ => Err(unsupported("SHOW of a variable")),
         }
@@ -186,7 +186,7 @@ impl<'a> Binder<'a> {
         filter: Option<&'a ast::ShowStatementFilter>,
     ) -> Result<Statement> {
         use ast::ShowStatementFilter as Filter;
-        let Some(filter) = filter else { return Ok(Statement::Query(plan)) };
+        let Some(filter) = filter else { return Ok(Statement::query(plan)) };
         let like = |pattern: &String, case_insensitive: bool| Expr {
             kind: ExprKind::Like {
                 arg: Box::new(Expr::column(0, TEXT)),
@@ -202,10 +202,10 @@ impl<'a> Binder<'a> {
             Filter::ILike(pattern) => like(pattern, true),
             Filter::Where(condition) => {
                 let scope = Scope::of("", &plan.fields());
-                return Ok(Statement::Query(self.filtered(plan, &scope, Some(condition))?));
+                return Ok(Statement::query(self.filtered(plan, &scope, Some(condition))?));
             }
         };
-        Ok(Statement::Query(Plan::Filter { input: Box::new(plan), predicate }))
+        Ok(Statement::query(Plan::Filter { input: Box::new(plan), predicate }))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::unsupported;
-use crate::plan::{Plan, Statement};
+use crate::plan::{Plan, RowStatement, Statement};
 use nacre_types::Result;
 use sqlparser::ast;
 
@@ -36,7 +36,7 @@ impl<'a> Binder<'a> {
         }
         let (table, scope, input) = self.target(relation)?;
         let input = self.filtered(input, &scope, select.selection.as_ref())?;
-        Ok(Statement::Lock { table, input, output })
+        Ok(RowStatement::Lock { table, input, output }.into())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::statement::index::{Wanted, drop_index};
 use crate::parse::position;
-use crate::plan::Statement;
+use crate::plan::{CatalogStatement, ControlStatement, Statement};
 use nacre_types::{Error, Position, Result, TableSchema, limits};
 use sqlparser::ast::{self, AlterTableOperation as Operation};
 
@@ -21,7 +21,7 @@ impl<'a> Binder<'a> {
             return Err(unsupported("this form of ALTER TABLE"));
         }
         if alter.if_exists && self.catalog.table(&table_name(&alter.name)?.0).is_none() {
-            return Ok(Statement::Nothing);
+            return Ok(ControlStatement::Nothing.into());
         }
         let table = self.table(&alter.name)?;
         let mut changed = (*table).clone();
@@ -87,9 +87,9 @@ impl<'a> Binder<'a> {
         }
         indexes.iter().try_for_each(|index| index.apply(&mut changed))?;
         if changed == *table {
-            Ok(Statement::Nothing)
+            Ok(ControlStatement::Nothing.into())
         } else {
-            Ok(Statement::AlterTable { table, changed })
+            Ok(CatalogStatement::AlterTable { table, changed }.into())
         }
     }
 
@@ -146,7 +146,7 @@ impl<'a> Binder<'a> {
             }
             tables.push(self.table(&target.name)?);
         }
-        Ok(Statement::Truncate { tables })
+        Ok(CatalogStatement::Truncate { tables }.into())
     }
 }
 

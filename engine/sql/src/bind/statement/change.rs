@@ -12,7 +12,7 @@ use crate::bind::query::query_expression::sort_key;
 use crate::bind::scope::{ROW_NUMBER, Scope, ScopeColumn};
 use crate::bind::statement::dml::{column_position, table_fields};
 use crate::expr::Expr;
-use crate::plan::{Field, Plan, Statement};
+use crate::plan::{Field, Plan, RowStatement, Statement, Write};
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 
@@ -84,11 +84,11 @@ impl<'a> Binder<'a> {
             && parts.order_by.is_empty()
             && parts.limit.is_none()
             && !predicate.iter().chain(values).any(has_subquery);
-        let statement = if plain {
+        let write = if plain {
             let input = filter(scan, predicate.into_iter().collect());
             match assignments {
-                Some(assignments) => Statement::Update { table, input, assignments },
-                None => Statement::Delete { table, input },
+                Some(assignments) => Write::Update { table, input, assignments },
+                None => Write::Delete { table, input },
             }
         } else {
             let mut conditions = Vec::new();
@@ -99,14 +99,13 @@ impl<'a> Binder<'a> {
             rows = self.first_rows(rows, &scope, parts.order_by, parts.limit)?;
             let extra = returning.is_some().then_some(width..scope.columns.len());
             let (matches, columns) = picked(rows, width, assignments, extra);
-            Statement::Change { table, target: filter(scan, own), rows: id, matches, columns }
+            Write::Change { table, target: filter(scan, own), rows: id, matches, columns }
         };
         Ok(match returning {
-            Some((exprs, fields)) => {
-                Statement::Returning { statement: Box::new(statement), exprs, fields }
-            }
-            None => statement,
-        })
+            Some((exprs, fields)) => RowStatement::Returning { write, exprs, fields },
+            None => RowStatement::Write(write),
+        }
+        .into())
     }
 
     /// MySQL's `ORDER BY` and `LIMIT` of the rows to change.
@@ -159,14 +158,14 @@ impl<'a> Binder<'a> {
     /// The statement, answering rows if it has `RETURNING`.
     pub(crate) fn with_returning(
         &mut self,
-        statement: Statement,
+        write: Write,
         items: Option<&'a Vec<ast::SelectItem>>,
         table: &TableSchema,
     ) -> Result<Statement> {
-        let Some(items) = items else { return Ok(statement) };
+        let Some(items) = items else { return Ok(write.into()) };
         let (exprs, fields) =
             self.returned(items, &Scope::of(&table.name, &table_fields(table)))?;
-        Ok(Statement::Returning { statement: Box::new(statement), exprs, fields })
+        Ok(RowStatement::Returning { write, exprs, fields }.into())
     }
 
     /// The statement that deletes, in any spelling.

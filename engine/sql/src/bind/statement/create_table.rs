@@ -10,7 +10,7 @@ use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
 use crate::expr::ExprKind;
 use crate::parse::position;
-use crate::plan::Statement;
+use crate::plan::{CatalogStatement, RowStatement, Statement};
 use nacre_types::{
     Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
 };
@@ -68,7 +68,7 @@ impl<'a> Binder<'a> {
         }
         keys.iter().try_for_each(|key| key.apply(&mut schema))?;
         indexes.iter().try_for_each(|index| index.apply(&mut schema))?;
-        Ok(Statement::CreateTable { schema, if_not_exists: create.if_not_exists })
+        Ok(CatalogStatement::CreateTable { schema, if_not_exists: create.if_not_exists }.into())
     }
 
     /// Columns are those of the query, all of them nullable, without keys.
@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
         }
         schema.next_column_id = schema.columns.len() as u32;
         let source = crate::bind::query::set_operation::converted(plan, &from, &to)?;
-        Ok(Statement::CreateTableAs { schema, if_not_exists, source })
+        Ok(RowStatement::CreateTableAs { schema, if_not_exists, source }.into())
     }
 
     /// Adds a column, and answers the index it wants, for when all columns and keys are known.

@@ -2,7 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
-use crate::plan::Statement;
+use crate::plan::{CatalogStatement, ControlStatement, RowStatement, Statement};
 use nacre_types::{Error, Result};
 use sqlparser::ast;
 
@@ -12,7 +12,7 @@ impl<'a> Binder<'a> {
         match statement {
             S::Query(query) if !query.locks.is_empty() => self.locking_query(query),
             S::Query(query) if is_write(&query.body) => self.write_with(query),
-            S::Query(query) => Ok(Statement::Query(self.query(query)?)),
+            S::Query(query) => Ok(Statement::query(self.query(query)?)),
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
             S::Delete(delete) => self.delete(delete),
@@ -28,10 +28,8 @@ impl<'a> Binder<'a> {
                     names.iter().try_for_each(|name| self.table(name).map(|_| ()))?;
                 }
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
-                Ok(Statement::DropTable {
-                    names: names.into_iter().map(|n| n.0).collect(),
-                    if_exists: *if_exists,
-                })
+                let names = names.into_iter().map(|n| n.0).collect();
+                Ok(CatalogStatement::DropTable { names, if_exists: *if_exists }.into())
             }
             S::CreateView(create) => self.create_view(create),
             S::Drop {
@@ -43,7 +41,7 @@ impl<'a> Binder<'a> {
             } => {
                 let names =
                     names.iter().map(|n| Ok(table_name(n)?.0)).collect::<Result<Vec<_>>>()?;
-                Ok(Statement::DropView { names, if_exists: *if_exists })
+                Ok(CatalogStatement::DropView { names, if_exists: *if_exists }.into())
             }
             S::CreateIndex(create) => self.create_index(create),
             S::Drop { object_type: ast::ObjectType::Index, if_exists, names, table, .. } => {
@@ -54,35 +52,34 @@ impl<'a> Binder<'a> {
             S::StartTransaction { modes, statements, exception: None, .. }
                 if statements.is_empty() =>
             {
-                modes.iter().try_for_each(transaction_mode).map(|()| Statement::Begin)
+                modes.iter().try_for_each(transaction_mode)?;
+                Ok(ControlStatement::Begin.into())
             }
-            S::Commit { chain: false, .. } => Ok(Statement::Commit),
-            S::Rollback { chain: false, savepoint: None } => Ok(Statement::Rollback),
+            S::Commit { chain: false, .. } => Ok(ControlStatement::Commit.into()),
+            S::Rollback { chain: false, savepoint: None } => Ok(ControlStatement::Rollback.into()),
             S::Rollback { chain: false, savepoint: Some(name) } => {
-                Ok(Statement::RollbackTo(name.value.clone()))
+                Ok(ControlStatement::RollbackTo(name.value.clone()).into())
             }
-            S::Savepoint { name } => Ok(Statement::Savepoint(name.value.clone())),
-            S::ReleaseSavepoint { name } => Ok(Statement::Release(name.value.clone())),
+            S::Savepoint { name } => Ok(ControlStatement::Savepoint(name.value.clone()).into()),
+            S::ReleaseSavepoint { name } => {
+                Ok(ControlStatement::Release(name.value.clone()).into())
+            }
             S::Set(set) => self.set_option(set),
             S::Explain { statement, analyze, .. } => {
-                let inner = Box::new(self.nested(|b| b.statement(statement))?);
-                match &*inner {
-                    _ if !analyze => Ok(Statement::Explain(inner)),
-                    Statement::Query(_)
-                    | Statement::Lock { .. }
-                    | Statement::Insert { .. }
-                    | Statement::Upsert { .. }
-                    | Statement::Update { .. }
-                    | Statement::Change { .. }
-                    | Statement::Returning { .. }
-                    | Statement::Delete { .. } => Ok(Statement::Profile(inner)),
+                use RowStatement::{Lock, Query, Returning, Write};
+                match self.nested(|b| b.statement(statement))? {
+                    inner if !analyze => Ok(RowStatement::Explain(Box::new(inner)).into()),
+                    Statement::Rows(
+                        inner @ (Query(_) | Lock { .. } | Write(_) | Returning { .. }),
+                    ) => Ok(RowStatement::Profile(Box::new(inner)).into()),
                     _ => Err(unsupported(
                         "PROFILE of a statement that neither reads nor writes rows",
                     )),
                 }
             }
             S::OptimizeTable { name, include_final, .. } => {
-                Ok(Statement::Optimize { table: self.table(name)?, full: *include_final })
+                let (table, full) = (self.table(name)?, *include_final);
+                Ok(CatalogStatement::Optimize { table, full }.into())
             }
             S::ShowTables { show_options, full, .. } => self.show_tables(show_options, *full),
             S::ShowColumns { show_options, .. } => self.show_columns(show_options),

@@ -8,7 +8,7 @@ use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::with_suggestion;
 use crate::parse::position;
-use crate::plan::Statement;
+use crate::plan::{CatalogStatement, ControlStatement, Statement};
 use nacre_types::{DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema};
 use sqlparser::ast::{self, IndexOption, IndexType};
 
@@ -209,7 +209,7 @@ impl<'a> Binder<'a> {
         };
         if let Some(known) = name.filter(|name| table.index_by_name(&name.value).is_some()) {
             if create.if_not_exists {
-                return Ok(Statement::Nothing);
+                return Ok(ControlStatement::Nothing.into());
             }
             let message = format!("index {} of table {} exists already", known.value, table.name);
             return Err(Error::already_exists(message)
@@ -224,7 +224,7 @@ impl<'a> Binder<'a> {
             options: &create.index_options,
         };
         let index = wanted.index(&table)?;
-        Ok(Statement::CreateIndex { table, index })
+        Ok(CatalogStatement::CreateIndex { table, index }.into())
     }
 
     pub(crate) fn drop_indexes(
@@ -261,6 +261,10 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        Ok(if indexes.is_empty() { Statement::Nothing } else { Statement::DropIndex { indexes } })
+        Ok(if indexes.is_empty() {
+            ControlStatement::Nothing.into()
+        } else {
+            CatalogStatement::DropIndex { indexes }.into()
+        })
     }
 }

@@ -6,7 +6,7 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::expr::ExprKind;
 use crate::parse::position;
-use crate::plan::{SessionOption, Statement};
+use crate::plan::{ControlStatement, SessionOption, Statement};
 use nacre_types::{Error, Result, Value};
 use sqlparser::ast;
 
@@ -35,7 +35,7 @@ impl<'a> Binder<'a> {
         };
         if matches!(value, ast::Expr::Identifier(word) if word.value.eq_ignore_ascii_case("default"))
         {
-            return Ok(Statement::Set(option));
+            return Ok(ControlStatement::Set(option).into());
         }
         let none = Scope::default();
         let bound = self.expr(value, &mut Env::new(&none, "SET"))?;
@@ -59,7 +59,7 @@ impl<'a> Binder<'a> {
                 "memory_limit is a number of bytes, a size like '64MB', or DEFAULT"
             }
         };
-        set.map(Statement::Set)
+        set.map(|option| ControlStatement::Set(option).into())
             .ok_or_else(|| Error::type_error(wanted).with_sqlstate("22023").at(place(value)))
     }
 }

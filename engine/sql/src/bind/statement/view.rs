@@ -5,7 +5,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
 use crate::expr::Expr;
-use crate::plan::{Field, Plan, Statement};
+use crate::plan::{CatalogStatement, Field, Plan, Statement};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, ViewSchema};
 use sqlparser::ast;
@@ -68,11 +68,8 @@ impl<'a> Binder<'a> {
             }
         }
         let view = ViewSchema { name, columns, statement: self.text.to_string() };
-        Ok(Statement::CreateView {
-            view,
-            replace: create.or_replace,
-            if_not_exists: create.if_not_exists,
-        })
+        let (replace, if_not_exists) = (create.or_replace, create.if_not_exists);
+        Ok(CatalogStatement::CreateView { view, replace, if_not_exists }.into())
     }
 
     /// The rows of a view, and its name as written; none when there is no such view.

@@ -1,42 +1,30 @@
-//! `PROFILE`: runs a statement and answers its plan, with what each node of it did, instead of its rows. What the
-//! statement writes is written.
+//! `PROFILE`: runs a statement and returns its plan, with what each node of it did, instead of its rows. What the
+//! statement writes stays written.
 
+use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
-use crate::statement::{self, Settings};
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Measured, Profile};
-use nacre_sql::{Field, Statement, explain_nodes};
-use nacre_table::Transaction;
-use nacre_types::{DataType, Result, Value};
+use nacre_sql::{Field, Output, RowStatement, explain_row_nodes};
+use nacre_table::Store;
+use nacre_types::{Result, Value};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Columns of the answer.
-pub(crate) fn fields() -> Vec<Field> {
-    let field = |(name, data_type): (&str, DataType)| Field {
-        name: name.into(),
-        data_type,
-        nullable: true,
-    };
-    let (text, number) = (DataType::TEXT, DataType::Int64);
-    [("plan", text), ("rows", number), ("time_us", number), ("access", text)].map(field).into()
-}
-
-/// Runs the statement under measurement.
+/// Runs the statement, by `run`, under measurement.
 pub(crate) fn run(
-    transaction: &mut Transaction,
-    statement: &Statement,
-    settings: &Settings<'_>,
+    store: &Store,
+    statement: &RowStatement,
+    execution: &Execution<'_>,
+    run: impl FnOnce(&Execution<'_>) -> Result<StatementResult>,
 ) -> Result<StatementResult> {
-    let lines = explain_nodes(statement);
+    let lines = explain_row_nodes(statement);
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
-    let store = transaction.store().clone();
-    let from = store.now_ns();
-    let done =
-        statement::run(transaction, statement, &Settings { profile: Some(&profile), ..*settings })?;
+    let started_ns = store.now_ns();
+    let done = run(&execution.measured_by(&profile))?;
     let whole = vec![
         Value::Int(done.rows_affected as i64),
-        Value::Int((store.now_ns().saturating_sub(from) / 1_000) as i64),
+        Value::Int((store.now_ns().saturating_sub(started_ns) / 1_000) as i64),
         Value::Null,
     ];
     let mut nodes = profile.nodes().iter();
@@ -44,18 +32,19 @@ pub(crate) fn run(
     for (line, plan) in lines {
         let mut row = vec![Value::Text(line)];
         row.extend(match plan {
-            // The statement itself is all there is beside the nodes.
+            // A line without a node is the statement's own.
             None => whole.clone(),
             Some(_) => nodes.next().map_or_else(Vec::new, |node| {
-                settings.statistics.add(&node.statistics);
+                execution.statistics().add(&node.statistics);
                 cells(node)
             }),
         });
         rows.push(row);
     }
-    let columns = fields();
+    let columns = Output::Profile.fields();
     let vector = |(at, field): (usize, &Field)| {
         let values: Vec<Value> =
+            // A node that did nothing has no cells.
             rows.iter().map(|row| row.get(at).cloned().unwrap_or(Value::Null)).collect();
         Arc::new(Vector::from_values(field.data_type, &values))
     };
@@ -63,7 +52,7 @@ pub(crate) fn run(
     Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
 }
 
-/// Rows, time and access of a node; nothing of one that was merged into another or that nobody needed.
+/// Rows, time and access of a node; nothing for one that was merged into another or never asked.
 fn cells(node: &Measured) -> Vec<Value> {
     if node.calls.get() == 0 {
         return Vec::new();

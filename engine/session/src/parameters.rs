@@ -1,17 +1,17 @@
-//! Values that are given to a statement: their types, and those of its parameters.
+//! Values given to a statement: their number, types and names.
 
 use nacre_exec::cast_value;
-use nacre_sql::{Bound, Given, Parsed};
+use nacre_sql::{Given, Parsed};
 use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
 
-/// Checks the number of parameters and gives each the type it was bound as.
-pub(super) fn cast_parameters<'a>(
-    bound: &Bound,
+/// Checks the number of parameters and casts each to the type it was bound as.
+pub(crate) fn cast_parameters<'a>(
+    types: &[DataType],
     parameters: &'a [Value],
 ) -> Result<Cow<'a, [Value]>> {
-    if parameters.len() != bound.parameters.len() {
-        let (wanted, given) = (bound.parameters.len(), parameters.len());
+    if parameters.len() != types.len() {
+        let (wanted, given) = (types.len(), parameters.len());
         let (s, were) =
             (if wanted == 1 { "" } else { "s" }, if given == 1 { "was" } else { "were" });
         return Err(Error::type_error(format!(
@@ -19,24 +19,18 @@ pub(super) fn cast_parameters<'a>(
         ))
         .with_sqlstate("07001"));
     }
+    if parameters.iter().zip(types).all(|(v, t)| Given::type_of(v) == *t) {
+        return Ok(Cow::Borrowed(parameters));
+    }
     let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {
         cast_value(value, *t).map_err(|e| e.context(format!("parameter {}", at + 1)))
     };
-    let same = parameters.iter().zip(&bound.parameters).all(|(v, t)| Given::type_of(v) == *t);
-    if same {
-        return Ok(Cow::Borrowed(parameters));
-    }
-    parameters
-        .iter()
-        .zip(&bound.parameters)
-        .enumerate()
-        .map(cast)
-        .collect::<Result<Vec<_>>>()
-        .map(Cow::Owned)
+    let cast = parameters.iter().zip(types).enumerate().map(cast);
+    cast.collect::<Result<Vec<_>>>().map(Cow::Owned)
 }
 
 /// The values of a statement's named parameters, in its order.
-pub(super) fn named_parameters(parsed: &Parsed, given: &[(String, Value)]) -> Result<Vec<Value>> {
+pub(crate) fn named_parameters(parsed: &Parsed, given: &[(String, Value)]) -> Result<Vec<Value>> {
     let value = |name: &Option<String>| {
         let Some(name) = name else {
             return Err(Error::type_error(

@@ -1,26 +1,26 @@
-//! Inserts that say what becomes of a row one of whose unique keys is taken.
+//! Inserts that say what happens to a row one of whose unique keys is taken.
 //!
-//! Rows go in chunks without a repeated key: what a chunk meets is looked up first, new values are computed for all of
-//! its updates at once, then it is written. A later row of the same statement meets what an earlier one left. Where the
-//! primary key alone counts and stays what it is, storage locks a chunk's keys before it looks ([`by_primary_key`]).
+//! Rows are written in chunks without a repeated key: the rows that a chunk meets are looked up first, the new values of
+//! all its updates are computed at once, then it is written. A later row of the statement meets what an earlier one
+//! wrote. Where only the primary key counts and no update changes it, the storage locks a chunk's keys before it looks
+//! them up ([`by_primary_key`]).
 
-use crate::session::Connection;
-use crate::statement::Settings;
+use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
 use nacre_exec::evaluate;
 use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, OnDuplicateKey};
 use nacre_table::{RowKey, RowLocator, Table, Transaction};
 use nacre_types::hash::Set;
-use nacre_types::{DataType, Error, ErrorKind, IndexId, Result, TableSchema, Value, key};
+use nacre_types::{DataType, ErrorKind, IndexId, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
-/// Rows looked up before they are written, at most.
+/// Rows of a chunk at most.
 const CHUNK_ROWS: usize = 2_048;
 
 type Row = Vec<Value>;
 
-/// Rows as they were written, if somebody wants them.
+/// Collects rows as they were written, for `RETURNING`.
 struct Written<'a> {
     rows: Option<&'a mut Vec<Row>>,
 }
@@ -33,7 +33,7 @@ impl Written<'_> {
     }
 }
 
-/// A row to insert, and those that have one of its keys.
+/// A row to insert, and the existing rows that have one of its keys.
 struct Proposed {
     new: Row,
     olds: Vec<(RowLocator, Row)>,
@@ -41,7 +41,7 @@ struct Proposed {
 
 /// A unique key that counts.
 struct UniqueKey {
-    /// Of an index; the primary key's is none.
+    /// Its index; `None` for the primary key.
     index: Option<IndexId>,
     columns: Vec<usize>,
 }
@@ -65,7 +65,7 @@ impl UniqueKey {
     }
 }
 
-/// The keys of a schema that these are.
+/// The keys of a schema with these ids.
 fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey> {
     let columns = |index: &Option<IndexId>| match index {
         None => schema.primary_key.as_ref().map(|key| key.columns.clone()),
@@ -76,7 +76,7 @@ fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey>
         .collect()
 }
 
-/// Whether new values of the row may be those of another key.
+/// Whether an update may change a unique key.
 fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
     let OnDuplicateKey::Update { assignments, .. } = on_duplicate else { return false };
     let is_key = |at: usize| {
@@ -87,22 +87,31 @@ fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
     assignments.iter().any(|(at, _)| is_key(*at))
 }
 
-/// Writes the rows, given in table order and types, and answers how many were inserted or changed. Of the keys those
-/// that count are given.
+/// What an upsert does.
+pub(crate) struct Upsert<'a> {
+    /// Target.
+    pub table: &'a Arc<TableSchema>,
+    /// Unique keys that count: indexes, and `None` for the primary key.
+    pub keys: &'a [Option<IndexId>],
+    /// What happens to a row whose key is taken.
+    pub on_duplicate: &'a OnDuplicateKey,
+}
+
+/// Writes the rows, given in table order and types, and returns how many were inserted or changed.
 pub(crate) fn run(
     transaction: &mut Transaction,
-    schema: &Arc<TableSchema>,
+    upsert: Upsert<'_>,
     rows: &mut dyn Iterator<Item = Result<Row>>,
-    (keys, on_duplicate): (&[Option<IndexId>], &OnDuplicateKey),
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
     returned: Option<&mut Vec<Row>>,
 ) -> Result<u64> {
+    let Upsert { table: schema, keys, on_duplicate } = upsert;
     let mut written = Written { rows: returned };
     let table = transaction.table_of(schema)?;
     let mut affected = 0;
     let unique = unique_keys(schema, keys);
     if unique.is_empty() {
-        // Nothing can be taken.
+        // No key can be taken.
         for row in rows {
             let row = row?;
             transaction.insert_row(&table, &row)?;
@@ -118,11 +127,11 @@ pub(crate) fn run(
         OnDuplicateKey::Update { .. } | OnDuplicateKey::Replace,
     ) = (&unique[..], rekeys, on_duplicate)
     {
-        return by_primary_key(transaction, &table, rows, on_duplicate, settings, &mut written);
+        return by_primary_key(transaction, &table, rows, on_duplicate, execution, &mut written);
     }
     let chunk_rows = if rekeys { 1 } else { CHUNK_ROWS };
     let mut chunk: Vec<Proposed> = Vec::new();
-    // Keys of the rows to come and places of those they meet: nothing may be in a chunk twice.
+    // Keys of the chunk's rows, and places of those they meet: neither may be in a chunk twice.
     let mut seen: Set<Vec<u8>> = Set::default();
     for new in rows {
         let new = new?;
@@ -137,14 +146,14 @@ pub(crate) fn run(
                     &unique,
                     &mut chunk,
                     on_duplicate,
-                    settings,
+                    execution,
                     &mut written,
                 )?;
                 seen.clear();
-                check_cancelled(settings)?;
+                execution.check_cancelled()?;
             }
             let olds = met(transaction, &table, &unique, &new)?;
-            // With one key, rows of different keys meet different rows.
+            // With a single key, rows with different keys meet different rows.
             if unique.len() > 1 {
                 let places: Vec<Vec<u8>> = olds.iter().map(|(locator, _)| place(locator)).collect();
                 full = places.iter().any(|place| seen.contains(place));
@@ -165,16 +174,9 @@ pub(crate) fn run(
             &unique,
             &mut chunk,
             on_duplicate,
-            settings,
+            execution,
             &mut written,
         )?)
-}
-
-fn check_cancelled(settings: &Settings<'_>) -> Result<()> {
-    match (settings.cancelled)() {
-        true => Err(Error::cancelled()),
-        false => Ok(()),
-    }
 }
 
 /// The common case: rows are met by their primary key and keep it.
@@ -183,13 +185,13 @@ fn by_primary_key(
     table: &Arc<Table>,
     rows: &mut dyn Iterator<Item = Result<Row>>,
     on_duplicate: &OnDuplicateKey,
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
     written: &mut Written<'_>,
 ) -> Result<u64> {
     let schema = table.schema();
     let mut affected = 0;
     let (mut keys, mut news): (Vec<RowKey>, Vec<Row>) = Default::default();
-    // Other keys with the same hash only make the chunk smaller.
+    // Different keys with the same hash only make the chunk smaller.
     let mut seen: Set<u64> = Set::default();
     let mut write = |keys: &mut Vec<RowKey>, news: &mut Vec<Row>| -> Result<()> {
         let decide = |transaction: &Transaction, olds: &[Option<Row>]| {
@@ -206,7 +208,7 @@ fn by_primary_key(
                         &taken,
                         assignments,
                         filter.as_ref(),
-                        settings,
+                        execution,
                     )?
                     .into_iter();
                     let news = olds.iter().zip(news.drain(..));
@@ -234,7 +236,7 @@ fn by_primary_key(
         let key = table.row_key(&new)?;
         if keys.len() >= CHUNK_ROWS || !seen.insert(key.hash()) {
             write(&mut keys, &mut news)?;
-            check_cancelled(settings)?;
+            execution.check_cancelled()?;
             seen.clear();
             seen.insert(key.hash());
         }
@@ -245,7 +247,7 @@ fn by_primary_key(
     Ok(affected)
 }
 
-/// The unique keys of a row; not those with a null, which are like no other.
+/// The unique keys of a row, encoded. A key with a null equals no other and is left out.
 fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::with_capacity(unique.len());
     for (number, key) in unique.iter().enumerate() {
@@ -261,7 +263,7 @@ fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Re
     Ok(keys)
 }
 
-/// The rows that have one of a new row's keys, each once, in the order of the keys.
+/// The existing rows that have one of a new row's keys, each once, in the order of the keys.
 fn met(
     transaction: &Transaction,
     table: &Arc<Table>,
@@ -279,7 +281,7 @@ fn met(
     Ok(olds)
 }
 
-/// A row's place as bytes that no key is.
+/// A row's place, as bytes that differ from every encoded key.
 fn place(locator: &RowLocator) -> Vec<u8> {
     let mut out = vec![1];
     match locator {
@@ -303,7 +305,7 @@ fn write_chunk(
     unique: &[UniqueKey],
     chunk: &mut Vec<Proposed>,
     on_duplicate: &OnDuplicateKey,
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
     written: &mut Written<'_>,
 ) -> Result<u64> {
     let mut affected = 0;
@@ -315,7 +317,7 @@ fn write_chunk(
             affected += 1;
             continue;
         }
-        // The first key that is taken says which row is meant.
+        // The row that has the first taken key is the one to update.
         match olds.into_iter().next() {
             Some((locator, old)) => taken.push((locator, old, new)),
             None => {
@@ -327,12 +329,20 @@ fn write_chunk(
     }
     match on_duplicate {
         OnDuplicateKey::Update { assignments, filter } if !taken.is_empty() => Ok(affected
-            + update(transaction, table, &taken, assignments, filter.as_ref(), settings, written)?),
+            + update(
+                transaction,
+                table,
+                &taken,
+                assignments,
+                filter.as_ref(),
+                execution,
+                written,
+            )?),
         _ => Ok(affected),
     }
 }
 
-/// Inserts a row of which the keys that count are free. Any other that is taken is the usual error.
+/// Inserts a row whose counting keys are free. Any other key that is taken is a `constraint` error.
 fn insert(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -354,7 +364,7 @@ fn insert(
     }
 }
 
-/// The new row takes the place of all that it meets.
+/// Replaces all rows that the new row meets.
 fn replace(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -371,19 +381,19 @@ fn replace(
     transaction.insert_absent(table, new)
 }
 
-/// Changes the rows that were there.
+/// Updates existing rows.
 fn update(
     transaction: &mut Transaction,
     table: &Arc<Table>,
     taken: &[(RowLocator, Row, Row)],
     assignments: &[(usize, Expr)],
     filter: Option<&Expr>,
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
     written: &mut Written<'_>,
 ) -> Result<u64> {
     let schema = table.schema().clone();
     let pairs: Vec<(&Row, &Row)> = taken.iter().map(|(_, old, new)| (old, new)).collect();
-    let changed = changed(transaction, &schema, &pairs, assignments, filter, settings)?;
+    let changed = changed(transaction, &schema, &pairs, assignments, filter, execution)?;
     let is_key =
         |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
     let rekeys = assignments.iter().any(|(at, _)| is_key(at));
@@ -407,17 +417,17 @@ fn update(
     Ok(affected)
 }
 
-/// What becomes of rows that were there, each given beside the one that was proposed; none for those that the filter
-/// leaves as they are.
+/// New values of existing rows, each given beside the row that was proposed; `None` for rows that the filter leaves as
+/// they are.
 fn changed(
     transaction: &Transaction,
     schema: &TableSchema,
     taken: &[(&Row, &Row)],
     assignments: &[(usize, Expr)],
     filter: Option<&Expr>,
-    settings: &Settings<'_>,
+    execution: &Execution<'_>,
 ) -> Result<Vec<Option<Row>>> {
-    let context = Connection::context(transaction, settings);
+    let context = execution.context(transaction);
     let mut chosen: Vec<usize> = (0..taken.len()).collect();
     if let (Some(filter), false) = (filter, taken.is_empty()) {
         let passed = evaluate(filter, &both(&schema.types(), taken, &chosen), &context)?;
@@ -431,7 +441,7 @@ fn changed(
     let mut values: Vec<(usize, Source)> = Vec::with_capacity(assignments.len());
     for (at, expr) in assignments {
         let source = match expr.kind {
-            // Most take what was proposed.
+            // Most assignments copy the proposed value.
             ExprKind::Column(from) if schema.columns[*at].data_type == expr.data_type => {
                 Source::Column(from)
             }
@@ -460,7 +470,7 @@ fn changed(
 
 /// Where a new value comes from.
 enum Source {
-    /// A column of the old row, or, behind those, of the new one.
+    /// A column of the old row, or, counted on behind those, of the new one.
     Column(usize),
     Vector(Vector),
 }

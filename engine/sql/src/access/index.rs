@@ -1,6 +1,7 @@
 //! Which indexes the filters of a scan can be answered with: parts of the filters that say what the first columns of
 //! an index are. Whether it is worth it is found out when it is known how many rows they find.
 
+use super::equality::equalities;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, TableSchema};
 
@@ -47,15 +48,8 @@ pub fn index_access<'a>(
         return None;
     }
     let access = of_conjuncts(table, projection, filters)?;
-    let known = |column: &usize| {
-        let one = |filter: &&Expr| {
-            compared(filter).is_some_and(|(at, op, _)| {
-                op == BinaryOp::Equal && projection.get(at) == Some(column)
-            })
-        };
-        flattened(filters).iter().any(one)
-    };
-    let by_key = table.primary_key.as_ref().is_some_and(|key| key.columns.iter().all(known));
+    let fixed = equalities(table, projection, filters);
+    let by_key = table.primary_key.as_ref().is_some_and(|key| fixed.key(&key.columns).is_some());
     (!by_key).then_some(access)
 }
 

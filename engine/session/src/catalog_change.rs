@@ -1,0 +1,150 @@
+//! Statements that change the catalog or maintain a table. They run outside any transaction.
+
+use crate::engine::Engine;
+use crate::result::{ResultKind, StatementResult};
+use crate::retry::Shortages;
+use nacre_sql::CatalogStatement;
+use nacre_table::{Store, Table};
+use nacre_types::{Error, ErrorKind, Result, TableSchema};
+use std::sync::Arc;
+
+/// Runs the statement, again when it ran out of files.
+pub(crate) async fn run(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    in_transaction: bool,
+) -> Result<StatementResult> {
+    if in_transaction {
+        let name = statement.describe().name;
+        return Err(Error::unsupported(format!("{name} inside a transaction")));
+    }
+    let mut shortages = Shortages::default();
+    loop {
+        engine.prepare_files().await?;
+        match run_once(statement, engine) {
+            Err(error) if shortages.should_retry(&error, engine) => {}
+            other => return other,
+        }
+    }
+}
+
+fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
+    let store = engine.store();
+    match statement {
+        CatalogStatement::CreateTable { schema, if_not_exists } => {
+            created(store.create_table(schema.clone()).map(|_| ()), *if_not_exists, engine)?;
+        }
+        CatalogStatement::CreateView { view, replace, if_not_exists } => {
+            created(store.create_view(view.clone(), *replace), *if_not_exists, engine)?;
+        }
+        CatalogStatement::DropView { names, if_exists } => drop_views(names, *if_exists, engine)?,
+        CatalogStatement::DropTable { names, if_exists } => drop_tables(names, *if_exists, engine)?,
+        CatalogStatement::AlterTable { table, changed } => {
+            store.alter_table(&bound_table(store, table)?, changed.clone())?;
+            changed_and_maintained(engine);
+        }
+        CatalogStatement::CreateIndex { table, index } => {
+            store.create_index(&bound_table(store, table)?, index.clone())?;
+            changed_and_maintained(engine);
+        }
+        CatalogStatement::DropIndex { indexes } => {
+            for (at, (table, name)) in indexes.iter().enumerate() {
+                // The first index of a table that goes changes the table, for the others too.
+                let seen = indexes[..at].iter().any(|(other, _)| other.id == table.id);
+                let target =
+                    if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
+                store.drop_index(&target, name)?;
+                engine.catalog_changed();
+            }
+            store.maintain().ok();
+        }
+        CatalogStatement::Truncate { tables } => {
+            let mut targets: Vec<Arc<Table>> = Vec::new();
+            for table in tables {
+                let target = store.table_by_id(table.id)?;
+                if !targets.iter().any(|other| Arc::ptr_eq(other, &target)) {
+                    targets.push(target);
+                }
+            }
+            store.truncate(&targets)?;
+            changed_and_maintained(engine);
+        }
+        CatalogStatement::Optimize { table, full } => {
+            let target = store.table_by_id(table.id)?;
+            match full {
+                true => store.merge_all(&target)?,
+                false => store.flush(&target)?,
+            }
+            return Ok(StatementResult::new(ResultKind::Control));
+        }
+    }
+    Ok(StatementResult::new(ResultKind::Ddl))
+}
+
+/// Starts the maintenance that a change makes possible, as the removal of files. Its failure is not the statement's.
+fn changed_and_maintained(engine: &Engine) {
+    engine.catalog_changed();
+    engine.store().maintain().ok();
+}
+
+fn created(created: Result<()>, if_not_exists: bool, engine: &Engine) -> Result<()> {
+    match created {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && if_not_exists => {
+            engine.store().settle_catalog()
+        }
+        other => {
+            other?;
+            engine.catalog_changed();
+            Ok(())
+        }
+    }
+}
+
+fn drop_views(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> {
+    let store = engine.store();
+    let missing = names.iter().find(|name| store.view(name).is_none());
+    if let (Some(name), false) = (missing, if_exists) {
+        let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
+        let is_table = store.table(name).is_some();
+        return Err(if is_table { error.with_hint("it is a table: DROP TABLE") } else { error });
+    }
+    for name in names.iter().filter(|name| store.view(name).is_some()) {
+        store.drop_view(name)?;
+    }
+    if missing.is_some() {
+        store.settle_catalog()?;
+    }
+    engine.catalog_changed();
+    Ok(())
+}
+
+fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> {
+    let store = engine.store();
+    // All names are looked up before the first table goes, so that a wrong one changes nothing.
+    let mut tables = Vec::new();
+    for name in names {
+        match store.table(name) {
+            Some(table) => tables.push(table),
+            None if if_exists => {}
+            None => {
+                return Err(Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01"));
+            }
+        }
+    }
+    store.drop_tables(&tables)?;
+    if tables.len() < names.len() {
+        store.settle_catalog()?;
+    }
+    changed_and_maintained(engine);
+    Ok(())
+}
+
+/// The newest version of a table, if it is the one that the statement was bound to; else `conflict`.
+fn bound_table(store: &Store, bound: &TableSchema) -> Result<Arc<Table>> {
+    let table = store.table_by_id(bound.id)?;
+    if **table.schema() == *bound {
+        return Ok(table);
+    }
+    Err(Error::conflict(format!("table {} was altered meanwhile", bound.name))
+        .with_hint("retry the statement"))
+}

@@ -1,0 +1,294 @@
+//! A connection: the statements of one session, one after another, with at most one open transaction.
+
+use crate::binding::Binding;
+use crate::engine::Engine;
+use crate::open_stream;
+use crate::parameters::named_parameters;
+use crate::prepared::PreparedStatement;
+use crate::result::{ResultKind, StatementResult};
+use crate::retry::Rebindings;
+use crate::run;
+use crate::settings::Settings;
+use crate::stream::RowStream;
+use crate::transaction::OpenTransaction;
+use crate::transactional;
+use nacre_sql::{Parsed, Statement};
+use nacre_types::{Error, Result, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A connection. Not shared between threads at the same time.
+pub struct Connection {
+    engine: Arc<Engine>,
+    transaction: OpenTransaction,
+    settings: Settings,
+}
+
+/// Parameters of a text.
+#[derive(Clone, Copy)]
+enum Parameters<'a> {
+    Positional(&'a [Value]),
+    Named(&'a [(String, Value)]),
+}
+
+/// A statement to bind.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Parsed(&'a Parsed),
+    Prepared(&'a PreparedStatement),
+}
+
+impl<'a> Parameters<'a> {
+    /// The values for one statement of a text. Positions count through the whole text, so every statement with
+    /// parameters gets all of them; one without gets none, unless the text is that statement alone.
+    fn of(self, parsed: &Parsed, is_alone: bool) -> Result<Cow<'a, [Value]>> {
+        match self {
+            Parameters::Positional(_) if parsed.parameter_names().is_empty() && !is_alone => {
+                Ok(Cow::Borrowed(&[]))
+            }
+            Parameters::Positional(values) => Ok(Cow::Borrowed(values)),
+            Parameters::Named(values) => named_parameters(parsed, values).map(Cow::Owned),
+        }
+    }
+}
+
+impl Connection {
+    /// A new connection, without a transaction.
+    pub fn new(engine: Arc<Engine>) -> Connection {
+        let settings = Settings::new(&engine);
+        Connection { engine, transaction: OpenTransaction::default(), settings }
+    }
+
+    /// Whether a transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_open()
+    }
+
+    /// Sets how many threads may work on one statement; 0 for as many as the host has.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.settings.set_threads(&self.engine, threads);
+    }
+
+    /// Sets the bytes that the operators of one statement may hold together; `None` for the database's default.
+    pub fn set_memory_limit(&mut self, bytes: Option<usize>) {
+        self.settings.set_memory_limit(&self.engine, bytes);
+    }
+
+    /// A flag that ends the running statement with `cancelled` once it is set. It is reset when the next one starts.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.settings.cancel_flag().clone()
+    }
+
+    /// Runs the statements of a text and returns the last one's result.
+    pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<StatementResult> {
+        self.execute_text(sql, Parameters::Positional(parameters)).await
+    }
+
+    /// Like [`Connection::execute`] with parameters by name (`:name`; without the colon).
+    pub async fn execute_named(
+        &mut self,
+        sql: &str,
+        parameters: &[(String, Value)],
+    ) -> Result<StatementResult> {
+        self.execute_text(sql, Parameters::Named(parameters)).await
+    }
+
+    /// Parses and binds one statement for repeated use.
+    pub fn prepare(&mut self, sql: &str) -> Result<PreparedStatement> {
+        PreparedStatement::new(sql, &self.engine, self.transaction.sees(&self.engine))
+    }
+
+    /// Runs a prepared statement.
+    pub async fn run(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<StatementResult> {
+        let started_ns = self.engine.now_ns();
+        let mut result = self.run_source(Source::Prepared(prepared), parameters).await?;
+        result.statistics.elapsed_us = self.engine.elapsed_us(started_ns);
+        Ok(result)
+    }
+
+    /// The row that a prepared point read finds, without waiting.
+    ///
+    /// Errors: `unsupported` for any other statement.
+    pub fn get(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        let sees = self.transaction.sees(&self.engine);
+        let mut binding = prepared.current(parameters, &self.engine, sees)?;
+        let mut rebindings = Rebindings::new(self.transaction.is_open());
+        loop {
+            match self.get_bound(&binding, parameters, prepared.was_point_read()) {
+                Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
+                other => return other?.ok_or_else(not_a_point_read),
+            }
+            let sees = self.transaction.sees(&self.engine);
+            binding = prepared.rebound(parameters, &self.engine, sees)?;
+        }
+    }
+
+    /// Like [`Connection::execute`], with the rows of the last statement as a stream.
+    pub async fn stream(&mut self, sql: &str, parameters: &[Value]) -> Result<RowStream> {
+        self.stream_text(sql, Parameters::Positional(parameters)).await
+    }
+
+    /// Like [`Connection::stream`] with parameters by name (`:name`; without the colon).
+    pub async fn stream_named(
+        &mut self,
+        sql: &str,
+        parameters: &[(String, Value)],
+    ) -> Result<RowStream> {
+        self.stream_text(sql, Parameters::Named(parameters)).await
+    }
+
+    /// Runs a prepared statement with its rows as a stream.
+    pub async fn stream_prepared(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<RowStream> {
+        self.stream_source(Source::Prepared(prepared), parameters).await
+    }
+
+    async fn execute_text(
+        &mut self,
+        sql: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<StatementResult> {
+        let started_ns = self.engine.now_ns();
+        let statements = nacre_sql::parse(sql)?;
+        let mut last = StatementResult::new(ResultKind::Control);
+        for parsed in &statements {
+            let values = parameters.of(parsed, statements.len() == 1)?;
+            last = self.run_source(Source::Parsed(parsed), &values).await?;
+        }
+        last.statistics.elapsed_us = self.engine.elapsed_us(started_ns);
+        Ok(last)
+    }
+
+    async fn stream_text(&mut self, sql: &str, parameters: Parameters<'_>) -> Result<RowStream> {
+        let statements = nacre_sql::parse(sql)?;
+        let Some((last, before)) = statements.split_last() else {
+            let nothing = StatementResult::new(ResultKind::Control);
+            return Ok(RowStream::ready(&self.engine, nothing));
+        };
+        for parsed in before {
+            let values = parameters.of(parsed, false)?;
+            self.run_source(Source::Parsed(parsed), &values).await?;
+        }
+        let values = parameters.of(last, before.is_empty())?;
+        self.stream_source(Source::Parsed(last), &values).await
+    }
+
+    async fn run_source(
+        &mut self,
+        source: Source<'_>,
+        parameters: &[Value],
+    ) -> Result<StatementResult> {
+        self.rebinding(
+            source,
+            parameters,
+            async |connection: &mut Connection, binding: &Binding| {
+                let Connection { engine, transaction, settings } = connection;
+                run::run(binding, parameters, engine, transaction, settings).await
+            },
+        )
+        .await
+    }
+
+    async fn stream_source(
+        &mut self,
+        source: Source<'_>,
+        parameters: &[Value],
+    ) -> Result<RowStream> {
+        self.rebinding(
+            source,
+            parameters,
+            async |connection: &mut Connection, binding: &Binding| {
+                let Connection { engine, transaction, settings } = connection;
+                // A prepared point statement is run at once: a stream of one row is not worth opening.
+                let at_once = matches!(source, Source::Prepared(_)) && binding.point().is_some();
+                if let Some(plan) = open_stream::plan_of(binding).filter(|_| !at_once) {
+                    let parameters = binding.cast(parameters)?.into_owned();
+                    return open_stream::open(plan, parameters, engine, transaction, settings);
+                }
+                let started_ns = engine.now_ns();
+                let mut result =
+                    run::run(binding, parameters, engine, transaction, settings).await?;
+                result.statistics.elapsed_us = engine.elapsed_us(started_ns);
+                Ok(RowStream::ready(engine, result))
+            },
+        )
+        .await
+    }
+
+    /// Binds a statement and runs it, again and again while its tables change in between.
+    async fn rebinding<T>(
+        &mut self,
+        source: Source<'_>,
+        parameters: &[Value],
+        mut run: impl AsyncFnMut(&mut Connection, &Binding) -> Result<T>,
+    ) -> Result<T> {
+        let mut rebindings = Rebindings::new(self.transaction.is_open());
+        let sees = self.transaction.sees(&self.engine);
+        let mut binding = match source {
+            Source::Prepared(prepared) => prepared.current(parameters, &self.engine, sees)?,
+            Source::Parsed(parsed) => {
+                Arc::new(Binding::new(parsed, parameters, &self.engine, sees)?)
+            }
+        };
+        loop {
+            match run(self, &binding).await {
+                Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
+                other => return other,
+            }
+            let sees = self.transaction.sees(&self.engine);
+            binding = match source {
+                Source::Prepared(prepared) => prepared.rebound(parameters, &self.engine, sees)?,
+                Source::Parsed(parsed) => {
+                    Arc::new(Binding::new(parsed, parameters, &self.engine, sees)?)
+                }
+            };
+        }
+    }
+
+    /// The row of a point read: in the open transaction, or of what is committed now. `None` when the statement is not
+    /// one.
+    fn get_bound(
+        &mut self,
+        binding: &Binding,
+        parameters: &[Value],
+        was_point_read: bool,
+    ) -> Result<Option<Option<Vec<Value>>>> {
+        let parameters = binding.cast(parameters)?;
+        if let Some(point) = binding.point().filter(|point| point.reads_one_row()) {
+            let found = match self.transaction.get() {
+                None => point.read_newest(self.engine.store(), &parameters)?.into_single_row(),
+                Some(transaction) => point.read(transaction, &parameters)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let (true, Statement::Rows(statement)) = (was_point_read, binding.statement()) else {
+            return Ok(None);
+        };
+        // A value that no row's key can have, or a table that has changed: its plan knows what to answer.
+        let Connection { engine, transaction, settings } = self;
+        let result = transactional::read(statement, &parameters, engine, transaction, settings)?;
+        match result.rows() {
+            0 => Ok(Some(None)),
+            1 => Ok(Some(Some(result.row(0)))),
+            _ => Err(not_a_point_read()),
+        }
+    }
+}
+
+fn not_a_point_read() -> Error {
+    Error::unsupported("get on a statement that is not a read of one row by a unique key")
+}

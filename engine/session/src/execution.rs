@@ -1,0 +1,107 @@
+//! What one execution of a statement runs with, beside its transaction.
+
+use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
+use nacre_table::{Table, Transaction};
+use nacre_types::{Error, Result, Value};
+use std::sync::Arc;
+
+/// Whether an `INSERT` may write segments directly, past the rowstore and its locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InsertPath {
+    /// A large one may: the statement is a transaction of its own, and met no conflict so far.
+    Direct,
+    Rowstore,
+}
+
+/// Parameters, limits and measurements of one execution.
+#[derive(Clone, Copy)]
+pub(crate) struct Execution<'a> {
+    parameters: &'a [Value],
+    statistics: &'a Statistics,
+    memory: &'a Memory,
+    now_us: i64,
+    cancelled: &'a (dyn Fn() -> bool + Sync),
+    threads: Threads,
+    insert_path: InsertPath,
+    /// Tables the statement keeps readable after they are dropped.
+    tables: &'a [Arc<Table>],
+    /// Measures the statement's plans.
+    profile: Option<&'a Profile>,
+}
+
+/// What an execution is made of.
+pub(crate) struct ExecutionParts<'a> {
+    pub parameters: &'a [Value],
+    pub statistics: &'a Statistics,
+    pub memory: &'a Memory,
+    /// Wall clock, in microseconds since 1970.
+    pub now_us: i64,
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    pub threads: Threads,
+}
+
+impl<'a> Execution<'a> {
+    pub fn new(parts: ExecutionParts<'a>, insert_path: InsertPath) -> Execution<'a> {
+        let ExecutionParts { parameters, statistics, memory, now_us, cancelled, threads } = parts;
+        Execution {
+            parameters,
+            statistics,
+            memory,
+            now_us,
+            cancelled,
+            threads,
+            insert_path,
+            tables: &[],
+            profile: None,
+        }
+    }
+
+    /// The same, with the tables that it keeps readable.
+    pub fn keeping(self, tables: &'a [Arc<Table>]) -> Execution<'a> {
+        Execution { tables, ..self }
+    }
+
+    /// The same, measured.
+    pub fn measured_by<'b>(self, profile: &'b Profile) -> Execution<'b>
+    where
+        'a: 'b,
+    {
+        Execution { profile: Some(profile), ..self }
+    }
+
+    pub fn parameters(&self) -> &'a [Value] {
+        self.parameters
+    }
+
+    pub fn statistics(&self) -> &'a Statistics {
+        self.statistics
+    }
+
+    pub fn insert_path(&self) -> InsertPath {
+        self.insert_path
+    }
+
+    /// Fails with `cancelled` once the caller cancelled the statement.
+    pub fn check_cancelled(&self) -> Result<()> {
+        if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// The context of the statement's plans and expressions.
+    pub fn context<'t>(&self, transaction: &'t Transaction) -> Context<'t>
+    where
+        'a: 't,
+    {
+        let mut context = Context::new(
+            transaction,
+            self.parameters,
+            self.statistics,
+            self.memory,
+            self.cancelled,
+        );
+        context.now_us = self.now_us;
+        context.threads = self.threads;
+        context.profile = self.profile;
+        context.tables = self.tables;
+        context
+    }
+}

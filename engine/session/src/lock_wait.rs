@@ -1,0 +1,85 @@
+//! Waiting for the row lock that a statement met.
+
+use crate::engine::Engine;
+use crate::settings::Settings;
+use nacre_table::{Blocker, Owner};
+use nacre_types::{Error, ErrorKind, Result};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Nanoseconds after which a waiter checks for cancellation again. The flag wakes nothing.
+const CANCEL_NS: u64 = 20_000_000;
+
+/// The lock waits of one statement, up to its deadline.
+///
+/// A statement that is about to wait gives its locks back without notifying: two waiters would wake each other
+/// forever. Dropping this notifies the waiters for those locks, however the statement ended.
+pub(crate) struct LockWaits {
+    deadline_ns: u64,
+    unnotified: Option<Arc<Owner>>,
+}
+
+impl LockWaits {
+    /// Waits that begin now.
+    pub fn new(engine: &Engine) -> LockWaits {
+        let timeout_ns = engine.defaults().lock_timeout_ms.saturating_mul(1_000_000);
+        LockWaits { deadline_ns: engine.now_ns().saturating_add(timeout_ns), unnotified: None }
+    }
+
+    /// Waits until the blocker may have given its lock back.
+    ///
+    /// Errors: `deadlock` when waiting would close a circle, `cancelled`, and at the deadline `error`, which the
+    /// statement met.
+    pub async fn wait(
+        &mut self,
+        waiter: Arc<Owner>,
+        blocker: &Blocker,
+        error: Error,
+        engine: &Engine,
+        settings: &Settings,
+    ) -> Result<()> {
+        self.unnotified = Some(waiter.clone());
+        let Some(mut waiting) = waiter.wait_for(blocker) else {
+            let message = "two transactions wait for each other's rows";
+            return Err(Error::new(ErrorKind::Deadlock, message)
+                .with_hint("roll back and retry the transaction"));
+        };
+        loop {
+            let next_ns = engine.now_ns().saturating_add(CANCEL_NS).min(self.deadline_ns);
+            if completes_before(&mut waiting, engine.host().clock.sleep_until(next_ns)).await {
+                return Ok(());
+            }
+            if settings.is_cancelled() {
+                return Err(Error::cancelled());
+            }
+            if next_ns == self.deadline_ns {
+                return Err(error.with_hint("the lock was not free in time; retry"));
+            }
+        }
+    }
+}
+
+impl Drop for LockWaits {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.unnotified {
+            owner.gave_back();
+        }
+    }
+}
+
+/// Waits until `work` or `timer` completes; `true` when the work did.
+async fn completes_before(
+    work: impl Future<Output = ()>,
+    mut timer: Pin<Box<dyn Future<Output = ()> + '_>>,
+) -> bool {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|context| {
+        if work.as_mut().poll(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        timer.as_mut().poll(context).map(|()| false)
+    })
+    .await
+}

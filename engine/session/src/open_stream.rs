@@ -1,0 +1,66 @@
+//! Opening a stream of a query's rows.
+//!
+//! A query outside a transaction begins one for its stream. Inside a transaction the stream shares its snapshot. What
+//! the transaction has changed is visible to it alone, and only as it is now: there the rows are computed when the
+//! stream is opened, and wait in memory, or in a temporary file when there are many.
+
+use crate::binding::Binding;
+use crate::engine::Engine;
+use crate::settings::Settings;
+use crate::stream::{OwnedExecution, RowStream, Running};
+use crate::transaction::OpenTransaction;
+use nacre_exec::{Statistics, build, build_collected, tables_of};
+use nacre_sql::{Plan, RowStatement, Statement};
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Result, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The plan of a query, whose rows a stream can compute while it is read.
+pub(crate) fn plan_of(binding: &Binding) -> Option<&Plan> {
+    match binding.statement() {
+        Statement::Rows(RowStatement::Query(plan)) => Some(plan),
+        Statement::Rows(_) | Statement::Catalog(_) | Statement::Control(_) => None,
+    }
+}
+
+/// Opens the stream of a query's plan.
+pub(crate) fn open(
+    plan: &Plan,
+    parameters: Vec<Value>,
+    engine: &Arc<Engine>,
+    open: &OpenTransaction,
+    settings: &Settings,
+) -> Result<RowStream> {
+    let started_ns = engine.now_ns();
+    settings.begin_statement();
+    let mut owned = OwnedExecution {
+        parameters,
+        statistics: Statistics::default(),
+        memory: settings.memory(),
+        now_us: engine.host().clock.wall_us(),
+        threads: settings.threads(),
+        tables: Vec::new(),
+    };
+    let cancelled = {
+        let cancel = settings.cancel_flag().clone();
+        move || cancel.load(Ordering::Relaxed)
+    };
+    let (operator, transaction) = match open.get() {
+        Some(open) if open.has_writes() => {
+            let context = owned.execution(&cancelled).context(open);
+            (build_collected(plan, &context)?, open.reader())
+        }
+        open => {
+            let transaction = match open {
+                Some(open) if !plant::is(Bug::StreamNow) => open.reader(),
+                _ => engine.store().begin()?,
+            };
+            owned.tables = tables_of(plan, &transaction)?;
+            let operator = build(plan, &owned.execution(&cancelled).context(&transaction))?;
+            (operator, transaction)
+        }
+    };
+    let running = Running::new(operator, owned, transaction);
+    Ok(RowStream::running(engine, plan.fields(), running, started_ns))
+}

@@ -1,0 +1,60 @@
+//! What a point statement did.
+
+use crate::result::{ResultKind, StatementResult};
+use nacre_column::{Batch, Vector};
+use nacre_sql::RowStatement;
+use nacre_types::Value;
+use std::sync::Arc;
+
+/// What a point statement did.
+pub(crate) enum Outcome {
+    /// Read the one row there may be.
+    Row(Option<Vec<Value>>),
+    /// Read rows.
+    Rows(Vec<Batch>),
+    /// Wrote this many rows.
+    Written(u64),
+    /// Nothing: this execution takes the general way.
+    General,
+}
+
+impl Outcome {
+    /// The row of a read that finds at most one; `None` when the execution takes the general way.
+    pub fn into_single_row(self) -> Option<Option<Vec<Value>>> {
+        let values = |batch: &Batch| batch.columns.iter().map(|column| column.value(0)).collect();
+        match self {
+            Outcome::Row(row) => Some(row),
+            Outcome::Rows(batches) => Some(batches.first().map(values)),
+            Outcome::Written(_) | Outcome::General => None,
+        }
+    }
+
+    /// The result of the statement; `None` when the execution takes the general way.
+    pub fn result(self, statement: &RowStatement) -> Option<StatementResult> {
+        let query = || StatementResult {
+            columns: statement.describe().output.fields(),
+            ..StatementResult::new(ResultKind::Query)
+        };
+        match self {
+            Outcome::Row(row) => {
+                let mut result = query();
+                if let Some(row) = row {
+                    let vectors = result.columns.iter().zip(&row).map(|(field, value)| {
+                        Arc::new(Vector::from_values(field.data_type, [value]))
+                    });
+                    result.batches.push(Batch::new(vectors.collect(), 1));
+                    result.statistics.rows_read = 1;
+                }
+                result.statistics.point_reads = 1;
+                Some(result)
+            }
+            Outcome::Rows(batches) => {
+                let mut result = StatementResult { batches, ..query() };
+                result.statistics.rows_read = result.rows() as u64;
+                Some(result)
+            }
+            Outcome::Written(rows) => Some(StatementResult::written(rows)),
+            Outcome::General => None,
+        }
+    }
+}

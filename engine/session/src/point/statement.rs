@@ -1,0 +1,107 @@
+//! A recognised point statement, and how it runs.
+
+use super::find::{Find, Located};
+use super::outcome::Outcome;
+use super::slot::{self, Assigned, Slot};
+use crate::execution::Execution;
+use crate::statement::upsert::{self, Upsert};
+use nacre_sql::OnDuplicateKey;
+use nacre_table::{Store, Table, Transaction};
+use nacre_types::{IndexId, Result, Value};
+use std::sync::Arc;
+
+/// A recognised point statement.
+pub(crate) struct Point {
+    table: Arc<Table>,
+    action: Action,
+}
+
+/// What a point statement does.
+pub(super) enum Action {
+    Select { find: Find, projection: Vec<usize> },
+    Insert { rows: Vec<Vec<Slot>> },
+    Upsert { rows: Vec<Vec<Slot>>, keys: Vec<Option<IndexId>>, on_duplicate: OnDuplicateKey },
+    Update { find: Find, assignments: Vec<(usize, Assigned)> },
+    Delete { find: Find },
+}
+
+impl Point {
+    pub(super) fn new(table: Arc<Table>, action: Action) -> Point {
+        Point { table, action }
+    }
+
+    /// Whether it only reads, and finds at most one row.
+    pub fn reads_one_row(&self) -> bool {
+        matches!(&self.action, Action::Select { find, .. } if find.is_single())
+    }
+
+    /// Reads what is committed now, as a transaction that begins now would. [`Outcome::General`] when the statement, or
+    /// this execution of it, needs a transaction.
+    pub fn read_newest(&self, store: &Arc<Store>, parameters: &[Value]) -> Result<Outcome> {
+        let Action::Select { find, projection } = &self.action else { return Ok(Outcome::General) };
+        find.newest(&self.table, store, projection, parameters)
+    }
+
+    /// Reads the one row there may be, inside a transaction. `None` when the statement is no such read, or this
+    /// execution takes the general way.
+    pub fn read(
+        &self,
+        transaction: &Transaction,
+        parameters: &[Value],
+    ) -> Result<Option<Option<Vec<Value>>>> {
+        let Action::Select { find, projection } = &self.action else { return Ok(None) };
+        if !self.table.serves(transaction.snapshot()) {
+            return Ok(None);
+        }
+        find.single(&self.table, transaction, projection, parameters)
+    }
+
+    /// Runs inside a transaction.
+    pub fn run(&self, transaction: &mut Transaction, execution: &Execution<'_>) -> Result<Outcome> {
+        let (table, parameters) = (&self.table, execution.parameters());
+        if !table.serves(transaction.snapshot()) {
+            return Ok(Outcome::General);
+        }
+        match &self.action {
+            Action::Select { find, projection } => {
+                find.seen(table, transaction, projection, execution)
+            }
+            Action::Insert { rows } => {
+                for row in rows {
+                    transaction.insert_row(table, &slot::values(row, parameters)?)?;
+                }
+                Ok(Outcome::Written(rows.len() as u64))
+            }
+            Action::Upsert { rows, keys, on_duplicate } => {
+                let mut rows = rows.iter().map(|row| slot::values(row, parameters));
+                let upsert = Upsert { table: table.schema(), keys, on_duplicate };
+                upsert::run(transaction, upsert, &mut rows, execution, None).map(Outcome::Written)
+            }
+            Action::Delete { find } => {
+                let Some(found) = find.locate(table, transaction, execution)? else {
+                    return Ok(Outcome::General);
+                };
+                let Located { locators, .. } = found;
+                transaction.delete(table, &locators).map(Outcome::Written)
+            }
+            Action::Update { find, assignments } => {
+                let Some(found) = find.locate(table, transaction, execution)? else {
+                    return Ok(Outcome::General);
+                };
+                let mut changed = Vec::with_capacity(found.rows.len());
+                for row in &found.rows {
+                    let mut new = row.clone();
+                    for (position, assigned) in assignments {
+                        new[*position] =
+                            assigned.value(table.schema(), row, transaction, execution)?;
+                    }
+                    changed.push(new);
+                }
+                let seen: Vec<&[Value]> = found.rows.iter().map(Vec::as_slice).collect();
+                transaction
+                    .update_seen(table, &found.locators, &seen, changed)
+                    .map(Outcome::Written)
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Prepared statements: parsed once, and bound again when their parameters have other types or the catalog has changed.
+
+use crate::binding::Binding;
+use crate::engine::Engine;
+use crate::parameters::named_parameters;
+use nacre_sql::{Field, Parsed, Statement};
+use nacre_types::{DataType, Error, Result, Timestamp, Value};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A statement parsed and bound once. Cheap to clone; clones share the binding.
+#[derive(Clone)]
+pub struct PreparedStatement(Arc<Shared>);
+
+struct Shared {
+    parsed: Parsed,
+    /// Whether it was a point read when it was prepared. Parameters of other types may make it something else.
+    was_point_read: bool,
+    binding: Mutex<Arc<Binding>>,
+}
+
+impl PreparedStatement {
+    /// Parses and binds a text of exactly one statement.
+    pub(crate) fn new(sql: &str, engine: &Engine, sees: Timestamp) -> Result<PreparedStatement> {
+        let mut statements = nacre_sql::parse(sql)?;
+        let parsed = match (statements.pop(), statements.is_empty()) {
+            (Some(parsed), true) => parsed,
+            _ => return Err(Error::syntax("prepare takes exactly one statement")),
+        };
+        let binding = Binding::new(&parsed, &[], engine, sees)?;
+        let was_point_read = binding.point().is_some_and(|point| point.reads_one_row());
+        let binding = Mutex::new(Arc::new(binding));
+        Ok(PreparedStatement(Arc::new(Shared { parsed, was_point_read, binding })))
+    }
+
+    fn binding(&self) -> Arc<Binding> {
+        self.0.binding.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Columns of its result; empty when it returns no rows.
+    pub fn columns(&self) -> Vec<Field> {
+        match self.binding().statement() {
+            Statement::Rows(statement) => statement.describe().output.fields(),
+            Statement::Catalog(_) | Statement::Control(_) => Vec::new(),
+        }
+    }
+
+    /// Types of its parameters, as far as they follow from the statement.
+    pub fn parameters(&self) -> Vec<DataType> {
+        self.binding().parameter_types().to_vec()
+    }
+
+    /// Names of its parameters: `None` for `?` and `$n`.
+    pub fn parameter_names(&self) -> Vec<Option<String>> {
+        self.0.parsed.parameter_names().to_vec()
+    }
+
+    /// Parameters given by name (`:name`; without the colon), in its order.
+    pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
+        named_parameters(&self.0.parsed, parameters)
+    }
+
+    /// Whether it reads at most one row, by a key.
+    pub fn is_point_read(&self) -> bool {
+        self.binding().point().is_some_and(|point| point.reads_one_row())
+    }
+
+    pub(crate) fn was_point_read(&self) -> bool {
+        self.0.was_point_read
+    }
+
+    /// The statement bound for these parameters under the catalog that the session sees.
+    pub(crate) fn current(
+        &self,
+        parameters: &[Value],
+        engine: &Engine,
+        sees: Timestamp,
+    ) -> Result<Arc<Binding>> {
+        let binding = self.binding();
+        if binding.is_current(parameters, engine, sees) {
+            return Ok(binding);
+        }
+        self.rebound(parameters, engine, sees)
+    }
+
+    /// The statement bound anew.
+    pub(crate) fn rebound(
+        &self,
+        parameters: &[Value],
+        engine: &Engine,
+        sees: Timestamp,
+    ) -> Result<Arc<Binding>> {
+        let binding = Arc::new(Binding::new(&self.0.parsed, parameters, engine, sees)?);
+        *self.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
+        Ok(binding)
+    }
+}

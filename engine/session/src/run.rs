@@ -1,0 +1,43 @@
+//! Which way a bound statement takes.
+
+use crate::binding::Binding;
+use crate::catalog_change;
+use crate::control;
+use crate::engine::Engine;
+use crate::result::StatementResult;
+use crate::settings::Settings;
+use crate::transaction::OpenTransaction;
+use crate::transactional;
+use nacre_sql::Statement;
+use nacre_types::{Result, Value};
+
+/// Runs a bound statement: the session's business by `control`, a change of the catalog by `catalog_change`, a point
+/// read outside a transaction at once, and anything else in a transaction.
+pub(crate) async fn run(
+    binding: &Binding,
+    parameters: &[Value],
+    engine: &Engine,
+    transaction: &mut OpenTransaction,
+    settings: &mut Settings,
+) -> Result<StatementResult> {
+    let parameters = binding.cast(parameters)?;
+    settings.begin_statement();
+    match binding.statement() {
+        Statement::Control(statement) => {
+            control::run(statement, engine, transaction, settings).await
+        }
+        Statement::Catalog(statement) => {
+            catalog_change::run(statement, engine, transaction.is_open()).await
+        }
+        Statement::Rows(statement) => {
+            if let (false, Some(point)) = (transaction.is_open(), binding.point())
+                && let Some(result) =
+                    point.read_newest(engine.store(), &parameters)?.result(statement)
+            {
+                return Ok(result);
+            }
+            let work = transactional::Work { statement, point: binding.point() };
+            transactional::run(work, &parameters, engine, transaction, settings).await
+        }
+    }
+}

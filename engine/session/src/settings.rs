@@ -1,0 +1,68 @@
+//! Settings that a connection runs its statements with, and the flag that cancels them.
+
+use crate::engine::Engine;
+use nacre_exec::{Memory, Threads};
+use nacre_sql::SessionOption;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Threads, memory and cancellation of a connection's statements.
+pub(crate) struct Settings {
+    threads: Threads,
+    memory_limit: usize,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Settings {
+    pub fn new(engine: &Engine) -> Settings {
+        Settings {
+            threads: engine.threads(),
+            memory_limit: engine.defaults().memory_limit,
+            cancel: Arc::default(),
+        }
+    }
+
+    pub fn threads(&self) -> Threads {
+        self.threads
+    }
+
+    /// An account for the memory of one statement.
+    pub fn memory(&self) -> Memory {
+        Memory::new(self.memory_limit)
+    }
+
+    pub fn cancel_flag(&self) -> &Arc<AtomicBool> {
+        &self.cancel
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Forgets a cancellation that came after the last statement had ended.
+    pub fn begin_statement(&self) {
+        self.cancel.store(false, Ordering::Relaxed);
+    }
+
+    /// Threads that may work on one statement; 0 for as many as the host has.
+    pub fn set_threads(&mut self, engine: &Engine, threads: usize) {
+        self.threads.count = engine.threads_of(threads);
+    }
+
+    /// Bytes that one statement may hold; `None` for the database's default.
+    pub fn set_memory_limit(&mut self, engine: &Engine, bytes: Option<usize>) {
+        self.memory_limit = bytes.unwrap_or(engine.defaults().memory_limit);
+    }
+
+    /// Applies a `SET`.
+    pub fn set(&mut self, engine: &Engine, option: SessionOption) {
+        match option {
+            SessionOption::Threads(count) => self.set_threads(engine, count as usize),
+            SessionOption::MemoryLimit(bytes) => {
+                // More than an address space has is no limit.
+                let bytes = bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+                self.set_memory_limit(engine, bytes);
+            }
+        }
+    }
+}

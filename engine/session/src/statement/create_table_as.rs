@@ -1,0 +1,36 @@
+//! `CREATE TABLE … AS`: the table and its rows in one commit of the store.
+
+use super::row_types::in_table_types;
+use crate::execution::Execution;
+use crate::result::{ResultKind, StatementResult};
+use nacre_exec::build;
+use nacre_sql::Plan;
+use nacre_table::Transaction;
+use nacre_types::{Error, ErrorKind, Result, TableSchema};
+
+/// Makes the table with the rows of `source`. The transaction only reads.
+pub(crate) fn run(
+    transaction: &Transaction,
+    schema: &TableSchema,
+    if_not_exists: bool,
+    source: &Plan,
+    execution: &Execution<'_>,
+) -> Result<StatementResult> {
+    let exists = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
+    let unchanged =
+        || transaction.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
+    let mut load = match transaction.store().bulk_create(schema.clone()) {
+        Err(error) if exists(&error) => return unchanged(),
+        load => load?,
+    };
+    let context = execution.context(transaction);
+    let mut operator = build(source, &context)?;
+    while let Some(batch) = operator.next(&context)? {
+        load.append(&in_table_types(&batch.compact(), schema))?;
+    }
+    drop(operator);
+    match load.finish() {
+        Err(error) if exists(&error) => unchanged(),
+        rows => rows.map(StatementResult::written),
+    }
+}

@@ -1,0 +1,64 @@
+//! Running one bound statement inside a transaction, by its plans.
+//!
+//! A statement that reads what it writes sees the rows as they were when it began: everything it reads is collected
+//! before the first write.
+
+use super::create_table_as;
+use super::plan::{locate, query};
+use super::profile;
+use super::returning;
+use super::write;
+use crate::execution::Execution;
+use crate::result::{ResultKind, StatementResult};
+use nacre_column::{Batch, Vector};
+use nacre_sql::{Output, RowStatement, Statement, explain};
+use nacre_table::Transaction;
+use nacre_types::{DataType, Result, Value};
+use std::sync::Arc;
+
+/// Runs the statement.
+pub(crate) fn run(
+    transaction: &mut Transaction,
+    statement: &RowStatement,
+    execution: &Execution<'_>,
+) -> Result<StatementResult> {
+    match statement {
+        RowStatement::Query(plan) => query(plan, &execution.context(transaction)),
+        RowStatement::Lock { table, input, output } => {
+            let found = locate(input, &execution.context(transaction))?;
+            let target = transaction.table_of(table)?;
+            for found in &found {
+                transaction.lock(&target, &found.locators)?;
+            }
+            // A row's lock is granted only while the snapshot shows its newest version, so the query sees it.
+            query(output, &execution.context(transaction))
+        }
+        RowStatement::Write(write) => {
+            write::run(transaction, write, execution, None).map(StatementResult::written)
+        }
+        RowStatement::Returning { write, exprs, fields } => {
+            let mut rows = Vec::new();
+            let rows_affected = write::run(transaction, write, execution, Some(&mut rows))?;
+            let batches = returning::project(&rows, exprs, &execution.context(transaction))?;
+            let columns = fields.clone();
+            let result = StatementResult::new(ResultKind::Query);
+            Ok(StatementResult { columns, batches, rows_affected, ..result })
+        }
+        RowStatement::CreateTableAs { schema, if_not_exists, source } => {
+            create_table_as::run(transaction, schema, *if_not_exists, source, execution)
+        }
+        RowStatement::Explain(inner) => Ok(explained(inner)),
+        RowStatement::Profile(inner) => {
+            let store = transaction.store().clone();
+            profile::run(&store, inner, execution, |execution| run(transaction, inner, execution))
+        }
+    }
+}
+
+fn explained(statement: &Statement) -> StatementResult {
+    let lines: Vec<Value> = explain(statement).into_iter().map(Value::Text).collect();
+    let column = Arc::new(Vector::from_values(DataType::TEXT, &lines));
+    let batches = vec![Batch::new(vec![column], lines.len())];
+    let columns = Output::Explanation.fields();
+    StatementResult { columns, batches, ..StatementResult::new(ResultKind::Query) }
+}

@@ -1,0 +1,55 @@
+//! `INSERT`: few rows go into the rowstore, under locks; many go straight into segments, by a bulk load with its rules.
+
+use super::returning::Returned;
+use super::row_types::in_table_types;
+use crate::execution::{Execution, InsertPath};
+use nacre_exec::{Reservation, build};
+use nacre_sql::Plan;
+use nacre_table::{OnDuplicate, Transaction};
+use nacre_types::{Result, TableSchema};
+use std::sync::Arc;
+
+/// Rows from which on an `INSERT` in its own transaction writes segments instead of the rowstore.
+const DIRECT_ROWS: usize = 1 << 16;
+
+/// Inserts the rows of `source` and returns how many; with `returned` also which.
+pub(crate) fn run(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    source: &Plan,
+    execution: &Execution<'_>,
+    returned: Option<&mut Returned>,
+) -> Result<u64> {
+    let direct = execution.insert_path() == InsertPath::Direct && returned.is_none();
+    let target = transaction.table_of(table)?;
+    let context = execution.context(transaction);
+    let mut operator = build(source, &context)?;
+    let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
+    let mut held = Reservation::default();
+    let mut load = None;
+    while let Some(batch) = operator.next(&context)? {
+        let batch = in_table_types(&batch.compact(), table);
+        rows += batch.rows;
+        bytes += batch.memory_bytes(batches.last());
+        batches.push(batch);
+        if direct && rows >= DIRECT_ROWS {
+            let begin = || transaction.store().bulk_load(&target, OnDuplicate::Error);
+            let load = load.get_or_insert_with(begin);
+            batches.drain(..).try_for_each(|batch| load.append(&batch))?;
+            bytes = 0;
+        }
+        context.reserve(&mut held, "the statement's rows", bytes)?;
+    }
+    drop(operator);
+    if let Some(load) = load {
+        return load.finish();
+    }
+    let mut affected = 0;
+    for batch in &batches {
+        affected += transaction.insert(&target, batch)?;
+    }
+    if let Some(returned) = returned {
+        *returned = batches;
+    }
+    Ok(affected)
+}

@@ -1,0 +1,13 @@
+//! Statements that read or write rows, run by their plans inside a transaction.
+
+mod create_table_as;
+mod dispatch;
+mod insert;
+mod plan;
+mod profile;
+mod returning;
+mod row_types;
+pub(crate) mod upsert;
+mod write;
+
+pub(crate) use dispatch::run;

@@ -1,0 +1,23 @@
+//! `RETURNING`: rows as they were written, or deleted, and expressions over them.
+
+use nacre_column::Batch;
+use nacre_exec::{Context, evaluate};
+use nacre_sql::Expr;
+use nacre_types::Result;
+use std::sync::Arc;
+
+/// Rows that a write collects for its `RETURNING`: the row, then what else its expressions see beside it.
+pub(crate) type Returned = Vec<Batch>;
+
+/// Computes the expressions over the collected rows.
+pub(crate) fn project(
+    rows: &Returned,
+    exprs: &[Expr],
+    context: &Context<'_>,
+) -> Result<Vec<Batch>> {
+    let project = |batch: &Batch| {
+        let columns = exprs.iter().map(|e| Ok(Arc::new(evaluate(e, batch, context)?)));
+        Ok(Batch::new(columns.collect::<Result<_>>()?, batch.rows))
+    };
+    rows.iter().filter(|batch| batch.rows > 0).map(project).collect()
+}

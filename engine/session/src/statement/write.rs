@@ -1,0 +1,255 @@
+//! Statements that write rows. What they read is collected before the first write.
+
+use super::insert;
+use super::plan::{LocatedRows, collect, locate};
+use super::returning::Returned;
+use super::row_types::{in_batches, in_table_types};
+use super::upsert::{self, Upsert};
+use crate::execution::Execution;
+use nacre_column::{Batch, Values, Vector};
+use nacre_exec::{Context, Reservation, SuppliedRows, evaluate};
+use nacre_sql::{Field, Plan, Write};
+use nacre_table::{RowLocator, Table, Transaction};
+use nacre_types::{DataType, Result, TableSchema, Value, invariant};
+use std::sync::Arc;
+
+/// Rows of one statement that are moved out of segments in one commit, approximately.
+const MOVED_TOGETHER: usize = 1 << 16;
+/// Estimated bytes of a row's place and number.
+const NUMBERED_LOCATOR_BYTES: usize = 32;
+
+/// Runs a statement that writes and returns how many rows; with `returned` also which.
+pub(crate) fn run(
+    transaction: &mut Transaction,
+    write: &Write,
+    execution: &Execution<'_>,
+    returned: Option<&mut Returned>,
+) -> Result<u64> {
+    match write {
+        Write::Insert { table, source } => {
+            insert::run(transaction, table, source, execution, returned)
+        }
+        Write::Upsert { table, source, keys, on_duplicate } => {
+            let batches = collect(source, &execution.context(transaction))?;
+            let batches: Vec<Batch> =
+                batches.iter().map(|batch| in_table_types(batch, table)).collect();
+            let mut rows = Vec::new();
+            let wanted = returned.is_some().then_some(&mut rows);
+            let mut proposed = batches.iter().flat_map(|batch| {
+                (0..batch.rows).map(|row| Ok(batch.columns.iter().map(|c| c.value(row)).collect()))
+            });
+            let upsert = Upsert { table, keys, on_duplicate };
+            let affected = upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
+            if let Some(returned) = returned {
+                returned.extend(in_batches(table, &rows));
+            }
+            Ok(affected)
+        }
+        Write::Update { table, input, assignments } => {
+            let context = execution.context(transaction);
+            let mut changes = Vec::new();
+            for LocatedRows { rows: batch, locators } in locate(input, &context)? {
+                let mut columns = batch.columns.clone();
+                for (position, expr) in assignments {
+                    columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
+                }
+                let rows = in_table_types(&Batch::new(columns, batch.rows), table);
+                changes.push(LocatedRows { rows, locators });
+            }
+            if let Some(returned) = returned {
+                returned.extend(changes.iter().map(|change| change.rows.clone()));
+            }
+            update(transaction, table, &changes, assignments.iter().map(|(at, _)| *at))
+        }
+        Write::Delete { table, input } => {
+            let found = locate(input, &execution.context(transaction))?;
+            if let Some(returned) = returned {
+                returned.extend(found.iter().map(|found| found.rows.clone()));
+            }
+            delete(transaction, table, &found)
+        }
+        Write::Change { table, target, rows, matches, columns } => {
+            let context = execution.context(transaction);
+            let found = locate(target, &context)?;
+            let matched = matches_of(&found, *rows, matches, &context)?;
+            let change = Change { table, columns: columns.as_deref(), fields: &matches.fields() };
+            let changes = change.rows(&found, &matched, returned);
+            match columns {
+                Some(columns) => update(transaction, table, &changes, columns.iter().copied()),
+                None => delete(transaction, table, &changes),
+            }
+        }
+    }
+}
+
+/// Locks the rows of several batches at once, so that those in segments are moved in few commits.
+fn lock_together(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    batches: &[LocatedRows],
+) -> Result<()> {
+    if batches.len() < 2 {
+        return Ok(());
+    }
+    let mut together: Vec<RowLocator> = Vec::new();
+    for (at, batch) in batches.iter().enumerate() {
+        together.extend_from_slice(&batch.locators);
+        if together.len() >= MOVED_TOGETHER || at + 1 == batches.len() {
+            transaction.lock(table, &together)?;
+            together.clear();
+        }
+    }
+    Ok(())
+}
+
+/// Replaces rows by new ones, of which only `columns` differ.
+fn update(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    changes: &[LocatedRows],
+    columns: impl Iterator<Item = usize>,
+) -> Result<u64> {
+    let target = transaction.table_of(table)?;
+    lock_together(transaction, &target, changes)?;
+    let key = table.primary_key.as_ref();
+    let columns: Vec<usize> = columns.collect();
+    let rekeys =
+        key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
+    // The same goes for unique values. Inside one batch the storage sees to it.
+    let is_written =
+        |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
+    let repeats =
+        table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_written));
+    let rekeys = rekeys || (repeats && changes.len() > 1);
+    let mut affected = 0;
+    if rekeys {
+        // Every old key goes before the first new one comes, so that `set id = id + 1` works.
+        for change in changes {
+            transaction.delete(&target, &change.locators)?;
+        }
+        for change in changes {
+            affected += transaction.insert(&target, &change.rows)?;
+        }
+    } else {
+        for change in changes {
+            affected += transaction.update(&target, &change.locators, &change.rows)?;
+        }
+    }
+    Ok(affected)
+}
+
+fn delete(
+    transaction: &mut Transaction,
+    table: &Arc<TableSchema>,
+    rows: &[LocatedRows],
+) -> Result<u64> {
+    let target = transaction.table_of(table)?;
+    lock_together(transaction, &target, rows)?;
+    let mut affected = 0;
+    for found in rows {
+        affected += transaction.delete(&target, &found.locators)?;
+    }
+    Ok(affected)
+}
+
+/// The rows of `matches`, a plan over the rows found, each followed by its number from zero.
+fn matches_of(
+    found: &[LocatedRows],
+    id: u32,
+    matches: &Plan,
+    context: &Context<'_>,
+) -> Result<Vec<Batch>> {
+    let mut batches = Vec::with_capacity(found.len());
+    let (mut next, mut bytes) = (0i64, 0);
+    for LocatedRows { rows: batch, locators } in found {
+        let rows = batch.rows as i64;
+        let numbers = Values::I64((next..next + rows).collect());
+        next += rows;
+        let mut columns = batch.columns.clone();
+        bytes += columns.iter().map(|c| c.memory_bytes()).sum::<usize>()
+            + locators.len() * NUMBERED_LOCATOR_BYTES;
+        columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
+        batches.push(Batch::new(columns, batch.rows));
+    }
+    let mut held = Reservation::default();
+    context.reserve(&mut held, "the statement's rows", bytes)?;
+    let given = SuppliedRows { id, batches: &batches, others: None };
+    let mut inner = *context;
+    inner.supplied = Some(&given);
+    collect(matches, &inner)
+}
+
+/// Makes the rows that change from their matches.
+struct Change<'a> {
+    table: &'a TableSchema,
+    /// Columns with new values; `None` for a deletion.
+    columns: Option<&'a [usize]>,
+    /// Columns of a match.
+    fields: &'a [Field],
+}
+
+/// A row to change, and the match that says how.
+struct Pick {
+    /// Number of the row.
+    number: usize,
+    /// Batch of matches, and row in it.
+    batch: usize,
+    row: usize,
+}
+
+impl Change<'_> {
+    /// The rows as they will be, or as they are before they are deleted; each once, by its first match.
+    fn rows(
+        &self,
+        found: &[LocatedRows],
+        matched: &[Batch],
+        mut returned: Option<&mut Returned>,
+    ) -> Vec<LocatedRows> {
+        let mut picks: Vec<Pick> = Vec::new();
+        for (batch, rows) in matched.iter().enumerate() {
+            for row in 0..rows.rows {
+                let number = rows.columns.first().map(|column| column.value(row));
+                let Some(Value::Int(number)) = number else {
+                    invariant!(false, "a match begins with {number:?}, not the number of its row");
+                    continue;
+                };
+                picks.push(Pick { number: number as usize, batch, row });
+            }
+        }
+        picks.sort_by_key(|pick| pick.number);
+        picks.dedup_by_key(|pick| pick.number);
+        let column = |picks: &[Pick], at: usize, data_type: DataType| {
+            let value = |pick: &Pick| matched[pick.batch].columns[at].value(pick.row);
+            let values: Vec<Value> = picks.iter().map(value).collect();
+            Arc::new(Vector::from_values(data_type, &values))
+        };
+        let mut changes = Vec::new();
+        let mut start = 0;
+        for LocatedRows { rows: batch, locators } in found {
+            let here = picks.partition_point(|pick| pick.number < start)
+                ..picks.partition_point(|pick| pick.number < start + batch.rows);
+            let picks = &picks[here];
+            let rows: Vec<u32> = picks.iter().map(|pick| (pick.number - start) as u32).collect();
+            start += batch.rows;
+            if picks.is_empty() {
+                continue;
+            }
+            let locators = rows.iter().map(|row| locators[*row as usize].clone()).collect();
+            let mut now = Batch { selection: Some(rows), ..batch.clone() }.compact();
+            for (n, at) in self.columns.into_iter().flatten().enumerate() {
+                now.columns[*at] = column(picks, n + 1, self.table.columns[*at].data_type);
+            }
+            if let Some(returned) = &mut returned {
+                let mut seen = now.clone();
+                for (at, field) in
+                    self.fields.iter().enumerate().skip(1 + self.columns.map_or(0, <[usize]>::len))
+                {
+                    seen.columns.push(column(picks, at, field.data_type));
+                }
+                returned.push(seen);
+            }
+            changes.push(LocatedRows { rows: now, locators });
+        }
+        changes
+    }
+}

@@ -1,0 +1,201 @@
+//! A statement in a transaction: the open one, or one of its own that is committed at its end.
+//!
+//! Without `BEGIN` a statement is run again by itself when it meets a conflict or runs out of files. In an open
+//! transaction a failed statement is undone, and the transaction stays open. A statement that meets a row lock is
+//! undone, waits, and is run again.
+
+use crate::engine::Engine;
+use crate::execution::{Execution, ExecutionParts, InsertPath};
+use crate::lock_wait::LockWaits;
+use crate::point::Point;
+use crate::result::{StatementResult, StatementStatistics};
+use crate::retry::{Conflicts, Shortages};
+use crate::settings::Settings;
+use crate::statement;
+use crate::transaction::OpenTransaction;
+use nacre_exec::Statistics;
+use nacre_sql::{Access, RowStatement};
+use nacre_table::{Blocker, Owner, Transaction};
+use nacre_types::{Error, Result, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A statement to run, and the short way when there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub statement: &'a RowStatement,
+    pub point: Option<&'a Point>,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Done(StatementResult),
+    /// Undone.
+    Failed(Error),
+    /// Undone. It met a lock that another owner holds, and `error` says so.
+    Blocked {
+        blocker: Blocker,
+        waiter: Arc<Owner>,
+        error: Error,
+    },
+}
+
+/// Runs a statement in the open transaction, or in one of its own.
+///
+/// Errors: those of the statement; `conflict`, `deadlock` and `lock_timeout` once retrying does not help.
+pub(crate) async fn run(
+    work: Work<'_>,
+    parameters: &[Value],
+    engine: &Engine,
+    open: &mut OpenTransaction,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    let described = work.statement.describe();
+    if described.access == Access::WritesAlone && open.is_open() {
+        let name = described.name;
+        return Err(Error::unsupported(format!("{name} inside a transaction")));
+    }
+    let result = retried(work, parameters, engine, open, settings).await;
+    if described.access == Access::WritesAlone {
+        engine.catalog_changed();
+    }
+    result
+}
+
+/// Runs a statement until it succeeds, or trying again does not help.
+async fn retried(
+    work: Work<'_>,
+    parameters: &[Value],
+    engine: &Engine,
+    open: &mut OpenTransaction,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    let writes = work.statement.describe().access.writes();
+    if writes {
+        engine.prepare_files().await?;
+    }
+    let mut waits = LockWaits::new(engine);
+    let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
+    loop {
+        let insert_path = match open.is_open() || conflicts.met() {
+            true => InsertPath::Rowstore,
+            false => InsertPath::Direct,
+        };
+        match attempt(work, parameters, insert_path, engine, open, settings)? {
+            Attempt::Done(result) => {
+                if !open.is_open() && writes {
+                    engine.housekeeping();
+                }
+                return Ok(result);
+            }
+            Attempt::Blocked { blocker, waiter, error } => {
+                waits.wait(waiter, &blocker, error, engine, settings).await?;
+            }
+            Attempt::Failed(error) if open.is_open() => return Err(error),
+            Attempt::Failed(error) if conflicts.should_retry(&error) => {
+                // What it conflicts with may not be durable yet: then the same snapshot would meet it again.
+                if writes {
+                    engine.store().catch_up()?;
+                }
+            }
+            Attempt::Failed(error) if writes && shortages.should_retry(&error, engine) => {
+                engine.prepare_files().await?;
+            }
+            Attempt::Failed(error) => return Err(error),
+        }
+    }
+}
+
+/// Runs a statement that only reads, once. Readers wait for nothing.
+pub(crate) fn read(
+    statement: &RowStatement,
+    parameters: &[Value],
+    engine: &Engine,
+    open: &mut OpenTransaction,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    let work = Work { statement, point: None };
+    match attempt(work, parameters, InsertPath::Rowstore, engine, open, settings)? {
+        Attempt::Done(result) => Ok(result),
+        Attempt::Failed(error) | Attempt::Blocked { error, .. } => Err(error),
+    }
+}
+
+/// Runs a statement once, and undoes it when it fails. The open transaction stays open.
+fn attempt(
+    work: Work<'_>,
+    parameters: &[Value],
+    insert_path: InsertPath,
+    engine: &Engine,
+    open: &mut OpenTransaction,
+    settings: &Settings,
+) -> Result<Attempt> {
+    let explicit = open.take();
+    let autocommit = explicit.is_none();
+    let mut transaction = match explicit {
+        Some(transaction) => transaction,
+        None => engine.store().begin()?,
+    };
+    let savepoint = transaction.savepoint();
+    match execute(work, parameters, insert_path, &mut transaction, engine, settings) {
+        Ok(result) if autocommit => {
+            Ok(transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result)))
+        }
+        Ok(result) => {
+            open.put_back(transaction);
+            Ok(Attempt::Done(result))
+        }
+        Err(error) => {
+            // Before the blocker is taken: a transaction that is about to wait notifies no waiters.
+            transaction.rollback_to(savepoint);
+            let blocker = transaction.take_blocker();
+            // A waiter holds no locks of this statement. The open transaction keeps its earlier ones, and waits as
+            // itself, because only a holder of locks can be waited for.
+            let waiter = if autocommit {
+                drop(transaction);
+                engine.store().new_owner()
+            } else {
+                let owner = transaction.owner().clone();
+                open.put_back(transaction);
+                owner
+            };
+            Ok(match blocker {
+                Some(blocker) => Attempt::Blocked { blocker, waiter, error },
+                None => Attempt::Failed(error),
+            })
+        }
+    }
+}
+
+/// Runs a statement in a transaction: the short way when there is one and it serves, else by its plans.
+fn execute(
+    work: Work<'_>,
+    parameters: &[Value],
+    insert_path: InsertPath,
+    transaction: &mut Transaction,
+    engine: &Engine,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    let statistics = Statistics::default();
+    let cancelled = {
+        let cancel = settings.cancel_flag().clone();
+        move || cancel.load(Ordering::Relaxed)
+    };
+    let parts = ExecutionParts {
+        parameters,
+        statistics: &statistics,
+        memory: &settings.memory(),
+        now_us: engine.host().clock.wall_us(),
+        cancelled: &cancelled,
+        threads: settings.threads(),
+    };
+    let execution = Execution::new(parts, insert_path);
+    if let Some(point) = work.point
+        && let Some(result) = point.run(transaction, &execution)?.result(work.statement)
+    {
+        return Ok(result);
+    }
+    let mut result = statement::run(transaction, work.statement, &execution)?;
+    result.statistics = StatementStatistics::of(&statistics);
+    Ok(result)
+}

@@ -1,0 +1,82 @@
+//! Which columns the filters of a scan fix to a value, and so whether they fix a key. The optimizer, the executor's
+//! scan and point statements all ask here; they differ only in what they need of the values.
+
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_types::{DataType, TableSchema};
+
+/// `column = value`, where the value is known before any row is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Equality<'a> {
+    /// Position of the column in the table.
+    pub column: usize,
+    /// The value: an expression without columns.
+    pub value: &'a Expr,
+    /// The filter that says so.
+    pub filter: &'a Expr,
+}
+
+/// What a conjunction of filters says: the columns it fixes, and everything else.
+#[derive(Clone, Debug, Default)]
+pub struct Equalities<'a> {
+    /// Each column once, by the first filter that fixes it.
+    pub fixed: Vec<Equality<'a>>,
+    /// The other conjuncts, among them further equalities of a column that is fixed already.
+    pub rest: Vec<&'a Expr>,
+}
+
+impl<'a> Equalities<'a> {
+    /// The values of a key, in its order; `None` unless all of its columns are fixed.
+    pub fn key(&self, columns: &[usize]) -> Option<Vec<&'a Expr>> {
+        columns.iter().map(|column| self.value(*column)).collect()
+    }
+
+    /// The value of a column, if it is fixed.
+    pub fn value(&self, column: usize) -> Option<&'a Expr> {
+        self.fixed.iter().find(|fixed| fixed.column == column).map(|fixed| fixed.value)
+    }
+}
+
+/// Sorts the conjuncts of `filters`, which look at a scan's output: its columns are those of the table at the
+/// positions in `projection`. Intervals fix nothing: equal ones may differ as keys.
+pub fn equalities<'a>(
+    table: &TableSchema,
+    projection: &[usize],
+    filters: &'a [Expr],
+) -> Equalities<'a> {
+    let mut found = Equalities::default();
+    let mut pending: Vec<&'a Expr> = filters.iter().rev().collect();
+    while let Some(filter) = pending.pop() {
+        if let ExprKind::And(list) = &filter.kind {
+            pending.extend(list.iter().rev());
+            continue;
+        }
+        match equality(filter, projection) {
+            Some(equality)
+                if table.columns[equality.column].data_type != DataType::Interval
+                    && found.value(equality.column).is_none() =>
+            {
+                found.fixed.push(equality)
+            }
+            _ => found.rest.push(filter),
+        }
+    }
+    found
+}
+
+fn equality<'a>(filter: &'a Expr, projection: &[usize]) -> Option<Equality<'a>> {
+    let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &filter.kind else { return None };
+    let (at, value) = match (&left.kind, &right.kind) {
+        (ExprKind::Column(at), _) if !reads_rows(right) => (*at, &**right),
+        (_, ExprKind::Column(at)) if !reads_rows(left) => (*at, &**left),
+        _ => return None,
+    };
+    Some(Equality { column: *projection.get(at)?, value, filter })
+}
+
+/// Whether an expression's value depends on rows.
+fn reads_rows(expr: &Expr) -> bool {
+    let mut reads =
+        matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. } | ExprKind::Subquery(_));
+    expr.for_each_child(&mut |child| reads |= reads_rows(child));
+    reads
+}

@@ -1,0 +1,160 @@
+//! Statements that change the catalog or maintain a table. They run outside any transaction.
+
+use nacre_types::{Column, IndexSchema, TableSchema, ViewSchema};
+use std::sync::Arc;
+
+/// A bound statement that changes the catalog or maintains a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CatalogStatement {
+    /// `CREATE TABLE`. The schema's id is zero; the catalog assigns it.
+    CreateTable {
+        /// New table.
+        schema: TableSchema,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+    },
+    /// `DROP TABLE`.
+    DropTable {
+        /// Names as written.
+        names: Vec<String>,
+        /// `IF EXISTS`.
+        if_exists: bool,
+    },
+    /// `ALTER TABLE`.
+    AlterTable {
+        /// The table as it was when the statement was bound.
+        table: Arc<TableSchema>,
+        /// The schema it changes to. Columns keep their ids; the storage increments the version.
+        changed: TableSchema,
+    },
+    /// `TRUNCATE TABLE`.
+    Truncate {
+        /// Tables that lose all their rows.
+        tables: Vec<Arc<TableSchema>>,
+    },
+    /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.
+    Optimize {
+        /// Table.
+        table: Arc<TableSchema>,
+        /// `FULL`: also merge all segments into one sorted run.
+        full: bool,
+    },
+    /// `CREATE VIEW`.
+    CreateView {
+        /// New view.
+        view: ViewSchema,
+        /// `OR REPLACE`.
+        replace: bool,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+    },
+    /// `DROP VIEW`.
+    DropView {
+        /// Names as written.
+        names: Vec<String>,
+        /// `IF EXISTS`.
+        if_exists: bool,
+    },
+    /// `CREATE INDEX`.
+    CreateIndex {
+        /// The table as it was when the statement was bound.
+        table: Arc<TableSchema>,
+        /// New index. Its id is zero; the storage assigns it.
+        index: IndexSchema,
+    },
+    /// `DROP INDEX`.
+    DropIndex {
+        /// Tables as they were when the statement was bound, and names of their indexes.
+        indexes: Vec<(Arc<TableSchema>, String)>,
+    },
+}
+
+/// When a statement looks up the names it mentions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameResolution {
+    /// When it is bound: it is bound again if the catalog changes before it runs.
+    WhenBound,
+    /// When it runs.
+    WhenRun,
+}
+
+/// What the engine needs to know of a catalog statement besides how to run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogDescription {
+    /// As messages call it: `CREATE TABLE`.
+    pub name: &'static str,
+    /// When its names are looked up.
+    pub names: NameResolution,
+    /// Lines of its `EXPLAIN`.
+    pub lines: Vec<String>,
+}
+
+impl CatalogStatement {
+    /// Describes the statement.
+    pub fn describe(&self) -> CatalogDescription {
+        use NameResolution::{WhenBound, WhenRun};
+        let (name, names, lines) = match self {
+            CatalogStatement::CreateTable { schema, .. } => {
+                ("CREATE TABLE", WhenBound, table_lines(schema))
+            }
+            CatalogStatement::DropTable { names, .. } => {
+                ("DROP TABLE", WhenRun, vec![format!("DropTable {}", names.join(", "))])
+            }
+            CatalogStatement::AlterTable { table, .. } => {
+                ("ALTER TABLE", WhenBound, vec![format!("AlterTable {}", table.name)])
+            }
+            CatalogStatement::Truncate { tables } => {
+                let names: Vec<&str> = tables.iter().map(|table| &*table.name).collect();
+                ("TRUNCATE", WhenBound, vec![format!("Truncate {}", names.join(", "))])
+            }
+            CatalogStatement::Optimize { table, full } => {
+                let full = if *full { " full" } else { "" };
+                ("OPTIMIZE TABLE", WhenBound, vec![format!("Optimize {}{full}", table.name)])
+            }
+            CatalogStatement::CreateView { view, .. } => {
+                ("CREATE VIEW", WhenBound, vec![format!("CreateView {}", view.name)])
+            }
+            CatalogStatement::DropView { names, .. } => {
+                ("DROP VIEW", WhenRun, vec![format!("DropView {}", names.join(", "))])
+            }
+            CatalogStatement::CreateIndex { table, index } => {
+                let unique = if index.unique { "Unique" } else { "" };
+                let (name, columns) = (&index.name, index_columns(table, index));
+                let line = format!("Create{unique}Index {name} on {} [{columns}]", table.name);
+                ("CREATE INDEX", WhenBound, vec![line])
+            }
+            CatalogStatement::DropIndex { indexes } => {
+                let named =
+                    indexes.iter().map(|(table, index)| format!("{index} on {}", table.name));
+                let line = format!("DropIndex {}", named.collect::<Vec<_>>().join(", "));
+                ("DROP INDEX", WhenBound, vec![line])
+            }
+        };
+        CatalogDescription { name, names, lines }
+    }
+}
+
+/// A new table: its columns, and a line for each key and index.
+fn table_lines(schema: &TableSchema) -> Vec<String> {
+    let column = |c: &Column| {
+        format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })
+    };
+    let columns: Vec<String> = schema.columns.iter().map(column).collect();
+    let mut lines = vec![format!("CreateTable {} [{}]", schema.name, columns.join(", "))];
+    if let Some(key) = &schema.primary_key {
+        let names: Vec<&str> = key.columns.iter().map(|at| &*schema.columns[*at].name).collect();
+        lines.push(format!("  PrimaryKey [{}]", names.join(", ")));
+    }
+    for index in schema.declared_indexes() {
+        let unique = if index.unique { "Unique" } else { "" };
+        let (name, columns) = (&index.name, index_columns(schema, index));
+        lines.push(format!("  {unique}Index {name} [{columns}]"));
+    }
+    lines
+}
+
+fn index_columns(table: &TableSchema, index: &IndexSchema) -> String {
+    let positions = index.columns.iter().filter_map(|id| table.column_position(*id));
+    let names: Vec<&str> = positions.map(|at| &*table.columns[at].name).collect();
+    names.join(", ")
+}
