@@ -1,4 +1,4 @@
-//! Bulk loading through the public face.
+//! Bulk loading.
 
 use crate::database::Database;
 use crate::session::Session;
@@ -7,44 +7,134 @@ use nacre_table::{BulkLoad, OnDuplicate};
 use nacre_types::{Error, Result, TableSchema};
 use std::sync::Arc;
 
-/// A bulk load: rows go straight into sorted segments and become visible together at [`Appender::finish`].
-/// Dropping it instead leaves the table as it was.
+/// A bulk load: rows go straight into sorted segments and become visible together at [`Appender::finish`]. Dropping it
+/// instead leaves the table as it was.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Batch, DataType, Database, OnDuplicate, Options, Value, Vector};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// use std::sync::Arc;
+///
+/// session.execute("create table readings (sensor bigint primary key, value double)", &[]).await?;
+/// let mut appender = session.appender("readings", OnDuplicate::Error).await?;
+/// let sensors = Vector::from_values(DataType::Int64, &[Value::Int(1), Value::Int(2)]);
+/// let values = Vector::from_values(DataType::Float64, &[Value::Float(0.5), Value::Float(1.5)]);
+/// appender.append(&Batch::new(vec![Arc::new(sensors), Arc::new(values)], 2))?;
+/// assert_eq!(appender.finish().await?, 2);
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 pub struct Appender {
-    db: Database,
+    database: Database,
     load: BulkLoad,
 }
 
 impl Session {
     /// Starts a bulk load into a table. It is a transaction of its own.
+    ///
+    /// Errors: `unsupported` inside a transaction; `not_found` without such a table.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, OnDuplicate, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let appender = session.appender("items", OnDuplicate::Skip).await?;
+    /// assert_eq!(appender.schema().name, "items");
+    /// // Dropped: nothing was loaded.
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn appender(&mut self, table: &str, on_duplicate: OnDuplicate) -> Result<Appender> {
         if self.in_transaction() {
             return Err(Error::unsupported("bulk load inside a transaction"));
         }
-        self.database().0.prepare_files().await?;
-        let store = self.database().0.store();
+        let database = self.database().clone();
+        database.engine().prepare_files().await?;
+        let store = database.engine().store();
         let target = store
             .table(table)
             .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
-        Ok(Appender { db: self.database().clone(), load: store.bulk_load(&target, on_duplicate) })
+        let load = store.bulk_load(&target, on_duplicate);
+        Ok(Appender { database, load })
     }
 }
 
 impl Appender {
     /// The table's schema.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, OnDuplicate, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let appender = session.appender("items", OnDuplicate::Error).await?;
+    /// let names: Vec<&str> = appender.schema().columns.iter().map(|column| &*column.name).collect();
+    /// assert_eq!(names, ["id", "name"]);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn schema(&self) -> &Arc<TableSchema> {
         self.load.table().schema()
     }
 
     /// Adds rows: one vector a column, in table order, each of the column's type.
+    ///
+    /// Errors: `type` when the columns differ, or a value is out of its type's range; `constraint`; `limit`; `io`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Batch, DataType, Database, OnDuplicate, Options, Value, Vector};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// use std::sync::Arc;
+    ///
+    /// let mut appender = session.appender("items", OnDuplicate::Error).await?;
+    /// let ids = Vector::from_values(DataType::Int64, &[Value::Int(7)]);
+    /// let names = Vector::from_values(DataType::TEXT, &[Value::Text("conch".into())]);
+    /// appender.append(&Batch::new(vec![Arc::new(ids), Arc::new(names)], 1))?;
+    /// appender.finish().await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         self.load.append(batch)
     }
 
-    /// Makes all rows visible, durably, or none. Answers how many rows the table gained or replaced.
+    /// Makes all rows visible, durably, or none. Returns how many rows the table gained or replaced.
+    ///
+    /// Errors: `constraint` for a repeated key under [`OnDuplicate::Error`]; `conflict` when the table has changed; `io`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, OnDuplicate, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let appender = session.appender("items", OnDuplicate::Replace).await?;
+    /// assert_eq!(appender.finish().await?, 0);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn finish(self) -> Result<u64> {
-        self.db.0.prepare_files().await?;
+        let engine = self.database.engine();
+        engine.prepare_files().await?;
         let rows = self.load.finish()?;
-        self.db.0.housekeeping();
+        engine.housekeeping();
         Ok(rows)
     }
 }

@@ -1,4 +1,4 @@
-//! A database: opening, closing, house-keeping, and the sessions on it.
+//! A database: opening, closing, maintenance, and the sessions on it.
 
 use crate::session::Session;
 use nacre_exec::Threads;
@@ -8,7 +8,17 @@ use nacre_table::{Durability, Store, StoreOptions};
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Settings of a database. Everything has a good default.
+/// Settings of a database. Each has a default that serves most uses.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// let options = Options { memory_limit: 256 << 20, threads: 2, ..Options::default() };
+/// let db = Database::open(memory_host(), options).await?;
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     /// When a commit is acknowledged.
@@ -22,11 +32,10 @@ pub struct Options {
     pub segment_rows: usize,
     /// Bytes of values, as they are in memory, above which a segment takes no more rows.
     pub segment_bytes: usize,
-    /// Segments that a key would be in the range of, on average, from which on an index gets hash tables over all its
-    /// segments.
+    /// Segments whose range contains a key, on average, from which on an index gets hash tables over all its segments.
     pub hash_from: f64,
-    /// Bytes of a table's rowstore above which it is flushed into segments. All tables together have four times as many
-    /// at most.
+    /// Bytes of a table's rowstore above which it is flushed into segments. All tables together have at most four times
+    /// as many.
     pub flush_bytes: usize,
     /// Bytes of log after which a snapshot is written.
     pub snapshot_bytes: u64,
@@ -34,7 +43,7 @@ pub struct Options {
     pub partitions: usize,
     /// Threads that may work on one statement; 0 for as many as the host has.
     pub threads: usize,
-    /// Rows given to a thread at a time, about; 1, for tests, spreads whatever there is.
+    /// Rows given to a thread at a time, approximately. Tests use 1 to spread few rows over the threads.
     pub morsel_rows: usize,
     /// Milliseconds to wait for a row lock before `lock_timeout`.
     pub lock_timeout_ms: u64,
@@ -60,22 +69,55 @@ impl Default for Options {
     }
 }
 
-/// How much house-keeping to do in one call.
+/// How much maintenance to do in one call.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Budget, Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// while db.maintain(Budget { steps: 1 })? {
+///     // More is due: this is the place to pause between steps.
+/// }
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Steps at most; one step is one flush, one snapshot, a few blocks of a merge, or one round of
-    /// removing files.
+    /// Steps at most. One step is one flush, one snapshot, a few blocks of a merge, or one round of removing files.
     pub steps: usize,
 }
 
 /// An open database. Cheap to clone; shared between threads.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// let db = Database::open(memory_host(), Options::default()).await?;
+/// let mut session = db.session();
+/// session.execute("create table t (id bigint primary key)", &[]).await?;
+/// db.close().await?;
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone)]
-pub struct Database(pub(crate) Arc<Engine>);
+pub struct Database(Arc<Engine>);
 
 impl Database {
     /// Opens the database in the host's store, making it if the store is empty.
     ///
     /// Errors: `corrupt` with the file and place of damage, `unsupported` for a newer format, `io`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// let db = Database::open(memory_host(), Options::default()).await?;
+    /// assert!(db.check()?.is_empty());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn open(host: Host, options: Options) -> Result<Database> {
         host.store.prepare().await?;
         let store_options = StoreOptions {
@@ -100,27 +142,92 @@ impl Database {
     }
 
     /// A new connection. Sessions are independent: each has its own transaction.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// let mut writer = db.session();
+    /// let mut reader = db.session();
+    /// writer.execute("begin", &[]).await?;
+    /// assert!(writer.in_transaction() && !reader.in_transaction());
+    /// reader.execute("select 1", &[]).await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn session(&self) -> Session {
         Session::new(self.clone())
     }
 
     /// End of the log, in bytes since the database was made.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// let before = db.log_position();
+    /// session.execute("create table t (id bigint primary key)", &[]).await?;
+    /// assert!(db.log_position() > before);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn log_position(&self) -> u64 {
         self.0.store().log_position()
     }
 
-    /// Bytes read from the local store for segment blocks since opening.
+    /// Bytes of segment blocks read from the local store since the database was opened.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// assert_eq!(db.bytes_read(), 0);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn bytes_read(&self) -> u64 {
         self.0.store().cache().read_bytes()
     }
 
-    /// Reads everything and verifies it: checksums, zone maps, order, delete bitmaps, uniqueness.
-    /// Answers with what is wrong, one sentence each.
+    /// Reads everything and verifies it: checksums, zone maps, order, delete bitmaps, uniqueness. Returns one sentence for
+    /// each thing that is wrong.
+    ///
+    /// Errors: `io`, `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// for problem in db.check()? {
+    ///     eprintln!("{problem}");
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn check(&self) -> Result<Vec<String>> {
         self.0.store().check()
     }
 
-    /// Does some house-keeping; `true` when there is more to do.
+    /// Does some maintenance and returns whether more is due.
+    ///
+    /// Errors: `io`, `limit`, `corrupt`, `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Budget, Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// let more = db.maintain(Budget { steps: 10 })?;
+    /// assert!(!more);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn maintain(&self, budget: Budget) -> Result<bool> {
         for _ in 0..budget.steps {
             if !self.0.store().maintain()? {
@@ -131,12 +238,47 @@ impl Database {
     }
 
     /// Makes everything committed so far durable, whatever the durability level.
+    ///
+    /// Errors: `io`, after which the database must be opened again; `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Durability, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// let options = Options { durability: Durability::Relaxed { interval_ms: 100 }, ..Options::default() };
+    /// let db = Database::open(memory_host(), options).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.flush()?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn flush(&self) -> Result<()> {
         self.0.store().sync_log()
     }
 
-    /// Syncs what is not synced and ends the database for all its sessions; later calls answer `closed`.
+    /// Syncs what is not synced and ends the database for all its sessions. Later calls fail with `closed`.
+    ///
+    /// Errors: `io`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, ErrorKind, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// db.close().await?;
+    /// let error = session.execute("create table t (id bigint primary key)", &[]).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Closed);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn close(&self) -> Result<()> {
         self.0.store().close()
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.0
     }
 }

@@ -1,15 +1,27 @@
-//! Nacre: one table for transactions and analytics. This crate is the engine's public face; everything
-//! outside `engine/` sees only this and the host seams.
+//! Nacre: one table for transactions and analytics. This crate is the engine's public face: bindings and tests see only
+//! this and the host seams. What runs statements is `nacre-session`; here are the names users see, Arrow and reports.
 //!
-//! ```text
-//! let db = Database::open(host, Options::default()).await?;
+//! ```
+//! use nacre_native::{block_on, memory_host};
+//! use nacredb::{Database, Options, Value};
+//!
+//! # block_on(async {
+//! let db = Database::open(memory_host(), Options::default()).await?;
 //! let mut session = db.session();
-//! session.execute("create table t (id bigint primary key, name text)", &[]).await?;
+//! session.execute("create table cities (id bigint primary key, name text)", &[]).await?;
+//! session.execute("insert into cities values (1, 'Lima'), (2, 'Oslo')", &[]).await?;
+//!
+//! let sql = "select name from cities where id = ?";
+//! let result = session.execute(sql, &[Value::Int(2)]).await?;
+//! assert_eq!(result.row(0), [Value::Text("Oslo".into())]);
+//! # Ok::<(), nacredb::Error>(())
+//! # }).unwrap();
 //! ```
 
 mod appender;
 pub mod arrow;
 mod database;
+mod prepared;
 mod report;
 mod result;
 mod rows;
@@ -29,7 +41,8 @@ pub use nacre_types::{
     Column, DataType, Error, ErrorKind, Interval, KeyColumns, PhysicalType, Position, Result,
     TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
+pub use prepared::Prepared;
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::QueryResult;
 pub use rows::Rows;
-pub use session::{Prepared, Session};
+pub use session::Session;

@@ -1,15 +1,30 @@
-//! What `inspect` shows: how a table is stored.
+//! How tables are stored: what [`Database::inspect`] returns.
 
 use crate::database::Database;
 use nacre_table::{SegmentState, Table, hidden_column};
 use nacre_types::{DataType, Result, Value};
 
 /// How a table is stored.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+/// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+/// session.execute("optimize table items flush", &[]).await?;
+/// let table = &db.inspect()?[0];
+/// assert_eq!((table.name.as_str(), table.segments.len()), ("items", 1));
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableReport {
     /// Name.
     pub name: String,
-    /// Rows, about.
+    /// Rows, approximately.
     pub rows: u64,
     /// Nodes in the rowstore, including tombstones and old versions not yet freed.
     pub rowstore_rows: u64,
@@ -24,6 +39,22 @@ pub struct TableReport {
 }
 
 /// A column over all segments.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+/// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+/// session.execute("optimize table items flush", &[]).await?;
+/// for column in &db.inspect()?[0].columns {
+///     println!("{}: {} of {} bytes", column.name, column.bytes, column.raw_bytes);
+/// }
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct ColumnReport {
     /// Name.
@@ -41,6 +72,21 @@ pub struct ColumnReport {
 }
 
 /// A segment.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+/// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+/// session.execute("optimize table items flush", &[]).await?;
+/// let segment = &db.inspect()?[0].segments[0];
+/// assert_eq!((segment.rows, segment.min_key.as_str(), segment.max_key.as_str()), (2, "1", "2"));
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct SegmentReport {
     /// Id.
@@ -62,9 +108,25 @@ pub struct SegmentReport {
 }
 
 /// A column of a segment.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+/// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+/// session.execute("optimize table items flush", &[]).await?;
+/// for column in &db.inspect()?[0].segments[0].columns {
+///     println!("{}: {} in {} bytes", column.name, column.encoding, column.bytes);
+/// }
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct SegmentColumnReport {
-    /// Column name; what it is in brackets, as `(row number)`, when it is not a column of the table.
+    /// Column name; in brackets, as `(row number)`, when it is not a column of the table.
     pub name: String,
     /// Encoding.
     pub encoding: String,
@@ -74,8 +136,23 @@ pub struct SegmentColumnReport {
 
 impl Database {
     /// How every table is stored.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// for table in db.inspect()? {
+    ///     println!("{}: {} rows, {} segments", table.name, table.rows, table.segments.len());
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn inspect(&self) -> Result<Vec<TableReport>> {
-        Ok(self.0.store().tables().iter().map(|t| table_report(t)).collect())
+        Ok(self.engine().store().tables().iter().map(|t| table_report(t)).collect())
     }
 }
 

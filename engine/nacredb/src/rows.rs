@@ -11,7 +11,26 @@ use nacre_types::Result;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A query on its way; see the module. After an error it is at its end.
+/// The rows of a running query, from [`crate::Session::stream`]. Each batch is computed when it is asked for. Dropping
+/// this ends the query. After an error it is at its end.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+/// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+/// let mut rows = session.stream("select name from items order by id", &[]).await?;
+/// let mut names = Vec::new();
+/// while let Some(batch) = rows.next().await? {
+///     names.extend((0..batch.rows).map(|row| batch.columns[0].value(row).to_string()));
+/// }
+/// assert_eq!(names, ["pearl", "shell"]);
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 pub struct Rows(RowStream);
 
 impl Rows {
@@ -20,47 +39,188 @@ impl Rows {
     }
 
     /// What kind of statement it is. Anything but a query has been run to its end.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, ResultKind};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rows = session.stream("select id, name from items", &[]).await?;
+    /// assert_eq!(rows.kind(), ResultKind::Query);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn kind(&self) -> ResultKind {
         self.0.kind()
     }
 
-    /// Columns; empty unless it answers rows.
+    /// Columns; empty unless it returns rows.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rows = session.stream("select id, name from items", &[]).await?;
+    /// assert_eq!(rows.columns()[1].name, "name");
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn columns(&self) -> &[Field] {
         self.0.columns()
     }
 
     /// Rows inserted, updated or deleted.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rows = session.stream("delete from items where id = 1", &[]).await?;
+    /// assert_eq!(rows.rows_affected(), 1);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn rows_affected(&self) -> u64 {
         self.0.rows_affected()
     }
 
     /// What it took so far.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// rows.next().await?;
+    /// assert_eq!(rows.statistics().rows_read, 2);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn statistics(&self) -> StatementStatistics {
         self.0.statistics()
     }
 
-    /// Set this, from any thread, to end the stream with `cancelled`.
+    /// A flag that ends the stream with `cancelled` once any thread sets it.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, ErrorKind, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// use std::sync::atomic::Ordering;
+    ///
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// rows.cancel_flag().store(true, Ordering::Relaxed);
+    /// assert_eq!(rows.next().await.unwrap_err().kind(), ErrorKind::Cancelled);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.0.cancel_flag()
     }
 
-    /// The next rows, without a selection; none at the end, and after an error.
+    /// The next rows, without a selection; `None` at the end, and after an error.
+    ///
+    /// Errors: those of the query; `cancelled`; `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// let batch = rows.next().await?.expect("there are rows");
+    /// assert_eq!(batch.rows, 2);
+    /// assert!(rows.next().await?.is_none());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn next(&mut self) -> Result<Option<Batch>> {
         self.0.next().await
     }
 
-    /// The next so many rows, or a batch more, as they come; fewer where they take more than a few megabytes; none
-    /// at the end. An error that comes after some of them is the answer to the next call.
+    /// At least `rows` of the next rows, in batches as they come: up to a batch more; fewer at the end, or when they take
+    /// more than a few megabytes; none at the end. An error that comes after some of them is returned by the next call.
+    ///
+    /// Errors: those of [`Rows::next`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// let batches = rows.next_batches(1_000).await?;
+    /// assert_eq!(batches.iter().map(|batch| batch.rows).sum::<usize>(), 2);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
         self.0.next_batches(rows).await
     }
 
     /// The Arrow schema of the rows.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rows = session.stream("select id, name from items", &[]).await?;
+    /// assert_eq!(rows.arrow_schema().fields().len(), 2);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn arrow_schema(&self) -> SchemaRef {
         schema_of(self.columns())
     }
 
-    /// Like [`Rows::next_batches`], as one record batch.
+    /// Like [`Rows::next_batches`], as one record batch; `None` at the end.
+    ///
+    /// Errors: those of [`Rows::next`] and [`crate::arrow::batch_to_arrow`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// while let Some(record_batch) = rows.next_record_batch(1_000).await? {
+    ///     println!("{} rows", record_batch.num_rows());
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn next_record_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batches = self.next_batches(rows).await?;
         joined(self.columns(), batches)
@@ -68,26 +228,77 @@ impl Rows {
             .transpose()
     }
 
-    /// Like [`Rows::next_batches`], as an Arrow IPC stream of its own with one record batch; with none, but the schema,
-    /// at the end.
+    /// Like [`Rows::next_batches`], as the bytes of an Arrow IPC stream with one record batch; at the end, with the schema
+    /// alone.
+    ///
+    /// Errors: those of [`Rows::next_record_batch`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// while !rows.has_ended() {
+    ///     let bytes = rows.next_arrow_ipc(1_000).await?;
+    ///     println!("{} bytes", bytes.len());
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn next_arrow_ipc(&mut self, rows: usize) -> Result<Vec<u8>> {
         let batch = self.next_record_batch(rows).await?;
         to_ipc_stream(&self.arrow_schema(), batch.as_slice())
     }
 
-    /// Whether the last row has been answered, or an error. Before the end was asked for nobody knows.
+    /// Whether the end was reached: a call returned no rows, or an error.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// assert!(!rows.has_ended());
+    /// while rows.next().await?.is_some() {}
+    /// assert!(rows.has_ended());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn has_ended(&self) -> bool {
         self.0.has_ended()
     }
 
-    /// All rows that are left, as [`crate::Session::execute`] would have answered them. They are not counted against
-    /// the memory limit: who asks for them holds them.
+    /// All rows that are left, as [`crate::Session::execute`] would have returned them. They do not count against the
+    /// memory limit: the caller holds them.
+    ///
+    /// Errors: those of [`Rows::next`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rows = session.stream("select id, name from items", &[]).await?;
+    /// assert_eq!(rows.collect().await?.rows(), 2);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn collect(self) -> Result<QueryResult> {
         self.0.collect().await.map(QueryResult::from)
     }
 }
 
-/// Batches as one; none of none.
+/// Batches as one; `None` without any.
 fn joined(columns: &[Field], mut batches: Vec<Batch>) -> Option<Batch> {
     if batches.len() <= 1 {
         return batches.pop();

@@ -1,88 +1,194 @@
 //! A session: one connection with at most one open transaction. Statements run one after another.
 //!
-//! Without `BEGIN` each statement is a transaction of its own with a fresh snapshot, and is run again
-//! by itself when it meets a conflict. Inside a transaction a failed statement is undone, and the
-//! transaction stays open.
+//! Without `BEGIN` each statement is a transaction of its own with a fresh snapshot, and is run again by itself when it
+//! meets a conflict. Inside a transaction a failed statement is undone, and the transaction stays open.
 
 use crate::database::Database;
+use crate::prepared::Prepared;
 use crate::result::QueryResult;
 use crate::rows::Rows;
-use nacre_session::{Connection, PreparedStatement};
-use nacre_sql::Field;
-use nacre_types::{DataType, Result, Value};
+use nacre_session::Connection;
+use nacre_types::{Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A connection. Not shared between threads at the same time.
+/// A connection. It runs one statement at a time; other sessions run beside it.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options, Value};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// session.execute("create table accounts (id bigint primary key, balance int)", &[]).await?;
+/// session.execute("insert into accounts values (1, 100), (2, 0)", &[]).await?;
+///
+/// session.execute("begin", &[]).await?;
+/// session.execute("update accounts set balance = balance - 30 where id = 1", &[]).await?;
+/// session.execute("update accounts set balance = balance + 30 where id = 2", &[]).await?;
+/// session.execute("commit", &[]).await?;
+///
+/// let result = session.execute("select balance from accounts where id = ?", &[Value::Int(2)]).await?;
+/// assert_eq!(result.row(0), [Value::Int(30)]);
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
 pub struct Session {
-    db: Database,
+    database: Database,
     connection: Connection,
 }
 
-/// A statement parsed and bound once. Cheap to clone.
-#[derive(Clone)]
-pub struct Prepared(PreparedStatement);
-
-impl Prepared {
-    /// Columns of its result; empty when it is not a query.
-    pub fn columns(&self) -> Vec<Field> {
-        self.0.columns()
-    }
-
-    /// Types of its parameters, as far as they follow from the statement.
-    pub fn parameters(&self) -> Vec<DataType> {
-        self.0.parameters()
-    }
-
-    /// Names of its parameters: `None` for `?` and `$n`.
-    pub fn parameter_names(&self) -> Vec<Option<String>> {
-        self.0.parameter_names()
-    }
-
-    /// Parameters given by name (`:name`; without the colon), in its order.
-    pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
-        self.0.named(parameters)
-    }
-}
-
 impl Session {
-    pub(crate) fn new(db: Database) -> Session {
-        let connection = Connection::new(db.0.clone());
-        Session { db, connection }
+    pub(crate) fn new(database: Database) -> Session {
+        let connection = Connection::new(database.engine().clone());
+        Session { database, connection }
     }
 
     /// The database.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// let other = session.database().session();
+    /// assert!(!other.in_transaction());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn database(&self) -> &Database {
-        &self.db
+        &self.database
     }
 
     /// Whether a transaction is open.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// session.execute("begin", &[]).await?;
+    /// assert!(session.in_transaction());
+    /// session.execute("rollback", &[]).await?;
+    /// assert!(!session.in_transaction());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn in_transaction(&self) -> bool {
         self.connection.in_transaction()
     }
 
-    /// How many threads may work on one statement of this session; 0 for as many as the host has.
+    /// Sets how many threads may work on one statement of this session; 0 for as many as the host has.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// session.set_threads(1);
+    /// session.execute("select count(*) from items", &[]).await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_threads(&mut self, threads: usize) {
         self.connection.set_threads(threads);
     }
 
-    /// Bytes that the operators of one statement of this session may hold together; none for the database's option.
+    /// Sets the bytes that the operators of one statement of this session may hold together; `None` for
+    /// [`crate::Options::memory_limit`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// session.set_memory_limit(Some(64 << 20));
+    /// session.execute("select name, count(*) from items group by name", &[]).await?;
+    /// session.set_memory_limit(None);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_memory_limit(&mut self, bytes: Option<usize>) {
         self.connection.set_memory_limit(bytes);
     }
 
-    /// Set this to end the running statement with `cancelled`; it is reset when the next one starts.
+    /// A flag that ends the running statement with `cancelled` once another thread sets it. It is reset when the next
+    /// statement starts.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// use std::sync::atomic::Ordering;
+    ///
+    /// let cancel = session.cancel_flag();
+    /// std::thread::spawn(move || cancel.store(true, Ordering::Relaxed)).join().ok();
+    /// // Set before the statement began, so it ends nothing.
+    /// session.execute("select count(*) from items", &[]).await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.connection.cancel_flag()
     }
 
-    /// Runs one or more statements separated by `;` and answers with the last one's result. Parameters are
-    /// counted through the whole text, and each statement is given all of them.
+    /// Runs one or more statements separated by `;` and returns the last one's result. Parameters are `?` or `$1`; their
+    /// positions count through the whole text.
+    ///
+    /// Errors: `syntax`, `type` and `not_found` with their place in the text; `constraint`; `conflict`, `deadlock` and
+    /// `lock_timeout`, after which the transaction can be retried; `limit`; `cancelled`; `io`; `corrupt`; `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, ErrorKind, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let name = Value::Text("pearl".into());
+    /// let result = session.execute("select id from items where name = ?", &[name]).await?;
+    /// assert_eq!(result.row(0), [Value::Int(1)]);
+    ///
+    /// let error = session.execute("select id from item", &[]).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<QueryResult> {
         self.connection.execute(sql, parameters).await.map(QueryResult::from)
     }
 
-    /// Like [`Session::execute`] with parameters by name (`:name`; without the colon).
+    /// Like [`Session::execute`] with parameters by name (`:name`; given without the colon).
+    ///
+    /// Errors: those of [`Session::execute`]; `type` when a parameter was not given.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let parameters = [("id".to_string(), Value::Int(2))];
+    /// let result = session.execute_named("select name from items where id = :id", &parameters).await?;
+    /// assert_eq!(result.row(0), [Value::Text("shell".into())]);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn execute_named(
         &mut self,
         sql: &str,
@@ -91,40 +197,141 @@ impl Session {
         self.connection.execute_named(sql, parameters).await.map(QueryResult::from)
     }
 
-    /// Parses and binds one statement for repeated use.
+    /// Parses and binds one statement for repeated use. It stays valid when tables change: it is bound again then.
+    ///
+    /// Errors: `syntax` unless the text is exactly one statement, and those of binding it.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let insert = session.prepare("insert into items values (?, ?)")?;
+    /// for (id, name) in [(3, "coral"), (4, "amber")] {
+    ///     session.run(&insert, &[Value::Int(id), Value::Text(name.into())]).await?;
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        self.connection.prepare(sql).map(Prepared)
+        self.connection.prepare(sql).map(Prepared::new)
     }
 
     /// Runs a prepared statement.
+    ///
+    /// Errors: those of [`Session::execute`]; `type` when the number of parameters differs.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let rename = session.prepare("update items set name = ? where id = ?")?;
+    /// let result = session.run(&rename, &[Value::Text("nacre".into()), Value::Int(1)]).await?;
+    /// assert_eq!(result.rows_affected, 1);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn run(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<QueryResult> {
-        self.connection.run(&prepared.0, parameters).await.map(QueryResult::from)
+        self.connection.run(prepared.statement(), parameters).await.map(QueryResult::from)
     }
 
-    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key, or
-    /// a whole unique key. The shortest way to a row: nothing waits.
+    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key, or a
+    /// whole unique key. The shortest way to a row: it never waits.
     ///
     /// Errors: `unsupported` for any other statement; those take [`Session::run`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let by_id = session.prepare("select name from items where id = ?")?;
+    /// assert_eq!(session.get(&by_id, &[Value::Int(2)])?, Some(vec![Value::Text("shell".into())]));
+    /// assert_eq!(session.get(&by_id, &[Value::Int(9)])?, None);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
-        self.connection.get(&prepared.0, parameters)
+        self.connection.get(prepared.statement(), parameters)
     }
 
-    /// Whether [`Session::get`] can run it.
+    /// Whether [`Session::get`] can run a prepared statement.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Session};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let by_id = session.prepare("select name from items where id = ?")?;
+    /// let all = session.prepare("select name from items")?;
+    /// assert!(Session::is_point_read(&by_id) && !Session::is_point_read(&all));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn is_point_read(prepared: &Prepared) -> bool {
-        prepared.0.is_point_read()
+        prepared.statement().is_point_read()
     }
 
-    /// Like [`Session::execute`], with the rows of the last statement as a stream: nothing of it is computed before
-    /// it is asked for, and what was answered is not held. It outlives statements of this session, and its
+    /// Like [`Session::execute`], with the rows of the last statement as a stream: nothing of it is computed before it is
+    /// asked for, and rows that were returned are not held. It outlives later statements of this session, and its
     /// transaction: it shows the rows as the query found them.
     ///
     /// Statements that write are run to their end first, and so is a query that locks rows, or that runs in a
     /// transaction which has changed or locked some.
+    ///
+    /// Errors: those of [`Session::execute`]; errors of the rows come when they are read.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let mut rows = session.stream("select id, name from items", &[]).await?;
+    /// while let Some(batch) = rows.next().await? {
+    ///     println!("{} rows", batch.rows);
+    /// }
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn stream(&mut self, sql: &str, parameters: &[Value]) -> Result<Rows> {
         self.connection.stream(sql, parameters).await.map(Rows::new)
     }
 
-    /// Like [`Session::stream`] with parameters by name (`:name`; without the colon).
+    /// Like [`Session::stream`] with parameters by name (`:name`; given without the colon).
+    ///
+    /// Errors: those of [`Session::stream`]; `type` when a parameter was not given.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let parameters = [("least".to_string(), Value::Int(2))];
+    /// let sql = "select name from items where id >= :least";
+    /// let rows = session.stream_named(sql, &parameters).await?;
+    /// assert_eq!(rows.collect().await?.rows(), 1);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn stream_named(
         &mut self,
         sql: &str,
@@ -134,11 +341,28 @@ impl Session {
     }
 
     /// Runs a prepared statement with its rows as a stream; see [`Session::stream`].
+    ///
+    /// Errors: those of [`Session::stream`].
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let from = session.prepare("select name from items where id >= ?")?;
+    /// let rows = session.stream_prepared(&from, &[Value::Int(1)]).await?;
+    /// assert_eq!(rows.collect().await?.rows(), 2);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn stream_prepared(
         &mut self,
         prepared: &Prepared,
         parameters: &[Value],
     ) -> Result<Rows> {
-        self.connection.stream_prepared(&prepared.0, parameters).await.map(Rows::new)
+        self.connection.stream_prepared(prepared.statement(), parameters).await.map(Rows::new)
     }
 }
