@@ -10,7 +10,16 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Monotonic time counts from the making of the clock.
+/// The system's clocks. Monotonic time counts from the making of the clock.
+///
+/// ```
+/// use nacre_host::Clock;
+/// use nacre_native::NativeClock;
+///
+/// let clock = NativeClock::new();
+/// let start_ns = clock.monotonic_ns();
+/// assert!(clock.monotonic_ns() >= start_ns);
+/// ```
 pub struct NativeClock {
     start: Instant,
 }
@@ -75,7 +84,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Who sleeps until when. The one of the process.
+/// The sleepers of the process and the moments they wake.
 static TIMER: Timer = Timer {
     state: Mutex::new(TimerState { sleepers: BTreeMap::new(), next_ticket: 0, running: false }),
     changed: Condvar::new(),
@@ -105,7 +114,7 @@ impl Timer {
         });
         state.sleepers.insert((at, ticket), waker.clone());
         if !state.running {
-            // Should the system refuse a thread, the next sleep tries again, and `block_on` looks now and then.
+            // If the system refuses a thread, the next sleep tries again; `block_on` polls from time to time.
             let thread = std::thread::Builder::new().name("nacre-timer".to_string());
             state.running = thread.spawn(|| TIMER.run()).is_ok();
         }

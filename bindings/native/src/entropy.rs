@@ -5,14 +5,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter hashed with a key that the standard library drew from the operating system (SipHash, a pseudo-random
-/// function): no system call a draw, and no way to fail. Not for secrets.
+/// function). A draw makes no system call and cannot fail. Not for secrets.
+///
+/// ```
+/// use nacre_host::Entropy;
+/// use nacre_native::NativeEntropy;
+///
+/// let entropy = NativeEntropy::new();
+/// assert_ne!(entropy.next_u64(), entropy.next_u64());
+/// ```
 pub struct NativeEntropy {
     key: RandomState,
     counter: AtomicU64,
 }
 
 impl NativeEntropy {
-    /// A source with a key of its own.
+    /// A source with its own key.
     pub fn new() -> NativeEntropy {
         NativeEntropy { key: RandomState::new(), counter: AtomicU64::new(0) }
     }

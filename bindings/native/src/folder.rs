@@ -8,6 +8,7 @@
 //!
 //! One process has the folder at a time, see `lock`.
 
+use crate::io_error::io_error;
 use crate::lock::FolderLock;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::fs::{File, OpenOptions};
@@ -17,10 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a folder's files are read and written. What is promised is the same.
+/// How a folder's files are read and written. The promises are the same.
+///
+/// ```
+/// use nacre_native::FileIo;
+///
+/// assert_eq!(FileIo::named("plain")?, FileIo::Plain);
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileIo {
-    /// What was measured to be best on this system, see `docs/decisions/0008-file-io.md`.
+    /// The fastest by measurement on this system, see `docs/decisions/0008-file-io.md`.
     #[default]
     Auto,
     /// One call a read, write and sync.
@@ -31,7 +39,9 @@ pub enum FileIo {
 }
 
 impl FileIo {
-    /// `auto`, `plain` or `uring`; anything else is `unsupported`.
+    /// The variant that a word names: `auto`, `plain` or `uring`.
+    ///
+    /// Errors: `unsupported` for any other word.
     pub fn named(word: &str) -> Result<FileIo> {
         match word {
             "auto" => Ok(FileIo::Auto),
@@ -42,16 +52,29 @@ impl FileIo {
         }
     }
 
-    /// What the environment variable `NACRE_IO` names; [`FileIo::Auto`] without it.
+    /// The variant that the environment variable `NACRE_IO` names; [`FileIo::Auto`] without it.
+    ///
+    /// Errors: those of [`FileIo::named`].
     pub fn from_environment() -> Result<FileIo> {
         std::env::var("NACRE_IO").map_or(Ok(FileIo::Auto), |word| FileIo::named(&word))
     }
 }
 
-/// Ranges from which on a batch of reads goes to the ring under [`FileIo::Auto`]. One at a time is faster plain.
+/// Ranges of the smallest batch of reads that goes to the ring under [`FileIo::Auto`]. Fewer are faster by plain calls.
 const BATCH: usize = 4;
 
-/// A locked folder.
+/// A locked folder. The lock lasts until the store and all of its files are dropped.
+///
+/// ```
+/// use nacre_native::FolderStore;
+///
+/// let path = std::env::temp_dir().join(format!("nacre-doc-store-{}", std::process::id()));
+/// let store = FolderStore::open(&path)?;
+/// assert!(FolderStore::open(&path).is_err(), "it is locked");
+/// drop(store);
+/// std::fs::remove_dir_all(&path).ok();
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
 pub struct FolderStore(Arc<Folder>);
 
 struct Folder {
@@ -61,7 +84,7 @@ struct Folder {
     io: FileIo,
     #[cfg(target_os = "linux")]
     uring: Option<crate::uring::Uring>,
-    /// How many times a name came or went, and how many of those are durable.
+    /// Number of names created and removed, and of those among them that are durable.
     changes: AtomicU64,
     durable_changes: AtomicU64,
     _lock: FolderLock,
@@ -75,11 +98,15 @@ struct FolderFile {
 
 impl FolderStore {
     /// Makes the folder if it is missing, and locks it. Files are read and written as `NACRE_IO` says.
+    ///
+    /// Errors: `in_use` when the folder is locked, by this process or another; `io`.
     pub fn open(path: &Path) -> Result<FolderStore> {
         FolderStore::open_with(path, FileIo::from_environment()?)
     }
 
-    /// The same, with a choice of how files are read and written.
+    /// Like [`FolderStore::open`], with a choice of how files are read and written.
+    ///
+    /// Errors: those of [`FolderStore::open`].
     pub fn open_with(path: &Path, io: FileIo) -> Result<FolderStore> {
         let failed = |error: io::Error| io_error(error, path, "open");
         // The process may go to another folder; the database stays.
@@ -87,7 +114,7 @@ impl FolderStore {
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
         let lock = FolderLock::take(path)?;
-        // Whoever had the folder before may have ended between creating a file and syncing its name.
+        // The process that had the folder before may have ended between creating a file and syncing its name.
         handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
@@ -126,7 +153,7 @@ impl FolderStore {
     }
 }
 
-/// Like `create_dir_all`, and the names of the folders it makes are durable.
+/// Like `create_dir_all`; the names of the folders that it makes are durable.
 fn create_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -141,7 +168,7 @@ fn create_folders(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Whether a name is a file's, which may be a link to one: who moves files to another disk leaves those.
+/// Whether a name is a file's, or a link to one, as is left behind when a file is moved to another disk.
 fn is_file(entry: &std::fs::DirEntry) -> io::Result<bool> {
     let kind = entry.file_type()?;
     if !kind.is_symlink() {
@@ -160,7 +187,7 @@ impl LocalStore for FolderStore {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.0.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // Whatever else lies in the folder is not ours and is left alone.
+            // Other files in the folder are not the database's and are left alone.
             if let Ok(name) = entry.file_name().into_string()
                 && check_file_name(&name).is_ok()
                 && is_file(&entry).map_err(failed)?
@@ -216,7 +243,7 @@ impl FolderFile {
     }
 
     fn read_one(&self, range: &mut ReadRange<'_>) -> Result<()> {
-        // The system refuses offsets it cannot represent, in its own words; to us they are past the end.
+        // The system refuses offsets that it cannot represent; here they are past the end.
         let result = match i64::try_from(range.offset) {
             Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
@@ -235,7 +262,7 @@ impl FolderFile {
         self.folder.sync_names().map_err(|error| io_error(error, &self.folder.path, "sync"))
     }
 
-    /// The ring, when a batch of so many reads should go there.
+    /// The ring, when a batch of `count` reads should go there.
     #[cfg(target_os = "linux")]
     fn ring_for_reads(&self, count: usize) -> Option<&crate::uring::Uring> {
         let least = if self.folder.io == FileIo::Uring { 2 } else { BATCH };
@@ -252,7 +279,7 @@ impl LocalFile for FolderFile {
         #[cfg(target_os = "linux")]
         if let Some(uring) = self.ring_for_reads(ranges.len()) {
             let filled = uring.read(&self.file, ranges);
-            // What the ring left is read again, or explained.
+            // Reads the ring left are repeated here, or fail here with a message.
             let mut left = ranges.iter_mut().zip(filled).filter(|(_, filled)| !filled);
             return left.try_for_each(|(range, _)| self.read_one(range));
         }
@@ -285,25 +312,5 @@ impl LocalFile for FolderFile {
                 self.sync()
             }
         }
-    }
-}
-
-/// The system's refusal as an `io` error that names the file and says what can be done.
-#[cold]
-pub(crate) fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
-    let path = path.display();
-    match error.kind() {
-        ErrorKind::StorageFull => Error::io(format!("no space left on the device of {path}"))
-            .with_sqlstate("53100")
-            .with_hint("free some space and reopen the database"),
-        ErrorKind::QuotaExceeded => {
-            Error::io(format!("the disk quota for {path} is used up")).with_sqlstate("53100")
-        }
-        ErrorKind::PermissionDenied => Error::io(format!("no permission to {verb} {path}")),
-        ErrorKind::ReadOnlyFilesystem => {
-            Error::io(format!("cannot {verb} {path}: the file system is read-only"))
-        }
-        ErrorKind::NotADirectory => Error::io(format!("cannot {verb} {path}: it is not a folder")),
-        _ => Error::io(format!("cannot {verb} {path}: {error}")),
     }
 }

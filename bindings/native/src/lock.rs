@@ -2,12 +2,12 @@
 //! files is. The system frees it when the process ends, however it ends; the file itself stays.
 //!
 //! JavaScript runtimes have no such locks. Theirs is a directory `LOCK.node`, which is free when it is empty. In it an
-//! owner listens on a socket `<id>`, and says in a file `<id>.owner` who it is: `<process id> <start time in clock
+//! owner listens on a socket `<id>`, and identifies itself in a file `<id>.owner`: `<process id> <start time in clock
 //! ticks> <boot id> <namespace of process ids> socket`, each of the last four empty where the system has no such thing.
 //! A socket is answered for as long as its process lives, in whatever container; a process id means something only in
-//! its own. For them to see us the same way there is the socket `LOCK.sock`.
+//! its own. The socket `LOCK.sock` lets them see a native process in the same way.
 
-use crate::folder::io_error;
+use crate::io_error::io_error;
 use nacre_host::{Error, LOCK_FILE, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -21,11 +21,11 @@ const SCRIPT_OWNER: &str = ".owner";
 /// A socket's path may not be longer on some systems.
 const SOCKET_PATH_BYTES: usize = 100;
 
-/// A folder that no other process has. Dropped, it is free.
+/// A lock on a folder that no other process has. Dropping it releases the folder.
 pub(crate) struct FolderLock {
-    /// Nobody is answered: that the system takes a connection is the answer.
+    /// Connections are never accepted: that the system takes one is the answer.
     listener: Option<(UnixListener, PathBuf)>,
-    // After the socket: who takes the lock next makes a socket of that name.
+    // Released after the socket: the next owner makes a socket of that name.
     _file: File,
 }
 
@@ -44,7 +44,7 @@ impl FolderLock {
             Err(TryLockError::WouldBlock) => return Err(in_use(folder, "already")),
             Err(TryLockError::Error(error)) => return Err(io_error(error, &path, "lock")),
         }
-        // Before the question whether a script has it: who asks us meanwhile is told.
+        // Listens before it checks for a script: a script that checks meanwhile sees us.
         let lock = FolderLock { listener: listen(folder), _file: file };
         let script = folder.join(SCRIPT_LOCK);
         match script_owner(&script) {
@@ -62,7 +62,7 @@ impl FolderLock {
 impl Drop for FolderLock {
     fn drop(&mut self) {
         if let Some((_, path)) = self.listener.take() {
-            // What stays is taken away by the next owner.
+            // The next owner removes what stays.
             std::fs::remove_file(path).ok();
         }
     }
@@ -76,7 +76,7 @@ fn in_use(folder: &Path, by: &str) -> Error {
 /// Listens on the folder's socket, where the system and its file system have sockets.
 fn listen(folder: &Path) -> Option<(UnixListener, PathBuf)> {
     let path = folder.join(SOCKET);
-    // Its owner is gone, as the lock is ours.
+    // A leftover: its owner has ended, as the lock is ours.
     std::fs::remove_file(&path).ok();
     let listener = with_short_path(folder, SOCKET, |path| UnixListener::bind(path))?.ok()?;
     Some((listener, path))
@@ -93,23 +93,23 @@ fn with_short_path<T>(folder: &Path, name: &str, call: impl FnOnce(&Path) -> T) 
     through.exists().then(|| call(&through.join(name)))
 }
 
-/// Who has the lock of JavaScript processes.
+/// State of the lock of JavaScript processes.
 #[derive(Debug, PartialEq, Eq)]
 enum Owner {
     None,
     Alive,
-    /// It cannot be asked, as one that has another namespace of process ids than ours.
+    /// Unknown: the owner cannot be asked, for example because it has another namespace of process ids.
     Elsewhere,
 }
 
-/// Whoever of those that are named in the lock may be alive.
+/// The first owner named in the lock that may be alive.
 fn script_owner(lock: &Path) -> Owner {
     let entries = match std::fs::read_dir(lock) {
         Ok(entries) => entries,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Owner::None;
         }
-        // Somebody made it whom we cannot ask.
+        // An unreadable lock has an owner that cannot be asked.
         Err(_) => return Owner::Elsewhere,
     };
     for entry in entries {
@@ -130,7 +130,7 @@ fn owner_named(lock: &Path, id: &str) -> Owner {
     }
     let text = match std::fs::read(lock.join(format!("{id}{SCRIPT_OWNER}"))) {
         Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
-        // It is being given back.
+        // The lock is being released.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(_) => return Owner::Elsewhere,
     };
@@ -148,7 +148,7 @@ fn owner_named(lock: &Path, id: &str) -> Owner {
     let mut field = || fields.next().filter(|text| !text.is_empty());
     let (started, boot, namespace, socket) = (field(), field(), field(), field());
     if socket.is_some() && !lock.join(id).exists() {
-        // It ended in order, though it did not close the database.
+        // The process ended in order, though without closing the database.
         return Owner::None;
     }
     if let (Some(boot), Some((our_boot, our_namespace))) = (boot, place()) {
@@ -172,8 +172,8 @@ fn place() -> Option<(String, String)> {
     Some((boot.trim_end().to_string(), namespace.to_string_lossy().into_owned()))
 }
 
-/// Whether a process of our namespace still runs. Without `/proc` to tell, it does: opening a folder twice would be worse
-/// than refusing it.
+/// Whether a process of our namespace still runs. Without `/proc` it counts as running: opening a folder twice would be
+/// worse than refusing it.
 fn is_running(process: u32, started: Option<&str>) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         return true;
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(owner(format!("{ours}  {boot} {namespace} ")), Owner::Alive);
         assert_eq!(owner(format!("{ours} 1")), Owner::None);
         assert_eq!(owner(format!("{ours}")), Owner::Alive);
-        assert_eq!(owner("nobody".into()), Owner::None);
+        assert_eq!(owner("no owner".into()), Owner::None);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let lock = FolderLock::take(&folder).unwrap();
         assert!(connect().is_ok());
         assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
-        assert!(connect().is_ok(), "who is refused leaves the socket alone");
+        assert!(connect().is_ok(), "a refused process leaves the socket alone");
         drop(lock);
         assert!(connect().is_err());
         assert!(!folder.join(super::SOCKET).exists());

@@ -14,6 +14,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 type Task = dyn Fn(usize) + Sync;
 
 /// A fixed number of threads, started when the pool is made and ended when it is dropped.
+///
+/// ```
+/// use nacre_host::Parallelism;
+/// use nacre_native::ThreadPool;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let sum = AtomicUsize::new(0);
+/// ThreadPool::new(2).run(10, &|index| {
+///     sum.fetch_add(index, Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 45);
+/// ```
 pub struct ThreadPool {
     width: usize,
     queue: Arc<Queue>,
@@ -91,13 +103,13 @@ impl ThreadPool {
         for number in 1..width {
             let queue = queue.clone();
             let thread = std::thread::Builder::new().name(format!("nacre-{number}"));
-            // With fewer threads than wished everything still runs.
+            // If the system refuses threads, the others run all tasks.
             let _ = thread.spawn(move || queue.serve());
         }
         ThreadPool { width: width.max(1), queue }
     }
 
-    /// The pool of this process, as wide as the machine; shared by all databases that are open.
+    /// The pool of this process, as wide as the machine. All open databases share it.
     pub fn shared() -> Arc<ThreadPool> {
         static SHARED: OnceLock<Mutex<Weak<ThreadPool>>> = OnceLock::new();
         let mut shared = lock(SHARED.get_or_init(Mutex::default));

@@ -1,11 +1,11 @@
 //! Linux's io_uring: many reads in one submission, and a write with the sync that must follow it as one.
 //!
-//! A submission is waited for before the call returns, so buffers are only ever lent. Whatever the ring does not
-//! finish as asked (a short read, a refused request) the caller does again with plain calls, which also find the
-//! words for the error; only a failed sync is final, because nothing may be assumed after one.
+//! A call waits for its submission, so buffers are only ever lent. What the ring does not finish as asked (a short read,
+//! a refused request) the caller repeats with plain calls, which also word the error. Only a failed sync is final: nothing
+//! may be assumed after one.
 //!
 //! Rings are kept in a pool: a thread takes one for the length of a call, so that calls do not wait for each other.
-//! Where the system has no io_uring, or forbids it, [`Uring::new`] answers `None`.
+//! Where the system has no io_uring, or forbids it, [`Uring::new`] returns `None`.
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use nacre_host::ReadRange;
@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// Requests of one submission at most; longer batches are several.
 const ENTRIES: u32 = 128;
 
-/// Rings kept when nobody uses them.
+/// Idle rings that are kept.
 const SPARE_RINGS: usize = 16;
 
 /// The largest range that one request takes; the system's own limit is a little below 2^31.
@@ -27,7 +27,7 @@ const LARGEST: usize = 1 << 30;
 pub(crate) enum Written {
     /// Both are done.
     Durable,
-    /// The write was not carried out whole and nothing was synced: start over with plain calls.
+    /// The write was not carried out whole and nothing was synced: repeat it with plain calls.
     NotDone,
     /// The bytes are written, the sync failed.
     SyncFailed(io::Error),
@@ -51,8 +51,8 @@ impl Uring {
             .then(|| Uring { rings: Mutex::new(vec![ring]) })
     }
 
-    /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Answers with what each that was
-    /// carried out came to, by its user data.
+    /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Returns the user data and the
+    /// result of each request that was carried out.
     ///
     /// # Safety
     /// What the requests point to is valid until this returns.
@@ -68,7 +68,7 @@ impl Uring {
         done
     }
 
-    /// Reads all ranges as far as the ring does it; answers for each range whether it was filled completely. A range
+    /// Reads all ranges as far as the ring does it, and returns for each range whether it was filled completely. A range
     /// that was not may have been filled in part.
     pub(crate) fn read(&self, file: &File, ranges: &mut [ReadRange<'_>]) -> Vec<bool> {
         let mut filled = vec![false; ranges.len()];
@@ -129,8 +129,8 @@ impl Uring {
     }
 }
 
-/// Submits requests and waits for all of them. Answers with what each came to, by its user data, and whether the ring
-/// may be used again. No request is under way any more, whatever the answer.
+/// Submits requests and waits for all of them. Returns the user data and the result of each, and whether the ring may be
+/// used again. No request is under way afterwards in any case.
 ///
 /// # Safety
 /// What the requests point to is valid until this returns.
@@ -149,7 +149,7 @@ unsafe fn submit(ring: &mut IoUring, requests: &[squeue::Entry]) -> (Vec<(u64, i
             return (done, !refused);
         }
         if refused {
-            // What is under way still writes into the buffers: it must end before they are given back.
+            // Requests under way still write into the buffers: they must end before the buffers are returned.
             std::thread::yield_now();
             continue;
         }

@@ -1,14 +1,21 @@
 //! Where a database lives, as a user writes it: `memory://`, `file:///path`, or a plain path.
 
-use crate::{memory_host, open_folder};
+use crate::hosts::{memory_host, open_folder};
 use nacre_host::{Error, Host, Result, number_of_file};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Opens the host a URL names, making its folder if it is missing. Schemes of other hosts are `unsupported`,
-/// which names them.
+/// Opens the host that a URL names, making its folder if it is missing.
+///
+/// Errors: `unsupported` for schemes of other hosts; `not_found` for an empty or malformed path; `in_use`; `io`.
+///
+/// ```
+/// let host = nacre_native::open_url("memory://")?;
+/// assert!(host.store.list()?.is_empty());
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
 pub fn open_url(url: &str) -> Result<Host> {
     match folder_of(url)? {
         Some(folder) => open_folder(&folder),
@@ -16,7 +23,18 @@ pub fn open_url(url: &str) -> Result<Host> {
     }
 }
 
-/// The folder a URL names, whether it exists or not; none for `memory://`. Errors are those of [`open_url`].
+/// The folder that a URL names, whether it exists or not; `None` for `memory://`.
+///
+/// Errors: `unsupported` and `not_found` as from [`open_url`].
+///
+/// ```
+/// use nacre_native::folder_of;
+/// use std::path::Path;
+///
+/// assert_eq!(folder_of("file:///data/shop")?.as_deref(), Some(Path::new("/data/shop")));
+/// assert_eq!(folder_of("memory://")?, None);
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
 pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
     match url.split_once("://") {
         None if url.is_empty() => Err(Error::not_found("an empty path names no database")),
@@ -37,7 +55,16 @@ pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Whether a folder has files of a database. Nothing is made or locked.
+/// Whether a folder has files of a database. Makes and locks nothing.
+///
+/// Errors: `io`.
+///
+/// ```
+/// use std::path::Path;
+///
+/// assert!(!nacre_native::has_database(Path::new("no/such/folder"))?);
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
 pub fn has_database(folder: &Path) -> Result<bool> {
     let failed = |error: std::io::Error| Error::io(format!("{}: {error}", folder.display()));
     let entries = match std::fs::read_dir(folder) {

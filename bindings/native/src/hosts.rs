@@ -1,0 +1,63 @@
+//! Hosts: a store of files together with the system's clock, randomness and threads.
+
+use crate::clock::NativeClock;
+use crate::entropy::NativeEntropy;
+use crate::folder::{FileIo, FolderStore};
+use crate::pool::ThreadPool;
+use nacre_host::memory::MemoryStore;
+use nacre_host::{Host, LocalStore, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A host whose files are in a folder. The folder is made if it is missing, and locked until the host and all its files
+/// are dropped.
+///
+/// Errors: `in_use` when it is locked already, by this process or another; `io`.
+///
+/// ```
+/// let path = std::env::temp_dir().join(format!("nacre-doc-folder-{}", std::process::id()));
+/// let host = nacre_native::open_folder(&path)?;
+/// assert!(host.store.list()?.is_empty());
+/// # drop(host);
+/// # std::fs::remove_dir_all(&path).ok();
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
+pub fn open_folder(path: &Path) -> Result<Host> {
+    Ok(host(Arc::new(FolderStore::open(path)?)))
+}
+
+/// Like [`open_folder`], with a choice of how files are read and written.
+///
+/// Errors: those of [`open_folder`].
+///
+/// ```
+/// use nacre_native::{FileIo, open_folder_with};
+///
+/// let path = std::env::temp_dir().join(format!("nacre-doc-plain-{}", std::process::id()));
+/// let host = open_folder_with(&path, FileIo::Plain)?;
+/// # drop(host);
+/// # std::fs::remove_dir_all(&path).ok();
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
+pub fn open_folder_with(path: &Path, io: FileIo) -> Result<Host> {
+    Ok(host(Arc::new(FolderStore::open_with(path, io)?)))
+}
+
+/// A host whose files are in memory and are gone with it.
+///
+/// ```
+/// let host = nacre_native::memory_host();
+/// assert!(host.store.is_in_memory());
+/// ```
+pub fn memory_host() -> Host {
+    host(Arc::new(MemoryStore::new()))
+}
+
+fn host(store: Arc<dyn LocalStore>) -> Host {
+    Host {
+        store,
+        clock: Arc::new(NativeClock::new()),
+        entropy: Arc::new(NativeEntropy::new()),
+        parallelism: ThreadPool::shared(),
+    }
+}
