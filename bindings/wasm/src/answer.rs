@@ -1,5 +1,5 @@
-//! Answering at once where possible. Most statements never wait, and a promise for each would cost more
-//! than a point read does. What has to wait is polled by the other side, which can catch a trap.
+//! Calls that return at once where possible. Most statements never wait, and a promise for each would cost more than a
+//! point read. A call that has to wait is polled by the other side, which can catch a trap.
 
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 type Answer = Result<JsValue, JsValue>;
 
-/// The future's result when it is ready the first time it is asked, else a `Pending`.
+/// The future's result when its first poll completes it, else a `Pending`.
 pub fn answer(future: impl Future<Output = Answer> + 'static) -> Answer {
     let mut future = Box::pin(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -30,8 +30,9 @@ pub struct Pending {
 
 #[wasm_bindgen]
 impl Pending {
-    /// Goes on: the result, or a number, which no result is, of milliseconds after which to go on at the latest.
-    /// `wake` is called when it can go on earlier; from within the engine, which has to be left before.
+    /// Polls the call: its result, or a number (which no result is) of milliseconds after which to poll again at the
+    /// latest. `wake` is called when it can go on earlier. That call comes from within the engine, which must be left
+    /// before polling.
     pub fn poll(&mut self, wake: &Function) -> Result<JsValue, JsValue> {
         let waker = self.waker.get_or_insert_with(|| Arc::new(Task::new(wake.clone())).into());
         TIMEOUT_MS.set(f64::INFINITY);
@@ -43,13 +44,13 @@ impl Pending {
 }
 
 thread_local! {
-    /// How the other side is told that a call can go on, by the call's number.
+    /// Functions that tell the other side to poll a call again, by the call's number.
     static WAKES: RefCell<Vec<Option<Function>>> = const { RefCell::new(Vec::new()) };
-    /// What the call that is being polled asked for.
+    /// Milliseconds after which the call that is being polled asked to be polled again.
     static TIMEOUT_MS: Cell<f64> = const { Cell::new(f64::INFINITY) };
 }
 
-/// Has the call that is being polled polled again after so much time at the latest.
+/// Asks for the call that is being polled to be polled again after `ms` milliseconds at the latest.
 pub fn poll_again_within(ms: f64) {
     TIMEOUT_MS.set(TIMEOUT_MS.get().min(ms));
 }
@@ -71,7 +72,7 @@ impl Task {
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
         let wake = WAKES.with_borrow(|wakes| wakes[self.0].clone());
-        // A function of ours that does not throw.
+        // The worker's own function: it does not throw.
         let _ = wake.map(|wake| wake.call0(&JsValue::UNDEFINED));
     }
 }

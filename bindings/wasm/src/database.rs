@@ -42,7 +42,7 @@ impl Database {
         self.0.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
     }
 
-    /// Steps background work; whether more is to do.
+    /// Steps background work; returns whether more is due.
     pub fn maintain(&self, steps: usize) -> Result<bool, JsValue> {
         self.0.maintain(Budget { steps }).map_err(to_js)
     }
@@ -52,7 +52,7 @@ impl Database {
         self.0.flush().map_err(to_js)
     }
 
-    /// Ends it. Sessions must have ended before.
+    /// Closes the database. Its sessions must have ended before.
     pub fn close(&self) -> Result<JsValue, JsValue> {
         let database = self.0.clone();
         answer(async move {
@@ -62,7 +62,7 @@ impl Database {
     }
 }
 
-/// `EngineOptions` of `worker/shared/wire.ts`; what is missing keeps its default.
+/// `EngineOptions` of `worker/shared/wire.ts`; missing ones keep their defaults.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     let mut options = Options {
         cache_bytes: DEFAULT_CACHE_BYTES,

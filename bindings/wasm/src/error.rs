@@ -28,8 +28,8 @@ pub fn to_js(error: Error) -> JsValue {
     data.into()
 }
 
-/// What a JavaScript function threw, as an engine error. Errors of ours keep their kind; of the others
-/// only a full disk is told apart.
+/// What a JavaScript function threw, as an engine error. The engine's own errors keep their kind; of others, a full disk
+/// and a missing file are recognised.
 pub fn from_js(thrown: JsValue, doing: &str) -> Error {
     let text = |key: &str| Reflect::get(&thrown, &key.into()).ok().and_then(|v| v.as_string());
     // `Reflect::get` fails on things that are not objects.

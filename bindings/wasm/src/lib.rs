@@ -2,7 +2,7 @@
 //! `worker/shared/connection.ts` calls. The only crate that knows wasm-bindgen.
 //!
 //! What crosses the boundary: SQL text and parameters in, columns (not rows) out, errors as plain objects.
-//! A call answers at once when the engine did not have to wait, and with a `Pending` when it did.
+//! A call returns its result when the engine did not have to wait, and a `Pending` when it did.
 
 mod answer;
 mod database;
@@ -28,7 +28,7 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Runs when the module is instantiated: a panic, which traps, at least says where it was.
+/// Runs when the module is instantiated. A panic traps; this hook prints where it was.
 #[wasm_bindgen(start)]
 fn start() {
     std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));

@@ -27,7 +27,7 @@ impl Parameters {
                 array.iter().enumerate().map(|(i, v)| value(&v, || format!("parameter {}", i + 1)));
             return values.collect::<Result<_>>().map(Parameters::Positional).map_err(to_js);
         }
-        // Not by its class: an object may be without one, or of another frame's.
+        // Not `instanceof Object`: an object may have no prototype, or come from another frame.
         if !parameters.is_object() {
             return Err(to_js(Error::type_error("parameters are an array or an object")));
         }
@@ -53,7 +53,7 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(if is_integer { Value::Int(number as i64) } else { Value::Float(number) });
     }
     if let Some(text) = from.as_string() {
-        // What a lone surrogate becomes.
+        // U+FFFD is what a lone surrogate becomes.
         if text.contains('\u{FFFD}') && !from.unchecked_ref::<JsString>().is_valid_utf16() {
             return Err(Error::type_error(format!(
                 "{}: text with a lone surrogate is not Unicode",
@@ -84,7 +84,7 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(Value::Binary(Uint8Array::new(buffer).to_vec()));
     }
     if from.is_instance_of::<JsString>() {
-        // Other objects were made JSON when the call was made: a String object, which is no string.
+        // The caller turned other objects into JSON, as a `String` object, which is not a primitive string.
         let text = from.unchecked_ref::<JsString>().value_of().as_string();
         return Ok(Value::Json(text.unwrap_or_default()));
     }

@@ -1,4 +1,4 @@
-//! Rows of a query that are taken while it runs. Whoever frees this gives back what the query keeps.
+//! Rows of a running query. Freeing them ends the query and releases what it holds.
 
 use crate::answer::answer;
 use crate::error::to_js;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// A query on its way.
+/// The rows of a running query.
 #[wasm_bindgen]
 pub struct Rows {
     slot: Rc<RefCell<Option<nacredb::Rows>>>,
@@ -23,7 +23,7 @@ impl Rows {
         Rows { slot: Rc::new(RefCell::new(Some(rows))), columns }
     }
 
-    /// Takes the rows out of their place for the time of some work, so that nothing is borrowed while waiting.
+    /// Takes the rows out of their place for the length of some work, so that nothing is borrowed while it waits.
     fn turn(
         &self,
         work: impl AsyncFnOnce(&mut nacredb::Rows) -> nacredb::Result<JsValue> + 'static,
@@ -46,12 +46,12 @@ impl Rows {
         wire::fields(&self.columns).into()
     }
 
-    /// Whether the end has been met.
+    /// Whether the end was reached.
     pub fn ended(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(|rows| rows.has_ended())
     }
 
-    /// About so many of the next rows, in a `WireResult` without fields, or a `Pending` one.
+    /// At least `rows` of the next rows, fewer at the end, in a `WireResult` without fields, or a `Pending` one.
     pub fn next(&self, rows: usize) -> Result<JsValue, JsValue> {
         let columns = self.columns.clone();
         self.turn(async move |from| {

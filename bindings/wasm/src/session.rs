@@ -27,7 +27,7 @@ pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);
 #[wasm_bindgen]
 pub struct Prepared {
     statement: nacredb::Prepared,
-    /// What the other side was told.
+    /// The columns that the other side knows.
     columns: Rc<[Field]>,
 }
 
@@ -51,7 +51,7 @@ impl Prepared {
 
 type Slot = Rc<RefCell<Option<nacredb::Session>>>;
 
-/// Takes the session out of its place for the time of a statement, so that nothing is borrowed while waiting.
+/// Takes the session out of its place for the length of a statement, so that nothing is borrowed while it waits.
 async fn turn<T>(
     slot: Slot,
     work: impl AsyncFnOnce(&mut nacredb::Session) -> Result<T, JsValue>,

@@ -1,7 +1,7 @@
 //! The engine's `LocalStore` on a JavaScript object, `LocalStore` in `worker/shared/local-store.ts`.
 //!
-//! The engine wants stores and files that are `Send` and `Sync`, which JavaScript objects are not. So what
-//! the engine holds is numbers only; the objects are in a table of the thread that made them.
+//! The engine requires stores and files that are `Send` and `Sync`, which JavaScript objects are not. So the engine
+//! holds numbers only; the objects are in a table of the thread that made them.
 
 use crate::error::from_js;
 use js_sys::Promise;
@@ -105,7 +105,7 @@ impl LocalStore for WasmStore {
 
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(async {
-            // Nothing to wait for most of the time: then this is ready at once.
+            // Most of the time there is nothing to wait for, and this is ready at once.
             match with(self.0, "prepare files", JsStore::prepare)? {
                 Some(promise) => JsFuture::from(promise)
                     .await

@@ -12,7 +12,7 @@ pub fn memory() -> Result<Database> {
     block_on(Database::open(memory_host(), options()))
 }
 
-/// A database in memory whose statements work with so many threads, on few rows too.
+/// A database in memory whose statements work with `options.threads` threads, even on few rows.
 pub fn threaded(options: Options) -> Result<Database> {
     let mut host = memory_host();
     host.parallelism = Arc::new(ThreadPool::new(options.threads));

@@ -55,7 +55,7 @@ fn who_wrote_before_the_change_conflicts_with_it() {
         run(&mut s, change).unwrap();
         assert_eq!(kind(&mut writer, "commit"), Some(ErrorKind::Conflict), "{change}");
         assert_eq!(db.check().unwrap(), Vec::<String>::new());
-        // Somebody else may take the rows whose locks the writer had.
+        // Another transaction may lock the rows whose locks the writer had.
         run(&mut s, "alter table if exists u rename to t; delete from t").unwrap();
         assert_eq!(rows(&mut s, "select count(*) from t").unwrap(), ["0"]);
     }

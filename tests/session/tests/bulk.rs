@@ -57,7 +57,7 @@ fn a_large_insert_fails_whole_and_keeps_to_its_transaction() {
     assert_eq!(rows(&mut db.session(), "select count(*) from copy").unwrap(), ["0"]);
     run(&mut s, "rollback").unwrap();
     assert_eq!(rows(&mut s, "select count(*) from copy").unwrap(), ["0"]);
-    // A row lock of somebody else is waited for, as by a small insert.
+    // The load waits for another transaction's row lock, as a small insert does.
     let mut other = db.session();
     run(&mut other, "begin; insert into copy values (7, 7)").unwrap();
     assert_eq!(kind(&mut s, "insert into copy select * from many"), Some(ErrorKind::LockTimeout));

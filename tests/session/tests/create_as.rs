@@ -101,7 +101,7 @@ fn what_fails_leaves_nothing() {
 }
 
 #[test]
-fn nobody_sees_it_without_its_rows() {
+fn no_session_sees_the_table_without_its_rows() {
     let db = memory().unwrap();
     let mut s = db.session();
     fill(&mut s);

@@ -133,14 +133,14 @@ fn plans_and_profiles_name_the_index() {
         ("a = 5 and b = 'name 7'", "using i_a and i_bc", vec!["i_a", "i_bc"]),
         ("a = 5 or n in (8, 9)", "using i_a or i_n", vec!["i_a", "i_n"]),
         ("n = 77", "using i_n", vec!["i_n"]),
-        // So many rows that reading them all is faster, and what is not constant.
+        // Reading all rows is faster for this many; and values that are not constant.
         ("c = 5", "using i_bc.c", vec![]),
         ("a = id", "where a = id", vec![]),
         ("a = 5 or c = 7", "using i_a or i_bc.c", vec![]),
         ("a = 5 or id % 7 = 1", "where (a = 5 or id % 7 = 1)", vec![]),
         // The primary key finds one row.
         ("id = 5 and a = 3", "where id = 5 and a = 3", vec![]),
-        // So many rows that reading them all is faster.
+        // Reading all rows is faster for this many.
         ("n > 100", "using i_n", vec![]),
         ("a >= 0 and b = 'name 7'", "using i_a and i_bc", vec!["i_bc"]),
     ] {

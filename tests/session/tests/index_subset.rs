@@ -118,7 +118,7 @@ fn every_subset_of_three_columns() {
 }
 
 #[test]
-fn nobody_sees_the_indexes_that_come_with_another() {
+fn indexes_contained_in_another_are_not_shown() {
     let db = memory().unwrap();
     let session = &mut db.session();
     run(session, "create table t (a int, b int, c int, key abc (a, b, c))").unwrap();

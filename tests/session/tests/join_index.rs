@@ -126,7 +126,7 @@ fn joins_by_index_find_what_joins_by_scan_find() {
             refill(session, &mut random);
             looked_up += compare(session, keys);
             if step == 2 {
-                // A transaction sees what it has changed itself, and nobody else does.
+                // A transaction alone sees what it has changed.
                 run(session, "begin").unwrap();
                 for table in ["t", "p"] {
                     let change = |sql: &str| sql.replace("{}", table);

@@ -151,7 +151,7 @@ fn writes_by_key() {
         ErrorKind::Constraint
     );
     assert_eq!(go(&update, &[int(1), text("z"), int(5)]).unwrap(), 1);
-    assert_eq!(go(&update, &[int(1), text("nobody"), int(5)]).unwrap(), 0);
+    assert_eq!(go(&update, &[int(1), text("no row"), int(5)]).unwrap(), 0);
     assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 1);
     assert_eq!(go(&delete, &[text("x"), int(1)]).unwrap(), 0);
     assert_eq!(

@@ -117,7 +117,7 @@ fn a_result_far_over_the_memory_limit_is_streamed() {
     assert_eq!(next(&mut sorted).unwrap_err().kind(), ErrorKind::Limit);
 }
 
-/// Everything of the table is replaced: what it was read from may go as soon as nobody reads it.
+/// Every row of the table is replaced: the segments it was read from may be removed once no stream reads them.
 fn replace_all(db: &Database, session: &mut Session) {
     run(session, "update big set a = a + 1").unwrap();
     run(session, "optimize table big full").unwrap();

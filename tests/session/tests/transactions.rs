@@ -17,7 +17,7 @@ fn accounts() -> Database {
 }
 
 #[test]
-fn a_transaction_sees_its_own_writes_and_nobody_elses() {
+fn a_transaction_sees_its_own_writes_and_no_others() {
     let db = accounts();
     let (mut a, mut b) = (db.session(), db.session());
     run(&mut a, "begin; update a set n = 50 where id = 1; insert into a values (3, 7); delete from a where id = 2")

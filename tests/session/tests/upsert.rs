@@ -1,4 +1,4 @@
-//! Upserts that race: no increment is lost, no key comes twice, nobody sees a duplicate's error.
+//! Upserts that race: no increment is lost, no key is stored twice, and none fails with a duplicate key.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
