@@ -197,12 +197,15 @@ function sync(wanted) {
 
 const inCopy = { quiet: true, silent: true, cwd: copy, env: { CARGO_TARGET_DIR: target } };
 
-/** Whether the compiler accepts the copy. Code that is never used counts as refused: clippy denies it. */
+/**
+ * Whether the compiler accepts the copy. Code of a dummy that is never used counts as refused, as
+ * clippy denies it.
+ */
 async function check(crates) {
   const args = ['check', '--offline', ...crates.flatMap((name) => ['-p', name])];
   try {
     const output = await run('cargo', args, inCopy);
-    const unused = /^warning: .*\bnever (used|read|constructed)\b.*$/m.exec(output);
+    const unused = /^warning: .*dummy.*\bnever (used|read|constructed)\b.*$/im.exec(output);
     return { accepted: unused === null, reason: unused?.[0], output };
   } catch (error) {
     const reason = /^error.*$/m.exec(error.output ?? '')?.[0] ?? error.message;

@@ -3,10 +3,11 @@
 //!
 //! Built from source text alone. Code under `#[cfg(test)]` is left out. Visibility is ignored: a
 //! program that compiles names only what it may see. Namespaces are not told apart, so a name can
-//! have several targets; macros are not expanded.
+//! have several targets. Of macros only those are followed that list modules.
 
 use crate::project::root;
 use crate::source::{self, is_test_only};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use syn::{Item, UseTree};
@@ -64,6 +65,8 @@ pub struct Tree {
     pub modules: Vec<Module>,
     /// `macro_rules!` by name, which reach further than paths.
     macros: HashMap<String, usize>,
+    /// The items that a call of a `macro_rules!` defines, and whether it declares modules.
+    expansions: HashMap<String, (Vec<String>, bool)>,
     /// What could not be read.
     pub errors: Vec<String>,
 }
@@ -127,10 +130,13 @@ impl Tree {
                 Item::Macro(one) => {
                     if let Some(name) = &one.ident {
                         let name = name.to_string();
+                        self.expansions.insert(name.clone(), expansion(&one.mac.tokens));
                         self.macros.insert(name.clone(), file);
                         let root = self.modules[module].root;
                         self.define(root, name.clone(), Target::Item(file));
                         self.define(module, name, Target::Item(file));
+                    } else if let Some(name) = one.mac.path.get_ident() {
+                        self.declare_by_macro(module, &name.to_string(), &one.mac.tokens);
                     }
                 }
                 other => {
@@ -138,6 +144,28 @@ impl Tree {
                         self.define(module, name, Target::Item(file));
                     }
                 }
+            }
+        }
+    }
+
+    /// A macro of this crate that lists modules: `list! { A = 1, a::A; }` declares `mod a;`.
+    fn declare_by_macro(&mut self, module: usize, name: &str, tokens: &TokenStream) {
+        let Some((items, modules)) = self.expansions.get(name).cloned() else { return };
+        let file = self.modules[module].file;
+        for item in items {
+            self.define(module, item, Target::Item(file));
+        }
+        let folder = self.modules[module].folder.clone();
+        for token in tokens.clone().into_iter().filter(|_| modules) {
+            let TokenTree::Ident(name) = token else { continue };
+            let name = name.to_string();
+            let places = [folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs")];
+            let Some(path) = places.iter().find(|p| root().join(p).is_file()) else { continue };
+            if self.modules[module].defined.contains_key(&name) {
+                continue;
+            }
+            if let Some(child) = self.read(path, Some(module)) {
+                self.define(module, name, Target::Module(child));
             }
         }
     }
@@ -260,6 +288,29 @@ impl Tree {
         seen.remove(&(module, name.to_string()));
         found
     }
+}
+
+/// The names of the items in a macro's rules, outside of other braces, and whether they have `mod $x;`.
+fn expansion(rules: &TokenStream) -> (Vec<String>, bool) {
+    let mut items = Vec::new();
+    let mut modules = false;
+    let bodies = rules.clone().into_iter().filter_map(|token| match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group.stream()),
+        _ => None,
+    });
+    for body in bodies {
+        modules |= body.to_string().contains("mod $");
+        let tokens: Vec<TokenTree> = body.into_iter().collect();
+        for pair in tokens.windows(2) {
+            if let [TokenTree::Ident(kind), TokenTree::Ident(name)] = pair
+                && ["enum", "struct", "trait", "fn", "type", "union"]
+                    .contains(&kind.to_string().as_str())
+            {
+                items.push(name.to_string());
+            }
+        }
+    }
+    (items, modules)
 }
 
 /// The leaves of a `use` tree.

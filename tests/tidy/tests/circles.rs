@@ -10,7 +10,6 @@ const RATCHET: &[&str] = &[
     "nacre-log",
     "nacre-native",
     "nacre-rowstore",
-    "nacre-segment",
     "nacre-server",
     "nacre-session",
     "nacre-sim",
