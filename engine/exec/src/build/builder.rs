@@ -8,22 +8,23 @@ use super::site::Site;
 use crate::aggregate::HashAggregate;
 use crate::context::Context;
 use crate::join::{HashJoin, JoinSpec, ProbeJoin, RightRows};
-use crate::join_filter::{RuntimeFilters, filters_of};
+use crate::join_filter::{JoinFilters, RuntimeFilters, filters_of};
 use crate::operator::protocol::{Operator, Rebuild};
 use crate::operator::{
     Duplicates, Filter, Limit, Project, Recursive, SharedRows, SharedScan, SuppliedScan, Union,
     ValuesScan, rows_needed,
 };
 use crate::parallel::{
-    AggregateSpec, BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
+    BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
 };
 use crate::scan::{self, Order, ScanRequest, ScanSpec};
 use crate::sort::Sort;
-use nacre_sql::expr::Expr;
-use nacre_sql::plan::{Plan, SortKey};
+use nacre_sql::expr::{Aggregate, Expr};
+use nacre_sql::plan::{Plan, PlanNode, SortKey};
 use nacre_sql::{index_order, key_order};
 use nacre_types::Result;
 use nacre_types::hash::Map;
+use nacre_types::invariant::broken;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,100 +43,149 @@ impl Builder {
     pub fn build(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
         let context = &site.context.of_node(plan);
         let site = Site { context, ..site };
-        if site.part.is_some() {
-            return self.build_node(plan, site);
+        if site.part.is_none()
+            && let Some(operator) = self.parallel(plan, site)?
+        {
+            return Ok(operator);
         }
-        match plan_of(plan, site.filters, context)? {
-            None => self.build_node(plan, site),
+        let operator = self.operator(plan, site)?;
+        Ok(measured(checked(operator, plan), plan, context))
+    }
+
+    /// The operator of a node that several threads run; `None` when the thread that pulls from it does.
+    #[inline(never)]
+    fn parallel(&mut self, plan: &Plan, site: Site<'_>) -> Result<Option<Box<dyn Operator>>> {
+        let context = site.context;
+        Ok(match plan_of(plan, site.filters, context)? {
+            None => None,
             Some(ParallelPlan::OneThread) => {
                 let context = &context.on_one_thread();
-                self.build(plan, Site { context, ..site })
+                Some(self.build(plan, Site { context, ..site })?)
             }
-            Some(ParallelPlan::Aggregate { input, split }) => {
-                let Plan::Aggregate { groups, aggregates, .. } = plan else {
-                    return self.build_node(plan, site);
-                };
-                let (groups, aggregates) = (groups.clone(), aggregates.clone());
-                let spec = AggregateSpec { groups, aggregates };
+            Some(ParallelPlan::Aggregate { input, spec, split }) => {
                 let filters = site.filters.below(plan);
                 let builder = self.for_later(input, None, context)?;
                 let operator =
                     ParallelAggregate::new(input, split, spec, filters, builder, context);
-                Ok(measured(checked(Box::new(operator), plan), plan, context))
+                Some(measured(checked(Box::new(operator), plan), plan, context))
             }
             Some(ParallelPlan::Gather { split }) => {
                 let builder = self.for_later(plan, None, context)?;
                 let operator = Gather::new(plan, split, site.filters.clone(), builder, context);
                 // The nodes that the threads run are measured.
-                Ok(checked(Box::new(operator), plan))
+                Some(checked(Box::new(operator), plan))
+            }
+        })
+    }
+
+    /// The operator of a node over those of its inputs.
+    ///
+    /// Plans are deep and a page's stack is small, so this is only the dispatch: each kind of node that
+    /// has inputs has a function, and thus a stack frame, of its own.
+    fn operator(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
+        match plan {
+            Plan::Scan { .. } => scan_operator(ScanSpec::of(plan), None, site),
+            Plan::Values { rows, .. } => values(plan, rows),
+            Plan::Filter { input, predicate } => self.filter(plan, input, predicate, site),
+            Plan::Project { input, exprs, .. } => self.project(plan, input, exprs, site),
+            Plan::Aggregate { input, groups, aggregates, .. } => {
+                self.aggregate(plan, input, groups, aggregates, site)
+            }
+            Plan::Join { .. } => self.join(plan, site),
+            Plan::Union { inputs, .. } => self.union(plan, inputs, site),
+            Plan::Sort { input, keys, limit } => self.sort(plan, input, keys, *limit, site),
+            Plan::Limit { input, offset, limit } => self.limit(input, offset, limit, site),
+            Plan::Node(node) => self.node(&**node, site),
+            Plan::Given { id, .. } => Ok(Box::new(SuppliedScan::new(*id))),
+            Plan::Recursive { .. } => self.recursive(plan, site),
+            Plan::Shared { id, input } => {
+                Ok(Box::new(SharedScan::new(self.shared_rows(*id, input, site.context)?)))
             }
         }
     }
 
-    /// The operator of a node on the thread that pulls from it.
-    fn build_node(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
-        let operator = checked(self.operator(plan, site)?, plan);
-        Ok(measured(operator, plan, site.context))
+    #[inline(never)]
+    fn filter(
+        &mut self,
+        plan: &Plan,
+        input: &Plan,
+        predicate: &Expr,
+        site: Site<'_>,
+    ) -> Result<Box<dyn Operator>> {
+        let filters = site.filters.below(plan);
+        let rows = self.build(input, site.with_filters(&filters))?;
+        Ok(Box::new(Filter::new(rows, predicate.clone())))
     }
 
-    /// The operator of a node over those of its inputs.
-    fn operator(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
-        let context = site.context;
+    #[inline(never)]
+    fn project(
+        &mut self,
+        plan: &Plan,
+        input: &Plan,
+        exprs: &[Expr],
+        site: Site<'_>,
+    ) -> Result<Box<dyn Operator>> {
         let filters = site.filters.below(plan);
-        let below = site.with_filters(&filters);
-        let nothing = RuntimeFilters::default();
-        let unfiltered = site.with_filters(&nothing);
-        Ok(match plan {
-            Plan::Scan { table, projection, filters } => {
-                scan_operator(ScanSpec { schema: table, projection, filters }, None, site)?
-            }
-            Plan::Values { rows, .. } => Box::new(ValuesScan::new(plan.types(), rows.clone())),
-            Plan::Filter { input, predicate } => {
-                Box::new(Filter::new(self.build(input, below)?, predicate.clone()))
-            }
-            Plan::Project { input, exprs, .. } => {
-                let readers: Vec<&Expr> = exprs.iter().collect();
-                Box::new(Project::new(self.build_read(input, &readers, below)?, exprs.clone()))
-            }
-            Plan::Aggregate { input, groups, aggregates, .. } => {
-                let of_aggregates = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
-                let readers: Vec<&Expr> = of_aggregates.chain(groups).collect();
-                let rows = self.build_read(input, &readers, below)?;
-                let (groups, aggregates) = (groups.clone(), aggregates.clone());
-                Box::new(HashAggregate::new(rows, input.types(), groups, aggregates)?)
-            }
-            Plan::Join { left, right, kind, keys, residual } => {
-                let spec = JoinSpec::new(left, right, *kind, keys, residual);
-                self.join(plan, [left, right], keys, spec, site)?
-            }
-            Plan::Union { inputs, .. } => {
-                let inputs = inputs.iter().map(|input| self.build(input, below));
-                Box::new(Union::new(inputs.collect::<Result<_>>()?))
-            }
-            Plan::Sort { input, keys, limit } => self.sort(input, keys, *limit, below)?,
-            Plan::Limit { input, offset, limit } => {
-                let needed =
-                    if is_sort(input) { rows_needed(offset, limit, context) } else { None };
-                self.rows_needed = needed;
-                let rows = self.build(input, unfiltered)?;
-                Box::new(Limit::new(rows, offset.clone(), limit.clone()))
-            }
-            Plan::Node(node) => {
-                let mut inputs: Vec<Result<Box<dyn Operator>>> = Vec::new();
-                node.for_each_input(&mut |input| inputs.push(self.build(input, unfiltered)));
-                nodes::operator(&**node, inputs.into_iter().collect::<Result<_>>()?)?
-            }
-            Plan::Given { id, .. } => Box::new(SuppliedScan::new(*id)),
-            Plan::Recursive { id, base, step, distinct, .. } => {
-                let base = self.build(base, unfiltered)?;
-                let rounds = self.rounds(step, *id, context)?;
-                let duplicates = if *distinct { Duplicates::Drop } else { Duplicates::Keep };
-                Box::new(Recursive::new(*id, base, rounds, &plan.types(), duplicates))
-            }
-            Plan::Shared { id, input } => {
-                Box::new(SharedScan::new(self.shared_rows(*id, input, context)?))
-            }
-        })
+        let readers: Vec<&Expr> = exprs.iter().collect();
+        let rows = self.build_read(input, &readers, site.with_filters(&filters))?;
+        Ok(Box::new(Project::new(rows, exprs.to_vec())))
+    }
+
+    #[inline(never)]
+    fn aggregate(
+        &mut self,
+        plan: &Plan,
+        input: &Plan,
+        groups: &[Expr],
+        aggregates: &[Aggregate],
+        site: Site<'_>,
+    ) -> Result<Box<dyn Operator>> {
+        let filters = site.filters.below(plan);
+        let of_aggregates = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+        let readers: Vec<&Expr> = of_aggregates.chain(groups).collect();
+        let rows = self.build_read(input, &readers, site.with_filters(&filters))?;
+        boxed_aggregate(rows, input, groups, aggregates)
+    }
+
+    #[inline(never)]
+    fn union(&mut self, plan: &Plan, inputs: &[Plan], site: Site<'_>) -> Result<Box<dyn Operator>> {
+        let filters = site.filters.below(plan);
+        let inputs = inputs.iter().map(|input| self.build(input, site.with_filters(&filters)));
+        Ok(Box::new(Union::new(inputs.collect::<Result<_>>()?)))
+    }
+
+    #[inline(never)]
+    fn limit(
+        &mut self,
+        input: &Plan,
+        offset: &Option<Expr>,
+        limit: &Option<Expr>,
+        site: Site<'_>,
+    ) -> Result<Box<dyn Operator>> {
+        self.rows_needed =
+            if is_sort(input) { rows_needed(offset, limit, site.context) } else { None };
+        let rows = self.build(input, site.with_filters(&RuntimeFilters::default()))?;
+        Ok(Box::new(Limit::new(rows, offset.clone(), limit.clone())))
+    }
+
+    #[inline(never)]
+    fn node(&mut self, node: &dyn PlanNode, site: Site<'_>) -> Result<Box<dyn Operator>> {
+        let filters = RuntimeFilters::default();
+        let site = site.with_filters(&filters);
+        let mut inputs: Vec<Result<Box<dyn Operator>>> = Vec::new();
+        node.for_each_input(&mut |input| inputs.push(self.build(input, site)));
+        nodes::operator(node, inputs.into_iter().collect::<Result<_>>()?)
+    }
+
+    #[inline(never)]
+    fn recursive(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
+        let Plan::Recursive { id, base, step, distinct, .. } = plan else {
+            broken(format_args!("a recursion is a Plan::Recursive"))
+        };
+        let base = self.build(base, site.with_filters(&RuntimeFilters::default()))?;
+        let rounds = self.rounds(step, *id, site.context)?;
+        let duplicates = if *distinct { Duplicates::Drop } else { Duplicates::Keep };
+        Ok(Box::new(Recursive::new(*id, base, rounds, &plan.types(), duplicates)))
     }
 
     /// The operator of an input of which only these expressions read columns: columns that only the
@@ -148,58 +198,51 @@ impl Builder {
     ) -> Result<Box<dyn Operator>> {
         let Some(spec) = ScanSpec::of(input) else { return self.build(input, site) };
         let context = &site.context.of_node(input);
-        let operator = scan_operator(spec, Some(readers), Site { context, ..site })?;
+        let operator = scan_operator(Some(spec), Some(readers), Site { context, ..site })?;
         Ok(measured(checked(operator, input), input, context))
     }
 
-    /// The operator of a join; one whose right side is collected already where a pipeline runs it.
-    fn join(
-        &mut self,
-        plan: &Plan,
-        [left, right]: [&Plan; 2],
-        keys: &[(Expr, Expr)],
-        spec: JoinSpec,
-        site: Site<'_>,
-    ) -> Result<Box<dyn Operator>> {
-        let (kind, width) = (spec.kind, spec.left.types.len());
+    /// The operator of a join; in a pipeline, one whose right side is collected already.
+    #[inline(never)]
+    fn join(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
+        let Plan::Join { left, right, kind, keys, residual } = plan else {
+            broken(format_args!("a join is a Plan::Join"))
+        };
+        let spec = JoinSpec::new(left, right, *kind, keys, residual);
+        let width = spec.left.types.len();
         if let Some((build, own)) = site.part.and_then(|part| part.sides.of(plan)) {
-            let (to_left, _) = site.filters.sides(kind, keys, width, own);
+            let (to_left, _) = site.filters.sides(*kind, keys, width, own);
             let left = self.build(left, site.with_filters(&to_left))?;
             let join = ProbeJoin::new(left, build, Arc::new(spec), RightRows::LeaveToOthers);
             return Ok(Box::new(join));
         }
-        let own = filters_of(kind, keys);
-        let (to_left, to_right) = site.filters.sides(kind, keys, width, &own);
+        let own = filters_of(*kind, keys);
+        let (to_left, to_right) = site.filters.sides(*kind, keys, width, &own);
         let left = self.build(left, site.with_filters(&to_left))?;
         let right = self.build(right, site.with_filters(&to_right))?;
-        Ok(Box::new(HashJoin::new(left, right, spec, own)))
+        Ok(boxed_join(left, right, spec, own))
     }
 
     /// The operator of a sort; the input itself where a scan returns its rows in that order.
+    #[inline(never)]
     fn sort(
         &mut self,
+        plan: &Plan,
         input: &Plan,
         keys: &[SortKey],
         limit: Option<u64>,
-        below: Site<'_>,
+        site: Site<'_>,
     ) -> Result<Box<dyn Operator>> {
         let limit = match (limit, self.rows_needed.take()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let (kept, by_index) = (key_order(input, keys), index_order(input, keys));
-        let order = match (&kept, &by_index) {
-            (Some(order), _) => Some(Order::Kept(order)),
-            (None, Some((index, order))) => Some(Order::Index(*index, order)),
-            (None, None) => None,
-        };
-        if let Some(order) = order
-            && let Some(ordered) = in_order(input, &order, limit, below.context)?
-        {
+        if let Some(ordered) = ordered_scan(input, keys, limit, site.context)? {
             return Ok(ordered);
         }
-        let rows = self.build(input, below)?;
-        Ok(Box::new(Sort::new(rows, &input.types(), keys.to_vec(), limit)))
+        let filters = site.filters.below(plan);
+        let rows = self.build(input, site.with_filters(&filters))?;
+        Ok(boxed_sort(rows, input, keys, limit))
     }
 
     /// What builds the step of a recursion for each round. Shared inputs that depend on the round are
@@ -280,15 +323,56 @@ impl BuildPipelines for Builder {
     }
 }
 
-/// The operator of a scan, of a morsel where a pipeline runs it.
+/// The operator of a scan; in a pipeline, of a morsel.
+#[inline(never)]
 fn scan_operator(
-    spec: ScanSpec<'_>,
+    spec: Option<ScanSpec<'_>>,
     readers: Option<&[&Expr]>,
     site: Site<'_>,
 ) -> Result<Box<dyn Operator>> {
+    let Some(spec) = spec else { broken(format_args!("a scan is a Plan::Scan")) };
     let morsel = site.part.map(|part| part.morsel);
     let request = ScanRequest { readers, filters: site.filters, morsel };
     scan::build(spec, &request, site.context)
+}
+
+#[inline(never)]
+fn values(plan: &Plan, rows: &[Vec<Expr>]) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(ValuesScan::new(plan.types(), rows.to_vec())))
+}
+
+// Operators that are large are made in functions of their own, which are not on the stack while their
+// inputs are built.
+
+#[inline(never)]
+fn boxed_aggregate(
+    rows: Box<dyn Operator>,
+    input: &Plan,
+    groups: &[Expr],
+    aggregates: &[Aggregate],
+) -> Result<Box<dyn Operator>> {
+    let (groups, aggregates) = (groups.to_vec(), aggregates.to_vec());
+    Ok(Box::new(HashAggregate::new(rows, input.types(), groups, aggregates)?))
+}
+
+#[inline(never)]
+fn boxed_join(
+    left: Box<dyn Operator>,
+    right: Box<dyn Operator>,
+    spec: JoinSpec,
+    filters: JoinFilters,
+) -> Box<dyn Operator> {
+    Box::new(HashJoin::new(left, right, spec, filters))
+}
+
+#[inline(never)]
+fn boxed_sort(
+    rows: Box<dyn Operator>,
+    input: &Plan,
+    keys: &[SortKey],
+    limit: Option<u64>,
+) -> Box<dyn Operator> {
+    Box::new(Sort::new(rows, &input.types(), keys.to_vec(), limit))
 }
 
 /// Whether a plan is a sort, or columns computed from one.
@@ -297,6 +381,25 @@ fn is_sort(plan: &Plan) -> bool {
         Plan::Sort { .. } => true,
         Plan::Project { input, .. } => is_sort(input),
         _ => false,
+    }
+}
+
+/// The rows of a plan in the order of sort keys, if a scan returns them so and that is cheaper than
+/// sorting them.
+#[inline(never)]
+fn ordered_scan(
+    input: &Plan,
+    keys: &[SortKey],
+    limit: Option<u64>,
+    context: &Context<'_>,
+) -> Result<Option<Box<dyn Operator>>> {
+    let (kept, by_index) = (key_order(input, keys), index_order(input, keys));
+    match (&kept, &by_index) {
+        (Some(order), _) => in_order(input, &Order::Kept(order), limit, context),
+        (None, Some((index, order))) => {
+            in_order(input, &Order::Index(*index, order), limit, context)
+        }
+        (None, None) => Ok(None),
     }
 }
 

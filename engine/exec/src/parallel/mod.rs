@@ -15,11 +15,13 @@
 mod aggregate;
 mod gather;
 mod pipeline;
+mod plan;
 mod sides;
 #[cfg(test)]
 pub(crate) mod tests;
 mod workers;
 
-pub(crate) use aggregate::{AggregateSpec, ParallelAggregate};
+pub(crate) use aggregate::ParallelAggregate;
 pub(crate) use gather::Gather;
-pub(crate) use pipeline::{BuildPipelines, ParallelPlan, PipelinePart, plan_of};
+pub(crate) use pipeline::{BuildPipelines, PipelinePart};
+pub(crate) use plan::{ParallelPlan, plan_of};

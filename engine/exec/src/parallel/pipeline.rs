@@ -4,7 +4,6 @@
 //! before it runs.
 
 use super::sides::BuildSides;
-use crate::aggregate::may_absorb;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
 use crate::operator::protocol::Operator;
@@ -117,37 +116,4 @@ pub(super) fn look_up(
         Some((scan, spec)) => split.look_up(spec, sides.at_scan(), &context.of_node(scan)),
         None => Ok(()),
     }
-}
-
-/// How a plan runs on several threads.
-pub(crate) enum ParallelPlan<'p> {
-    /// Each thread groups and accumulates its morsels of the input.
-    Aggregate { input: &'p Plan, split: SplitScan },
-    /// Threads return rows of the whole plan.
-    Gather { split: SplitScan },
-    /// Few rows are wanted, so other threads would read in vain.
-    OneThread,
-}
-
-/// How a plan runs on several threads; `None` when the node itself runs on one.
-pub(crate) fn plan_of<'p>(
-    plan: &'p Plan,
-    filters: &RuntimeFilters,
-    context: &Context<'_>,
-) -> Result<Option<ParallelPlan<'p>>> {
-    if context.threads.count <= 1 {
-        return Ok(None);
-    }
-    Ok(match plan {
-        Plan::Aggregate { input, aggregates, .. } if aggregates.iter().all(may_absorb) => {
-            // Right rows that a join returns at its end belong to no morsel.
-            if scan_of(input).is_none() {
-                return Ok(None);
-            }
-            let split = split_pipeline(input, &filters.below(plan), context)?;
-            split.map(|split| ParallelPlan::Aggregate { input, split })
-        }
-        Plan::Limit { input, .. } if scan_of(input).is_some() => Some(ParallelPlan::OneThread),
-        _ => split_pipeline(plan, filters, context)?.map(|split| ParallelPlan::Gather { split }),
-    })
 }

@@ -1,0 +1,47 @@
+//! Whether, and how, a plan runs on several threads.
+
+use super::aggregate::AggregateSpec;
+use super::pipeline::{scan_of, split_pipeline};
+use crate::aggregate::may_absorb;
+use crate::context::Context;
+use crate::join_filter::RuntimeFilters;
+use crate::scan::SplitScan;
+use nacre_sql::plan::Plan;
+use nacre_types::Result;
+
+/// How a plan runs on several threads.
+pub(crate) enum ParallelPlan<'p> {
+    /// Each thread groups and accumulates its morsels of the input.
+    Aggregate { input: &'p Plan, spec: AggregateSpec, split: SplitScan },
+    /// Threads return rows of the whole plan.
+    Gather { split: SplitScan },
+    /// Few rows are wanted, so other threads would read in vain.
+    OneThread,
+}
+
+/// How a plan runs on several threads; `None` when the node itself runs on one.
+pub(crate) fn plan_of<'p>(
+    plan: &'p Plan,
+    filters: &RuntimeFilters,
+    context: &Context<'_>,
+) -> Result<Option<ParallelPlan<'p>>> {
+    if context.threads.count <= 1 {
+        return Ok(None);
+    }
+    Ok(match plan {
+        Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
+            // Right rows that a join returns at its end belong to no morsel.
+            if scan_of(input).is_none() {
+                return Ok(None);
+            }
+            let split = split_pipeline(input, &filters.below(plan), context)?;
+            split.map(|split| {
+                let (groups, aggregates) = (groups.clone(), aggregates.clone());
+                let spec = AggregateSpec { groups, aggregates };
+                ParallelPlan::Aggregate { input, spec, split }
+            })
+        }
+        Plan::Limit { input, .. } if scan_of(input).is_some() => Some(ParallelPlan::OneThread),
+        _ => split_pipeline(plan, filters, context)?.map(|split| ParallelPlan::Gather { split }),
+    })
+}
