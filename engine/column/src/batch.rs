@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// Ascending row positions that survived a filter.
 pub type Selection = Vec<u32>;
 
-/// Columns of one length. When `selection` is there, only those rows exist for the reader;
-/// positions index the vectors.
+/// Columns of one length. With a `selection`, only those rows exist for the reader; its positions index
+/// the vectors.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// One vector a column, each of length `rows`.
@@ -19,18 +19,27 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch in which every row counts.
+    /// Creates a batch in which every row counts.
     pub fn new(columns: Vec<Arc<Vector>>, rows: usize) -> Batch {
-        debug_assert!(columns.iter().all(|c| c.len() == rows));
+        debug_assert!(columns.iter().all(|c| c.len() == rows), "a column without {rows} rows");
         Batch { columns, rows, selection: None }
     }
 
     /// Number of rows that count.
     pub fn selected(&self) -> usize {
+        debug_assert!(self.is_selection_valid(), "rows selected past {}", self.rows);
         self.selection.as_ref().map_or(self.rows, Vec::len)
     }
 
-    /// Estimated memory in bytes, of a batch that is kept after this one. Dictionaries that both have count once.
+    /// Whether the selection, if there is one, ascends inside the batch.
+    fn is_selection_valid(&self) -> bool {
+        self.selection.as_ref().is_none_or(|rows| {
+            rows.last().is_none_or(|last| (*last as usize) < self.rows) && rows.is_sorted()
+        })
+    }
+
+    /// Estimated memory in bytes, given the batch kept before this one: a dictionary that both share
+    /// counts once.
     pub fn memory_bytes(&self, before: Option<&Batch>) -> usize {
         fn dictionary(column: &Vector) -> Option<&Arc<Values>> {
             match column.form() {
@@ -52,7 +61,7 @@ impl Batch {
         self.columns.iter().map(|column| column.flat_bytes()).fold(0, usize::saturating_add)
     }
 
-    /// Bytes of a row at most.
+    /// Upper bound of the bytes of a row.
     pub fn longest_row(&self) -> usize {
         self.columns.iter().map(|column| column.longest()).sum()
     }
@@ -62,6 +71,11 @@ impl Batch {
         match self.selection {
             None => self,
             Some(selection) => {
+                debug_assert!(
+                    selection.iter().all(|row| (*row as usize) < self.rows),
+                    "a selected row past the {} rows of its batch",
+                    self.rows
+                );
                 let columns = self.columns.iter().map(|c| Arc::new(c.take(&selection))).collect();
                 Batch { columns, rows: selection.len(), selection: None }
             }

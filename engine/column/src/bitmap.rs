@@ -1,4 +1,4 @@
-//! A fixed-length bitmap, one bit a row; used for validity (1 = not null).
+//! A bitmap with one bit per row: validity (1 = not null), or the rows that pass a filter.
 
 /// Bits in 64-bit words, least significant first. Bits past the length are zero.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -8,7 +8,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// All bits equal.
+    /// `len` equal bits.
     pub fn filled(len: usize, value: bool) -> Bitmap {
         let mut words = vec![if value { u64::MAX } else { 0 }; len.div_ceil(64)];
         if value
@@ -17,7 +17,16 @@ impl Bitmap {
         {
             *last = (1u64 << (len % 64)) - 1;
         }
-        Bitmap { words, len }
+        let out = Bitmap { words, len };
+        debug_assert!(out.is_clean(), "a bit is set past the end");
+        out
+    }
+
+    /// Whether there is one word for every 64 bits, and no bit is set past the end.
+    fn is_clean(&self) -> bool {
+        let past = self.words.last().filter(|_| !self.len.is_multiple_of(64));
+        self.words.len() == self.len.div_ceil(64)
+            && past.is_none_or(|last| last >> (self.len % 64) == 0)
     }
 
     /// Number of bits.
@@ -39,7 +48,7 @@ impl Bitmap {
     /// Sets bit `i`, which must exist.
     #[inline]
     pub fn set(&mut self, i: usize, value: bool) {
-        debug_assert!(i < self.len);
+        debug_assert!(i < self.len, "bit {i} of {}", self.len);
         let mask = 1u64 << (i % 64);
         if value {
             self.words[i / 64] |= mask;
@@ -58,14 +67,15 @@ impl Bitmap {
         self.set(self.len - 1, value);
     }
 
-    /// Makes room for more bits.
+    /// Reserves room for `bits` more bits.
     pub fn reserve(&mut self, bits: usize) {
         self.words.reserve(bits.div_ceil(64));
     }
 
-    /// Appends the lowest `count` bits of a word, of which the others are zero; at most 64.
+    /// Appends the lowest `count` bits of a word; at most 64.
     #[inline]
     pub fn extend_bits(&mut self, bits: u64, count: usize) {
+        debug_assert!(count <= 64, "{count} bits of a word");
         if count == 0 {
             return;
         }
@@ -92,10 +102,12 @@ impl Bitmap {
             self.extend_bits(word, n);
             left -= n;
         }
+        debug_assert!(self.is_clean(), "a bit is set past the end");
     }
 
     /// The positions of the ones, ascending.
     pub fn ones(&self) -> Vec<u32> {
+        debug_assert!(self.len <= u32::MAX as usize, "positions of {} bits", self.len);
         let mut out = Vec::with_capacity(self.count_ones());
         for (at, word) in self.words.iter().enumerate() {
             let mut word = *word;
@@ -109,6 +121,7 @@ impl Bitmap {
 
     /// Number of ones.
     pub fn count_ones(&self) -> usize {
+        debug_assert!(self.is_clean(), "a bit is set past the end");
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
@@ -117,7 +130,7 @@ impl Bitmap {
         &self.words
     }
 
-    /// From words; bits past the length are cleared. `None` when there are too few words.
+    /// The first `len` bits of some words. `None` when there are too few words.
     pub fn from_words(mut words: Vec<u64>, len: usize) -> Option<Bitmap> {
         if words.len() < len.div_ceil(64) {
             return None;
@@ -128,12 +141,14 @@ impl Bitmap {
         {
             *last &= (1u64 << (len % 64)) - 1;
         }
-        Some(Bitmap { words, len })
+        let out = Bitmap { words, len };
+        debug_assert!(out.is_clean(), "a bit is set past the end");
+        Some(out)
     }
 
     /// Bitwise and of two bitmaps of one length.
     pub fn and(&self, other: &Bitmap) -> Bitmap {
-        debug_assert_eq!(self.len, other.len);
+        debug_assert_eq!(self.len, other.len, "lengths of two bitmaps");
         Bitmap {
             words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(),
             len: self.len,

@@ -1,7 +1,7 @@
 //! Putting vectors of one type end to end.
 
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
-use nacre_types::DataType;
+use nacre_types::{DataType, PhysicalType, invariant};
 use std::sync::Arc;
 
 impl Values {
@@ -13,31 +13,46 @@ impl Values {
             (Values::I128(a), Values::I128(b)) => a.extend_from_slice(b),
             (Values::F64(a), Values::F64(b)) => a.extend_from_slice(b),
             (Values::Bytes(a), Values::Bytes(b)) => a.append(b, 0, b.len()),
-            _ => debug_assert!(false, "values of different physical types"),
+            (to, from) => {
+                let (to, from) = (to.physical(), from.physical());
+                invariant!(to == from, "{from:?} values appended to {to:?} values");
+            }
         }
     }
 }
 
 impl BytesColumn {
-    /// Appends `len` values of another column, from `start` on.
+    /// Appends `len` values of another column, from `start` on. The caller checks that the column stays
+    /// below 4 GiB: past that, offsets wrap.
     pub fn append(&mut self, other: &BytesColumn, start: usize, len: usize) {
+        debug_assert!(start + len <= other.len(), "values {start}+{len} of {}", other.len());
         let (from, to) = (other.offsets[start], other.offsets[start + len]);
         let shift = (self.data.len() as u32).wrapping_sub(from);
         self.data.extend_from_slice(&other.data[from as usize..to as usize]);
         self.offsets.extend(
             other.offsets[start + 1..=start + len].iter().map(|offset| offset.wrapping_add(shift)),
         );
+        debug_assert_eq!(
+            self.offsets.last().copied(),
+            Some(self.data.len() as u32),
+            "the last offset of appended text"
+        );
     }
 }
 
 impl Vector {
-    /// Vectors of one type end to end. Stays coded when all parts share one dictionary.
+    /// Joins vectors of one type end to end. The result stays coded when all parts share one
+    /// dictionary.
     pub fn concat(data_type: DataType, mut parts: Vec<Vector>) -> Vector {
         if parts.len() == 1
             && let Some(only) = parts.pop()
         {
             return only;
         }
+        debug_assert!(
+            parts.iter().all(|part| part.data_type().physical() == data_type.physical()),
+            "parts of another physical type than {data_type}"
+        );
         let len = parts.iter().map(Vector::len).sum();
         let validity = parts.iter().any(|part| part.validity().is_some()).then(|| {
             let mut bits = Bitmap::default();
@@ -70,6 +85,10 @@ impl Vector {
                 validity,
                 len,
             );
+        }
+        if data_type.physical() == PhysicalType::Bytes {
+            let bytes = parts.iter().map(Vector::flat_bytes).fold(0, usize::saturating_add);
+            invariant!(bytes <= u32::MAX as usize, "{bytes} bytes of text in one vector");
         }
         let mut values = Values::empty(data_type.physical());
         parts.iter().for_each(|part| values.append(&part.flat()));

@@ -1,15 +1,15 @@
 //! Bit-packing: the one kernel behind bit-packed columns and the integer codecs.
 //!
-//! Values are interleaved over `LANES` lanes of one word type, as FastLanes does (Afroozeh and
-//! Boncz, VLDB 2023): value `i` is number `i / LANES` of lane `i % LANES`; word `k` of lane `l` is
+//! Values are interleaved over `LANES` lanes of one word type, as in Afroozeh and Boncz, *The FastLanes
+//! Compression Layout*, VLDB 2023: value `i` is number `i / LANES` of lane `i % LANES`; word `k` of lane `l` is
 //! stored at `LANES * k + l`. All lanes shift by the same distance at the same time, so the inner
-//! loops run over arrays of fixed length and compilers make vector instructions of them, natively
-//! and for `simd128`, without a copy of the loop for every width. Bytes are untrusted: whoever
-//! calls has made sure that there are [`packed_bytes`] of them, and missing ones read as zero.
+//! loops run over arrays of fixed length and compile to vector instructions, natively and for
+//! `simd128`, without a copy of the loop for every width. Bytes are untrusted: the caller checks that
+//! there are [`packed_bytes`] of them, and missing ones read as zero.
 
 use std::ops::{BitAnd, BitOr, Shl, Shr};
 
-/// A lane's word.
+/// The word of a lane.
 pub(crate) trait Word:
     Copy
     + BitAnd<Output = Self>
@@ -22,7 +22,7 @@ pub(crate) trait Word:
     /// All bits clear, and all set.
     const ZERO: Self;
     const ONES: Self;
-    /// As it is stored, little-endian.
+    /// Its stored form, little-endian.
     type Raw: Copy;
     fn words(bytes: &[u8]) -> &[Self::Raw];
     fn load(raw: Self::Raw) -> Self;
@@ -54,7 +54,7 @@ macro_rules! word {
 word!(u32, 4);
 word!(u64, 8);
 
-/// Bits that hold every value up to `max`.
+/// Number of bits that hold every value up to `max`.
 #[inline]
 pub(crate) fn width_of(max: u64) -> u32 {
     64 - max.leading_zeros()
@@ -67,8 +67,10 @@ pub(crate) fn packed_bytes<W: Word, const LANES: usize>(rows: usize, width: u32)
     lane_words * LANES * (W::BITS as usize / 8)
 }
 
-/// Appends values, each below `2^width`. The last group may be short: it is filled up with zeroes.
+/// Appends values, each below `2^width`. A short last group is padded with zeroes.
 pub(crate) fn pack<W: Word, const LANES: usize>(values: &[W], width: u32, out: &mut Vec<u8>) {
+    debug_assert!(width <= W::BITS, "values of {width} bits in words of {}", W::BITS);
+    let before = out.len();
     if width == 0 {
         return;
     }
@@ -82,7 +84,7 @@ pub(crate) fn pack<W: Word, const LANES: usize>(values: &[W], width: u32, out: &
         if filled >= W::BITS {
             current.iter().for_each(|word| word.store(out));
             filled -= W::BITS;
-            // What did not fit; a shift by the whole word would be none at all, hence the test.
+            // Keeps the bits that did not fit. A shift by the whole word would overflow, hence the test.
             let kept = width - filled;
             for (word, value) in current.iter_mut().zip(group) {
                 *word = if kept == W::BITS { W::ZERO } else { *value >> kept };
@@ -99,9 +101,14 @@ pub(crate) fn pack<W: Word, const LANES: usize>(values: &[W], width: u32, out: &
     if filled > 0 {
         current.iter().for_each(|word| word.store(out));
     }
+    debug_assert_eq!(
+        out.len() - before,
+        packed_bytes::<W, LANES>(values.len(), width),
+        "bytes of packed values"
+    );
 }
 
-/// Gives the groups `from..to` to `emit`, in order.
+/// Passes the groups `from..to` to `emit`, in order.
 #[inline(always)]
 pub(crate) fn unpack<W: Word, const LANES: usize>(
     bytes: &[u8],
@@ -157,8 +164,14 @@ pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: u
     value & (W::ONES >> (W::BITS - width))
 }
 
-/// Puts one value below `2^width` in a place that is zero. There are bytes for it.
+/// Stores one value below `2^width` at a position that is zero. The bytes reach that far.
 pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, value: u32) {
+    debug_assert!(width_of(value as u64) <= width, "{value} in {width} bits");
+    debug_assert!(
+        bytes.len() >= packed_bytes::<u32, LANES>(row + 1, width),
+        "{} bytes for value {row} of {width} bits",
+        bytes.len()
+    );
     if width == 0 {
         return;
     }
@@ -180,11 +193,12 @@ pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, 
 /// Eight bytes of 0 or 1 as eight bits, the first one lowest.
 #[inline(always)]
 fn gather(eight: [u8; 8]) -> u8 {
-    // Byte i is at bit 8 i and must come to bit 56 + i; no two products meet, so nothing carries.
+    debug_assert!(eight.iter().all(|byte| *byte <= 1), "bits {eight:?}");
+    // Moves byte i from bit 8 i to bit 56 + i; no two products overlap, so nothing carries.
     (u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-/// Bits of what `test` says of up to 64 values: by way of bytes, which compilers vectorise.
+/// The results of `test` for up to 64 values, as bits. Goes through bytes, which vectorises.
 #[inline(always)]
 pub(crate) fn test_bits<T: Copy, const N: usize>(values: &[T; N], test: impl Fn(T) -> bool) -> u64 {
     let mut bytes = [0u8; N];

@@ -26,6 +26,7 @@ impl<'a> Scalar<'a> {
     /// Value `at` of flat values.
     #[inline]
     pub fn at(values: &'a Values, at: usize) -> Scalar<'a> {
+        debug_assert!(at < values.len(), "value {at} of {}", values.len());
         match values {
             Values::Bool(v) => Scalar::Bool(v[at]),
             Values::I64(v) => Scalar::I64(v[at]),
@@ -55,7 +56,13 @@ impl<'a> Scalar<'a> {
             (Scalar::I128(a), Scalar::I128(b)) => a.cmp(b),
             (Scalar::F64(a), Scalar::F64(b)) => key::order_f64(*a).cmp(&key::order_f64(*b)),
             (Scalar::Bytes(a), Scalar::Bytes(b)) => a.cmp(b),
-            (a, b) => (*b == Scalar::Null).cmp(&(*a == Scalar::Null)),
+            (a, b) => {
+                debug_assert!(
+                    *a == Scalar::Null || *b == Scalar::Null,
+                    "{a:?} compared with {b:?}, which has another physical type"
+                );
+                (*b == Scalar::Null).cmp(&(*a == Scalar::Null))
+            }
         }
     }
 
@@ -78,7 +85,7 @@ impl<'a> Scalar<'a> {
         if let DataType::Binary { .. } = data_type {
             return Value::Binary(bytes);
         }
-        // Damage is seen when a vector is made of it; one value shows it.
+        // Vectors report damaged text; a single value shows it with replacement characters.
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         if data_type == DataType::Json { Value::Json(text) } else { Value::Text(text) }

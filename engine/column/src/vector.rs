@@ -4,11 +4,11 @@
 //! or constants look at [`Vector::form`]. Values at null positions are unspecified but present.
 
 use crate::Bitmap;
-use nacre_types::{DataType, PhysicalType, Value, key, row};
+use nacre_types::{DataType, PhysicalType, Value, invariant, key, row};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Variable-length values: `offsets[i]..offsets[i + 1]` of `data`. `offsets` has one more entry than rows.
+/// Variable-length values: `offsets[i]..offsets[i + 1]` of `data`. There is one more offset than rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BytesColumn {
     /// Starts at 0, ascending.
@@ -26,6 +26,7 @@ impl Default for BytesColumn {
 impl BytesColumn {
     /// Number of values.
     pub fn len(&self) -> usize {
+        debug_assert!(!self.offsets.is_empty(), "a column of text without offsets");
         self.offsets.len() - 1
     }
     /// Whether there are none.
@@ -35,13 +36,18 @@ impl BytesColumn {
     /// Value `i`.
     #[inline]
     pub fn get(&self, i: usize) -> &[u8] {
+        debug_assert!(i < self.len(), "value {i} of {}", self.len());
         &self.data[self.offsets[i] as usize..self.offsets[i + 1] as usize]
     }
-    /// Appends a value. There is room for 4 GiB; who has more makes several columns.
+    /// Appends a value. A column holds at most 4 GiB.
+    ///
+    /// # Panics
+    /// When the column would exceed 4 GiB.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.data.extend_from_slice(value);
-        assert!(self.data.len() <= u32::MAX as usize, "a column of more than 4 GiB of text");
+        let bytes = self.data.len();
+        invariant!(bytes <= u32::MAX as usize, "{bytes} bytes of text in one column");
         self.offsets.push(self.data.len() as u32);
     }
 }
@@ -111,9 +117,10 @@ impl Values {
         }
     }
 
-    /// Appends a value as a column of an encoded key ([`nacre_types::key`]), which is not null.
+    /// Appends a value, which is not null, as a column of an encoded key ([`nacre_types::key`]).
     #[inline]
     pub fn put_key(&self, row: usize, out: &mut Vec<u8>) {
+        debug_assert!(row < self.len(), "value {row} of {}", self.len());
         out.push(1);
         match self {
             Values::Bool(v) => out.push(u8::from(v[row])),
@@ -140,12 +147,17 @@ impl Values {
         }
     }
 
-    /// The same for rows of which only the valid ones matter: no bytes are copied for the others.
+    /// Like [`Values::take`], but copies no bytes for the rows that are null.
     fn take_valid(
         &self,
         positions: impl ExactSizeIterator<Item = u32>,
         validity: Option<&Bitmap>,
     ) -> Values {
+        debug_assert!(
+            validity.is_none_or(|v| v.len() == positions.len()),
+            "validity of other rows than the {} taken",
+            positions.len()
+        );
         let (Values::Bytes(column), Some(validity)) = (self, validity) else {
             return self.take(positions);
         };
@@ -157,7 +169,7 @@ impl Values {
         Values::Bytes(out)
     }
 
-    /// Bytes of the longest value.
+    /// Length of the longest value, in bytes; 0 without values.
     fn longest(&self) -> usize {
         match self {
             Values::Bool(_) => 1,
@@ -198,8 +210,12 @@ pub struct Vector {
 impl Vector {
     /// Flat values; `validity` of the same length, or `None` when nothing is null.
     pub fn new(data_type: DataType, values: Values, validity: Option<Bitmap>) -> Vector {
-        debug_assert_eq!(data_type.physical(), values.physical());
-        debug_assert!(validity.as_ref().is_none_or(|v| v.len() == values.len()));
+        debug_assert_eq!(data_type.physical(), values.physical(), "type of flat values");
+        debug_assert!(
+            validity.as_ref().is_none_or(|v| v.len() == values.len()),
+            "validity of other rows than {}",
+            values.len()
+        );
         let len = values.len();
         Vector { data_type, form: Form::Flat(values), validity, len }
     }
@@ -221,26 +237,37 @@ impl Vector {
         values: Arc<Values>,
         validity: Option<Bitmap>,
     ) -> Vector {
-        debug_assert_eq!(data_type.physical(), values.physical());
+        debug_assert_eq!(data_type.physical(), values.physical(), "type of a dictionary");
+        debug_assert!(
+            codes.iter().all(|code| (*code as usize) < values.len()),
+            "a code outside its dictionary of {} values",
+            values.len()
+        );
         let len = codes.len();
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
     }
 
-    /// From a form, of the data type's physical type, and the validity of its `len` rows. A constant of which
-    /// only some rows are null becomes flat: kernels take a constant's first row for all of them. A text, which may be
-    /// long, becomes the one entry of a dictionary.
+    /// From a form of the data type's physical type, and the validity of its `len` rows. A constant with
+    /// some null rows becomes flat, because kernels take a constant's first row for all of them; a
+    /// constant text, which may be long, becomes the only entry of a dictionary.
     pub fn from_form(
         data_type: DataType,
         form: Form,
         validity: Option<Bitmap>,
         len: usize,
     ) -> Vector {
-        debug_assert!(validity.as_ref().is_none_or(|v| v.len() == len));
-        debug_assert!(match &form {
-            Form::Flat(values) => values.len() == len,
-            Form::Constant(values) => values.len() == 1,
-            Form::Dictionary { codes, .. } => codes.len() == len,
-        });
+        debug_assert!(
+            validity.as_ref().is_none_or(|v| v.len() == len),
+            "validity of other rows than {len}"
+        );
+        debug_assert!(
+            match &form {
+                Form::Flat(values) => values.len() == len,
+                Form::Constant(values) => values.len() == 1,
+                Form::Dictionary { codes, .. } => codes.len() == len,
+            },
+            "a form of another length than {len}"
+        );
         let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
         let form = match form {
             Form::Constant(one @ Values::Bytes(_)) if nulls > 0 && nulls < len => {
@@ -271,7 +298,11 @@ impl Vector {
 
     /// The same values under another data type of the same physical type.
     pub fn with_type(mut self, data_type: DataType) -> Vector {
-        debug_assert_eq!(self.data_type.physical(), data_type.physical());
+        debug_assert_eq!(
+            self.data_type.physical(),
+            data_type.physical(),
+            "a vector under another physical type"
+        );
         self.data_type = data_type;
         self
     }
@@ -322,6 +353,11 @@ impl Vector {
 
     /// Rows at these positions, in this order. Positions must be below the length.
     pub fn take(&self, positions: &[u32]) -> Vector {
+        debug_assert!(
+            positions.iter().all(|position| (*position as usize) < self.len),
+            "a row to take is past the {} rows of its vector",
+            self.len
+        );
         let validity = self.validity.as_ref().map(|v| {
             let mut out = Bitmap::filled(positions.len(), true);
             for (at, &p) in positions.iter().enumerate() {
@@ -342,7 +378,7 @@ impl Vector {
         Vector { data_type: self.data_type, form, validity, len: positions.len() }
     }
 
-    /// One value; for edges and tests, not for kernels.
+    /// One value, for results and tests; kernels read forms.
     pub fn value(&self, row: usize) -> Value {
         if self.is_null(row) || row >= self.len {
             return Value::Null;
@@ -361,7 +397,7 @@ impl Vector {
         }
     }
 
-    /// The bytes of a value of text, JSON or binary; `None` when it is null, or of another type.
+    /// The bytes of a text, JSON or binary value; `None` when it is null or of another type.
     pub fn bytes(&self, row: usize) -> Option<&[u8]> {
         let (values, at) = match &self.form {
             Form::Flat(values) => (values, row),
@@ -374,7 +410,7 @@ impl Vector {
         }
     }
 
-    /// Bytes of its longest value, at most.
+    /// Upper bound of the length of its longest value, in bytes.
     pub fn longest(&self) -> usize {
         match &self.form {
             Form::Flat(values) | Form::Constant(values) => values.longest(),
@@ -382,7 +418,7 @@ impl Vector {
         }
     }
 
-    /// Bytes that its values take when they are flat.
+    /// Bytes that its values take in flat form.
     pub fn flat_bytes(&self) -> usize {
         let valid = || self.len - self.null_count();
         match &self.form {
@@ -401,7 +437,7 @@ impl Vector {
         }
     }
 
-    /// Estimated memory in bytes, without what a dictionary takes.
+    /// Estimated memory in bytes, without the dictionary.
     pub fn memory_bytes(&self) -> usize {
         let form = match &self.form {
             Form::Flat(v) | Form::Constant(v) => v.memory_bytes(),
@@ -447,7 +483,12 @@ impl VectorBuilder {
         }
     }
 
-    fn valid(&mut self) {
+    fn push_valid(&mut self) {
+        debug_assert!(
+            self.validity.as_ref().is_none_or(|v| v.len() == self.values.len()),
+            "validity of other rows than {}",
+            self.values.len()
+        );
         if let Some(validity) = &mut self.validity {
             validity.push(true);
         }
@@ -455,35 +496,35 @@ impl VectorBuilder {
 
     /// Appends a boolean. The builder's physical type must be `Bool`; likewise for the other typed pushes.
     pub fn push_bool(&mut self, value: bool) {
-        self.valid();
-        if let Values::Bool(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+        self.push_valid();
+        if let Values::Bool(v) = &mut self.values { v.push(value) } else { self.mismatch() }
     }
 
     /// Appends a 64-bit integer.
     #[inline]
     pub fn push_i64(&mut self, value: i64) {
-        self.valid();
-        if let Values::I64(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+        self.push_valid();
+        if let Values::I64(v) = &mut self.values { v.push(value) } else { self.mismatch() }
     }
 
     /// Appends a 128-bit integer.
     pub fn push_i128(&mut self, value: i128) {
-        self.valid();
-        if let Values::I128(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+        self.push_valid();
+        if let Values::I128(v) = &mut self.values { v.push(value) } else { self.mismatch() }
     }
 
     /// Appends a float.
     #[inline]
     pub fn push_f64(&mut self, value: f64) {
-        self.valid();
-        if let Values::F64(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+        self.push_valid();
+        if let Values::F64(v) = &mut self.values { v.push(value) } else { self.mismatch() }
     }
 
     /// Appends text or binary.
     #[inline]
     pub fn push_bytes(&mut self, value: &[u8]) {
-        self.valid();
-        if let Values::Bytes(v) = &mut self.values { v.push(value) } else { debug_assert!(false) }
+        self.push_valid();
+        if let Values::Bytes(v) = &mut self.values { v.push(value) } else { self.mismatch() }
     }
 
     /// Appends a value, which must be null or of the data type.
@@ -496,20 +537,21 @@ impl VectorBuilder {
             (PhysicalType::Bytes, Value::Binary(v)) => self.push_bytes(v),
             (PhysicalType::I64, v) => match key::integer(v) {
                 Some(v) => self.push_i64(v as i64),
-                None => self.push_mismatch(),
+                None => self.mismatch(),
             },
             (PhysicalType::I128, v) => match key::integer(v) {
                 Some(v) => self.push_i128(v),
-                None => self.push_mismatch(),
+                None => self.mismatch(),
             },
-            _ => self.push_mismatch(),
+            _ => self.mismatch(),
         }
     }
 
-    // A value of another type is a broken invariant of the caller, not bad input.
-    fn push_mismatch(&mut self) {
-        debug_assert!(false, "value does not have the vector's type {}", self.data_type);
-        self.push_null();
+    /// Crashes: a value of another type is a bug of the caller, and leaving it out would shift the rows
+    /// after it.
+    #[cold]
+    fn mismatch(&self) {
+        invariant!(false, "a value of another type in a vector of {}", self.data_type);
     }
 
     /// The vector.

@@ -64,6 +64,7 @@ impl<'a> Block<'a> {
 
     #[inline]
     fn is_valid(&self, row: usize) -> bool {
+        debug_assert!(row < self.rows, "row {row} of a block of {}", self.rows);
         self.validity.is_none_or(|v| v.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1))
     }
 

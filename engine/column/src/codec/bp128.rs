@@ -1,18 +1,21 @@
 //! BP128: up to 128 differences to the value before, bit-packed over four lanes (Lemire and Boytsov,
-//! "Decoding billions of integers per second through vectorization", 2015).
+//! *Decoding Billions of Integers per Second Through Vectorization*, Software: Practice and
+//! Experience 2015).
 //!
-//! The width is in the head, as is the first value; its place among the differences holds zero. It is
-//! the smallest of the family, and the one whose blocks may grow when a value is deleted.
+//! The head holds the width and the first value, whose place among the differences is zero. It is the
+//! smallest of the family, and the one whose blocks may grow when a value is deleted.
 
-use super::{Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace};
+use super::block::{
+    Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
+};
 use crate::pack::{pack, packed_bytes, put, unpack, width_of};
-use nacre_types::Result;
+use nacre_types::{Result, invariant};
 
-/// Values of a block, and lanes they are packed over.
+/// Most values of a block, and the lanes over which they are packed.
 pub(super) const ROWS: usize = 128;
 pub(super) const LANES: usize = 4;
 
-/// See the module.
+/// BP128.
 pub struct Bp128;
 
 fn open(block: &[u8]) -> Result<(Head, &[u8])> {
@@ -24,7 +27,8 @@ fn open(block: &[u8]) -> Result<(Head, &[u8])> {
     }
 }
 
-/// The values behind packed differences, each at least the one before plus `step`, from `first` on.
+/// Decodes packed differences: each value is the one before plus `step` plus its difference, the first
+/// one is `first`.
 #[inline]
 pub(super) fn decode(
     words: &[u8],
@@ -34,11 +38,12 @@ pub(super) fn decode(
     out: &mut [u32; ROWS],
     count: usize,
 ) {
+    debug_assert!(count <= ROWS, "{count} values of a block of {ROWS}");
     let groups = count.min(ROWS).div_ceil(LANES);
     let mut value = first.wrapping_sub(step);
     let mut at = 0;
     unpack::<u32, LANES>(words, width, 0, groups, |[a, b, c, d]| {
-        // Sums inside the group do not wait for the value before it.
+        // The sums inside a group do not depend on the value before it.
         let (ab, cd) = (a.wrapping_add(b), c.wrapping_add(d));
         let sums = [a, ab, ab.wrapping_add(c), ab.wrapping_add(cd)];
         if let Some(four) = out.get_mut(at..at + LANES) {
@@ -61,6 +66,7 @@ impl Codec for Bp128 {
     }
 
     fn compress(&self, values: &[u32]) -> Vec<u8> {
+        invariant!(values.len() <= self.capacity(), "a block of {} integers", values.len());
         let mut differences = [0u32; ROWS];
         let mut all = 0;
         for (out, pair) in differences[1..].iter_mut().zip(values.windows(2)) {
@@ -70,14 +76,20 @@ impl Codec for Bp128 {
         let head = Head::of(values, width_of(all as u64));
         let mut out = head.start(packed_bytes::<u32, LANES>(values.len(), head.width));
         pack::<u32, LANES>(&differences[..values.len()], head.width, &mut out);
+        debug_assert!(
+            decoded(self, &out).is_ok_and(|read| read == values),
+            "compressed integers do not read back"
+        );
         out
     }
 
     fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        let before = out.len();
         let (head, words) = open(block)?;
         let mut values = [0; ROWS];
         decode(words, head.width, head.low, 0, &mut values, head.count);
         out.extend_from_slice(&values[..head.count]);
+        debug_assert_eq!(out.len(), before + head.count, "integers of a block");
         Ok(())
     }
 
@@ -101,7 +113,7 @@ impl Codec for Bp128 {
         }
         let mut values = [0; ROWS];
         decode(words, head.width, head.low, 0, &mut values, head.count);
-        // Counting has no branch to mispredict, and all are there.
+        // Counting has no branch to mispredict, and all values are decoded already.
         Ok(values[..head.count].iter().map(|v| (*v < value) as usize).sum())
     }
 
@@ -117,6 +129,7 @@ impl Codec for Bp128 {
         if head.count == ROWS {
             return Ok(Change::NoRoom);
         }
+        let grown = head.appended(value)?;
         let difference = if head.count == 0 { 0 } else { value.wrapping_sub(head.high) };
         if width_of(difference as u64) > head.width {
             let mut values = decoded(self, block)?;
@@ -129,7 +142,8 @@ impl Codec for Bp128 {
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, difference);
-        head.appended(value).put(block);
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        grown.put(block)?;
         Ok(Change::Done)
     }
 }

@@ -1,5 +1,6 @@
 //! One suite for all integer codecs, against a sorted vector.
 
+use super::block::HEAD_BYTES;
 use super::*;
 use nacre_types::hash::hash_u64;
 

@@ -1,14 +1,16 @@
 //! Frame of reference: differences to the least value, in just enough bits for the greatest.
 //!
-//! The width is in the head. Without differences to neighbours one value is found without the ones
-//! before it: `get` is one look, a lower bound a binary search, appending writes one value. The plain
-//! kind packs one value after the other; the SIMD kind interleaves them over four lanes.
+//! The head holds the width. No value depends on its neighbours: `get` reads one value, a lower bound
+//! is a binary search, appending writes one value. The plain kind packs one value after the other; the
+//! SIMD kind interleaves them over four lanes.
 
-use super::{Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace};
+use super::block::{
+    Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
+};
 use crate::pack::{pack, packed_bytes, pick, put, unpack, width_of};
-use nacre_types::Result;
+use nacre_types::{Result, invariant};
 
-/// See the module; over so many lanes of 32-bit words.
+/// Frame of reference over `LANES` lanes of 32-bit words.
 pub struct Frame<const LANES: usize>(&'static str);
 
 /// Frame of reference, value after value.
@@ -36,7 +38,7 @@ impl<const LANES: usize> Frame<LANES> {
         }
     }
 
-    /// Gives groups of differences to `emit`; those behind the last value are zero when written.
+    /// Passes groups of differences to `emit`. Differences past the last value are zero when written.
     #[inline(always)]
     fn groups(head: Head, words: &[u8], emit: impl FnMut([u32; LANES])) {
         unpack::<u32, LANES>(words, head.width, 0, head.count.div_ceil(LANES), emit);
@@ -53,11 +55,16 @@ impl<const LANES: usize> Codec for Frame<LANES> {
     }
 
     fn compress(&self, values: &[u32]) -> Vec<u8> {
+        invariant!(values.len() <= self.capacity(), "a block of {} integers", values.len());
         let mut head = Head::of(values, 0);
         head.width = width_of((head.high - head.low) as u64);
         let mut out = head.start(packed_bytes::<u32, LANES>(values.len(), head.width));
         let differences: Vec<u32> = values.iter().map(|value| value - head.low).collect();
         pack::<u32, LANES>(&differences, head.width, &mut out);
+        debug_assert!(
+            decoded(self, &out).is_ok_and(|read| read == values),
+            "compressed integers do not read back"
+        );
         out
     }
 
@@ -69,6 +76,7 @@ impl<const LANES: usize> Codec for Frame<LANES> {
             out.extend_from_slice(&group.map(|difference| head.low.wrapping_add(difference)));
         });
         out.truncate(before + head.count);
+        debug_assert_eq!(out.len(), before + head.count, "integers of a block");
         Ok(())
     }
 
@@ -115,6 +123,7 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         if head.count == self.capacity() {
             return Ok(Change::NoRoom);
         }
+        let grown = head.appended(value)?;
         let fits = head.count > 0 && width_of(value.wrapping_sub(head.low) as u64) <= head.width;
         if !fits {
             let mut values = decoded(self, block)?;
@@ -127,7 +136,8 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, value - head.low);
-        head.appended(value).put(block);
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        grown.put(block)?;
         Ok(Change::Done)
     }
 }

@@ -2,33 +2,36 @@
 //!
 //! A list is the number of rows as a varint. Up to 16 rows follow as varints: the first row, then each
 //! row's distance from the one before, less one. More rows come in blocks of 128: one entry of 8 bytes
-//! a block (its first row `u32`; `u32`: where its words start in 16-byte units counted from the first
-//! block, in the low 26 bits, and their width in bits in the high 6), then the words of all blocks. A
-//! block is a BP128 block without its head: 128 (the last one fewer) distances from the row before,
-//! less one, packed over four lanes, the first one zero. So a run of rows takes no bits, and whoever
-//! looks for a row reads entries until the block, and decodes only that.
+//! per block (its first row `u32`; `u32`: where its words start in 16-byte units from the first block,
+//! in the low 26 bits, and their width in bits in the high 6), then the words of all blocks. A block is
+//! a BP128 block without its head: 128 distances (in the last block maybe fewer) from the row before,
+//! less one, packed over four lanes, the first one zero. So a run of rows takes no bits, and a search
+//! for a row reads the entries up to its block and decodes only that block.
 //!
-//! What the inverted index of a segment needs: [`encode`] once, and a [`Postings`] for each query, with
-//! [`Postings::advance_to`] to intersect several lists by the shortest steps. Bytes are untrusted; a
-//! list that is damaged answers `corrupt` or other rows, ascending all the same.
+//! The inverted index of a segment writes a list once ([`encode`]) and opens a [`Postings`] per query;
+//! [`Postings::advance_to`] intersects several lists. Bytes are untrusted: a damaged list is `corrupt`
+//! or yields other rows, which ascend all the same.
 
+use super::block::corrupt;
 use super::bp128::{LANES, ROWS, decode};
-use super::corrupt;
 use crate::pack::{pack, packed_bytes, width_of};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Error, Result};
+use nacre_types::{Error, Result, invariant};
 
-/// Lists of so many rows have no blocks: most values of most indexes occur once or a few times.
+/// Lists of up to this many rows have no blocks: most values of most indexes occur once or a few
+/// times.
 const FEW: usize = 16;
 const ENTRY_BYTES: usize = 8;
-/// Offsets of blocks count in these, and fit so many bits.
+/// The unit of the offsets of blocks.
 const UNIT_BYTES: usize = 16;
+/// Bits of an offset.
 const OFFSET_BITS: u32 = 26;
 const DISORDER: &str = "postings do not ascend";
 
 /// Appends the list of some rows, which must ascend strictly.
 pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
-    debug_assert!(rows.is_sorted_by(|a, b| a < b));
+    invariant!(rows.len() <= u32::MAX as usize, "a postings list of {} rows", rows.len());
+    debug_assert!(rows.is_sorted_by(|a, b| a < b), "rows of a postings list do not ascend");
     out.put_varint(rows.len() as u64);
     let distance = |pair: &[u32]| pair[1].wrapping_sub(pair[0]).wrapping_sub(1);
     if rows.len() <= FEW {
@@ -46,24 +49,27 @@ pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
         }
         let width = width_of(all as u64);
         out.put_u32(block[0]);
-        out.put_u32((words.len() / UNIT_BYTES) as u32 | width << OFFSET_BITS);
+        let offset = words.len() / UNIT_BYTES;
+        invariant!(offset < 1 << OFFSET_BITS, "a postings block at unit {offset}");
+        debug_assert!(words.len().is_multiple_of(UNIT_BYTES), "a postings block off its unit");
+        out.put_u32(offset as u32 | width << OFFSET_BITS);
         pack::<u32, LANES>(&distances[..block.len()], width, &mut words);
     }
     out.extend_from_slice(&words);
 }
 
-/// Rows of a list, going forward.
+/// Reads the rows of a list, forward.
 pub struct Postings<'a> {
     entries: &'a [[u8; ENTRY_BYTES]],
     words: &'a [u8],
     count: usize,
-    /// Rows of the block reached, and the next one's number among them.
+    /// Rows of the current block, their number, and the position of the next row to return.
     rows: [u32; ROWS],
     have: usize,
     at: usize,
-    /// Block behind the one reached.
+    /// The block after the current one.
     next_block: usize,
-    /// The row answered last.
+    /// The row returned last.
     last: Option<u32>,
 }
 
@@ -115,7 +121,7 @@ impl<'a> Postings<'a> {
         Some(u32::from_le_bytes([a, b, c, d]))
     }
 
-    /// Decodes a block and stands before its first row.
+    /// Decodes a block and goes before its first row.
     fn load(&mut self, block: usize) -> Result<()> {
         let Some([a, b, c, d, e, f, g, h]) = self.entries.get(block).copied() else {
             return Err(corrupt("postings have no such block"));
@@ -128,7 +134,7 @@ impl<'a> Postings<'a> {
             self.words.get(offset as usize * UNIT_BYTES..).and_then(|words| words.get(..length));
         let Some(words) = words.filter(|_| width <= 32) else { return Err(ends_early()) };
         decode(words, width, first, 1, &mut self.rows, have);
-        // Sums wrap where bytes are damaged; in order they cannot have.
+        // Damaged sums may wrap; then they do not ascend.
         let ascends = self.rows[..have].is_sorted_by(|a, b| a < b)
             && self.last.is_none_or(|last| last < self.rows[0]);
         if !ascends || self.rows[0] != first {
@@ -138,14 +144,16 @@ impl<'a> Postings<'a> {
         Ok(())
     }
 
-    fn answer(&mut self) -> Option<u32> {
+    /// Returns the row reached, if the block has one, and goes past it.
+    fn pass(&mut self) -> Option<u32> {
         let row = *self.rows[..self.have].get(self.at)?;
+        debug_assert!(self.last.is_none_or(|last| last < row), "row {row} after {:?}", self.last);
         self.at += 1;
         self.last = Some(row);
         Some(row)
     }
 
-    /// The next row; `None` behind the last.
+    /// The next row; `None` past the last one.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator could not say that bytes are damaged"
@@ -157,13 +165,13 @@ impl<'a> Postings<'a> {
             }
             self.load(self.next_block)?;
         }
-        Ok(self.answer())
+        Ok(self.pass())
     }
 
-    /// The first row that was not answered yet and is not below `row`; `None` when there is none. Blocks
-    /// before it are not decoded.
+    /// The first row that was not returned yet and is not below `row`; `None` when there is none. Does
+    /// not decode the blocks before it.
     pub fn advance_to(&mut self, row: u32) -> Result<Option<u32>> {
-        // The last block that starts at or before the row, if it is ahead: gallop, then halve.
+        // Finds the last block that starts at or before the row, if it is ahead: gallops, then bisects.
         if self.next_block < self.entries.len()
             && self.first_of(self.next_block).is_some_and(|first| first <= row)
         {
@@ -185,12 +193,13 @@ impl<'a> Postings<'a> {
         }
         let rest = &self.rows[self.at.min(self.have)..self.have];
         self.at += rest.partition_point(|r| *r < row);
-        if self.at < self.have { Ok(self.answer()) } else { self.next() }
+        debug_assert!(self.at <= ROWS, "position {} in a block of {ROWS}", self.at);
+        if self.at < self.have { Ok(self.pass()) } else { self.next() }
     }
 
-    /// All rows that are left, appended.
+    /// Appends all rows that are left.
     pub fn rest(&mut self, out: &mut Vec<u32>) -> Result<()> {
-        // No more than the words justify: damage must not make room for billions.
+        // Reserves no more than the words justify: a damaged count must not allocate gigabytes.
         out.reserve((self.count).min(self.entries.len() * ROWS + FEW));
         loop {
             let rest = &self.rows[self.at.min(self.have)..self.have];

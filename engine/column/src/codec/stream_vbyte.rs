@@ -1,13 +1,14 @@
-//! Stream VByte: differences in one to four bytes, their lengths apart (Lemire, Kurz and Rupp, 2018).
+//! Stream VByte: differences in one to four bytes, their lengths apart (Lemire, Kurz and Rupp,
+//! *Stream VByte: Faster Byte-Oriented Integer Compression*, Information Processing Letters 2018).
 //!
 //! After the head come the lengths minus one, two bits each, four to a byte, least significant first,
-//! one for every value but the first; then the differences. Knowing a length does not wait for the
-//! difference before it, which is what makes it faster than variable byte.
+//! one for every value but the first; then the differences. A length does not depend on the difference
+//! before it, which makes it faster than variable byte.
 
-use super::{Change, Codec, HEAD_BYTES, Head, corrupt, out_of_range};
-use nacre_types::Result;
+use super::block::{Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
+use nacre_types::{Result, invariant};
 
-/// See the module.
+/// Stream VByte.
 pub struct StreamVByte;
 
 /// Length of a difference in bytes, one to four.
@@ -16,7 +17,7 @@ fn length(difference: u32) -> usize {
     (4 - difference.leading_zeros() as usize / 8).max(1)
 }
 
-/// A block taken apart.
+/// The parts of a block.
 struct Parts<'a> {
     head: Head,
     lengths: &'a [u8],
@@ -29,11 +30,11 @@ impl<'a> Parts<'a> {
         let head = head.at_most(StreamVByte.capacity())?;
         match rest.split_at_checked(head.count.saturating_sub(1).div_ceil(4)) {
             Some((lengths, data)) => Ok(Parts { head, lengths, data }),
-            None => Err(corrupt(super::ENDS_EARLY)),
+            None => Err(corrupt(ENDS_EARLY)),
         }
     }
 
-    /// Gives values to `emit` until it says stop; answers how many it was given.
+    /// Passes values to `emit` until it returns `false`; returns how many it passed.
     #[inline]
     fn each(&self, mut emit: impl FnMut(u32) -> bool) -> Result<usize> {
         if self.head.count == 0 {
@@ -48,14 +49,14 @@ impl<'a> Parts<'a> {
             let code = self.lengths[(at - 1) / 4] >> ((at - 1) % 4 * 2) & 3;
             let length = code as usize + 1;
             let difference = match data.first_chunk::<4>() {
-                // All four bytes, then those that count: no branch on the length.
+                // Reads all four bytes and masks the surplus: no branch on the length.
                 Some(four) => u32::from_le_bytes(*four) & (u32::MAX >> (8 * (3 - code as u32))),
                 None => {
-                    let rest = data.get(..length).ok_or_else(|| corrupt(super::ENDS_EARLY))?;
+                    let rest = data.get(..length).ok_or_else(|| corrupt(ENDS_EARLY))?;
                     rest.iter().rev().fold(0, |number, byte| number << 8 | *byte as u32)
                 }
             };
-            data = data.get(length..).ok_or_else(|| corrupt(super::ENDS_EARLY))?;
+            data = data.get(length..).ok_or_else(|| corrupt(ENDS_EARLY))?;
             value = value.wrapping_add(difference);
             if !emit(value) {
                 return Ok(at + 1);
@@ -75,6 +76,7 @@ impl Codec for StreamVByte {
     }
 
     fn compress(&self, values: &[u32]) -> Vec<u8> {
+        invariant!(values.len() <= self.capacity(), "a block of {} integers", values.len());
         let mut out = Head::of(values, 0).start(values.len() * 2);
         out.resize(HEAD_BYTES + values.len().saturating_sub(1).div_ceil(4), 0);
         for (at, pair) in values.windows(2).enumerate() {
@@ -83,16 +85,22 @@ impl Codec for StreamVByte {
             out[HEAD_BYTES + at / 4] |= (length as u8 - 1) << (at % 4 * 2);
             out.extend_from_slice(&difference.to_le_bytes()[..length]);
         }
+        debug_assert!(
+            decoded(self, &out).is_ok_and(|read| read == values),
+            "compressed integers do not read back"
+        );
         out
     }
 
     fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        let before = out.len();
         let parts = Parts::new(block)?;
         out.reserve(parts.head.count);
         parts.each(|value| {
             out.push(value);
             true
         })?;
+        debug_assert_eq!(out.len(), before + parts.head.count, "integers of a block");
         Ok(())
     }
 
@@ -137,6 +145,7 @@ impl Codec for StreamVByte {
         if head.count == self.capacity() || block.len() > room {
             return Ok(Change::NoRoom);
         }
+        let grown = head.appended(value)?;
         if head.count > 0 {
             let (at, difference) = (head.count - 1, value.wrapping_sub(head.high));
             let length = length(difference);
@@ -150,7 +159,8 @@ impl Codec for StreamVByte {
             block[HEAD_BYTES + at / 4] |= (length as u8 - 1) << (at % 4 * 2);
             block.extend_from_slice(&difference.to_le_bytes()[..length]);
         }
-        head.appended(value).put(block);
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        grown.put(block)?;
         Ok(Change::Done)
     }
 }

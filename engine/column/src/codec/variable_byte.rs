@@ -1,14 +1,14 @@
-//! Variable byte: differences to the value before in seven bits a byte, least significant first, the
-//! high bit set on all bytes of a difference but its last.
+//! Variable byte: differences to the value before, seven bits per byte, least significant first, with
+//! the high bit set on all bytes of a difference but its last.
 //!
-//! The first value is in the head. Inserting and deleting change one difference into two, or two into
-//! one, in place.
+//! The head holds the first value. Insertion splits one difference in two, deletion merges two, in
+//! place.
 
-use super::{Change, Codec, HEAD_BYTES, Head, corrupt, out_of_range};
-use nacre_types::Result;
+use super::block::{Change, Codec, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
 use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Result, invariant};
 
-/// See the module.
+/// Variable byte.
 pub struct VariableByte;
 
 /// Walks over the values of a block.
@@ -23,7 +23,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// At the first value, if there is one.
+    /// Starts at the first value, if there is one.
     fn new(block: &'a [u8]) -> Result<Walk<'a>> {
         let (head, rest) = Head::read(block)?;
         let head = head.at_most(VariableByte.capacity())?;
@@ -36,8 +36,10 @@ impl<'a> Walk<'a> {
         })
     }
 
+    /// Goes to the next value.
     #[inline]
     fn step(&mut self) -> Result<()> {
+        debug_assert!(self.at < self.head.count, "a step past value {}", self.at);
         self.start = HEAD_BYTES + self.reader.position();
         let difference = self.reader.varint()?;
         let next = self.value as u64 + difference;
@@ -49,11 +51,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Where in the block the difference to this value ends.
     fn end(&self) -> usize {
         HEAD_BYTES + self.reader.position()
     }
 
-    /// To the first value that is not below; past the last if there is none.
+    /// Goes to the first value that is not below `value`; past the last one if all are below.
     fn seek(&mut self, value: u32) -> Result<()> {
         while self.at < self.head.count && self.value < value {
             if self.at + 1 == self.head.count {
@@ -77,12 +80,18 @@ impl Codec for VariableByte {
     }
 
     fn compress(&self, values: &[u32]) -> Vec<u8> {
+        invariant!(values.len() <= self.capacity(), "a block of {} integers", values.len());
         let mut out = Head::of(values, 0).start(values.len());
         values.windows(2).for_each(|pair| out.put_varint((pair[1] - pair[0]) as u64));
+        debug_assert!(
+            decoded(self, &out).is_ok_and(|read| read == values),
+            "compressed integers do not read back"
+        );
         out
     }
 
     fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        let before = out.len();
         let mut walk = Walk::new(block)?;
         for at in 0..walk.head.count {
             if at > 0 {
@@ -90,6 +99,7 @@ impl Codec for VariableByte {
             }
             out.push(walk.value);
         }
+        debug_assert_eq!(out.len(), before + walk.head.count, "integers of a block");
         Ok(())
     }
 
@@ -131,6 +141,7 @@ impl Codec for VariableByte {
         if head.count == self.capacity() {
             return Ok(Change::NoRoom);
         }
+        let grown = head.appended(value)?;
         let before = block.len();
         if head.count > 0 {
             block.put_varint(value.wrapping_sub(head.high) as u64);
@@ -139,7 +150,8 @@ impl Codec for VariableByte {
             block.truncate(before);
             return Ok(Change::NoRoom);
         }
-        head.appended(value).put(block);
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        grown.put(block)?;
         Ok(Change::Done)
     }
 
@@ -158,7 +170,7 @@ impl Codec for VariableByte {
             bytes.put_varint((head.low - value) as u64);
             (HEAD_BYTES..HEAD_BYTES, Head { count: head.count + 1, low: value, ..head })
         } else {
-            // The value before is what the difference being replaced starts from.
+            // The difference to replace starts at the value before.
             let (start, end, next) = (walk.start, walk.end(), walk.value);
             let previous = self.get(block, walk.at - 1)?;
             bytes.put_varint((value - previous) as u64);
@@ -169,7 +181,8 @@ impl Codec for VariableByte {
             return Ok(Change::NoRoom);
         }
         block.splice(range, bytes);
-        head.put(block);
+        head.put(block)?;
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         Ok(Change::Done)
     }
 
@@ -201,7 +214,8 @@ impl Codec for VariableByte {
             return Ok(Change::NoRoom);
         }
         block.splice(range, bytes);
-        new.put(block);
+        new.put(block)?;
+        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         Ok(Change::Done)
     }
 }

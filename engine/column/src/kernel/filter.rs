@@ -1,14 +1,14 @@
-//! Filtering decoded values by a [`Predicate`], into bits: 1 where a row passes. Null rows never do.
+//! Filtering decoded values by a [`Predicate`], into bits: 1 where a row passes. Null rows never pass.
 
-use super::Predicate;
-use super::predicate::domain;
+use super::predicate::{Predicate, domain};
 use super::spans::Spans;
 use crate::{Bitmap, Form, Values, Vector};
 use nacre_types::{PhysicalType, key};
 
 /// Appends a bit for every value.
 pub(crate) fn filter_values(values: &Values, predicate: &Predicate, out: &mut Bitmap) {
-    debug_assert_eq!(values.physical(), predicate.physical());
+    debug_assert_eq!(values.physical(), predicate.physical(), "type of values and filter");
+    let before = out.len();
     let ranges = predicate.numbers();
     match values {
         Values::Bool(v) => {
@@ -28,30 +28,34 @@ pub(crate) fn filter_values(values: &Values, predicate: &Predicate, out: &mut Bi
             (0..v.len()).for_each(|row| out.push(predicate.accepts_bytes(v.get(row))))
         }
     }
+    debug_assert_eq!(out.len(), before + values.len(), "bits of filtered values");
 }
 
-/// Appends a bit for every row of a form, whatever is null.
+/// Appends a bit for every row of a form, as if no row were null.
 pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &mut Bitmap) {
     match form {
         Form::Flat(values) => filter_values(values, predicate, out),
         Form::Constant(one) => {
+            debug_assert_eq!(one.len(), 1, "values of a constant");
             let mut answer = Bitmap::default();
             filter_values(one, predicate, &mut answer);
             out.extend_run(answer.get(0), len);
         }
         Form::Dictionary { codes, values } => {
-            // The predicate runs once a distinct value, then the codes look its answer up.
+            // Tests each distinct value once; the codes then look up the results.
             let mut passes = Bitmap::default();
             filter_values(values, predicate, &mut passes);
+            debug_assert_eq!(codes.len(), len, "codes of a filtered form");
             codes.iter().for_each(|code| out.push(passes.get(*code as usize)));
         }
     }
 }
 
-/// The rows of a vector that pass, which must be of the predicate's physical type.
+/// The rows of a vector that pass. The vector must be of the predicate's physical type.
 pub fn filter(vector: &Vector, predicate: &Predicate) -> Bitmap {
     let mut out = Bitmap::default();
     filter_form(vector.form(), vector.len(), predicate, &mut out);
+    debug_assert_eq!(out.len(), vector.len(), "bits of a filtered vector");
     match vector.validity() {
         Some(validity) => out.and(validity),
         None => out,

@@ -1,55 +1,14 @@
-//! Kernels over vectors and encoded values. Each looks at the forms it is fast on and falls back to values.
+//! Kernels over vectors and encoded values. Each has a fast path for some forms and falls back to
+//! values.
 
+mod comparison;
 mod filter;
 pub(crate) mod predicate;
 pub(crate) mod spans;
 #[cfg(test)]
 mod tests;
 
+pub use comparison::Comparison;
 pub use filter::filter;
 pub(crate) use filter::filter_form;
 pub use predicate::Predicate;
-
-use std::cmp::Ordering;
-
-/// A comparison operator; the column is on the left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `<>`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// Every operator.
-    pub const ALL: [Comparison; 6] = [
-        Comparison::Equal,
-        Comparison::NotEqual,
-        Comparison::Less,
-        Comparison::LessOrEqual,
-        Comparison::Greater,
-        Comparison::GreaterOrEqual,
-    ];
-
-    /// Whether a left side that orders like this to the right side passes.
-    #[inline]
-    pub fn accepts(self, ordering: Ordering) -> bool {
-        match self {
-            Comparison::Equal => ordering.is_eq(),
-            Comparison::NotEqual => ordering.is_ne(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::LessOrEqual => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
-}

@@ -1,23 +1,23 @@
 //! A predicate on one column, as the set of values that pass it: disjoint, ascending ranges.
 //!
 //! Comparisons with a constant, `BETWEEN`, `IN`, and their conjunctions and negations all become such
-//! a set, so encodings know one kind of test instead of one an operator. Nulls are in no set. Numbers
+//! a set, so encodings implement one kind of test instead of one per operator. Nulls are in no set. Numbers
 //! are ranges, both ends included, over `i128`: integers as they are, booleans as 0 and 1, floats by
-//! their place in SQL's total order ([`key::order_f64`]: −0 equals 0, NaN is greatest). Text and
+//! their rank in SQL's total order ([`key::order_f64`]: −0 equals 0, NaN is greatest). Text and
 //! binary are intervals of byte strings.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use crate::Scalar;
 use nacre_types::{PhysicalType, Value, key};
 
 /// A range of numbers, both ends included.
 pub(crate) type Range = (i128, i128);
 
-/// A range of byte strings: from `low` on, up to but without `high`.
+/// A range of byte strings: from `low`, up to but without `high`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     low: Vec<u8>,
-    /// No end when `None`.
+    /// `None`: no upper end.
     high: Option<Vec<u8>>,
 }
 
@@ -32,6 +32,29 @@ impl Interval {
 enum Set {
     Numbers(Vec<Range>),
     Bytes(Vec<Interval>),
+}
+
+impl Set {
+    /// Whether the ranges are not empty, ascend without overlap, and lie in the domain.
+    fn is_ordered(&self, domain: Range) -> bool {
+        match self {
+            Set::Numbers(ranges) => {
+                ranges
+                    .iter()
+                    .all(|(low, high)| domain.0 <= *low && low <= high && *high <= domain.1)
+                    && ranges.windows(2).all(|pair| pair[0].1 < pair[1].0)
+            }
+            Set::Bytes(intervals) => {
+                let is_filled = |interval: &Interval| {
+                    interval.high.as_ref().is_none_or(|high| interval.low < *high)
+                };
+                let ascends = |pair: &[Interval]| {
+                    pair[0].high.as_ref().is_some_and(|high| *high <= pair[1].low)
+                };
+                intervals.iter().all(is_filled) && intervals.windows(2).all(ascends)
+            }
+        }
+    }
 }
 
 /// The values of a column that pass.
@@ -51,7 +74,7 @@ pub(crate) fn domain(physical: PhysicalType) -> Range {
     }
 }
 
-/// The number a value is to a column of a physical type.
+/// The number that stands for a value in a column of a physical type.
 fn number(physical: PhysicalType, value: &Value) -> Option<i128> {
     match (physical, value) {
         (PhysicalType::Bool, Value::Boolean(v)) => Some(*v as i128),
@@ -75,8 +98,8 @@ fn successor(value: &[u8]) -> Vec<u8> {
 }
 
 impl Predicate {
-    /// What `column op constant` lets pass; nothing when the constant is null. `None` when the constant
-    /// is not of the physical type. An integer may lie outside the column's type.
+    /// The values for which `column op constant` holds; none when the constant is null. `None` when the
+    /// constant is not of the physical type. An integer may lie outside the column's type.
     pub fn compare(physical: PhysicalType, op: Comparison, constant: &Value) -> Option<Predicate> {
         if constant.is_null() {
             return Some(Predicate::nothing(physical));
@@ -109,10 +132,10 @@ impl Predicate {
                 Comparison::Greater => return negated(Comparison::LessOrEqual),
             }
         };
-        Some(Predicate { physical, set })
+        Some(Predicate::of(physical, set))
     }
 
-    /// What `column IN (constants)` lets pass; nulls among them match nothing.
+    /// The values for which `column IN (constants)` holds; null constants match nothing.
     pub fn any_of<'a>(
         physical: PhysicalType,
         constants: impl IntoIterator<Item = &'a Value>,
@@ -128,7 +151,7 @@ impl Predicate {
         match &mut set {
             Set::Numbers(all) => {
                 all.sort_unstable();
-                // Equal ones are one; neighbours become one range.
+                // Merges equal and neighbouring ranges.
                 all.dedup_by(|next, kept| {
                     let joins = kept.1.checked_add(1).is_none_or(|end| next.0 <= end);
                     if joins {
@@ -142,20 +165,31 @@ impl Predicate {
                 all.dedup();
             }
         }
-        Some(Predicate { physical, set })
+        Some(Predicate::of(physical, set))
     }
 
-    /// Lets nothing pass.
+    /// A predicate that no value passes.
     pub fn nothing(physical: PhysicalType) -> Predicate {
         let set = if physical == PhysicalType::Bytes {
             Set::Bytes(Vec::new())
         } else {
             Set::Numbers(Vec::new())
         };
+        Predicate::of(physical, set)
+    }
+
+    /// A predicate of a set, which must be ordered.
+    fn of(physical: PhysicalType, set: Set) -> Predicate {
+        debug_assert!(set.is_ordered(domain(physical)), "ranges overlap or descend: {set:?}");
+        debug_assert_eq!(
+            matches!(set, Set::Bytes(_)),
+            physical == PhysicalType::Bytes,
+            "a set of another kind than {physical:?}"
+        );
         Predicate { physical, set }
     }
 
-    /// Lets pass what this one does not. Nulls pass neither.
+    /// The complement: the values that do not pass this one. Nulls pass neither.
     #[expect(
         clippy::should_implement_trait,
         reason = "a set's complement, not an operator on predicates"
@@ -165,7 +199,7 @@ impl Predicate {
             Set::Numbers(ranges) => {
                 let (min, max) = domain(self.physical);
                 let mut out = Vec::with_capacity(ranges.len() + 1);
-                // Where the next gap begins; nowhere once the end of the domain is covered.
+                // Where the next gap begins; `None` once the end of the domain is covered.
                 let mut next = Some(min);
                 for (low, high) in ranges {
                     if let Some(from) = next.filter(|from| *from < low) {
@@ -191,12 +225,12 @@ impl Predicate {
                 Set::Bytes(out)
             }
         };
-        Predicate { physical: self.physical, set }
+        Predicate::of(self.physical, set)
     }
 
-    /// Lets pass what both do. They are of one physical type.
+    /// The conjunction: the values that pass both. They are of one physical type.
     pub fn and(self, other: &Predicate) -> Predicate {
-        debug_assert_eq!(self.physical, other.physical);
+        debug_assert_eq!(self.physical, other.physical, "types of two filters on one column");
         let set = match (&self.set, &other.set) {
             (Set::Numbers(a), Set::Numbers(b)) => Set::Numbers(overlaps(
                 a,
@@ -218,10 +252,10 @@ impl Predicate {
             )),
             _ => return Predicate::nothing(self.physical),
         };
-        Predicate { physical: self.physical, set }
+        Predicate::of(self.physical, set)
     }
 
-    /// Whether nothing can pass.
+    /// Whether no value can pass.
     pub fn is_nothing(&self) -> bool {
         match &self.set {
             Set::Numbers(ranges) => ranges.is_empty(),
@@ -242,8 +276,8 @@ impl Predicate {
         }
     }
 
-    /// The positions that pass among `count` values in ascending order, as ranges. `below` says whether
-    /// the value at a position is below a bound.
+    /// The positions that pass among `count` values in ascending order, as ranges. `number_below` and
+    /// `bytes_below` tell whether the value at a position is below a bound.
     pub(crate) fn positions(
         &self,
         count: usize,
@@ -279,12 +313,18 @@ impl Predicate {
                 put(first(&|at| bytes_below(at, &interval.low)), end);
             }),
         }
+        debug_assert!(
+            out.last().is_none_or(|last| last.1 < count as i128)
+                && out.windows(2).all(|pair| pair[0].1 < pair[1].0),
+            "positions {out:?} of {count} values"
+        );
         out
     }
 
     /// Whether a number passes.
     #[inline]
     pub(crate) fn accepts_number(&self, value: i128) -> bool {
+        debug_assert!(self.physical != PhysicalType::Bytes, "a number for a filter on text");
         let ranges = self.numbers();
         let at = ranges.partition_point(|range| range.1 < value);
         ranges.get(at).is_some_and(|range| range.0 <= value)
@@ -293,6 +333,7 @@ impl Predicate {
     /// Whether text or binary passes.
     #[inline]
     pub(crate) fn accepts_bytes(&self, value: &[u8]) -> bool {
+        debug_assert!(self.physical == PhysicalType::Bytes, "text for a filter on numbers");
         match &self.set {
             Set::Bytes(intervals) => match &intervals[..] {
                 [only] => only.contains(value),
@@ -318,7 +359,7 @@ impl Predicate {
     }
 }
 
-/// Whether the end `a` is not after the end `b`.
+/// Whether the upper end `a` is not above the upper end `b`.
 fn ends_first(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a <= b,
@@ -326,7 +367,7 @@ fn ends_first(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
     }
 }
 
-/// What two ascending lists have in common.
+/// The intersection of two ascending lists of ranges.
 fn overlaps<T>(
     a: &[T],
     b: &[T],

@@ -1,4 +1,4 @@
-//! Testing many numbers of one width against a predicate's ranges, 64 at a time into bits.
+//! Testing many numbers of one width against the ranges of a predicate, 64 at a time into bits.
 //!
 //! A range is a low end and a span: `value - low <= span`, unsigned and wrapping, is one
 //! subtraction and one comparison for signed and unsigned numbers alike.
@@ -9,7 +9,7 @@ use crate::pack::test_bits;
 
 /// An unsigned number of some width.
 pub(crate) trait Number: Copy + Ord {
-    /// Of the low bits of a number.
+    /// The low bits of a number.
     fn cut(value: i128) -> Self;
     fn minus(self, other: Self) -> Self;
 }
@@ -30,24 +30,26 @@ macro_rules! number {
 }
 number!(u32, u64, u128);
 
-/// Up to so many spans are tested one after the other; more are searched.
+/// Up to this many spans are tested one by one; more are searched.
 const FEW: usize = 4;
 
-/// Ranges, ready to be tested.
+/// Ranges, prepared for testing.
 pub(crate) struct Spans<U> {
     spans: Vec<(U, U)>,
-    /// What is in no span passes.
+    /// Whether the numbers outside of all spans pass, and not those inside.
     invert: bool,
 }
 
 impl<U: Number> Spans<U> {
-    /// Of ranges among numbers that lie in `min..=max`, counted from `origin`.
+    /// Prepares ranges for numbers that lie in `min..=max` and are stored relative to `origin`.
     pub(crate) fn new(ranges: &[Range], (min, max): Range, origin: i128) -> Spans<U> {
+        debug_assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "ranges overlap");
+        debug_assert!(min <= max, "numbers from {min} to {max}");
         let clipped = |&(low, high): &Range| {
             Some((low.max(min), high.min(max))).filter(|(low, high)| low <= high)
         };
         let mut inside: Vec<Range> = ranges.iter().filter_map(clipped).collect();
-        // Where both ends pass, what does not pass is fewer ranges.
+        // Where both ends pass, the gaps are fewer than the ranges.
         let invert = matches!((inside.first(), inside.last()), (Some(a), Some(b)) if a.0 == min && b.1 == max);
         if invert {
             // Neighbours that touch have no gap.
@@ -65,7 +67,7 @@ impl<U: Number> Spans<U> {
         Spans { spans, invert }
     }
 
-    /// `Some` when every number gets this answer.
+    /// The result when it is the same for every number.
     pub(crate) fn same_for_all(&self) -> Option<bool> {
         self.spans.is_empty().then_some(self.invert)
     }
@@ -73,6 +75,7 @@ impl<U: Number> Spans<U> {
     /// Which of up to 64 numbers pass.
     #[inline(always)]
     pub(crate) fn test<const N: usize>(&self, values: &[U; N]) -> u64 {
+        const { assert!(N > 0 && N <= 64, "bits of a group") };
         let bits = match &self.spans[..] {
             [] => 0,
             &[(low, span)] => test_bits(values, |v: U| v.minus(low) <= span),
@@ -80,7 +83,7 @@ impl<U: Number> Spans<U> {
                 bits | test_bits(values, |v: U| v.minus(low) <= span)
             }),
             many => test_bits(values, |v: U| {
-                // Before the first may be inside the last, which may reach round.
+                // A number before the first span may lie in the last one, which may wrap around.
                 let at = many.partition_point(|span| span.0 <= v);
                 many[..at].last().or(many.last()).is_some_and(|&(low, span)| v.minus(low) <= span)
             }),

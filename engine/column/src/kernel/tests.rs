@@ -4,6 +4,7 @@ use super::*;
 use crate::Scalar;
 use crate::{Bitmap, Vector};
 use nacre_types::{DataType, Value, key};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The order of two values of one type, as SQL has it.
