@@ -87,6 +87,16 @@ impl ErrorKind {
     }
 }
 
+/// What the engine tells apart within a kind. Control flow branches on a kind or a reason, never on an SQLSTATE or a
+/// message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A unique key is taken.
+    DuplicateKey,
+    /// A value is outside the range of its type.
+    OutOfRange,
+}
+
 /// A place in SQL text: byte offset from zero, line and column from one (columns in characters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
@@ -101,6 +111,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     sqlstate: Option<&'static str>,
+    reason: Option<Reason>,
     position: Option<Position>,
     hint: Option<String>,
     table: Option<String>,
@@ -128,6 +139,7 @@ impl Error {
             kind,
             message: message.into(),
             sqlstate: None,
+            reason: None,
             position: None,
             hint: None,
             table: None,
@@ -171,7 +183,18 @@ impl Error {
     /// A number that does not fit its type: kind `type`, SQLSTATE 22003.
     #[cold]
     pub fn out_of_range(message: impl Into<String>) -> Error {
-        Error::type_error(message).with_sqlstate("22003")
+        Error::type_error(message).with_sqlstate("22003").with_reason(Reason::OutOfRange)
+    }
+
+    /// A unique key that is taken: kind `constraint`, SQLSTATE 23505.
+    #[cold]
+    pub fn duplicate_key(message: impl Into<String>) -> Error {
+        Error::constraint(message).with_sqlstate("23505").with_reason(Reason::DuplicateKey)
+    }
+
+    fn with_reason(mut self, reason: Reason) -> Error {
+        self.0.reason = Some(reason);
+        self
     }
 
     /// Replaces the SQLSTATE.
@@ -229,6 +252,11 @@ impl Error {
     /// Five-character SQLSTATE.
     pub fn sqlstate(&self) -> &'static str {
         self.0.sqlstate.unwrap_or(self.0.kind.sqlstate())
+    }
+
+    /// What the engine tells apart within the kind, where it does.
+    pub fn reason(&self) -> Option<Reason> {
+        self.0.reason
     }
 
     /// Place in the SQL text.

@@ -5,7 +5,7 @@ use crate::expr::{self, ActiveRows, compare_values};
 use nacre_column::Vector;
 use nacre_sql::Expr;
 use nacre_sql::plan::{Bound, FrameUnit};
-use nacre_types::{Error, Result, Value};
+use nacre_types::{Error, Reason, Result, Value};
 use std::sync::Arc;
 
 /// The bounds of frames that have an offset.
@@ -72,5 +72,5 @@ impl Offset {
 
 /// Whether an error says that a value is outside its type.
 pub(super) fn is_beyond(error: &Error) -> bool {
-    matches!(error.sqlstate(), "22003" | "22008")
+    error.reason() == Some(Reason::OutOfRange)
 }

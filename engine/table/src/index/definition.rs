@@ -122,11 +122,10 @@ impl Index {
         let values = key::decode(index_key, &self.types).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
         let (table, name) = (&table.schema().name, self.schema.name.clone());
-        Error::constraint(format!(
+        Error::duplicate_key(format!(
             "duplicate key ({}) in table {table}, key {name}",
             values.join(", ")
         ))
-        .with_sqlstate("23505")
         .with_table(table.clone())
         .with_key(name)
     }

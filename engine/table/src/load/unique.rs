@@ -19,7 +19,7 @@ use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Node};
 use nacre_types::hash::hash_bytes;
-use nacre_types::{Error, ErrorKind, Result, Value, key, limits};
+use nacre_types::{Error, ErrorKind, Reason, Result, Value, key, limits};
 use std::sync::Arc;
 
 /// The rows of one segment of a load, in the order of an index.
@@ -244,7 +244,10 @@ pub(crate) fn one_by_one(
             };
             match gone.and_then(|()| transaction.insert_row(table, &values)) {
                 Ok(()) => loaded += 1,
-                Err(error) if on_duplicate == OnDuplicate::Skip && error.sqlstate() == "23505" => {
+                Err(error)
+                    if on_duplicate == OnDuplicate::Skip
+                        && error.reason() == Some(Reason::DuplicateKey) =>
+                {
                     transaction.rollback_to(savepoint);
                 }
                 Err(error) if error.kind() == ErrorKind::LockTimeout => return Err(held(table)),

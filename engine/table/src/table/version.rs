@@ -608,12 +608,11 @@ impl Table {
     pub(crate) fn duplicate(&self, key: &[Value]) -> Error {
         let values: Vec<String> = key.iter().map(ToString::to_string).collect();
         let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
-        Error::constraint(format!(
+        Error::duplicate_key(format!(
             "duplicate key ({}) in table {}, key {name}",
             values.join(", "),
             self.schema.name
         ))
-        .with_sqlstate("23505")
         .with_table(self.schema.name.clone())
         .with_key(name)
     }

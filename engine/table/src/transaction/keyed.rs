@@ -13,7 +13,7 @@ use crate::transaction::state::{Later, SegmentRow, Transaction};
 use nacre_rowstore::{Change, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, Value};
+use nacre_types::{Reason, Result, Value};
 use std::sync::Arc;
 
 /// The primary key of a row.
@@ -214,7 +214,7 @@ impl Transaction {
             }
         };
         match self.write_row(table, locked, row) {
-            Err(error) if error.sqlstate() == "23505" => {
+            Err(error) if error.reason() == Some(Reason::DuplicateKey) => {
                 Err(self.explain_duplicate(table, values, error)?)
             }
             done => done,

@@ -17,7 +17,7 @@ use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Change, Node, Owner, Row};
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result, TableId, Timestamp, Value};
+use nacre_types::{Error, Reason, Result, TableId, Timestamp, Value};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -262,7 +262,7 @@ impl Transaction {
     /// faster: a `conflict`, which a retry resolves. The same goes for unique values that it does not see.
     pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
         match self.insert_row(table, values) {
-            Err(error) if error.sqlstate() == "23505" => {
+            Err(error) if error.reason() == Some(Reason::DuplicateKey) => {
                 Err(self.explain_duplicate(table, values, error)?)
             }
             done => done,
