@@ -4,6 +4,7 @@ mod errors;
 mod growth;
 mod literal_rows;
 mod plans;
+mod statement_syntax;
 mod statements;
 mod transaction_end;
 
