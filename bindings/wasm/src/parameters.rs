@@ -34,6 +34,7 @@ impl Parameters {
         let mut named = Vec::new();
         for entry in Object::entries(parameters.unchecked_ref::<Object>()).iter() {
             let entry: Array = entry.unchecked_into();
+            // Keys of `Object.entries` are strings.
             let name = entry.get(0).as_string().unwrap_or_default();
             let value = value(&entry.get(1), || format!("parameter {name}")).map_err(to_js)?;
             named.push((name, value));

@@ -117,6 +117,7 @@ impl LocalStore for WasmStore {
     }
 
     fn ran_short(&self) -> bool {
+        // A store that cannot be asked will not have more files on a retry either.
         with(self.0, "count files", JsStore::ran_short).unwrap_or(false)
     }
 }

@@ -65,12 +65,15 @@ impl Find {
         equal: Vec<(usize, Slot)>,
         rest: Vec<Computed>,
     ) -> Find {
-        Find {
-            way,
-            equal,
-            key_columns: schema.primary_key.as_ref().map_or(0, |key| key.columns.len()),
-            rest,
-        }
+        let key = schema.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+        debug_assert!(
+            !matches!(way, Way::Key)
+                || equal.iter().map(|(column, _)| column).zip(key).filter(|(a, b)| a == b).count()
+                    == key.len(),
+            "the key of {} does not come first, in its order",
+            schema.name
+        );
+        Find { way, equal, key_columns: key.len(), rest }
     }
 
     /// Whether it finds at most one row.
@@ -115,6 +118,7 @@ impl Find {
 
     /// Splits the values into the key's and others that the row must have.
     fn split(&self, mut values: Vec<(usize, Value)>) -> (Vec<Value>, Vec<(usize, Value)>) {
+        debug_assert!(values.len() >= self.key_columns, "{} values of a key", values.len());
         let others = values.split_off(self.key_columns);
         (values.into_iter().map(|(_, value)| value).collect(), others)
     }

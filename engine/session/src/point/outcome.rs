@@ -39,6 +39,12 @@ impl Outcome {
             Outcome::Row(row) => {
                 let mut result = query();
                 if let Some(row) = row {
+                    debug_assert!(
+                        row.len() == result.columns.len(),
+                        "{} values for {} columns",
+                        row.len(),
+                        result.columns.len()
+                    );
                     let vectors = result.columns.iter().zip(&row).map(|(field, value)| {
                         Arc::new(Vector::from_values(field.data_type, [value]))
                     });

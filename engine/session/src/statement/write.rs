@@ -226,6 +226,12 @@ impl Change<'_> {
         let mut changes = Vec::new();
         let mut start = 0;
         for LocatedRows { rows: batch, locators } in found {
+            debug_assert!(
+                batch.rows == locators.len(),
+                "{} rows, {} places",
+                batch.rows,
+                locators.len()
+            );
             let here = picks.partition_point(|pick| pick.number < start)
                 ..picks.partition_point(|pick| pick.number < start + batch.rows);
             let picks = &picks[here];
