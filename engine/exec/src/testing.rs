@@ -6,9 +6,10 @@ use crate::context::statistics::Statistics;
 use crate::memory::Memory;
 use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Vector};
+use nacre_function::registry::{Scalar, scalar};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
-use nacre_sql::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{Store, StoreOptions, Transaction};
 use nacre_types::{DataType, Result, Value};
 use std::future::Future;
@@ -190,8 +191,12 @@ pub(crate) fn cast(arg: Expr, data_type: DataType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(arg)), data_type }
 }
 
-pub(crate) fn call(function: ScalarFunction, args: Vec<Expr>, data_type: DataType) -> Expr {
-    Expr { kind: ExprKind::Function { function, args }, data_type }
+/// A call of the function of a name.
+pub(crate) fn call(name: &str, args: Vec<Expr>, data_type: DataType) -> Expr {
+    match scalar(name) {
+        Some(Scalar::Function(function)) => Expr::call(function, args, data_type),
+        _ => panic!("no function {name}"),
+    }
 }
 
 pub(crate) fn boolean(kind: ExprKind) -> Expr {

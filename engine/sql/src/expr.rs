@@ -1,7 +1,7 @@
 //! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
 //! agree, and computed every result type; nobody downstream coerces anything.
 
-pub use nacre_function::date_part::DatePart;
+pub use nacre_function::entry::scalar::ScalarFunction;
 pub use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Value};
 
@@ -94,7 +94,7 @@ pub enum ExprKind {
     /// A scalar function.
     Function {
         /// Which.
-        function: ScalarFunction,
+        function: &'static ScalarFunction,
         /// Arguments, already cast to the types the function wants.
         args: Vec<Expr>,
     },
@@ -134,67 +134,6 @@ pub enum SubqueryKind {
     Exists,
     /// Whether the comparison holds for any row, three-valued. `IN` is `= ANY`.
     Any(BinaryOp),
-}
-
-/// Scalar functions. One variant a function; overloads differ by argument and result type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum ScalarFunction {
-    Abs,
-    Ceil,
-    Floor,
-    Round,
-    Trunc,
-    Sign,
-    Sqrt,
-    Power,
-    Exp,
-    Ln,
-    Log10,
-    Mod,
-    Greatest,
-    Least,
-    Coalesce,
-    NullIf,
-    Length,
-    OctetLength,
-    Lower,
-    Upper,
-    /// `(text[, characters to remove])`, as are the next two.
-    Trim,
-    LeftTrim,
-    RightTrim,
-    /// `(text, start from 1[, length])`
-    Substring,
-    Replace,
-    /// Null when an argument is null.
-    Concat,
-    /// `(needle, haystack)`: character position from 1, 0 when absent.
-    Position,
-    Left,
-    Right,
-    Reverse,
-    Repeat,
-    LeftPad,
-    RightPad,
-    StartsWith,
-    /// `EXTRACT(field FROM x)`.
-    Extract(DatePart),
-    /// `DATE_TRUNC('field', x)`.
-    DateTrunc(DatePart),
-    Year,
-    Month,
-    Day,
-    /// Several arguments of an aggregate as one; only there.
-    Row,
-    /// One of the functions computed value by value.
-    Builtin(crate::builtin::Builtin),
-    /// Type name of the argument as text.
-    TypeOf,
-    /// `NOW()`/`CURRENT_TIMESTAMP`: fixed for a statement.
-    CurrentTimestamp,
-    /// `CURRENT_DATE`: fixed for a statement.
-    CurrentDate,
 }
 
 /// An aggregate in an `Aggregate` plan.
@@ -274,6 +213,11 @@ impl Expr {
     /// A literal of a type.
     pub fn literal(value: Value, data_type: DataType) -> Expr {
         Expr { kind: ExprKind::Literal(value), data_type }
+    }
+
+    /// A call of a function, on arguments of the types its kernel expects.
+    pub fn call(function: &'static ScalarFunction, args: Vec<Expr>, data_type: DataType) -> Expr {
+        Expr { kind: ExprKind::Function { function, args }, data_type }
     }
 
     /// A column reference.

@@ -6,7 +6,6 @@
 mod access;
 mod analysis;
 mod bind;
-mod builtin;
 mod explain;
 pub mod expr;
 mod optimize;
@@ -23,11 +22,10 @@ pub use access::{
     index_keys, joined_key, key_name,
 };
 pub use bind::Given;
-pub use builtin::Builtin;
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
-    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
-    Subquery, SubqueryKind,
+    Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Moment, ScalarFunction, Subquery,
+    SubqueryKind,
 };
 pub use parse::{Parsed, ends_transaction, parse};
 pub use plan::join_filter::{KeyUse, Wanted, key_use};

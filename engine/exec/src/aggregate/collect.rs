@@ -9,8 +9,9 @@ use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::expr::{ActiveRows, compare_values, doubles_of};
 use crate::sort::SortKeys;
 use nacre_column::{Vector, VectorBuilder};
+use nacre_function::scalar::any::ROW;
 use nacre_function::vector::room::Room;
-use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment, ScalarFunction};
+use nacre_sql::expr::{Aggregate, AggregateFunction, Expr, ExprKind, Moment};
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Error, Result, Value, decimal, limits};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 /// The arguments of an aggregate that has several.
 pub(crate) fn arguments(aggregate: &Aggregate) -> Option<&[Expr]> {
     match aggregate.arg.as_ref().map(|arg| &arg.kind) {
-        Some(ExprKind::Function { function: ScalarFunction::Row, args }) => Some(args),
+        Some(ExprKind::Function { function, args }) if *function == &ROW => Some(args),
         _ => None,
     }
 }

@@ -5,17 +5,12 @@
 //! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict node over
 //! constants is computed once, over one dictionary-coded argument once a dictionary entry.
 
-mod builtin;
 mod filter;
-mod function;
 mod logic;
-mod number;
-mod temporal;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_functions;
-mod text;
 
 pub use filter::filter;
 pub use nacre_function::kernel::cast::cast_value;
@@ -29,7 +24,9 @@ pub(crate) use nacre_function::vector::rows::ActiveRows;
 use crate::Context;
 use crate::buffer::fit;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
-use nacre_function::kernel::{arithmetic, cast, compare, like, truth};
+use nacre_function::entry::call::Surroundings;
+use nacre_function::entry::scalar::Kernel;
+use nacre_function::kernel::{arithmetic, cast, compare, concat, like, truth};
 use nacre_function::vector::room::{Room, too_much_text};
 use nacre_function::vector::validity;
 use nacre_sql::expr::{Expr, ExprKind};
@@ -84,10 +81,19 @@ impl Evaluator<'_> {
             ExprKind::Case { branches, otherwise } => {
                 self.case(branches, otherwise.as_deref(), expr.data_type, rows)
             }
-            ExprKind::Function { function: nacre_sql::expr::ScalarFunction::Coalesce, args } => {
+            ExprKind::Function { function, args }
+                if matches!(function.kernel, Kernel::FirstNonNull) =>
+            {
                 self.coalesce(args, expr.data_type, rows)
             }
             _ => self.strict(expr, rows),
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            most_text_bytes: self.context.most_text_bytes(),
+            now_us: self.context.now_us,
         }
     }
 
@@ -198,12 +204,8 @@ impl Evaluator<'_> {
                 if op.is_comparison() {
                     compare::compare(*op, left, right, rows)
                 } else if *op == nacre_sql::expr::BinaryOp::Concat {
-                    text::concat(
-                        args,
-                        expr.data_type,
-                        rows,
-                        Room::new(self.context.most_text_bytes()),
-                    )
+                    let room = Room::new(self.context.most_text_bytes());
+                    concat::concat(&[&**left, &**right], expr.data_type, rows, room)
                 } else {
                     arithmetic::binary(*op, left, right, expr.data_type, rows)
                 }
@@ -215,7 +217,7 @@ impl Evaluator<'_> {
                 like::like(arg, pattern, *escape, *negated, *case_insensitive, rows)
             }
             (ExprKind::Function { function, .. }, _) => {
-                function::apply(*function, args, expr.data_type, rows, self.context)
+                function.evaluate(args, expr.data_type, rows, self.surroundings())
             }
             _ => Err(Error::unsupported("this expression")),
         }
@@ -224,18 +226,13 @@ impl Evaluator<'_> {
 
 /// Whether a strict node is null where its argument `at` is.
 fn null_in_null_out(expr: &Expr, at: usize) -> bool {
-    use nacre_sql::expr::{BinaryOp, ScalarFunction};
+    use nacre_sql::expr::BinaryOp;
     match &expr.kind {
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
         // Another candidate may equal.
         ExprKind::InList { .. } => at == 0,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
-        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. } => {
-            !builtin.takes_nulls()
-        }
-        ExprKind::Function { function, .. } => {
-            !matches!(function, ScalarFunction::NullIf | ScalarFunction::TypeOf)
-        }
+        ExprKind::Function { function, .. } => !function.nulls.are_seen(),
         _ => true,
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::*;
 use BinaryOp::*;
-use nacre_sql::expr::{BinaryOp, ScalarFunction};
+use nacre_sql::expr::BinaryOp;
 use nacre_types::{ErrorKind, Interval};
 use std::sync::Arc;
 
@@ -299,7 +299,7 @@ fn a_branch_not_taken_raises_nothing() {
     );
     let zero = compare(Equal, x(), lit(int(0), I64));
     check(&boolean(ExprKind::Or(vec![zero, big()])), &columns, &[t.clone(), f, n, t]);
-    let coalesce = call(ScalarFunction::Coalesce, vec![x(), inverse(), lit(int(-1), I64)], I64);
+    let coalesce = call("coalesce", vec![x(), inverse(), lit(int(-1), I64)], I64);
     check(&coalesce, &columns, &[int(0), int(2), int(-1), int(1)]);
     let fixture = Fixture::new();
     assert_eq!(filter(&[not_zero(), big()], &columns, &fixture.context()).unwrap(), [3]);

@@ -6,7 +6,7 @@ use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, sca
 use crate::testing::*;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
-use nacre_sql::expr::{AggregateFunction, BinaryOp, ScalarFunction};
+use nacre_sql::expr::{AggregateFunction, BinaryOp};
 use nacre_sql::plan::node;
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, WindowFunction};
 use nacre_table::Table;
@@ -229,8 +229,8 @@ fn windows() {
 
 /// So many rows of a number and a text, some of every batch of the table, the text so many times as long.
 fn long_texts(table: &Table, rows: i64, times: i64) -> Plan {
-    let long = call(ScalarFunction::Repeat, vec![column(1), lit(int(times), I64)], DataType::TEXT);
-    let rest = call(ScalarFunction::Mod, vec![column(0), lit(int(30_000 / rows), I64)], I64);
+    let long = call("repeat", vec![column(1), lit(int(times), I64)], DataType::TEXT);
+    let rest = binary(BinaryOp::Modulo, column(0), lit(int(30_000 / rows), I64), I64);
     let predicate = compare(BinaryOp::Equal, rest, lit(int(0), I64));
     let some = Plan::Filter { input: Box::new(below(table, 30_000)), predicate };
     let fields = scan(table, Vec::new()).fields().into_iter().take(2).collect();

@@ -3,6 +3,7 @@
 pub mod arithmetic;
 pub mod cast;
 pub mod compare;
+pub mod concat;
 pub mod decimals;
 pub mod double;
 pub mod interval;

@@ -1,6 +1,6 @@
 //! How many bytes of text one vector may hold.
 
-use nacre_types::{Error, Result, Value};
+use nacre_types::{Error, Result, Value, limits};
 
 /// Bytes of text the 32-bit offsets of a vector can address.
 const VECTOR_BYTES: usize = u32::MAX as usize;
@@ -55,4 +55,13 @@ impl Room {
     pub fn taken(&self) -> usize {
         self.taken
     }
+}
+
+/// Fails (`limit`) if one value would take more bytes than values may.
+pub fn check_length(bytes: usize) -> Result<()> {
+    if bytes > limits::MAX_VALUE_BYTES {
+        let most = limits::MAX_VALUE_BYTES;
+        return Err(Error::limit(format!("a text value of more than {most} bytes")));
+    }
+    Ok(())
 }

@@ -1,36 +1,18 @@
 //! Which expressions may raise an error, so that they must not be evaluated for rows that the query does not ask about.
 
-use crate::analysis::decimal_shape::decimal_shape;
-use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_function::decimal_type::decimal_shape;
+use nacre_function::entry::scalar::Errors;
 use nacre_types::DataType;
 
 /// Whether an expression may be an error, for what its columns hold.
 pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
-    use ScalarFunction as F;
     let own = match &expr.kind {
         ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
         ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
         ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
         ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
-        ExprKind::Function { function, .. } => !matches!(
-            function,
-            F::Coalesce
-                | F::NullIf
-                | F::Greatest
-                | F::Least
-                | F::Length
-                | F::OctetLength
-                | F::Lower
-                | F::Upper
-                | F::Trim
-                | F::LeftTrim
-                | F::RightTrim
-                | F::Concat
-                | F::StartsWith
-                | F::Year
-                | F::Month
-                | F::Day
-        ),
+        ExprKind::Function { function, .. } => function.errors == Errors::Possible,
         _ => false,
     };
     let mut found = own;

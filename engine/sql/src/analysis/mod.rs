@@ -2,7 +2,6 @@
 
 pub(crate) mod columns;
 pub(crate) mod conditions;
-pub(crate) mod decimal_shape;
 mod domain;
 pub(crate) mod may_fail;
 pub(crate) mod nullable;

@@ -1,6 +1,7 @@
 //! Which expressions can be null.
 
-use crate::expr::{BinaryOp, Expr, ExprKind, ScalarFunction, SubqueryKind};
+use crate::expr::{BinaryOp, Expr, ExprKind, SubqueryKind};
+use nacre_function::entry::scalar::Nulls;
 use nacre_types::DataType;
 
 /// Whether an expression can be null, given its input columns.
@@ -16,13 +17,8 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
             None => true,
             Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
         },
-        ExprKind::Function { function: ScalarFunction::NullIf, .. } => true,
-        ExprKind::Function { function: ScalarFunction::Builtin(builtin), .. }
-            if builtin.makes_nulls() =>
-        {
-            true
-        }
-        ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+        ExprKind::Function { function, .. } if function.nulls.are_made() => true,
+        ExprKind::Function { function, args } if function.nulls == Nulls::AllNull => {
             args.iter().all(|a| nullable(a, input))
         }
         // Null where one of its parts is.

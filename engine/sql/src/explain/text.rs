@@ -1,11 +1,9 @@
 //! Expressions as stable text, over columns whose names are given.
 
-use crate::expr::{
-    Aggregate, AggregateFunction, BinaryOp, DatePart, Expr, ExprKind, Moment, ScalarFunction,
-    SubqueryKind,
-};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Moment, SubqueryKind};
 use crate::plan::tree::{Field, SortKey};
 use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
+use nacre_function::scalar::any::ROW;
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
@@ -75,7 +73,7 @@ pub(crate) fn aggregate_text(
     let distinct = if aggregate.distinct { "distinct " } else { "" };
     let arg = match aggregate.arg.as_ref() {
         None => "*".into(),
-        Some(Expr { kind: ExprKind::Function { function: ScalarFunction::Row, args }, .. }) => {
+        Some(Expr { kind: ExprKind::Function { function, args }, .. }) if *function == &ROW => {
             joined(args.iter().map(|a| expr_text(a, name, brief)))
         }
         Some(arg) => expr_text(arg, name, brief),
@@ -234,12 +232,7 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
             out
         }
         ExprKind::Function { function, args } => {
-            let (word, part) = function_name(*function);
-            match part {
-                Some(part) if args.is_empty() => format!("{word}('{}')", part_name(part)),
-                Some(part) => format!("{word}('{}', {})", part_name(part), list(args)),
-                None => format!("{word}({})", list(args)),
-            }
+            format!("{}({})", function.name(), list(args))
         }
         ExprKind::Outer { index, .. } => format!("outer.{index}"),
         ExprKind::Subquery(sub) => match sub.kind {
@@ -251,75 +244,6 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
             }
         },
     }
-}
-
-fn part_name(part: DatePart) -> &'static str {
-    match part {
-        DatePart::Year => "year",
-        DatePart::Quarter => "quarter",
-        DatePart::Month => "month",
-        DatePart::Week => "week",
-        DatePart::Day => "day",
-        DatePart::DayOfWeek => "dow",
-        DatePart::DayOfYear => "doy",
-        DatePart::Hour => "hour",
-        DatePart::Minute => "minute",
-        DatePart::Second => "second",
-        DatePart::Millisecond => "millisecond",
-        DatePart::Microsecond => "microsecond",
-        DatePart::Epoch => "epoch",
-    }
-}
-
-fn function_name(function: ScalarFunction) -> (&'static str, Option<DatePart>) {
-    use ScalarFunction::*;
-    let name = match function {
-        Abs => "abs",
-        Ceil => "ceil",
-        Floor => "floor",
-        Round => "round",
-        Trunc => "trunc",
-        Sign => "sign",
-        Sqrt => "sqrt",
-        Power => "power",
-        Exp => "exp",
-        Ln => "ln",
-        Log10 => "log10",
-        Mod => "mod",
-        Greatest => "greatest",
-        Least => "least",
-        Coalesce => "coalesce",
-        NullIf => "nullif",
-        Length => "length",
-        OctetLength => "octet_length",
-        Lower => "lower",
-        Upper => "upper",
-        Trim => "trim",
-        LeftTrim => "ltrim",
-        RightTrim => "rtrim",
-        Substring => "substring",
-        Replace => "replace",
-        Concat => "concat",
-        Position => "position",
-        Left => "left",
-        Right => "right",
-        Reverse => "reverse",
-        Repeat => "repeat",
-        LeftPad => "lpad",
-        RightPad => "rpad",
-        StartsWith => "starts_with",
-        Extract(part) => return ("date_part", Some(part)),
-        DateTrunc(part) => return ("date_trunc", Some(part)),
-        Year => "year",
-        Month => "month",
-        Day => "day",
-        Row => "row",
-        Builtin(builtin) => builtin.name(),
-        TypeOf => "typeof",
-        CurrentTimestamp => "current_timestamp",
-        CurrentDate => "current_date",
-    };
-    (name, None)
 }
 
 /// The parts with commas between them.

@@ -16,8 +16,9 @@ use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::conditions::{filter, key};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::subqueries::has_subquery;
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
+use nacre_function::scalar::any::COALESCE;
 use nacre_types::{DataType, Result, Value};
 
 impl Unnester<'_> {
@@ -57,7 +58,7 @@ impl Unnester<'_> {
                     beyond.push(is_not(part.clone(), true));
                 }
             }
-            ExprKind::Function { function: ScalarFunction::Coalesce, args } => {
+            ExprKind::Function { function, args } if *function == &COALESCE => {
                 for arg in args {
                     self.extract_where(plan, arg, &beyond)?;
                     beyond.push(is_null(arg.clone(), false));

@@ -1,8 +1,9 @@
 //! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
 
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan};
+use nacre_function::scalar::any::COALESCE;
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
 
@@ -84,7 +85,7 @@ pub(super) fn null_of_null(expr: &Expr, null: &dyn Fn(usize) -> bool) -> bool {
 
 /// A call of a function of fixed type.
 fn coalesce(args: Vec<Expr>, data_type: DataType) -> Expr {
-    Expr { kind: ExprKind::Function { function: ScalarFunction::Coalesce, args }, data_type }
+    Expr::call(&COALESCE, args, data_type)
 }
 
 /// `left` unless it is null, then `otherwise`.

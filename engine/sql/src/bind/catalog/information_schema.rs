@@ -1,16 +1,15 @@
 //! `information_schema`: the catalog as tables, made from it whenever a query names them.
 
-use crate::analysis::decimal_shape::decimal_shape;
 use crate::bind::binder::Binder;
 use crate::bind::catalog::show::{key_of_column, keys_of};
 use crate::bind::scope::with_suggestion;
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
+use nacre_function::decimal_type::decimal_shape;
+use nacre_function::scalar::system::{DATABASE, SCHEMA};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// The one catalog and schema there are.
-pub(crate) const CATALOG: &str = "nacre";
-pub(crate) const SCHEMA: &str = "main";
 
 const TEXT: DataType = DataType::TEXT;
 const COUNT: DataType = DataType::Int64;
@@ -88,7 +87,7 @@ impl Binder<'_> {
             return Err(with_suggestion(error, name, TABLES.iter().map(|(known, _)| *known)));
         };
         if *known == "schemata" {
-            let schema = |name: &str| vec![text(CATALOG), text(name)];
+            let schema = |name: &str| vec![text(DATABASE), text(name)];
             return Ok(rows(
                 &[("catalog_name", TEXT), ("schema_name", TEXT)],
                 vec![schema(SCHEMA), schema("information_schema")],
@@ -99,7 +98,7 @@ impl Binder<'_> {
         let mut out = Vec::new();
         for table in self.sorted_tables() {
             let mut push = |cells: Vec<Value>| {
-                let mut row = vec![text(CATALOG), text(SCHEMA), text(&table.name)];
+                let mut row = vec![text(DATABASE), text(SCHEMA), text(&table.name)];
                 row.extend(cells);
                 out.push(row);
             };
@@ -155,7 +154,7 @@ impl Binder<'_> {
         for name in self.sorted_views() {
             let Some(view) = self.catalog.view(&name) else { continue };
             let mut push = |cells: Vec<Value>| {
-                let mut row = vec![text(CATALOG), text(SCHEMA), text(&view.name)];
+                let mut row = vec![text(DATABASE), text(SCHEMA), text(&view.name)];
                 row.extend(cells);
                 out.push(row);
             };

@@ -47,7 +47,7 @@ impl<'a> Binder<'a> {
 
     pub(crate) fn show_schemas(&mut self) -> Result<Statement> {
         let list = vec![
-            vec![text(crate::bind::catalog::information_schema::SCHEMA)],
+            vec![text(nacre_function::scalar::system::SCHEMA)],
             vec![text("information_schema")],
         ];
         Ok(Statement::query(texts(&["schema_name"], list)))
@@ -154,8 +154,7 @@ impl<'a> Binder<'a> {
         &mut self,
         filter: Option<&'a ast::ShowStatementFilter>,
     ) -> Result<Statement> {
-        let scalar =
-            crate::bind::expression::function::functions::names().map(|name| (name, "scalar"));
+        let scalar = nacre_function::registry::scalar_names().map(|name| (name, "scalar"));
         let aggregate =
             crate::bind::expression::function::aggregate::names().map(|name| (name, "aggregate"));
         let window =

@@ -10,10 +10,13 @@ use crate::bind::expression::operator::{
 use crate::bind::expression::row_value::row;
 use crate::bind::expression::types;
 use crate::bind::names::{place, unsupported};
-use crate::builtin::Builtin;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::placeholder_index;
 use crate::parse::position;
+use nacre_function::scalar::numbers::POWER;
+use nacre_function::scalar::pattern::REGEXP_LIKE;
+use nacre_function::scalar::rounding::{CEIL, FLOOR};
+use nacre_function::scalar::text::POSITION;
 use nacre_types::{DataType, Error, Position, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
@@ -179,7 +182,7 @@ impl<'a> Binder<'a> {
                 } else {
                     right
                 };
-                return self.matches(Builtin::RegexpLike, [left, right], negated);
+                return self.matches([left, right], negated);
             }
             if *op == Op::PGExp {
                 return self.power(left, right, env);
@@ -272,9 +275,12 @@ impl<'a> Binder<'a> {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), env)
             }
             E::Extract { field, expr, .. } => self.extract(field, expr, env),
-            E::Ceil { expr, field } => self.rounding(true, expr, field, env),
-            E::Floor { expr, field } => self.rounding(false, expr, field, env),
-            E::Position { expr, r#in } => self.position_of(expr, r#in, env),
+            E::Ceil { expr, field } => self.rounding(&CEIL, expr, field, env),
+            E::Floor { expr, field } => self.rounding(&FLOOR, expr, field, env),
+            E::Position { expr, r#in } => {
+                let args = vec![self.expr(expr, env)?, self.expr(r#in, env)?];
+                self.call(&POSITION, args)
+            }
             E::Substring { expr, substring_from, substring_for, .. } => {
                 self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), env)
             }
@@ -303,7 +309,7 @@ impl<'a> Binder<'a> {
             E::SimilarTo { .. } => Err(unsupported("SIMILAR TO")),
             E::RLike { negated, expr, pattern, .. } => {
                 let args = [self.expr(expr, env)?, self.expr(pattern, env)?];
-                self.matches(Builtin::RegexpLike, args, *negated)
+                self.matches(args, *negated)
             }
             E::AtTimeZone { .. } => Err(unsupported("AT TIME ZONE")),
             E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => {
@@ -592,11 +598,17 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// `a REGEXP b`, `a ~ b` and their negations.
+    fn matches(&mut self, args: [Expr; 2], negated: bool) -> Result<Expr> {
+        let found = self.call(&REGEXP_LIKE, args.into())?;
+        Ok(if negated { not(found) } else { found })
+    }
+
     /// `a ^ b` in PostgreSQL.
     fn power(&mut self, a: &'a E, b: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         let a = self.expr(a, env)?;
         let b = self.expr(b, env)?;
-        self.power_of(a, b)
+        self.call(&POWER, vec![a, b])
     }
 
     /// Comparison of bound operands for joins that name their columns.

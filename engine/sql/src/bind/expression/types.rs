@@ -1,7 +1,7 @@
 //! Type names to data types, and the coercion rules: which type two operands meet in, and what
 //! arithmetic results in. `docs/SQL.md` states the same rules for users.
 
-use crate::analysis::decimal_shape::decimal_shape;
+use nacre_function::decimal_type::{decimal, decimal_shape};
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
@@ -115,13 +115,6 @@ fn decimal_type(n: &ExactNumberInfo) -> Result<DataType> {
         return Err(Error::type_error(message));
     }
     Ok(DataType::Decimal { precision: precision as u8, scale: scale as u8 })
-}
-
-/// `DECIMAL(precision, scale)` with both capped at what there is.
-pub(crate) fn decimal(precision: u32, scale: u32) -> DataType {
-    let scale = scale.min(DECIMAL_MAX_PRECISION as u32);
-    let precision = precision.clamp(scale.max(1), DECIMAL_MAX_PRECISION as u32);
-    DataType::Decimal { precision: precision as u8, scale: scale as u8 }
 }
 
 /// Whether values of both types can meet in an operator as they are: same physical shape, scale and family.

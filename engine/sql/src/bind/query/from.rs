@@ -5,9 +5,10 @@ use crate::bind::binder::{Binder, MAX_TABLES};
 use crate::bind::environment::Env;
 use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::scope::{Merged, Scope};
-use crate::expr::{Expr, ExprKind, ScalarFunction};
+use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::{JoinKind, Plan};
+use nacre_function::scalar::any::COALESCE;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
@@ -298,7 +299,7 @@ impl<'a> Binder<'a> {
                 JoinKind::Right => b,
                 JoinKind::Full => {
                     let (args, t) = self.unify_all(vec![a, b], "USING")?;
-                    crate::bind::expression::function::call::call(ScalarFunction::Coalesce, args, t)
+                    Expr::call(&COALESCE, args, t)
                 }
                 _ => a,
             };

@@ -8,8 +8,9 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, ScalarFunction};
+use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
 use crate::plan::{Field, Plan};
+use nacre_function::scalar::any::ROW;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -215,11 +216,7 @@ impl<'a> Binder<'a> {
             bound.push(self.typed(e, env).map_err(|error| error.at(place(e)))?);
         }
         env.in_aggregate = false;
-        let row = crate::bind::expression::function::call::call(
-            ScalarFunction::Row,
-            bound,
-            DataType::Null,
-        );
+        let row = Expr::call(&ROW, bound, DataType::Null);
         Ok(crate::bind::expression::function::aggregate::push(
             env,
             Aggregate {

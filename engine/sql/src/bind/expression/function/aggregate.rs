@@ -1,14 +1,14 @@
 //! Aggregates: the standard five, and the others: their names, arguments and results. Those of several arguments, or with
 //! an order, take them as one [`ScalarFunction::Row`], so that everybody else still sees one argument.
 
-use crate::analysis::decimal_shape::decimal_shape;
 use crate::bind::binder::Binder;
 use crate::bind::environment::{AGGREGATE_BASE, Env};
-use crate::bind::expression::function::call::call;
 use crate::bind::expression::operator::{cast, connect};
-use crate::bind::expression::types::decimal;
 use crate::bind::names::{place, unsupported};
-use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment, ScalarFunction as F};
+use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment};
+use nacre_function::decimal_type::{decimal, decimal_shape};
+use nacre_function::scalar::any::{COALESCE, ROW};
+use nacre_function::scalar::numbers::{EXP, LN};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 
@@ -290,7 +290,7 @@ impl<'a> Binder<'a> {
             }
             Form::Median => {
                 let half = Expr::literal(Value::Float(0.5), DataType::Float64);
-                let row = vec![self.number(vec![first], name)?, half];
+                let row = vec![self.number(first, name)?, half];
                 let function = A::Quantile { discrete: false, descending: false };
                 Ok(parts.finish(env, function, row, DataType::Float64))
             }
@@ -312,7 +312,7 @@ impl<'a> Binder<'a> {
                     let t = arg.data_type;
                     (arg, t)
                 } else {
-                    (self.number(vec![arg], name)?, DataType::Float64)
+                    (self.number(arg, name)?, DataType::Float64)
                 };
                 Ok(parts.finish(env, A::Quantile { discrete, descending }, vec![arg, fraction], t))
             }
@@ -342,7 +342,7 @@ impl<'a> Binder<'a> {
                 let arg = self.double(first)?;
                 let sum = parts.plain(env, A::Sum, Some(arg));
                 let zero = Expr::literal(Value::Float(0.0), DataType::Float64);
-                Ok(call(F::Coalesce, vec![sum, zero], DataType::Float64))
+                Ok(Expr::call(&COALESCE, vec![sum, zero], DataType::Float64))
             }
             ("count_if" | "countif", _) => {
                 let condition = self.condition(first, name)?;
@@ -355,9 +355,9 @@ impl<'a> Binder<'a> {
             }
             ("geomean" | "geometric_mean", _) => {
                 let arg = self.double(first)?;
-                let logarithm = call(F::Ln, vec![arg], DataType::Float64);
+                let logarithm = Expr::call(&LN, vec![arg], DataType::Float64);
                 let mean = parts.plain(env, A::Avg, Some(logarithm));
-                Ok(call(F::Exp, vec![mean], DataType::Float64))
+                Ok(Expr::call(&EXP, vec![mean], DataType::Float64))
             }
             ("regr_count", Some(x)) => {
                 parts.only(connect(true, vec![present(&first), present(&x)]));
@@ -418,7 +418,7 @@ impl Parts {
             row.push(Expr::literal(Value::Int(flags), DataType::Int64));
         }
         let first = row.first().map_or(DataType::Null, |e| e.data_type);
-        let arg = Some(call(F::Row, row, first));
+        let arg = Some(Expr::call(&ROW, row, first));
         push(
             env,
             Aggregate { function, arg, distinct: self.distinct, filter: self.filter, data_type },

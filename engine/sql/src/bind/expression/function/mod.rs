@@ -2,7 +2,6 @@
 
 pub(in crate::bind) mod aggregate;
 pub(in crate::bind) mod aggregate_owner;
-pub(in crate::bind) mod builtin;
 pub(in crate::bind) mod call;
-pub(in crate::bind) mod functions;
+pub(in crate::bind) mod operands;
 pub(in crate::bind) mod window;

@@ -1,0 +1,96 @@
+//! Operands brought to the types that kernels expect.
+
+use super::binding::{Binding, Operand};
+use nacre_types::{DataType, Error, Result, Value};
+
+/// Whether an operand is binary.
+pub fn is_binary(binding: &dyn Binding, operand: &Operand) -> bool {
+    matches!(binding.data_type(operand), DataType::Binary { .. })
+}
+
+/// Whether an operand is the literal `NULL`.
+pub fn is_null(binding: &dyn Binding, operand: &Operand) -> bool {
+    binding.literal(operand).is_some_and(Value::is_null)
+}
+
+/// A number as a double.
+pub fn double(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::Float64);
+    match binding.data_type(&operand) {
+        DataType::Float64 => Ok(operand),
+        t if t.is_numeric() || t == DataType::Null => binding.cast(operand, DataType::Float64),
+        t => Err(Error::type_error(format!("expected a number, not {t}"))),
+    }
+}
+
+/// An integer of at most 64 bits; `name` names the function in messages.
+pub fn integer(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::Int64);
+    match binding.data_type(&operand) {
+        t if t.is_integer() && t != DataType::UInt64 => Ok(operand),
+        DataType::Null | DataType::UInt64 => binding.cast(operand, DataType::Int64),
+        t => Err(Error::type_error(format!("{name} expects an integer, not {t}"))),
+    }
+}
+
+/// Like [`integer`], but a decimal literal is rounded to one.
+pub fn rounded_integer(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
+    match binding.literal(&operand) {
+        Some(Value::Decimal { .. }) if binding.data_type(&operand).is_decimal() => {
+            binding.cast(operand, DataType::Int64)
+        }
+        _ => integer(binding, operand, name),
+    }
+}
+
+/// A number of any type; `name` names the function in messages.
+pub fn number(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::Float64);
+    match binding.data_type(&operand) {
+        DataType::Null => binding.cast(operand, DataType::Float64),
+        t if t.is_numeric() => Ok(operand),
+        t => Err(Error::type_error(format!("{name} expects a number, not {t}"))),
+    }
+}
+
+/// A date, time, timestamp or interval; a text literal reads as a timestamp.
+pub fn temporal(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::Timestamp);
+    let is_literal = binding.literal(&operand).is_some();
+    match binding.data_type(&operand) {
+        DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval => Ok(operand),
+        DataType::Null => binding.cast(operand, DataType::Timestamp),
+        DataType::Text { .. } if is_literal => binding.cast(operand, DataType::Timestamp),
+        t => Err(Error::type_error(format!("expected a DATE or TIMESTAMP, not {t}"))),
+    }
+}
+
+/// A point in time as a timestamp.
+pub fn timestamp(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = temporal(binding, operand)?;
+    binding.cast(operand, DataType::Timestamp)
+}
+
+/// A point in time as a date.
+pub fn date(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = timestamp(binding, operand)?;
+    binding.cast(operand, DataType::Date)
+}
+
+/// A value of any type as text.
+pub fn text(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::TEXT);
+    let is_text = binding.data_type(&operand).is_text();
+    if is_text { Ok(operand) } else { binding.cast(operand, DataType::TEXT) }
+}
+
+/// A value as binary.
+pub fn bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::BLOB);
+    if is_binary(binding, &operand) { Ok(operand) } else { binding.cast(operand, DataType::BLOB) }
+}
+
+/// A binary value as it is, a value of another type as text.
+pub fn text_or_bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    if is_binary(binding, &operand) { Ok(operand) } else { text(binding, operand) }
+}

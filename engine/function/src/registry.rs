@@ -1,0 +1,92 @@
+//! The registry: every function by every name. An entry stands in one of the files listed here; adding a
+//! function adds an entry to a file.
+
+use crate::entry::arguments::Arguments;
+use crate::entry::binding::{Binding, Operand};
+use crate::entry::scalar::{Expression, ScalarFunction};
+use crate::scalar::{
+    any, calendar, date_part, digest, numbers, pattern, rounding, strings, system, text,
+    trigonometry,
+};
+use nacre_types::Result;
+
+/// A chapter of the reference, with the functions of some files.
+pub struct Chapter {
+    /// Heading.
+    pub title: &'static str,
+    /// Scalar functions.
+    pub functions: &'static [&'static [&'static ScalarFunction]],
+    /// Names that stand for expressions.
+    pub expressions: &'static [&'static [&'static Expression]],
+}
+
+/// All scalar functions.
+pub static SCALARS: &[Chapter] = &[
+    Chapter {
+        title: "Numbers",
+        functions: &[rounding::FUNCTIONS, numbers::FUNCTIONS, trigonometry::FUNCTIONS],
+        expressions: &[numbers::EXPRESSIONS],
+    },
+    Chapter { title: "Any type", functions: &[any::FUNCTIONS], expressions: &[any::EXPRESSIONS] },
+    Chapter {
+        title: "Text",
+        functions: &[text::FUNCTIONS, strings::FUNCTIONS, digest::FUNCTIONS],
+        expressions: &[text::EXPRESSIONS],
+    },
+    Chapter {
+        title: "Patterns",
+        functions: &[pattern::FUNCTIONS],
+        expressions: &[pattern::EXPRESSIONS],
+    },
+    Chapter {
+        title: "Dates and times",
+        functions: &[date_part::FUNCTIONS, calendar::FUNCTIONS],
+        expressions: &[date_part::EXPRESSIONS, calendar::EXPRESSIONS],
+    },
+    Chapter { title: "The system", functions: &[], expressions: &[system::EXPRESSIONS] },
+];
+
+/// What a name of a scalar function stands for.
+#[derive(Clone, Copy)]
+pub enum Scalar {
+    /// A function with a kernel.
+    Function(&'static ScalarFunction),
+    /// An expression over the arguments.
+    Expression(&'static Expression),
+}
+
+impl Scalar {
+    /// Binds a call.
+    pub fn bind(self, binding: &mut dyn Binding, arguments: Arguments<'_>) -> Result<Operand> {
+        match self {
+            Scalar::Function(function) => function.bind(binding, arguments),
+            Scalar::Expression(expression) => {
+                expression.arity.check(arguments.name, arguments.operands.len())?;
+                (expression.rule)(binding, arguments)
+            }
+        }
+    }
+}
+
+/// Every scalar function.
+pub fn functions() -> impl Iterator<Item = &'static ScalarFunction> {
+    SCALARS.iter().flat_map(|chapter| chapter.functions.iter().copied().flatten().copied())
+}
+
+/// Every name that stands for an expression.
+pub fn expressions() -> impl Iterator<Item = &'static Expression> {
+    SCALARS.iter().flat_map(|chapter| chapter.expressions.iter().copied().flatten().copied())
+}
+
+/// What a name in lower case stands for.
+pub fn scalar(name: &str) -> Option<Scalar> {
+    let function = functions().find(|function| function.names.contains(&name));
+    let expression = || expressions().find(|expression| expression.names.contains(&name));
+    function.map(Scalar::Function).or_else(|| expression().map(Scalar::Expression))
+}
+
+/// Every name of a scalar function.
+pub fn scalar_names() -> impl Iterator<Item = &'static str> {
+    let functions = functions().flat_map(|function| function.names);
+    functions.chain(expressions().flat_map(|expression| expression.names)).copied()
+}

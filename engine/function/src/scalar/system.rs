@@ -1,0 +1,43 @@
+//! Names of the system.
+
+use crate::entry::arguments::Arity;
+use crate::entry::binding::{Binding, Operand};
+use crate::entry::doc::Doc;
+use crate::entry::scalar::{Expression, expression};
+use nacre_types::{DataType, Result, Value};
+
+/// The name every database goes by.
+pub const DATABASE: &str = "nacre";
+/// The one schema.
+pub const SCHEMA: &str = "main";
+
+/// The names of this file, each of which stands for a constant.
+pub(crate) static EXPRESSIONS: &[&Expression] = &[
+    &expression(
+        &["version"],
+        Doc::new(
+            "version()",
+            "The name and version of the database.",
+            "left(version(), 5)",
+            "Nacre",
+        ),
+        Arity::exactly(0),
+        |binding, _| constant(binding, concat!("Nacre ", env!("CARGO_PKG_VERSION"))),
+    ),
+    &expression(
+        &["database", "current_database"],
+        Doc::new("database(), current_database()", "The database's name.", "database()", "nacre"),
+        Arity::exactly(0),
+        |binding, _| constant(binding, DATABASE),
+    ),
+    &expression(
+        &["schema", "current_schema"],
+        Doc::new("schema(), current_schema()", "The schema's name.", "current_schema()", "main"),
+        Arity::exactly(0),
+        |binding, _| constant(binding, SCHEMA),
+    ),
+];
+
+fn constant(binding: &mut dyn Binding, text: &str) -> Result<Operand> {
+    Ok(binding.constant(Value::Text(text.to_string()), DataType::TEXT))
+}

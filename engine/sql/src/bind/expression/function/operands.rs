@@ -1,0 +1,188 @@
+//! The binder as typing rules of the function registry see it: expressions stand behind numbers.
+
+use crate::bind::binder::Binder;
+use crate::bind::expression::operator::{cast, explicit_cast};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_function::entry::arguments::Arguments;
+use nacre_function::entry::binding::{Binding, Operand};
+use nacre_function::entry::coerce;
+use nacre_function::entry::scalar::ScalarFunction;
+use nacre_types::{DataType, Result, Value, invariant};
+
+/// The expressions that the operands of one call stand for.
+struct Operands<'b, 'a> {
+    binder: &'b mut Binder<'a>,
+    exprs: Vec<Option<Expr>>,
+}
+
+impl Operands<'_, '_> {
+    fn add(&mut self, expr: Expr) -> Operand {
+        self.exprs.push(Some(expr));
+        Operand::new(self.exprs.len() - 1)
+    }
+
+    fn expr(&self, operand: &Operand) -> Option<&Expr> {
+        self.exprs.get(operand.number())?.as_ref()
+    }
+
+    /// Hands an expression out. A rule cannot copy an operand, so it never asks twice.
+    fn take(&mut self, operand: Operand) -> Expr {
+        let expr = self.exprs.get_mut(operand.number()).and_then(Option::take);
+        invariant!(expr.is_some(), "operand {} stands for no expression", operand.number());
+        expr.unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null))
+    }
+
+    fn take_pair(&mut self, left: Operand, right: Operand) -> (Expr, Expr) {
+        (self.take(left), self.take(right))
+    }
+
+    fn add_pair(&mut self, (left, right): (Expr, Expr)) -> (Operand, Operand) {
+        (self.add(left), self.add(right))
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// Runs a rule of the registry over expressions.
+    pub(crate) fn by_rule(
+        &mut self,
+        exprs: Vec<Expr>,
+        rule: impl FnOnce(&mut dyn Binding, Vec<Operand>) -> Result<Operand>,
+    ) -> Result<Expr> {
+        let numbers = (0..exprs.len()).map(Operand::new).collect();
+        let mut operands = Operands { binder: self, exprs: exprs.into_iter().map(Some).collect() };
+        let result = rule(&mut operands, numbers)?;
+        Ok(operands.take(result))
+    }
+}
+
+impl Binder<'_> {
+    /// See [`coerce::double`].
+    pub(crate) fn double(&mut self, expr: Expr) -> Result<Expr> {
+        self.each(expr, coerce::double)
+    }
+
+    /// See [`coerce::integer`].
+    pub(crate) fn integer(&mut self, expr: Expr, name: &str) -> Result<Expr> {
+        self.each(expr, |binding, operand| coerce::integer(binding, operand, name))
+    }
+
+    /// See [`coerce::number`].
+    pub(crate) fn number(&mut self, expr: Expr, name: &str) -> Result<Expr> {
+        self.each(expr, |binding, operand| coerce::number(binding, operand, name))
+    }
+
+    fn each(
+        &mut self,
+        expr: Expr,
+        rule: impl Fn(&mut dyn Binding, Operand) -> Result<Operand>,
+    ) -> Result<Expr> {
+        self.by_rule(vec![expr], |binding, operands| {
+            let [operand] = Arguments { name: "", operands }.exactly()?;
+            rule(binding, operand)
+        })
+    }
+}
+
+impl Binding for Operands<'_, '_> {
+    fn data_type(&self, operand: &Operand) -> DataType {
+        self.expr(operand).map_or(DataType::Null, |expr| expr.data_type)
+    }
+
+    fn literal(&self, operand: &Operand) -> Option<&Value> {
+        match &self.expr(operand)?.kind {
+            ExprKind::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn constant(&mut self, value: Value, data_type: DataType) -> Operand {
+        self.add(Expr::literal(value, data_type))
+    }
+
+    fn again(&mut self, operand: &Operand) -> Result<Operand> {
+        let copy = match self.exprs.get(operand.number()) {
+            Some(Some(expr)) => self.binder.again(expr)?,
+            _ => Expr::literal(Value::Null, DataType::Null),
+        };
+        Ok(self.add(copy))
+    }
+
+    fn settle(&mut self, operand: Operand, otherwise: DataType) -> Operand {
+        let expr = self.take(operand);
+        let settled = self.binder.settle(expr, otherwise);
+        self.add(settled)
+    }
+
+    fn settle_pair(&mut self, left: Operand, right: Operand) -> (Operand, Operand) {
+        let (left, right) = self.take_pair(left, right);
+        let settled = self.binder.settle_pair(left, right);
+        self.add_pair(settled)
+    }
+
+    fn cast(&mut self, operand: Operand, to: DataType) -> Result<Operand> {
+        let expr = cast(self.take(operand), to)?;
+        Ok(self.add(expr))
+    }
+
+    fn explicit_cast(&mut self, operand: Operand, to: DataType) -> Result<Operand> {
+        let expr = explicit_cast(self.take(operand), to)?;
+        Ok(self.add(expr))
+    }
+
+    fn unify(&mut self, left: Operand, right: Operand, what: &str) -> Result<(Operand, Operand)> {
+        let (left, right) = self.take_pair(left, right);
+        let unified = self.binder.unify(left, right, what)?;
+        Ok(self.add_pair(unified))
+    }
+
+    fn unify_all(
+        &mut self,
+        operands: Vec<Operand>,
+        what: &str,
+    ) -> Result<(Vec<Operand>, DataType)> {
+        let exprs = operands.into_iter().map(|operand| self.take(operand)).collect();
+        let (exprs, data_type) = self.binder.unify_all(exprs, what)?;
+        Ok((exprs.into_iter().map(|expr| self.add(expr)).collect(), data_type))
+    }
+
+    fn condition(&mut self, operand: Operand, what: &str) -> Result<Operand> {
+        let expr = self.take(operand);
+        let condition = self.binder.condition(expr, what)?;
+        Ok(self.add(condition))
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand) -> Result<Operand> {
+        let (left, right) = self.take_pair(left, right);
+        let result = self.binder.binary(op, left, right)?;
+        Ok(self.add(result))
+    }
+
+    fn case(&mut self, test: Operand, yes: Operand, no: Operand) -> Result<Operand> {
+        let test = self.take(test);
+        let (yes, no) = self.take_pair(yes, no);
+        let case = self.binder.case_of(vec![test], vec![yes, no], true)?;
+        Ok(self.add(case))
+    }
+
+    fn null_test(&mut self, operand: Operand, negated: bool) -> Operand {
+        let expr = self.take(operand);
+        let arg = self.binder.settle(expr, DataType::TEXT);
+        let kind = match &arg.kind {
+            ExprKind::Literal(value) => {
+                ExprKind::Literal(Value::Boolean(value.is_null() != negated))
+            }
+            _ => ExprKind::IsNull { arg: Box::new(arg), negated },
+        };
+        self.add(Expr { kind, data_type: DataType::Boolean })
+    }
+
+    fn call(
+        &mut self,
+        function: &'static ScalarFunction,
+        arguments: Vec<Operand>,
+        data_type: DataType,
+    ) -> Operand {
+        let args = arguments.into_iter().map(|operand| self.take(operand)).collect();
+        self.add(Expr::call(function, args, data_type))
+    }
+}
