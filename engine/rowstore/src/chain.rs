@@ -1,10 +1,11 @@
-//! Versions of one key, newest first, linked by atomics: readers walk them without waiting for anybody.
+//! Versions of one key, newest first, linked by atomics: readers walk them without waiting.
 //!
-//! A record is complete before it is linked and is never changed afterwards, but for the link to the older one, which
-//! only ever becomes null. Whoever swaps a record out of the link that leads to it owns it, so each is taken out
-//! exactly once; it is freed when no reader can be looking at it any more ([`crate::reclaim`]).
+//! A record is complete before it is linked and never changes afterwards, except that its link to the
+//! older record may become null. The thread that swaps a record out of its link owns it, so each
+//! record is removed exactly once; it is freed when no reader can still reach it
+//! ([`crate::reclaim`]).
 //!
-//! Nothing here knows what a lock is or which versions are still needed.
+//! This file knows neither locks nor which versions are still needed.
 
 #![allow(unsafe_code)]
 
@@ -15,10 +16,10 @@ use nacre_types::Timestamp;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
-/// Two reference counts in front of a shared row or key.
+/// Size in bytes of the two reference counts in front of a shared row or key.
 pub(crate) const SHARED_HEADER_BYTES: usize = 2 * size_of::<usize>();
 
-/// One version. Its times are set when it is committed, before it is linked into the chain.
+/// One version. Its timestamps are set at commit, before it is linked into the chain.
 pub(crate) struct Record {
     commit: AtomicU64,
     content: AtomicU64,
@@ -29,7 +30,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Under a model checker: that nobody uses what could have been freed.
+    /// Under a model checker, asserts that a record which could have been freed is not used.
     #[inline]
     fn check(&self) {
         #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -50,7 +51,7 @@ impl Record {
         self.change.get()
     }
 
-    /// Memory that goes when this record goes.
+    /// Memory that freeing this record releases, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let row = match self.change() {
             Change::Put(row) => SHARED_HEADER_BYTES + row.len(),
@@ -60,8 +61,8 @@ impl Record {
     }
 }
 
-/// A record that no link leads to, so that nobody new finds it. Readers may still be looking at it: retiring or
-/// dropping it frees it later.
+/// A record that no link leads to, so that no new reader finds it. Earlier readers may still use it:
+/// retiring or dropping it frees it once they are gone.
 pub(crate) struct Detached(NonNull<Record>);
 
 impl Detached {
@@ -77,7 +78,7 @@ impl Detached {
         Detached(NonNull::from(Box::leak(record)))
     }
 
-    /// Sets both times. Who looks at it as a pending change does not ask for them.
+    /// Sets both timestamps. Readers of a pending change never ask for them.
     pub(crate) fn stamp(&self, commit: Timestamp) {
         self.commit.store(commit, Ordering::Relaxed);
         self.content.store(commit, Ordering::Relaxed);
@@ -94,26 +95,27 @@ impl Deref for Detached {
     type Target = Record;
 
     fn deref(&self) -> &Record {
-        // SAFETY: it came from a `Box` and is freed by nobody but `drop`. Others have only shared references.
+        // SAFETY: it came from a `Box`, and only `drop` frees it. Others have only shared references.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Detached {
-    /// Frees it when no reader can be looking at it any more.
+    /// Frees the record once no reader can still reach it.
     pub(crate) fn retire(self, pin: &Pin) {
         let bytes = self.bytes();
         let record = self.into_raw();
         let free = move || {
-            // A reader that would still use it is to find out, not to crash.
+            // A reader that still uses it has to fail an assertion instead of crashing.
             #[cfg(any(feature = "loom", feature = "shuttle"))]
             // SAFETY: under a model checker records are never freed.
             unsafe { &*record }.freed.store(true, Ordering::Relaxed);
             #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-            // SAFETY: it came from a `Box`, and this is the only place that frees one that was detached.
+            // SAFETY: it came from a `Box`, and only this line frees a detached record.
             drop(unsafe { Box::from_raw(record) });
         };
-        // SAFETY: no link leads to it. It holds nothing but atomics and shared rows, which any thread may drop.
+        // SAFETY: no link leads to it. It holds only atomics and shared rows, which any thread may
+        // drop.
         unsafe { pin.defer(bytes, free) };
     }
 }
@@ -124,25 +126,25 @@ impl Drop for Detached {
     }
 }
 
-/// A place that holds a record or none. What it holds belongs to it.
+/// An owning, atomic link to a record, or to none.
 #[derive(Default)]
 pub(crate) struct Link(AtomicPtr<Record>);
 
 impl Link {
-    /// The record, for as long as both the pin and this place are there.
+    /// The record, valid while both the pin and this link are borrowed.
     #[inline]
     pub(crate) fn get<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Record> {
-        // Acquire: pairs with the release that linked it, which came after it was written.
+        // Acquire: pairs with the release that linked the record after it was written.
         let record = self.0.load(Ordering::Acquire);
-        // SAFETY: what was in a link after the pin is freed only after the pin (`Detached::drop`), or together with
-        // the link itself, which is borrowed.
+        // SAFETY: a record that was linked after the pin is freed only after the pin
+        // (`Detached::drop`), or together with the link itself, which is borrowed.
         unsafe { record.as_ref() }
     }
 
-    /// Puts another record, or none, in the place.
+    /// Replaces the record, or removes it, and returns the one before.
     pub(crate) fn replace(&self, record: Option<Detached>) -> Option<Detached> {
         let new = record.map_or(ptr::null_mut(), Detached::into_raw);
-        // Release: the record is complete. Acquire: whoever takes one out reads it.
+        // Release: the new record is complete. Acquire: the caller reads the one it takes out.
         NonNull::new(self.0.swap(new, Ordering::AcqRel)).map(Detached)
     }
 
@@ -150,20 +152,21 @@ impl Link {
         self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Takes the record out.
+    /// Removes and returns the record.
     pub(crate) fn take(&self) -> Option<Detached> {
-        // Most have nothing to take, and looking is cheaper than swapping.
+        // Most links are empty, and a load is cheaper than a swap.
         if self.is_empty() { None } else { self.replace(None) }
     }
 
-    /// Puts a record before the one that is there.
+    /// Links a record in front of the present one.
     pub(crate) fn push(&self, record: Detached) {
         let new = record.into_raw();
         let mut head = self.0.load(Ordering::Relaxed);
         loop {
-            // SAFETY: nobody frees it: it is neither linked nor a `Detached` any more.
+            // SAFETY: no thread frees it: it is not linked yet, and no longer a `Detached`.
             unsafe { &(*new).older }.0.store(head, Ordering::Relaxed);
-            // Release: it is complete, and so is all behind it, whose releases this one continues.
+            // Release: the record is complete, and so are all behind it, whose release sequence
+            // this exchange continues.
             match self.0.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -171,7 +174,7 @@ impl Link {
         }
     }
 
-    /// The newest record not after `at`.
+    /// The newest record committed at or before `at`.
     #[inline]
     pub(crate) fn at<'a>(&'a self, pin: &'a Pin, at: Timestamp) -> Option<&'a Record> {
         let mut next = self.get(pin);
@@ -184,7 +187,7 @@ impl Link {
         None
     }
 
-    /// Whether some record is wanted.
+    /// Whether `wanted` holds for any record.
     pub(crate) fn any(&self, pin: &Pin, mut wanted: impl FnMut(&Record) -> bool) -> bool {
         let mut next = self.get(pin);
         while let Some(record) = next {
@@ -196,7 +199,7 @@ impl Link {
         false
     }
 
-    /// Takes everything out and answers with how many bytes that were.
+    /// Removes all records and returns their size in bytes.
     pub(crate) fn clear(&self, pin: &Pin) -> usize {
         let mut bytes = 0;
         let mut next = self.take();
@@ -208,7 +211,8 @@ impl Link {
         bytes
     }
 
-    /// Takes out what is older than the newest record not after `oldest`. Answers with the bytes.
+    /// Removes the records older than the newest one committed at or before `oldest`, and returns
+    /// their size in bytes.
     pub(crate) fn cut(&self, pin: &Pin, oldest: Timestamp) -> usize {
         self.at(pin, oldest).map_or(0, |kept| kept.older.clear(pin))
     }
@@ -218,7 +222,7 @@ impl Link {
         self.get(pin).and_then(|record| record.older.get(pin))
     }
 
-    /// Whether there is nothing behind the first record.
+    /// Whether there is at most one record.
     pub(crate) fn is_alone(&self, pin: &Pin) -> bool {
         self.get(pin).is_none_or(|record| record.older.get(pin).is_none())
     }
@@ -226,11 +230,13 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Nobody can reach them through this place any more: no reason to wait, and no recursion either.
+        // No reader can reach the records through this link any more, so they are freed at once, and
+        // in a loop rather than by recursion.
         let mut next = self.0.load(Ordering::Acquire);
         while let Some(record) = NonNull::new(next) {
-            // SAFETY: a link owns what it holds, every record came from a `Box`, and whoever looked at it through
-            // this link had borrowed the link. Taking it out here keeps its own drop from finding anything.
+            // SAFETY: a link owns its record, every record came from a `Box`, and a reader that
+            // reached it through this link had borrowed the link. Emptying the record's own link
+            // leaves nothing for its drop.
             let record = unsafe { Box::from_raw(record.as_ptr()) };
             next = record.older.0.swap(ptr::null_mut(), Ordering::Acquire);
         }

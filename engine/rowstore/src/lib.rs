@@ -1,15 +1,17 @@
 //! The in-memory row table: a skiplist of nodes, each with a chain of versions and a row lock.
 //!
-//! Seed: SIGMOD 2022 paper, 2.1.1 and 4.2. A node is a key; its versions are newest first, each
-//! with the commit timestamp from which it holds. At most one transaction may have a pending
-//! change on a node; holding it is holding the row lock. Readers look at versions by timestamp and
-//! never wait for a lock.
+//! Source: Prout et al., *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022,
+//! sections 2.1.1 and 4.2. A node is a key; its versions are newest first, each with the commit
+//! timestamp from which it is valid. At most one transaction has a pending change on a node, and
+//! that transaction holds the row lock. Readers select versions by timestamp and never wait for a
+//! lock.
 //!
-//! Invariants: commit timestamps of a chain fall strictly towards its end. A pending change exists
-//! only while the node is locked. A node is unlinked only under its own lock and is then `dead`:
-//! nobody may lock it afterwards.
+//! Invariants: commit timestamps strictly decrease along a chain. A pending change exists only while
+//! the node is locked. A node is unlinked only under its own latch and is then *dead*: it can never
+//! be locked again.
 //!
-//! Absent on purpose: this crate knows no segments, no log, and does not decide what commits.
+//! Absent on purpose: this crate knows neither segments nor the log, and does not decide what
+//! commits.
 
 #![deny(unsafe_code)]
 
@@ -38,11 +40,11 @@ pub type Key = Arc<[u8]>;
 /// An encoded row ([`nacre_types::row`]).
 pub type Row = Arc<[u8]>;
 
-/// All rows of a table that are not, or not only, in segments.
+/// The rows of a partition that are in memory: in no segment yet, or changed since.
 #[derive(Default)]
 pub struct Rowstore {
     nodes: List<Arc<Node>>,
-    /// Of everything reachable from here. Nodes count their own records.
+    /// Memory of everything reachable from here, in bytes. Nodes account for their own records.
     bytes: Arc<AtomicUsize>,
 }
 
@@ -62,8 +64,9 @@ impl Rowstore {
         self.len() == 0
     }
 
-    /// Memory of nodes, keys, versions and rows, exact but for the height of each node in the skiplist. What was taken
-    /// out does not count, though a reader may keep it for a moment.
+    /// Memory of nodes, keys, versions and rows, in bytes; exact except for the height of each node
+    /// in the skiplist. Removed nodes and versions do not count, although a reader may keep them
+    /// alive for a moment.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -73,19 +76,19 @@ impl Rowstore {
         self.nodes.get(key)
     }
 
-    /// The node of a key, made if there is none. It was alive a moment ago.
+    /// The node of a key, created if there is none. It was alive when this call looked.
     pub fn get_or_insert(&self, key: &[u8]) -> Arc<Node> {
         loop {
             let node = self.insert(key.into());
             if !node.is_dead() {
                 return node;
             }
-            // Whoever killed it has not come to unlinking it yet; nobody has to wait for that.
+            // The thread that killed it has not unlinked it yet; unlink it here rather than wait.
             self.unlink(&node);
         }
     }
 
-    /// In one search, whether there is one or not.
+    /// Finds or creates the node of a key with one search.
     fn insert(&self, key: Key) -> Arc<Node> {
         let make = || Arc::new(Node::new(key.clone(), self.bytes.clone()));
         let (node, is_new) = self.nodes.get_or_insert_with(&key, make);
@@ -95,15 +98,15 @@ impl Rowstore {
         node
     }
 
-    /// Takes a dead node out, once.
+    /// Removes a dead node; does nothing if another thread already has.
     fn unlink(&self, node: &Node) {
         if self.nodes.remove_if(node.key(), |other| std::ptr::eq(Arc::as_ptr(other), node)) {
             self.bytes.fetch_sub(node.own_bytes(), Ordering::Relaxed);
         }
     }
 
-    /// Up to `limit` nodes with keys after `after` (from the start when `None`), in key order.
-    /// Scanning in such runs keeps no position pinned while the caller works.
+    /// Appends up to `limit` nodes with keys after `after` (from the start if `None`) to `out`, in
+    /// key order. Scanning in such runs keeps nothing pinned while the caller works.
     pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
         self.visit_after(after, limit, |node| {
             out.push(node.clone());
@@ -111,16 +114,19 @@ impl Rowstore {
         });
     }
 
-    /// The same without counting references, which several scanners of the same rows would take from each other:
-    /// what the caller does with a node must be short. Ends when `visit` answers `false`. Answers the last key when there
-    /// may be more.
+    /// Visits up to `limit` nodes with keys after `after`, in key order, until `visit` returns
+    /// `false`. Returns the last key if there may be more.
+    ///
+    /// It counts no references, for which several scanners of the same rows would contend. The
+    /// epoch stays pinned meanwhile, so `visit` must be short.
     pub fn visit_after(
         &self,
         after: Option<&[u8]>,
         limit: usize,
         mut visit: impl FnMut(&Arc<Node>) -> bool,
     ) -> Option<Key> {
-        // The list pins for its own nodes; what those point to is this crate's, which a model checker must see.
+        // The list pins its own nodes; the records behind them need this crate's pin, which a
+        // model checker can see.
         let _pin = pin();
         let from = match after {
             Some(key) => Bound::Excluded(key),
@@ -129,8 +135,8 @@ impl Rowstore {
         self.nodes.visit(from, Bound::Unbounded, limit, |_, node| visit(node))
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node when nothing is left of it
-    /// and it is not locked. With `oldest` 0 that is a node which has no version at all.
+    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node if nothing
+    /// is left of it and it is not locked. With `oldest` 0, that is a node without any version.
     pub fn collect(&self, node: &Node, oldest: Timestamp) {
         if node.collect(oldest) {
             self.unlink(node);
