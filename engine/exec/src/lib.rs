@@ -1,9 +1,15 @@
 //! Vectorised execution: evaluates bound expressions over batches and runs logical plans as pull
-//! operators. `scan/` is the access path to a table.
+//! operators.
+//!
+//! `build` turns a plan into operators. `operator` has their protocol and the small ones; `scan`,
+//! `join`, `sort`, `aggregate` and `window` have the others; `parallel` runs parts of a plan on
+//! several threads. Below them: `expr` evaluates expressions, `group` numbers keys, `buffer` holds
+//! rows in memory and `spill` in a temporary file, within the limit that `memory` divides. `context`
+//! is what a statement gives to all of them.
 //!
 //! Invariants: an operator never returns an empty batch or one of more than
-//! [`nacre_types::limits::VECTOR_ROWS`] rows; a row outside a batch's selection never raises an error.
-//! Nothing here waits, writes, or knows SQL text.
+//! [`nacre_types::limits::VECTOR_ROWS`] rows; a row outside a batch's selection never raises an
+//! error. No operator knows the builder. Nothing here waits, writes tables, or knows SQL text.
 
 mod aggregate;
 mod buffer;

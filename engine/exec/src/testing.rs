@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a database in memory to make contexts from, short ways to write
+//! Helpers of this crate's tests: a database in memory that contexts read, short ways to write
 //! expressions and batches, and a seeded generator.
 
 use crate::context::Context;

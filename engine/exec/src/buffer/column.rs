@@ -1,22 +1,23 @@
-//! A growing column: what joins, sorts and `CASE` collect rows in before they pick from them by position.
+//! A growing column, in which joins, sorts and `CASE` collect values before they take them by position.
 //!
-//! Stays dictionary-coded as long as everything appended shares one dictionary, and is flat otherwise.
+//! It stays dictionary-coded as long as everything appended shares one dictionary, and is flat
+//! otherwise.
 
 use super::limits::{MOST_TEXT_BYTES, NO_ROW};
 use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_function::vector::room::too_much_text;
 use nacre_function::vector::rows::ActiveRows;
 use nacre_function::vector::validity::mask;
-use nacre_types::{DataType, Error, PhysicalType, Result, Value};
+use nacre_types::{DataType, Error, PhysicalType, Result, Value, invariant};
 use std::sync::Arc;
 
 /// One growing column.
 pub(crate) struct ColumnBuffer {
     data_type: DataType,
-    /// Bytes of text at most.
+    /// The most bytes of text it may hold.
     most_bytes: usize,
     values: Values,
-    /// When there, `values` is empty and the rows are these codes.
+    /// The codes of all rows and their dictionary; `values` is empty then.
     dictionary: Option<(Vec<u32>, Arc<Values>)>,
     validity: Option<Bitmap>,
     len: usize,
@@ -28,7 +29,7 @@ impl ColumnBuffer {
         ColumnBuffer::within(data_type, MOST_TEXT_BYTES)
     }
 
-    /// An empty column, of no more bytes of text.
+    /// An empty column with room for this many bytes of text.
     pub fn within(data_type: DataType, most_bytes: usize) -> ColumnBuffer {
         let values = Values::empty(data_type.physical());
         ColumnBuffer { data_type, most_bytes, values, dictionary: None, validity: None, len: 0 }
@@ -52,12 +53,12 @@ impl ColumnBuffer {
         values + codes + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)
     }
 
-    /// Appends these rows of a vector of the column's physical type. `limit` when there is no room for their texts; the
-    /// column is of no use then.
+    /// Appends these rows of a vector of the column's physical type. `limit` when there is no room for
+    /// their texts; the column is unusable then.
     pub fn append(&mut self, vector: &Vector, rows: ActiveRows<'_>) -> Result<()> {
         let added = rows.count();
         if added == 0 {
-            // The dictionary of no rows is nobody's.
+            // An empty input must not fix the dictionary.
             return Ok(());
         }
         self.append_validity(vector, rows);
@@ -91,7 +92,7 @@ impl ColumnBuffer {
             }
         }
         self.len += added;
-        debug_assert_eq!(self.values.len(), self.len);
+        debug_assert_eq!(self.values.len(), self.len, "every row has a value");
         Ok(())
     }
 
@@ -132,7 +133,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// Like [`ColumnBuffer::take`]; a position of [`NO_ROW`] gives null.
+    /// Like [`ColumnBuffer::take`], with null at positions of [`NO_ROW`].
     pub fn take_or_null(&self, positions: &[u32]) -> Vector {
         if !positions.contains(&NO_ROW) {
             return self.take(positions);
@@ -154,7 +155,7 @@ impl ColumnBuffer {
         mask(self.take(&clamped), &validity)
     }
 
-    /// No bytes are copied for a null.
+    /// Takes texts; no bytes are copied for a null.
     fn texts_or_null(&self, texts: &BytesColumn, positions: &[u32]) -> Vector {
         let mut validity = Bitmap::filled(positions.len(), true);
         let mut out = BytesColumn::default();
@@ -170,7 +171,7 @@ impl ColumnBuffer {
         Vector::new(self.data_type, Values::Bytes(out), Some(validity))
     }
 
-    /// The texts that are copied when rows are taken; none where codes are.
+    /// The texts that taking rows copies; `None` where it copies codes.
     pub(super) fn copied_texts(&self) -> Option<&BytesColumn> {
         match &self.values {
             Values::Bytes(texts) if self.dictionary.is_none() => Some(texts),
@@ -182,10 +183,9 @@ impl ColumnBuffer {
     pub fn retain(&mut self, positions: &[u32]) {
         let kept = self.take(positions);
         let mut fresh = ColumnBuffer::new(self.data_type);
-        // Appending what fitted before cannot pass the limit now.
-        if fresh.append(&kept, ActiveRows::all(kept.len())).is_ok() {
-            *self = fresh;
-        }
+        let appended = fresh.append(&kept, ActiveRows::all(kept.len()));
+        invariant!(appended.is_ok(), "part of a column fits where all of it did");
+        *self = fresh;
     }
 }
 
@@ -222,7 +222,7 @@ fn extend(
     Ok(())
 }
 
-/// Whether the texts at these positions take no more than so many bytes.
+/// Whether the texts at these positions fit in `room` bytes.
 pub(crate) fn fit(
     texts: &BytesColumn,
     positions: impl ExactSizeIterator<Item = u32>,
@@ -235,7 +235,7 @@ pub(crate) fn fit(
 
 #[cold]
 fn mismatch(own: PhysicalType, theirs: PhysicalType) -> Error {
-    Error::type_error(format!("a column of {own:?} was given values of {theirs:?}"))
+    Error::type_error(format!("a column of {own:?} cannot hold values of {theirs:?}"))
 }
 
 #[cfg(test)]
@@ -275,7 +275,7 @@ mod tests {
             assert_eq!(error.kind(), nacre_types::ErrorKind::Limit);
             assert!(store.memory_bytes() <= 2 * MOST_TEXT_BYTES);
         }
-        // What shares a dictionary takes no room until it must be laid out.
+        // Codes of a shared dictionary take no room until they are decoded.
         let mut store = ColumnBuffer::new(texts);
         store.append(&coded, ActiveRows::all(1000)).unwrap();
         assert_eq!(
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_that_stands_for_no_row_copies_nothing() {
+    fn a_null_for_a_missing_row_copies_nothing() {
         let mut store = ColumnBuffer::new(DataType::TEXT);
         store
             .append(&Vector::new(DataType::TEXT, long(1, 1000), None), ActiveRows::all(1))
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dictionary_of_no_rows_decides_nothing() {
+    fn an_empty_input_does_not_fix_the_dictionary() {
         let mut store = ColumnBuffer::new(DataType::TEXT);
         store.append(&coded(&["a", "b"]), ActiveRows { len: 2, selection: Some(&[]) }).unwrap();
         store.append(&coded(&["x", "y"]), ActiveRows::all(2)).unwrap();

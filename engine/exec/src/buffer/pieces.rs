@@ -7,7 +7,7 @@ use nacre_column::{Batch, Form, Values, Vector};
 use nacre_function::vector::rows::ActiveRows;
 use std::sync::Arc;
 
-/// How many rows of a batch can be copied together. A text that many of them share is there once, its copies are not.
+/// The most rows of a batch to copy at a time.
 pub(crate) fn rows_at_once(batch: &Batch) -> usize {
     let copied = |column: &Arc<Vector>| match column.form() {
         Form::Constant(Values::Bytes(_)) => column.flat_bytes(),
@@ -25,7 +25,7 @@ pub(crate) fn rows_at_once(batch: &Batch) -> usize {
     }
 }
 
-/// A batch, or several of its rows where these take many bytes once they are copied.
+/// A batch, cut into several of fewer rows where copies of its texts would take too many bytes.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let at_once = rows_at_once(&batch);
     if batch.selected() <= at_once {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_share_a_long_text_are_copied_some_at_a_time() {
+    fn rows_that_share_a_long_text_are_copied_a_few_at_a_time() {
         let constant = Arc::new(Vector::from_form(
             DataType::TEXT,
             Form::Constant(long(1, BATCH_BYTES / 4)),

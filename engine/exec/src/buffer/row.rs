@@ -7,14 +7,14 @@ use nacre_function::vector::rows::ActiveRows;
 use nacre_types::{DataType, Error, Result};
 use std::sync::Arc;
 
-/// Growing columns of one length.
+/// Rows of growing columns.
 pub(crate) struct RowBuffer {
     columns: Vec<ColumnBuffer>,
     rows: usize,
 }
 
 impl RowBuffer {
-    /// No rows of columns of these types.
+    /// No rows, of columns of these types.
     pub fn new(types: &[DataType]) -> RowBuffer {
         RowBuffer { columns: types.iter().map(|t| ColumnBuffer::new(*t)).collect(), rows: 0 }
     }
@@ -33,6 +33,10 @@ impl RowBuffer {
             own.append(column, rows)?;
         }
         self.rows += rows.count();
+        debug_assert!(
+            self.columns.iter().all(|column| column.len() == self.rows),
+            "columns have one length"
+        );
         Ok(())
     }
 
@@ -41,12 +45,12 @@ impl RowBuffer {
         self.columns.iter().map(ColumnBuffer::memory_bytes).sum()
     }
 
-    /// Rows at these positions; of nulls at [`NO_ROW`].
+    /// Rows at these positions, with nulls at [`NO_ROW`].
     pub fn take(&self, positions: &[u32]) -> Vec<Arc<Vector>> {
         self.columns.iter().map(|c| Arc::new(c.take_or_null(positions))).collect()
     }
 
-    /// Bytes of text that are copied with a row, at most.
+    /// The most bytes of text that taking one row copies.
     pub fn longest_row(&self) -> usize {
         let longest = |texts: &BytesColumn| {
             (0..texts.len()).map(|row| texts.get(row).len()).max().unwrap_or(0)
@@ -54,7 +58,7 @@ impl RowBuffer {
         self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(longest).sum()
     }
 
-    /// Bytes of text that are copied with this row.
+    /// Bytes of text that taking this row copies.
     pub fn copied_bytes(&self, row: u32) -> usize {
         let bytes =
             |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };

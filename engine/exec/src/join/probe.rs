@@ -1,4 +1,5 @@
-//! Left batches and their partners: pairs, what the residual leaves of them, and rows that stay alone.
+//! Left batches and their partners: pairs, what the residual leaves of them, and rows without a
+//! partner.
 
 use super::build_side::BuildSide;
 use super::keys::{evaluate_all, without_nulls};
@@ -13,53 +14,54 @@ use nacre_sql::plan::JoinKind;
 use nacre_types::{DataType, Error, Result, Value, limits};
 use std::sync::Arc;
 
-/// A left batch on its way.
+/// A left batch at work.
 struct Probe {
     batch: Batch,
     /// Selected rows and their groups.
     rows: Vec<u32>,
     groups: Vec<u32>,
-    /// Next row, and how many members of its group are done.
+    /// The next row, and how many members of its group are done.
     at: usize,
     done: usize,
-    /// Where a row that found a partner needs no other, instead of these two.
+    /// In place of `at` and `done`, where a row that found a partner needs no other.
     rounds: Option<Rounds>,
-    /// Pairs that were too long for the batch before, to come next.
+    /// Pairs that did not fit the batch before, to come next.
     cut_off: Pairs,
-    /// Bytes of text of a pair at most, once it is known.
+    /// The most bytes of text of a pair, once it is known.
     longest: Option<usize>,
-    /// Which of `rows` found a partner, where that is needed.
+    /// Which of `rows` found a partner, where there is a residual.
     matched: Vec<bool>,
-    /// `MarkIn`: for which of `rows` a comparison was null.
+    /// For which of `rows` a comparison was null; only in a `MarkIn` join.
     unknown: Vec<bool>,
 }
 
-/// Rows of a left batch take rounds: in each round everybody who found no partner yet is paired with some more of the
-/// members of its group. So most rows are done with their first pair, and vectors are full all the same.
+/// In each round, every left row without a partner so far is paired with some more members of its
+/// group. So most rows are done with their first pair, and vectors of pairs are full all the same.
 struct Rounds {
-    /// Positions in [`Probe::rows`] of those who take part in this round.
+    /// Positions in [`Probe::rows`] of the rows in this round.
     waiting: Vec<u32>,
-    /// Next of them, and how many of its members in this round are done.
+    /// The next of them, and how many of its members in this round are done.
     at: usize,
     done: usize,
-    /// In this round, each row's members from here on, at most so many.
+    /// The members of each row in this round: `count` of them from `from` on.
     from: usize,
     count: usize,
 }
 
 impl Rounds {
-    /// The first round of rows that have members at all.
+    /// The first round, of rows whose group has members.
     fn new(waiting: Vec<u32>) -> Rounds {
         let count = Rounds::filling(waiting.len());
         Rounds { waiting, at: 0, done: 0, from: 0, count }
     }
 
-    /// How many members each of so many rows takes, for a vector of pairs.
+    /// How many members each row takes so that all pairs fill a vector.
     fn filling(rows: usize) -> usize {
         (limits::VECTOR_ROWS / rows.max(1)).max(1)
     }
 
-    /// The next round, of rows that have members left; twice as many each, for these seem hard to find a partner for.
+    /// Starts the next round with the rows that `is_waiting` keeps, and twice as many members each:
+    /// partners of these rows are hard to find.
     fn again(&mut self, mut is_waiting: impl FnMut(u32, usize) -> bool) {
         self.from += self.count;
         self.waiting.retain(|ordinal| is_waiting(*ordinal, self.from));
@@ -68,7 +70,7 @@ impl Rounds {
     }
 }
 
-/// Pairs of rows that share a key.
+/// Pairs of rows with equal keys.
 #[derive(Default)]
 struct Pairs {
     /// Positions in the left batch.
@@ -146,7 +148,7 @@ impl Prober {
         let mut unknown = Vec::new();
         let nullable = self.spec.kind == JoinKind::MarkIn && self.spec.residual.is_none();
         if self.spec.kind == JoinKind::MarkIn {
-            // Comparing with a null among others says nothing, comparing with nothing says no.
+            // `IN` over a list with a null is unknown unless a value matches; over no rows it is false.
             unknown = vec![nullable && self.build.nulls.any_null; rows.count()];
         }
         match without_nulls(&keys, rows) {
@@ -173,6 +175,7 @@ impl Prober {
             }
         }
         let selected = rows.to_selection();
+        debug_assert_eq!(groups.len(), selected.len(), "each selected row has a group");
         let tracked = if self.spec.residual.is_some() { selected.len() } else { 0 };
         if self.spec.judges_right() && self.spec.residual.is_none() {
             self.mark_groups(&groups);
@@ -196,20 +199,20 @@ impl Prober {
         })
     }
 
-    /// All rows of these groups have a partner.
+    /// Marks all rows of these groups.
     fn mark_groups(&self, groups: &[u32]) {
         let build = &self.build;
         for group in groups.iter().filter(|g| **g != NO_ROW) {
             let members = self.build.members(*group);
-            // They all have one, or none has, or another thread is about to say so.
+            // All members are marked, or none is, or another thread is marking them.
             if members.first().is_some_and(|row| !build.is_marked(*row)) {
                 members.iter().for_each(|row| build.mark(*row));
             }
         }
     }
 
-    /// The next pairs, at most a vector of them and, where texts are long, about [`BATCH_BYTES`]; none at the end of the
-    /// left batch.
+    /// The next pairs: at most a vector of them, and about [`BATCH_BYTES`] where texts are long; none at
+    /// the end of the left batch.
     fn next_pairs(&self, probe: &mut Probe) -> Result<Pairs> {
         let mut pairs = std::mem::take(&mut probe.cut_off);
         if pairs.left.is_empty() {
@@ -232,7 +235,7 @@ impl Prober {
         Ok(pairs)
     }
 
-    /// How many of these pairs are of no more than [`BATCH_BYTES`] of text: at least one.
+    /// How many of these pairs fit in [`BATCH_BYTES`] of text; at least one.
     fn fitting(&self, probe: &Probe, pairs: &Pairs) -> usize {
         let texts: Vec<_> =
             probe.batch.columns.iter().filter_map(|column| copied_texts(column)).collect();
@@ -245,7 +248,7 @@ impl Prober {
         pairs.left.iter().zip(&pairs.right).map(fits).take_while(|fits| *fits).count().max(1)
     }
 
-    /// The next pairs of rows, whatever is in them.
+    /// The next pairs, however long their texts.
     fn vector_of_pairs(&self, probe: &mut Probe) -> Pairs {
         if let Some(mut rounds) = probe.rounds.take() {
             let pairs = self.pairs_by_rounds(probe, &mut rounds);
@@ -261,7 +264,7 @@ impl Prober {
             let room = limits::VECTOR_ROWS - pairs.left.len();
             let taken = &members[probe.done..(probe.done + room).min(members.len())];
             if self.spec.judges_right() {
-                // Who has a partner needs no other.
+                // A right row with a partner needs no other.
                 pairs.right.extend(taken.iter().filter(|row| !self.build.is_marked(**row)));
                 pairs.left.resize(pairs.right.len(), row);
                 pairs.ordinals.resize(pairs.right.len(), probe.at as u32);
@@ -279,13 +282,13 @@ impl Prober {
         pairs
     }
 
-    /// The same for rows that take rounds.
+    /// Like [`Prober::vector_of_pairs`], in rounds.
     fn pairs_by_rounds(&self, probe: &Probe, rounds: &mut Rounds) -> Pairs {
         let mut pairs = Pairs::default();
         while pairs.left.len() < limits::VECTOR_ROWS {
             let Some(ordinal) = rounds.waiting.get(rounds.at).copied() else {
                 if !pairs.left.is_empty() {
-                    // What is found among these says who takes part in the next round.
+                    // Partners found among these pairs decide which rows the next round has.
                     break;
                 }
                 let members =
@@ -329,7 +332,7 @@ impl Prober {
         Batch { columns, rows: pairs.left.len(), selection: None }
     }
 
-    /// What the next pairs of a left batch yield; `None` when there are no more.
+    /// The joined rows of the next pairs of a left batch; `None` when there are no more.
     fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
             context.check_cancelled()?;
@@ -372,7 +375,7 @@ impl Prober {
         }
     }
 
-    /// Left rows without a partner, once all pairs of the batch went through the residual.
+    /// Left rows without a partner, once the residual has seen all pairs of the batch.
     fn left_alone(&self, probe: &Probe) -> Option<Batch> {
         let alone: Vec<u32> = probe
             .rows
@@ -390,7 +393,7 @@ impl Prober {
         Some(Batch::new(columns, alone.len()))
     }
 
-    /// Semi, anti and mark joins: the left rows that are kept.
+    /// The left rows that a semi, anti or mark join returns.
     fn left_kept(&self, mut probe: Probe) -> Option<Batch> {
         let wanted = self.spec.kind == JoinKind::Semi;
         let has_partner = |at: usize| match self.spec.residual {
@@ -427,6 +430,7 @@ impl Prober {
         Some(settle(probe.batch))
     }
 
+    /// The next right rows that come out by themselves, a vector at most; `None` at the end.
     pub fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
         let wanted = self.spec.kind == JoinKind::RightSemi;
@@ -449,7 +453,7 @@ impl Prober {
     }
 }
 
-/// The texts of a left column that are copied when rows are taken.
+/// The texts of a left column that taking rows copies.
 fn copied_texts(column: &Vector) -> Option<&BytesColumn> {
     match column.form() {
         Form::Flat(Values::Bytes(texts)) => Some(texts),

@@ -1,4 +1,4 @@
-//! How much joins look at, and how much they answer at a time.
+//! How many pairs joins check, and how many rows they return at a time.
 
 use crate::buffer::limits::BATCH_BYTES;
 use crate::build;
@@ -18,10 +18,11 @@ fn numbers(values: impl Iterator<Item = i64>) -> Box<Plan> {
 }
 
 #[test]
-fn rows_with_a_partner_look_for_no_other() {
+fn rows_with_a_partner_need_no_other() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    // Most left rows have a partner in the first right row, the others further on; who gets to the last one fails.
+    // Most left rows have a partner in the first right row, the others further on; a row that gets to
+    // the last one fails.
     let quotient = binary(BinaryOp::IntegerDivide, lit(int(4_000_000), I64), col(1, I64), I64);
     let residual = compare(BinaryOp::LessOrEqual, col(0, I64), quotient);
     for (kind, expected) in [
@@ -46,7 +47,7 @@ fn rows_with_a_partner_look_for_no_other() {
 }
 
 #[test]
-fn long_texts_of_pairs_come_some_at_a_time() {
+fn pairs_with_long_texts_come_a_few_at_a_time() {
     let fixture = Fixture::new();
     let context = fixture.context();
     let long = text(&"x".repeat(BATCH_BYTES / 3));

@@ -1,4 +1,4 @@
-//! Filters hold back nothing that has a partner, and of the others nearly all.
+//! Filters pass every row that has a partner, and hardly any other.
 
 use super::KeyFilter;
 use super::keys::KeySet;
@@ -24,7 +24,7 @@ fn sets() -> Vec<Vec<i64>> {
 }
 
 #[test]
-fn values_that_are_there_are_found_and_few_others() {
+fn values_of_the_set_are_found_and_few_others() {
     for values in sets() {
         let keys = KeySet::of(values.iter().copied());
         let known: Set<i64> = values.iter().copied().collect();
@@ -59,7 +59,7 @@ fn bounds_of_blocks() {
 fn rows_of_vectors_of_every_form() {
     let filter = KeyFilter::default();
     let flat = Vector::new(DataType::Int64, Values::I64((0..100).collect()), None);
-    // Not filled yet: everything passes.
+    // A filter that is not filled passes everything.
     assert_eq!(filter.select(&flat, ActiveRows::all(100)).len(), 100);
     assert!(!filter.is_worth_it());
     filter.fill([3, 50, 1000].into_iter());
@@ -80,7 +80,7 @@ fn rows_of_vectors_of_every_form() {
 }
 
 #[test]
-fn a_filter_that_holds_back_nothing_is_given_up() {
+fn a_filter_that_drops_no_rows_is_not_worth_it() {
     let filter = KeyFilter::default();
     filter.fill((0..1000i32).map(i64::from));
     let all = Vector::new(DataType::Int64, Values::I64((0..1000).collect()), None);

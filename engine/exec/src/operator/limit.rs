@@ -8,22 +8,23 @@ use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_types::{Error, Result, Value};
 
-/// Skips rows, then passes rows, then stops asking its input.
+/// Skips rows, then passes rows, then stops reading its input.
 pub(crate) struct Limit {
     input: Box<dyn Operator>,
     offset: Option<Expr>,
     limit: Option<Expr>,
-    /// Rows still to skip and to pass, once the expressions were evaluated.
+    /// Rows left to skip and to pass, once the expressions are evaluated.
     left: Option<(u64, u64)>,
 }
 
 impl Limit {
+    /// Over an input.
     pub fn new(input: Box<dyn Operator>, offset: Option<Expr>, limit: Option<Expr>) -> Limit {
         Limit { input, offset, limit, left: None }
     }
 }
 
-/// A count of rows; `absent` when there is none.
+/// The value of a count of rows; `absent` where there is no count or it is null.
 pub(super) fn rows(
     expr: &Option<Expr>,
     absent: u64,

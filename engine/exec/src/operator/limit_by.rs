@@ -1,4 +1,4 @@
-//! `LIMIT` for each combination of keys by itself, in the order rows come.
+//! `LIMIT` for each combination of keys, in the order in which rows come.
 
 use super::limit::rows;
 use super::settle::settle;
@@ -20,14 +20,14 @@ pub(crate) fn operator(node: &node::LimitBy, inputs: Inputs) -> Result<Box<dyn O
     Ok(Box::new(LimitBy::new(input, keys, offset, limit)))
 }
 
-/// Counts the rows of each group as they go by.
+/// Counts the rows of each group as they pass.
 pub(crate) struct LimitBy {
     input: Box<dyn Operator>,
     keys: Vec<Expr>,
     offset: Option<Expr>,
     limit: Option<Expr>,
     grouper: Grouper,
-    /// Rows seen of each group.
+    /// Rows of each group so far.
     seen: Vec<u64>,
     held: Reservation,
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const I64: DataType = DataType::Int64;
 
-/// Answers batches made beforehand.
+/// Returns prepared batches.
 struct Batches(std::vec::IntoIter<Batch>);
 
 impl Operator for Batches {
@@ -24,8 +24,9 @@ impl Operator for Batches {
     }
 }
 
-/// The rows cut into batches at random; some flat, some coded, some with rows that do not count.
-fn given(random: &mut Random, types: &[DataType], rows: &[Vec<Value>]) -> Box<dyn Operator> {
+/// The rows, cut into batches at random; some flat, some dictionary-coded, some with rows that are not
+/// selected.
+fn source_of(random: &mut Random, types: &[DataType], rows: &[Vec<Value>]) -> Box<dyn Operator> {
     let mut batches = Vec::new();
     let mut at = 0;
     while at < rows.len() {
@@ -85,7 +86,8 @@ fn aggregate(
     Aggregate { function, arg, distinct, filter: None, data_type }
 }
 
-/// What the aggregates below must give over the rows of one group: columns are `(key…, x, y, z)`.
+/// What the aggregates below must return for the rows of one group, whose columns are
+/// `(key…, x, y, z)`.
 fn model(rows: &[&Vec<Value>], x: usize) -> Vec<Value> {
     let ints: Vec<i128> = rows.iter().filter_map(|r| nacre_types::key::integer(&r[x])).collect();
     let mut distinct = ints.clone();
@@ -158,7 +160,7 @@ fn aggregates_agree_with_a_model() {
             types.extend([I64, DataType::TEXT, DataType::Float64]);
             let input = rows(&mut random, &types, n, domain);
             let groups = keys.iter().enumerate().map(|(i, t)| col(i, *t)).collect();
-            let source = given(&mut random, &types, &input);
+            let source = source_of(&mut random, &types, &input);
             let mut operator =
                 crate::aggregate::HashAggregate::new(source, types, groups, aggregates(keys.len()))
                     .unwrap();
@@ -293,8 +295,8 @@ fn joins_agree_with_a_model() {
                         residual: with_residual.then(residual),
                     };
                     let sources = (
-                        given(&mut random, &left_types, &left),
-                        given(&mut random, &right_types, &right),
+                        source_of(&mut random, &left_types, &left),
+                        source_of(&mut random, &right_types, &right),
                     );
                     let mut operator = HashJoin::new(sources.0, sources.1, spec, Vec::new());
                     let found = run(&mut operator, &fixture.context()).unwrap();
@@ -365,7 +367,7 @@ fn sorts_agree_with_a_model() {
                     .map(|(at, r)| [&r[..], &[int(at as i64)]].concat())
                     .collect();
                 let all: Vec<DataType> = types.iter().copied().chain([I64]).collect();
-                let source = given(&mut random, &all, &numbered);
+                let source = source_of(&mut random, &all, &numbered);
                 let mut operator = Sort::new(source, &all, keys.clone(), limit);
                 let found = run(&mut operator, &fixture.context()).unwrap();
                 let mut expected = numbered;

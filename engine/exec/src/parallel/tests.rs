@@ -69,7 +69,7 @@ fn fixture(shard_key: Option<ShardKey>) -> (Fixture, Arc<Table>) {
     fixture_in(Arc::new(MemoryStore::new()), shard_key)
 }
 
-/// The same in these files.
+/// The same table, in these files.
 pub(crate) fn fixture_in(
     files: Arc<dyn LocalStore>,
     shard_key: Option<ShardKey>,
@@ -229,7 +229,8 @@ fn too_many_groups_for_several_threads_are_grouped_by_one() {
     let plan =
         aggregate(scan(&table, Vec::new()), &[2], &[(AggregateFunction::CountStar, None, I64)]);
     let expected = rows_with(&fixture, &plan, 1).unwrap();
-    // Enough for all groups once, but each of four threads meets most of them, and has a quarter.
+    // Enough for all groups once; but each of four threads meets most groups, and has a quarter of the
+    // memory.
     fixture.memory_limit = 450_000;
     assert!(rows_with(&fixture, &plan, 1).unwrap() == expected);
     assert!(rows_with(&fixture, &plan, 4).unwrap() == expected);
@@ -254,7 +255,7 @@ fn all_threads_are_cancelled() {
         context.cancelled = &cancelled;
         let mut operator = build(&plan, &context).unwrap();
         assert_eq!(run(&mut *operator, &context).unwrap_err().kind(), ErrorKind::Cancelled);
-        // Each thread looks once more at most.
+        // Each thread checks once more at most.
         assert!(looks.load(Ordering::Relaxed) < 16, "{looks:?}");
     }
 }
@@ -270,13 +271,14 @@ pub(crate) fn join(
 }
 
 #[test]
-fn joins_give_the_rows_of_one_thread_in_their_order() {
+fn joins_return_the_rows_of_one_thread_in_their_order() {
     use JoinKind::{Anti, Full, Inner, Left, Right, RightAnti, RightSemi, Semi};
     let (fixture, table) = fixture(None);
     let few =
         |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
     let all = || scan(&table, Vec::new());
-    // By a text with nulls: each left row meets two or three; and by a number that most rows do not have.
+    // By a text with nulls, where each left row has two or three partners; and by a number that most
+    // rows do not have.
     let by_text = vec![(column(1), column(1))];
     let by_number = vec![(column(2), column(2))];
     let residual = || Some(compare(BinaryOp::Less, col(6, I64), lit(int(60), I64)));
@@ -293,7 +295,7 @@ fn joins_give_the_rows_of_one_thread_in_their_order() {
         );
         same(&fixture, &grouped);
     }
-    // Two joins, one over the other.
+    // A join over a join.
     let inner = join(all(), few(3_000), Inner, by_number.clone(), None);
     let outer = join(inner, few(40), Left, by_text.clone(), None);
     assert!(same(&fixture, &outer).len() > 3_000);
@@ -397,13 +399,14 @@ fn counted(
 }
 
 #[test]
-fn what_is_shared_is_computed_once_for_all_pipelines() {
+fn shared_rows_are_computed_once_for_all_pipelines() {
     let (fixture, table) = fixture(None);
     let all = || scan(&table, Vec::new());
     let once = shared(1, sums(all()));
     let twice = with_tags(with_tags(all(), once.clone()), once.clone());
     let count = |plan| aggregate(plan, &[1], &[(AggregateFunction::CountStar, None, I64)]);
-    // Three times the table where each level computes the one below it once, and 2^6 times where it does not.
+    // The table is read three times where each level computes the one below it once, 2^6 times where it
+    // does not.
     let levels = (2..8).fold(once.clone(), |below, id| {
         let both = with_tags(with_tags(all(), below.clone()), below);
         shared(id, sums(both))
@@ -424,7 +427,7 @@ fn what_is_shared_is_computed_once_for_all_pipelines() {
 }
 
 #[test]
-fn what_is_shared_is_computed_once_beside_a_limit() {
+fn shared_rows_are_computed_once_beside_a_limit() {
     let (fixture, table) = fixture(None);
     let all = || scan(&table, Vec::new());
     let once = shared(1, sums(all()));
@@ -445,7 +448,7 @@ fn what_is_shared_is_computed_once_beside_a_limit() {
 }
 
 #[test]
-fn what_is_shared_within_a_round_of_a_recursion() {
+fn rows_shared_within_a_round_of_a_recursion() {
     let (fixture, table) = fixture(None);
     let all = || scan(&table, Vec::new());
     let below = |input, n| Plan::Filter {
@@ -455,7 +458,7 @@ fn what_is_shared_within_a_round_of_a_recursion() {
     let by_id =
         |left, right| join(left, right, JoinKind::Inner, vec![(column(0), column(0))], None);
     let fields = vec![field(I64)];
-    // Each round: the numbers after those of the round before, looked for in the table twice.
+    // Each round: the numbers after those of the round before, looked up in the table twice.
     let round = shared(1, below(Plan::Given { id: 9, fields: fields.clone() }, 20));
     let next = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
     let step = project(by_id(by_id(all(), round.clone()), round), vec![next]);
@@ -471,7 +474,7 @@ fn what_is_shared_within_a_round_of_a_recursion() {
         fields: fields.clone(),
     };
     assert_eq!(same(&fixture, &numbers).len(), 21);
-    // As the side of a join of a pipeline, and shared by two.
+    // As the right side of a pipeline's join, and shared by two.
     assert_eq!(same(&fixture, &by_id(all(), numbers.clone())).len(), 21);
     let numbers = shared(2, numbers);
     assert_eq!(same(&fixture, &by_id(by_id(all(), numbers.clone()), numbers.clone())).len(), 21);
@@ -490,11 +493,11 @@ fn what_is_shared_within_a_round_of_a_recursion() {
 }
 
 #[test]
-fn an_error_of_what_is_shared_is_met_by_all_who_ask() {
+fn an_error_of_shared_rows_reaches_every_reader() {
     let (fixture, table) = fixture(None);
     let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);
-    // Batch by batch: the one after the error has rows again.
+    // Batch by batch: the batch after the error would have rows again.
     let keys = vec![SortKey { expr: column(2), descending: false, nulls_first: false }];
     let sorted = Plan::Sort { input: Box::new(scan(&table, Vec::new())), keys, limit: None };
     let fails = shared(1, project(sorted, vec![column(0), inverse]));
@@ -517,7 +520,7 @@ fn an_error_of_what_is_shared_is_met_by_all_who_ask() {
 }
 
 #[test]
-fn rows_before_an_error_are_given_out_first() {
+fn rows_before_an_error_come_first() {
     let (fixture, table) = fixture(None);
     let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);

@@ -53,7 +53,7 @@ fn key_values(
     key.into_iter().zip(columns).map(value).collect()
 }
 
-/// Looks a key up once.
+/// Looks up one key, once.
 pub(super) struct PointRead {
     table: Arc<Table>,
     key: Option<Vec<Value>>,
@@ -76,13 +76,13 @@ impl PointRead {
         }
     }
 
-    /// The key, the first time; none when a part of it is null, for null equals nothing.
+    /// The key on the first call; `None` when a part of it is null, because null equals nothing.
     fn key(&mut self, context: &Context<'_>) -> Result<Option<Vec<Value>>> {
         context.check_cancelled()?;
         Ok(self.key.take().filter(|key| !key.iter().any(Value::is_null)))
     }
 
-    /// The row as a batch if it passes the filters, which may say more than the key.
+    /// The row as a batch, if it passes the filters: they may test more than the key.
     fn batch(&self, row: &[Value], context: &Context<'_>) -> Result<Option<Batch>> {
         context.statistics.rows_read.add(1);
         let schema = self.table.schema();
@@ -91,7 +91,7 @@ impl PointRead {
                 Arc::new(Vector::from_values(schema.columns[*position].data_type, [value]))
             })
             .collect();
-        // A seek decodes the row's values and nothing beside them.
+        // A seek decodes the row's values and no others.
         context.statistics.bytes_read.add(columns.iter().map(|c| c.memory_bytes()).sum());
         let batch = Batch::new(columns, 1);
         let passed = expr::filter(&self.filters, &batch, context)?;
@@ -110,7 +110,7 @@ impl Operator for PointRead {
     }
 }
 
-/// The same with a locator.
+/// Like [`PointRead`], with a locator.
 pub(super) struct LocatingPoint(pub PointRead);
 
 impl LocatingOperator for LocatingPoint {

@@ -1,4 +1,4 @@
-//! Scans over segments, deleted rows and rowstore, against filtering everything row by row.
+//! Scans over segments, deleted rows and the rowstore, against filtering every row.
 
 use crate::testing::*;
 use crate::{Operator, build, build_locating};
@@ -51,7 +51,8 @@ fn rows(ids: impl Iterator<Item = i64>) -> Batch {
     Batch::new(columns, rows.len())
 }
 
-/// 25,000 rows in segments, every 13th and a whole run of them deleted, and 500 rows in the rowstore.
+/// 25,000 rows in segments, of which every 13th and a whole range are deleted, and 500 rows in the
+/// rowstore.
 fn fixture() -> (Fixture, Arc<Table>, Vec<Vec<Value>>) {
     let mut fixture = Fixture::new();
     let table = fixture.store.create_table(schema()).unwrap();
@@ -103,7 +104,7 @@ fn is(op: BinaryOp, column: usize, value: Value) -> Expr {
 }
 
 #[test]
-fn filters_agree_with_looking_at_every_row() {
+fn filters_agree_with_a_check_of_every_row() {
     use BinaryOp::*;
     let (fixture, table, there) = fixture();
     let all = [0, 1, 2, 3];
@@ -157,7 +158,7 @@ fn filters_agree_with_looking_at_every_row() {
             found.len(),
             expected.len()
         );
-        // With a filter above instead of inside; and only some columns, in another order.
+        // With the filter above the scan instead of inside; and with some columns in another order.
         let predicate = boolean(ExprKind::And(filters.clone()));
         let outside = Plan::Filter { input: Box::new(scan(&table, &all, Vec::new())), predicate };
         assert!(result(&fixture, &outside) == expected);
@@ -227,16 +228,16 @@ fn whole_keys_are_point_reads() {
 }
 
 #[test]
-fn rows_that_do_not_exist_raise_nothing() {
+fn deleted_rows_raise_no_errors() {
     let (fixture, table, there) = fixture();
-    // Row 0 is deleted; dividing by its id must not be seen.
+    // Row 0 is deleted: the division by its id must raise no error.
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(1_000_000), I64), col(0, I64), I64);
     let filter = compare(BinaryOp::GreaterOrEqual, inverse, lit(int(0), I64));
     assert_eq!(result(&fixture, &scan(&table, &[0], vec![filter])).len(), there.len());
 }
 
 #[test]
-fn tests_on_encoded_columns_and_other_filters_go_together() {
+fn tests_of_encoded_columns_combine_with_other_filters() {
     use BinaryOp::*;
     let (fixture, table, there) = fixture();
     let integer = |v: &Value| nacre_types::key::integer(v);
@@ -245,7 +246,7 @@ fn tests_on_encoded_columns_and_other_filters_go_together() {
         let list = values.into_iter().map(|v| lit(v, DataType::Int32)).collect();
         boolean(ExprKind::InList { arg, list, negated })
     };
-    // A test that keeps many rows, one that keeps few, one that keeps none, and filters that are no tests.
+    // Tests that keep many rows, few rows and none, and filters that are not tests.
     let many = is(GreaterOrEqual, 3, dec(1000, 2));
     let few = is(Less, 3, dec(40, 2));
     let parity = binary(Modulo, col(0, I64), lit(int(2), I64), I64);
@@ -291,7 +292,7 @@ fn tests_on_encoded_columns_and_other_filters_go_together() {
             found.len(),
             expected.len()
         );
-        // Columns that only filters look at are not there for anybody else.
+        // Columns that only the filters read are not filled.
         let input = Box::new(scan(&table, &[0, 1, 2, 3], filters.clone()));
         let only_ids = Plan::Project { input, exprs: vec![col(0, I64)], fields: Vec::new() };
         let ids: Vec<_> = expected.iter().map(|r| vec![r[0].clone()]).collect();

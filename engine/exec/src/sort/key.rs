@@ -1,5 +1,5 @@
-//! Sort keys as bytes that compare like the rows: nulls by a tag, values order-preserving, descending by
-//! inverting. Keys of at most 16 bytes are kept as integers.
+//! Sort keys as bytes that compare like the rows: a tag for null, values in an order-preserving
+//! encoding, inverted where the order is descending. Keys of at most 16 bytes are kept as integers.
 
 use nacre_column::Vector;
 use nacre_function::kernel::order::packed_length;
@@ -8,6 +8,7 @@ use nacre_function::vector::{
     view::{self, Texts},
 };
 use nacre_sql::plan::SortKey;
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, PhysicalType, key};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 pub(crate) enum SortKeys {
     /// Right-aligned in 128 bits.
     Fixed(Vec<u128>),
-    /// `offsets[i]..offsets[i + 1]`, and the first 16 bytes again, for most comparisons.
+    /// The key of row `i` is `data[offsets[i]..offsets[i + 1]]`; its first 16 bytes again, which decide
+    /// most comparisons.
     Bytes { data: Vec<u8>, offsets: Vec<usize>, prefixes: Vec<u128> },
 }
 
@@ -39,7 +41,7 @@ fn width(data_type: DataType) -> Option<u32> {
 const TAG_BITS: u32 = 1;
 
 impl SortKeys {
-    /// For these keys.
+    /// No rows.
     pub fn new(keys: &[SortKey]) -> SortKeys {
         let bits =
             keys.iter().try_fold(0, |sum, k| Some(sum + TAG_BITS + width(k.expr.data_type)?));
@@ -78,7 +80,8 @@ impl SortKeys {
                 }
             }
             SortKeys::Bytes { data, offsets, prefixes } => {
-                let columns: Vec<Column<'_>> = vectors.iter().map(|v| Column::new(v)).collect();
+                let columns: Vec<KeyColumn<'_>> =
+                    vectors.iter().map(|v| KeyColumn::new(v)).collect();
                 for row in rows.iter() {
                     let start = data.len();
                     for ((key, vector), column) in keys.iter().zip(vectors).zip(&columns) {
@@ -116,9 +119,13 @@ impl SortKeys {
                 SortKeys::Bytes { data: their_data, offsets: their_offsets, .. },
             ) => data[offsets[a]..offsets[a + 1]]
                 .cmp(&their_data[their_offsets[b]..their_offsets[b + 1]]),
-            // Both are made for the same columns.
-            _ => Ordering::Equal,
+            _ => broken(format_args!("sort keys of different columns are compared")),
         }
+    }
+
+    /// Whether the keys are in order.
+    pub fn is_sorted(&self) -> bool {
+        (1..self.len()).all(|at| self.compare_keys(at - 1, at).is_le())
     }
 
     /// Whether two rows have equal keys.
@@ -141,7 +148,7 @@ impl SortKeys {
             order.truncate(limit);
         }
         match self {
-            // Sorting the keys themselves is far kinder to the cache than sorting positions.
+            // Sorting keys in place causes far fewer cache misses than sorting positions.
             SortKeys::Fixed(keys) => {
                 let mut pairs: Vec<(u128, u32)> =
                     order.iter().map(|i| (keys[*i as usize], *i)).collect();
@@ -176,7 +183,7 @@ impl SortKeys {
 }
 
 impl SortKeys {
-    /// Of the rows from `start` on keeps only those at these ascending positions.
+    /// Keeps, of the rows from `start` on, only those at these ascending positions.
     pub fn keep_from(&mut self, start: usize, kept: &[u32]) {
         let len = start + kept.len();
         match self {
@@ -196,7 +203,7 @@ impl SortKeys {
                 }
                 prefixes.truncate(len);
                 offsets.truncate(len + 1);
-                data.truncate(offsets.last().copied().unwrap_or(0));
+                data.truncate(offsets[len]);
             }
         }
     }
@@ -219,7 +226,7 @@ fn append_fixed(key: &SortKey, vector: &Vector, rows: ActiveRows<'_>, out: &mut 
     let (null_tag, value_tag) = tags(key);
     let mask = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };
     let flip = if key.descending { mask } else { 0 };
-    let column = Column::new(vector);
+    let column = KeyColumn::new(vector);
     for (out, row) in out.iter_mut().zip(rows.iter()) {
         let (tag, value) = if vector.is_null(row) {
             (null_tag, 0)
@@ -231,7 +238,7 @@ fn append_fixed(key: &SortKey, vector: &Vector, rows: ActiveRows<'_>, out: &mut 
 }
 
 /// A key column, typed once for a batch.
-enum Column<'a> {
+enum KeyColumn<'a> {
     Narrow(view::View<'a, i64>),
     Wide(view::View<'a, i128>, bool),
     Float(view::View<'a, f64>),
@@ -239,28 +246,28 @@ enum Column<'a> {
     Texts(Texts<'a>),
 }
 
-impl Column<'_> {
-    fn new(vector: &Vector) -> Column<'_> {
+impl KeyColumn<'_> {
+    fn new(vector: &Vector) -> KeyColumn<'_> {
         if let Some(v) = view::i64s(vector) {
-            Column::Narrow(v)
+            KeyColumn::Narrow(v)
         } else if let Some(v) = view::f64s(vector) {
-            Column::Float(v)
+            KeyColumn::Float(v)
         } else if let Some(v) = view::i128s(vector) {
-            Column::Wide(v, vector.data_type() == DataType::Interval)
+            KeyColumn::Wide(v, vector.data_type() == DataType::Interval)
         } else if let Some(v) = view::bools(vector) {
-            Column::Bool(v)
+            KeyColumn::Bool(v)
         } else {
-            Column::Texts(Texts::new(vector))
+            KeyColumn::Texts(Texts::new(vector))
         }
     }
 
-    /// An order-preserving unsigned integer of so many bits.
+    /// The value as an order-preserving unsigned integer of `bits` bits.
     fn fixed(&self, row: usize, bits: u32) -> u64 {
         match self {
-            // Narrower integers are offset so that the least value of either sign has room.
-            Column::Narrow(v) => (v.get(row) as u64).wrapping_add(1 << (bits - 1)),
-            Column::Float(v) => key::order_f64(v.get(row)),
-            Column::Bool(v) => v.get(row) as u64,
+            // The offset makes the least value of a narrow integer, of either sign, zero or more.
+            KeyColumn::Narrow(v) => (v.get(row) as u64).wrapping_add(1 << (bits - 1)),
+            KeyColumn::Float(v) => key::order_f64(v.get(row)),
+            KeyColumn::Bool(v) => v.get(row) as u64,
             _ => 0,
         }
     }
@@ -269,7 +276,7 @@ impl Column<'_> {
 fn append_bytes(
     sort: &SortKey,
     vector: &Vector,
-    column: &Column<'_>,
+    column: &KeyColumn<'_>,
     row: usize,
     out: &mut Vec<u8>,
 ) {
@@ -281,12 +288,12 @@ fn append_bytes(
     out.push(value_tag);
     let start = out.len();
     match column {
-        Column::Narrow(v) => key::put_i64(out, v.get(row)),
-        Column::Wide(v, false) => key::put_i128(out, v.get(row)),
-        Column::Wide(v, true) => key::put_i128(out, packed_length(v.get(row))),
-        Column::Float(v) => key::put_f64(out, v.get(row)),
-        Column::Bool(v) => out.push(v.get(row) as u8),
-        Column::Texts(v) => key::put_escaped(out, v.bytes(row)),
+        KeyColumn::Narrow(v) => key::put_i64(out, v.get(row)),
+        KeyColumn::Wide(v, false) => key::put_i128(out, v.get(row)),
+        KeyColumn::Wide(v, true) => key::put_i128(out, packed_length(v.get(row))),
+        KeyColumn::Float(v) => key::put_f64(out, v.get(row)),
+        KeyColumn::Bool(v) => out.push(v.get(row) as u8),
+        KeyColumn::Texts(v) => key::put_escaped(out, v.bytes(row)),
     }
     if sort.descending {
         out[start..].iter_mut().for_each(|b| *b = !*b);

@@ -1,4 +1,4 @@
-//! Sorting: the operator, keys as bytes, and sorted runs in the temporary file.
+//! Sorting: the operator, keys as comparable bytes, and sorted runs in the temporary file.
 
 mod key;
 mod operator;

@@ -1,6 +1,7 @@
-//! `ORDER BY`. Collects all rows, sorts their keys, gives the rows out in that order. With a limit it
-//! keeps little more than so many rows and drops what cannot be among them as it comes in. What cannot be held is
-//! written as sorted runs (`spill/runs`).
+//! `ORDER BY`: collects all rows, sorts their keys, and returns the rows in that order.
+//!
+//! With a limit it keeps little more than that many rows and drops others as they come. Rows that do
+//! not fit in memory are written as sorted runs (`runs`).
 
 use super::key::SortKeys;
 use super::runs::{Merge, Runs};
@@ -13,10 +14,10 @@ use nacre_column::Batch;
 use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
 
-/// Rows collected beyond twice the limit before the worst are dropped.
+/// Rows collected beyond twice the limit before the last ones are dropped.
 const SLACK_ROWS: usize = 4096;
 
-/// Stable sort, or the first rows of one.
+/// A stable sort, or the first rows of one.
 pub(crate) struct Sort {
     input: Box<dyn Operator>,
     types: Vec<DataType>,
@@ -24,23 +25,25 @@ pub(crate) struct Sort {
     limit: usize,
     rows: RowBuffer,
     encoded: SortKeys,
-    /// Position of the row that newer ones must come before, once there are enough rows.
+    /// Once there are enough rows: the last of them, which a new row must come before.
     bound: Option<u32>,
     order: Option<Vec<u32>>,
     emitted: usize,
     held: Reservation,
-    /// What could not be held, until all is there; then its merge.
+    /// Rows that did not fit in memory, until all rows are there; then their merge.
     runs: Option<Runs>,
     merge: Option<Merge>,
 }
 
 impl Sort {
+    /// Over an input of rows of these types. With a limit, only the first rows are returned.
     pub fn new(
         input: Box<dyn Operator>,
         types: &[DataType],
         keys: Vec<SortKey>,
         limit: Option<u64>,
     ) -> Sort {
+        // A limit beyond the address space is none.
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let encoded = SortKeys::new(&keys);
         Sort {
@@ -91,7 +94,7 @@ impl Sort {
         if self.held.try_resize(bytes, context.memory) { Ok(()) } else { self.spill(context) }
     }
 
-    /// Writes what is there as a sorted run.
+    /// Writes the rows in memory as a sorted run.
     fn spill(&mut self, context: &Context<'_>) -> Result<()> {
         let runs = match &mut self.runs {
             Some(runs) => runs,

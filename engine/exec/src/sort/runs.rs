@@ -1,8 +1,8 @@
-//! External merge sort: sorted runs in a spill file, merged when they are read.
+//! External merge sort: sorted runs in the temporary file, merged as they are read.
 //!
-//! Runs are kept in the order their rows came, and only neighbours are merged, so that the sort is stable. As soon as
-//! [`FAN_IN`] neighbours are of one generation they become one run of the next: each row is written about once for
-//! every factor of [`FAN_IN`] in the number of runs.
+//! Runs are kept in the order in which their rows came, and only neighbours are merged, so the sort is
+//! stable. Once [`FAN_IN`] neighbours are of one generation, they become one run of the next: each row
+//! is written about once for every factor of [`FAN_IN`] in the number of runs.
 
 use super::key::SortKeys;
 use crate::buffer::RowBuffer;
@@ -23,7 +23,7 @@ pub(crate) struct Runs {
     file: Arc<SpillFile>,
     types: Arc<[DataType]>,
     keys: Vec<SortKey>,
-    /// Of each run the first so many rows matter.
+    /// Only this many rows of each run matter.
     limit: usize,
     batch_rows: usize,
     /// Each with its generation.
@@ -70,10 +70,11 @@ impl Runs {
         Ok(())
     }
 
-    /// Makes one run of the last ones.
+    /// Merges the newest runs, from `from` on, into one.
     fn merge_from(&mut self, from: usize, context: &Context<'_>) -> Result<()> {
         let newest = self.runs.split_off(from);
-        let generation = newest.iter().map(|(generation, _)| *generation).max().unwrap_or(0) + 1;
+        let generation =
+            newest.iter().map(|(generation, _)| *generation).max().map_or(0, |newest| newest + 1);
         let mut merge = self.merge_of(newest);
         let mut run = self.run();
         while let Some(batch) = merge.next(self.batch_rows, context)? {
@@ -99,10 +100,10 @@ impl Runs {
         }
     }
 
-    /// All rows in order.
+    /// All rows in order, merged as they are read.
     pub fn merge(mut self, context: &Context<'_>) -> Result<Merge> {
         while self.runs.len() > FAN_IN {
-            // The newest are the shortest.
+            // The newest runs are the shortest.
             let count = (self.runs.len() - FAN_IN + 1).min(FAN_IN);
             self.merge_from(self.runs.len() - count, context)?;
         }
@@ -115,9 +116,9 @@ impl Runs {
 pub(crate) struct Merge {
     types: Arc<[DataType]>,
     keys: Vec<SortKey>,
-    /// Those that have not ended, oldest first.
+    /// Runs with rows left, oldest first.
     runs: Vec<Cursor>,
-    /// Rows still wanted.
+    /// Rows left to return.
     left: usize,
 }
 
@@ -130,7 +131,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Whether there is a row, of the next batch if need be.
+    /// Reads the next batch if need be; whether there is a row.
     fn load(&mut self, keys: &[SortKey], context: &Context<'_>) -> Result<bool> {
         while self.batch.as_ref().is_none_or(|batch| self.at == batch.rows) {
             let Some(batch) = self.rows.read(self.chunk)? else { return Ok(false) };
@@ -141,12 +142,14 @@ impl Cursor {
                 .collect::<Result<Vec<_>>>()?;
             self.encoded = SortKeys::new(keys);
             self.encoded.append(keys, &vectors, ActiveRows::all(batch.rows));
+            debug_assert!(self.encoded.is_sorted(), "a run is sorted");
             (self.batch, self.chunk, self.at) = (Some(batch), self.chunk + 1, 0);
         }
         Ok(true)
     }
 
-    /// Whether its row at `at` comes before the other's next; of equal rows those of the older run come first.
+    /// Whether the row at `at` comes before the other cursor's next row. Of equal rows, those of the
+    /// older run come first.
     fn is_before(&self, at: usize, other: &Cursor, is_older: bool) -> bool {
         let order = self.encoded.compare_with(at, &other.encoded, other.at);
         order.is_lt() || (is_older && order.is_eq())
@@ -154,7 +157,7 @@ impl Cursor {
 }
 
 impl Merge {
-    /// The next rows, at most so many, fewer where they are long; `None` at the end.
+    /// The next rows, at most `rows` and fewer where they are long; `None` at the end.
     pub fn next(&mut self, rows: usize, context: &Context<'_>) -> Result<Option<Batch>> {
         let wanted = rows.min(self.left);
         let mut out = RowBuffer::new(&self.types);
@@ -170,7 +173,7 @@ impl Merge {
             let Some((best, second)) = self.first_two() else { break };
             let run = &self.runs[best];
             let Some(batch) = &run.batch else { break };
-            // As many of its rows as come before everybody else's.
+            // Take its rows as long as they come before those of all other runs.
             let mut to = run.at + 1;
             let end = batch.rows.min(run.at + (wanted - out.rows()));
             while to < end

@@ -1,6 +1,7 @@
-//! Rows as bytes: a count, then each column flat or as one value for all rows, with its validity before it.
+//! Rows as bytes: a count, then each column flat or as one value for all rows, after its validity.
 //!
-//! Whoever reads knows the types and has verified the checksum; that bytes end early is noticed all the same.
+//! The reader knows the types and has verified the checksum; truncated bytes are an error all the
+//! same.
 
 use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::bytes::Reader;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 const CONSTANT: u8 = 1;
 const NULLABLE: u8 = 2;
 
-/// A batch without a selection.
+/// Encodes all rows of columns.
 pub(super) fn encode(columns: &[Arc<Vector>], rows: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(columns.iter().map(|c| c.memory_bytes() + 16).sum());
     out.extend_from_slice(&(rows as u32).to_le_bytes());
@@ -38,7 +39,7 @@ pub(super) fn encode(columns: &[Arc<Vector>], rows: usize) -> Vec<u8> {
     out
 }
 
-/// The rows, as columns of these types.
+/// Decodes rows of columns of these types.
 pub(super) fn decode(bytes: &[u8], types: &[DataType]) -> Result<Batch> {
     let mut reader = Reader::new(bytes, "a temporary file");
     let rows = reader.u32()? as usize;

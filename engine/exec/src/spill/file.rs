@@ -1,5 +1,5 @@
-//! Ranges of a statement's temporary file. What is freed is used again, so that the file is about as large as what
-//! is in it at a time.
+//! Ranges of a statement's temporary file. Freed ranges are reused, so the file is about as large as
+//! what it holds at a time.
 
 use nacre_table::TemporaryFile;
 use nacre_types::checksum::checksum;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ranges begin at multiples of this.
 const PAGE_BYTES: u64 = 4096;
 
-/// See the module. Shared between threads.
+/// A statement's temporary file. Shared between threads.
 #[derive(Debug)]
 pub(crate) struct SpillFile {
     file: TemporaryFile,
@@ -21,11 +21,11 @@ pub(crate) struct SpillFile {
 #[derive(Debug, Default)]
 struct Space {
     end: u64,
-    /// Free ranges before the end by where they begin; no two touch.
+    /// Lengths of free ranges before the end, by offset; no two are adjacent.
     free: BTreeMap<u64, u64>,
 }
 
-/// Some bytes in the file.
+/// Some bytes in the file, with their checksum.
 pub(super) struct Range {
     offset: u64,
     len: usize,
@@ -55,6 +55,10 @@ impl Space {
     }
 
     fn give(&mut self, mut at: u64, mut len: u64) {
+        debug_assert!(
+            len > 0 && at + len <= self.end && !self.free.contains_key(&at),
+            "a range is freed once"
+        );
         if let Some((before, free)) =
             self.free.range(..at).next_back().map(|(at, free)| (*at, *free))
             && before + free == at
@@ -82,7 +86,7 @@ impl SpillFile {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes bytes somewhere.
+    /// Writes bytes to a free range.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<Range> {
         let offset = self.space().take(pages(bytes.len()));
         let range = Range { offset, len: bytes.len(), checksum: checksum(bytes) };
@@ -90,12 +94,12 @@ impl SpillFile {
             Ok(()) => Ok(range),
             Err(error) => {
                 self.free(&range);
-                Err(error.context("spilling rows that memory cannot hold"))
+                Err(error.context("spilling rows that do not fit in memory"))
             }
         }
     }
 
-    /// Reads what was written.
+    /// Reads the bytes of a range; `corrupt` when they are not those that were written.
     pub(super) fn read(&self, range: &Range) -> Result<Vec<u8>> {
         let mut bytes = vec![0; range.len];
         self.file.read(range.offset, &mut bytes)?;
@@ -109,7 +113,7 @@ impl SpillFile {
         Ok(bytes)
     }
 
-    /// Gives a range back, which is not read again.
+    /// Frees a range, which is not read again.
     pub(super) fn free(&self, range: &Range) {
         self.space().give(range.offset, pages(range.len));
     }
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn freed_space_is_used_again() {
+    fn freed_space_is_reused() {
         let mut space = Space::default();
         let ranges: Vec<u64> = (0..10).map(|_| space.take(PAGE_BYTES)).collect();
         assert_eq!(space.end, 10 * PAGE_BYTES);

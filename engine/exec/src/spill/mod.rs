@@ -1,12 +1,12 @@
-//! Rows that do not fit the statement's memory: in its temporary file, until they are read again.
+//! Rows that do not fit in the statement's memory: in its temporary file, until they are read again.
 //!
-//! One file a statement, made when the first operator spills and removed with the statement; operators take and
-//! free ranges of it (`file`). Rows are written some at a time as plain columns (`codec`), in lists that are read
-//! from front to back any number of times (`rows`). What is looked up by key is cut into partitions by the hash of
-//! the key (`partitions`), and again as long as a partition does not fit; what is sorted is written as sorted runs
-//! that are merged (`runs`). Joins by partition are in `join`.
+//! A statement has one file, made when the first operator spills and removed with the statement;
+//! operators take and free ranges of it (`file`). Rows are written in chunks of plain columns
+//! (`codec`), in lists that are read from front to back any number of times (`rows`). Rows that are
+//! looked up by key are cut into partitions by the hash of the key (`partitions`), and again as long
+//! as a partition does not fit.
 //!
-//! Nothing here is durable or read by anybody else: the format may change at any time.
+//! The format is private to this process and nothing here is durable: it may change at any time.
 
 mod codec;
 mod file;

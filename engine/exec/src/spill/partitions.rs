@@ -1,6 +1,6 @@
-//! Rows cut into partitions by the hash of their key, written while they come.
+//! Rows cut into partitions by the hash of their key, and written as they come.
 //!
-//! Each level of cutting looks at other bits of the hash, so that cutting a partition again spreads its rows.
+//! Each level uses other bits of the hash, so that cutting a partition again spreads its rows.
 
 use super::file::SpillFile;
 use super::rows::SpilledRows;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 const FAN_OUT_BITS: u32 = 4;
 const FAN_OUT: usize = 1 << FAN_OUT_BITS;
-/// Levels for which the hash has bits of their own; after that they come round again.
+/// Levels for which the hash has bits of their own; further levels reuse them.
 const LEVELS: u32 = 64 / FAN_OUT_BITS;
 
-/// Partitions on their way to the file.
+/// Partitions being written.
 pub(crate) struct Partitions {
     level: u32,
     chunk_bytes: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Partitions {
 struct Growing {
     buffer: RowBuffer,
     written: SpilledRows,
-    /// The hash of its first row, and whether all others have the same.
+    /// The hash of its first row, and whether all other rows have the same.
     hash: Option<u64>,
     one_hash: bool,
 }
@@ -36,12 +36,12 @@ struct Growing {
 /// A partition that is complete.
 pub(crate) struct SpilledPartition {
     pub rows: SpilledRows,
-    /// All keys have one hash: cutting would not make it smaller.
+    /// Whether all keys have one hash, so that cutting would not make it smaller.
     pub one_hash: bool,
 }
 
 impl Partitions {
-    /// Of rows of these types, cut for the `level`th time.
+    /// Empty partitions of rows of these types, cut for the `level`th time.
     pub fn new(
         file: &Arc<SpillFile>,
         types: &[DataType],
@@ -63,7 +63,7 @@ impl Partitions {
         }
     }
 
-    /// Adds these rows of a batch, which have these keys.
+    /// Adds these rows of a batch, by their keys.
     pub fn add(
         &mut self,
         keys: &[Arc<Vector>],
@@ -96,7 +96,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// All of them, those without rows too.
+    /// Writes what is buffered; returns all partitions, including empty ones.
     pub fn finish(mut self, context: &Context<'_>) -> Result<Vec<SpilledPartition>> {
         self.partitions
             .iter_mut()
@@ -117,7 +117,8 @@ impl Growing {
     }
 }
 
-/// Hashes of these rows' keys: equal keys have equal hashes, whatever form the vectors have. Null is a value.
+/// Hashes of these rows' keys. Equal keys have equal hashes, whatever the form of the vectors; nulls
+/// are equal.
 fn hash_rows(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Vec<u64> {
     let mut out = vec![0x6e61_6372_6521u64; rows.count()];
     for vector in keys {

@@ -1,4 +1,4 @@
-//! Lists of rows in a spill file, written once, read from front to back any number of times.
+//! Lists of rows in the temporary file, written once and read from front to back any number of times.
 
 use super::codec;
 use super::file::{Range, SpillFile};
@@ -10,7 +10,7 @@ use nacre_column::Batch;
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
 
-/// Rows of certain types. Their place in the file is freed with them.
+/// Rows in the temporary file. Dropping them frees their ranges.
 pub(crate) struct SpilledRows {
     file: Arc<SpillFile>,
     types: Arc<[DataType]>,
@@ -34,7 +34,7 @@ impl SpilledRows {
         self.chunks.len()
     }
 
-    /// Appends a batch; in two, if its texts take many bytes once they are laid out a row each.
+    /// Appends a batch; in two chunks where its texts, stored once for each row, take many bytes.
     pub fn push(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         debug_assert!(batch.selection.is_none() && batch.rows <= limits::VECTOR_ROWS);
         if batch.rows > 1 && batch.flat_bytes() > BATCH_BYTES {
@@ -80,7 +80,7 @@ impl Drop for SpilledRows {
     }
 }
 
-/// The rows as an operator.
+/// An operator that reads the rows.
 pub(crate) struct SpillScan {
     rows: Arc<SpilledRows>,
     at: usize,

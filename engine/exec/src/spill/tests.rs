@@ -1,5 +1,5 @@
-//! Statements with hardly any memory against the same with plenty, on one thread and several; what becomes of the
-//! temporary file; errors while spilling.
+//! Statements with hardly any memory against the same statements with plenty, on one thread and
+//! several; the life of the temporary file; errors while spilling.
 
 use crate::build;
 use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, scan};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const I64: DataType = DataType::Int64;
 
-/// Files that count as a disk, of which so many bytes are left for temporary ones.
+/// Files that count as a disk, with a limited number of bytes left for temporary files.
 struct Disk {
     files: MemoryStore,
     room: Arc<AtomicUsize>,
@@ -63,9 +63,9 @@ impl LocalStore for Disk {
     }
 }
 
-type Place = (Fixture, Arc<Table>, Arc<Disk>);
+type Files = (Fixture, Arc<Table>, Arc<Disk>);
 
-fn on_disk(room: usize) -> Place {
+fn on_disk(room: usize) -> Files {
     let disk = Arc::new(Disk { files: MemoryStore::new(), room: Arc::new(AtomicUsize::new(room)) });
     let (fixture, table) = fixture_in(disk.clone(), None);
     (fixture, table, disk)
@@ -81,7 +81,7 @@ fn sorted(rows: Vec<Vec<Value>>) -> Vec<String> {
     rows
 }
 
-/// The same rows with little memory, and that it was too little to hold them.
+/// Checks that a plan returns the same rows with little memory, and that it spilled.
 fn same_spilled(plan: &Plan, in_order: bool) {
     let (mut fixture, _, disk) = FIXTURE.with(|fixture| fixture.borrow_mut().take().unwrap());
     let expected = rows_with(&fixture, plan, 1).unwrap();
@@ -110,7 +110,7 @@ fn same_spilled(plan: &Plan, in_order: bool) {
 }
 
 thread_local! {
-    static FIXTURE: std::cell::RefCell<Option<Place>> = const { std::cell::RefCell::new(None) };
+    static FIXTURE: std::cell::RefCell<Option<Files>> = const { std::cell::RefCell::new(None) };
     static TABLE: std::cell::RefCell<Option<Arc<Table>>> = const { std::cell::RefCell::new(None) };
 }
 
@@ -164,7 +164,7 @@ fn joins() {
     }
 }
 
-/// All rows of one key, or no key at all: cutting does not help.
+/// All rows have one key, or there is no key: partitioning does not help.
 #[test]
 fn one_large_key() {
     use JoinKind::{Inner, Left, RightSemi};
@@ -227,7 +227,7 @@ fn windows() {
     }
 }
 
-/// So many rows of a number and a text, some of every batch of the table, the text so many times as long.
+/// Rows of a number and a text, some of every batch of the table, with the text repeated `times` times.
 fn long_texts(table: &Table, rows: i64, times: i64) -> Plan {
     let long = call("repeat", vec![column(1), lit(int(times), I64)], DataType::TEXT);
     let rest = binary(BinaryOp::Modulo, column(0), lit(int(30_000 / rows), I64), I64);
@@ -347,7 +347,7 @@ fn cancelling_leaves_nothing() {
     assert_eq!(temporary(&disk), 0);
 }
 
-/// In memory there is nothing to spill to.
+/// Files in memory are no place to spill to.
 #[test]
 fn without_a_disk_the_operator_is_named() {
     let (mut fixture, table) = fixture_in(Arc::new(MemoryStore::new()), None);

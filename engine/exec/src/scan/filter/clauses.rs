@@ -1,9 +1,8 @@
 //! The filters of a scan, taken apart: tests of one column against constants, which encodings answer
 //! without decoding, and the rest, which needs values.
 //!
-//! Tests never fail, so they run before the rest; several of one column become one set of values. How
-//! each is best answered depends on the data, and this is the place to decide it adaptively: so far,
-//! the encoded filter while many rows are left, and on picked values when few are.
+//! A test never fails, so tests run before the rest. Several tests of one column become one set of
+//! values.
 
 use super::prune::{comparison, constant};
 use crate::context::Context;
@@ -20,8 +19,9 @@ pub(in crate::scan) struct ColumnTest {
 /// The conjuncts of a scan.
 #[derive(Default)]
 pub(in crate::scan) struct Clauses {
-    /// Of different columns, in the order in which the columns appear in the filters.
+    /// One for each column, in the order in which the columns appear in the filters.
     pub tests: Vec<ColumnTest>,
+    /// Filters that are not tests of one column.
     pub rest: Vec<Expr>,
 }
 
@@ -64,7 +64,7 @@ fn kernel_comparison(op: BinaryOp) -> Option<Comparison> {
     })
 }
 
-/// Whether a constant means to a column of this type what the number or text stored for it says.
+/// Whether a constant is comparable with a column of this type by its stored number or text alone.
 pub(in crate::scan) fn same_family(data_type: DataType, value: &Value) -> bool {
     match (data_type, value) {
         (_, Value::Null) => true,
@@ -98,7 +98,7 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
             }
             let physical = data_type.physical();
             let predicate = match op {
-                // True or false whatever is null: equal is what a constant that is not null leaves.
+                // Never null; with a constant that is not null, it is true where the values are equal.
                 BinaryOp::NotDistinct if !value.is_null() => {
                     Predicate::compare(physical, Comparison::Equal, &value)?
                 }

@@ -1,4 +1,4 @@
-//! What zone maps can rule out: the part of the filters that compares a column with constants.
+//! The part of the filters that zone maps can rule out: comparisons of a column with constants.
 
 use crate::context::Context;
 use crate::expr::{self, compare_values};
@@ -6,7 +6,8 @@ use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
 use nacre_types::{DataType, Value};
 
-/// A condition on zones. It may hold for zones without a matching row, never the other way round.
+/// A condition on zones. It may hold for zones without a matching row; it never fails for zones with
+/// one.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::scan) enum Prune {
     /// `column op value`, the value not null.
@@ -24,7 +25,8 @@ pub(in crate::scan) enum Prune {
 }
 
 impl Prune {
-    /// What the conjunction of these filters says about zones. Columns are positions in the scan's output.
+    /// The condition that the conjunction of these filters puts on zones. Columns are positions in the
+    /// scan's output.
     pub fn of(filters: &[Expr], context: &Context<'_>) -> Prune {
         Prune::All(filters.iter().filter_map(|f| prune(f, context)).collect())
     }
@@ -62,7 +64,8 @@ fn compare(op: BinaryOp, zone: &Zone, value: &Value) -> bool {
     }
 }
 
-/// A constant operand's value. An error is left for the rows to raise, should there be any.
+/// A constant operand's value; `None` for other operands, and for an error, which evaluating the rows
+/// raises if there are any.
 pub(in crate::scan) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
     fn has_column(expr: &Expr) -> bool {
         let mut found = matches!(expr.kind, ExprKind::Column(_));
@@ -72,7 +75,7 @@ pub(in crate::scan) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Va
     if has_column(expr) { None } else { expr::evaluate_constant(expr, context).ok() }
 }
 
-/// `column op constant`, turned round when it is written the other way.
+/// `column op constant`; the operator is reversed where the constant is on the left.
 pub(in crate::scan) fn comparison(
     expr: &Expr,
     context: &Context<'_>,

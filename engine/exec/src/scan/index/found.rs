@@ -1,19 +1,19 @@
-//! What indexes found.
+//! The rows that indexes found for a scan.
 
 use crate::scan::morsel::Morsel;
 use nacre_column::Batch;
 use nacre_table::{RowLocator, SegmentView};
 
-/// What indexes found.
+/// The rows that indexes found for a scan.
 pub(in crate::scan) struct Found {
     /// Rows of segments, ascending.
     pub segments: Vec<(SegmentView, Vec<u32>)>,
-    /// Rows in memory with their places, in the order of a scan.
+    /// Rows in memory with their locators, in the order of a scan.
     pub memory: Vec<(Batch, Vec<RowLocator>)>,
 }
 
 impl Found {
-    /// Cut into morsels of about so many rows, in the order of a scan.
+    /// Cuts them into morsels of at most `rows` rows, in the order of a scan.
     pub fn morsels(self, rows: usize) -> Vec<Morsel> {
         let mut morsels = Vec::new();
         for (view, found) in self.segments {

@@ -1,33 +1,35 @@
-//! What was looked up in indexes and not read yet, and how several of these are put together.
+//! Lookups in indexes whose rows are not read yet, and how several of them are combined.
 
 use nacre_column::Batch;
 use nacre_sql::key_name;
 use nacre_table::{IndexProbe, IndexRun, RowLocator};
 use nacre_types::hash::Set;
+use nacre_types::invariant::broken;
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
-/// So many row numbers of a list are read and sorted in the time that it takes to look at one row.
+/// How many row numbers are read and sorted in the time that checking one row takes.
 const READ_ROWS: usize = 32;
 
-/// See the module.
+/// The result of lookups: how many rows there are is known, which they are is read later.
 pub(in crate::scan) enum Hits {
     /// Of one index, or of the primary key.
     One {
         index: Option<usize>,
-        /// For each segment of the view.
+        /// The runs found in each segment of the view.
         runs: Vec<Vec<IndexRun>>,
-        /// What they found in memory.
+        /// Lookups that found rows in memory.
         probes: Vec<IndexProbe>,
         rows: usize,
     },
-    /// The first finds the fewest.
+    /// Rows that all of these found; the first found the fewest.
     All(Vec<Hits>),
+    /// Rows that any of these found.
     Any(Vec<Hits>),
 }
 
 impl Hits {
-    /// What different ranges of one index have found in a view of so many segments.
+    /// What different ranges of one index found in a view of this many segments.
     pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>, segments: usize) -> Hits {
         let rows = probes.iter().map(IndexProbe::len).sum();
         let mut runs: Vec<Vec<IndexRun>> = Vec::new();
@@ -39,16 +41,16 @@ impl Hits {
         Hits::One { index, runs, probes, rows }
     }
 
-    /// At most so many rows.
+    /// An upper bound on the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Hits::One { rows, .. } => *rows,
-            Hits::All(list) => list.first().map_or(0, Hits::len),
+            Hits::All(list) => leader(list).0.len(),
             Hits::Any(list) => list.iter().map(Hits::len).sum(),
         }
     }
 
-    /// Names of the indexes.
+    /// Appends the names of the indexes, each once.
     pub fn note(&self, schema: &TableSchema, names: &mut Vec<String>) {
         match self {
             Hits::One { index, .. } => {
@@ -74,6 +76,7 @@ impl Hits {
                 if runs[segment].len() > 1 {
                     rows.sort_unstable();
                 }
+                debug_assert!(rows.is_sorted(), "rows of a segment ascend");
                 Ok(rows)
             }
             Hits::Any(list) => {
@@ -86,10 +89,9 @@ impl Hits {
                 Ok(rows)
             }
             Hits::All(list) => {
-                let mut list = list.iter();
-                let mut rows =
-                    list.next().map_or_else(|| Ok(Vec::new()), |hits| hits.rows(segment))?;
-                for hits in list {
+                let (first, others) = leader(list);
+                let mut rows = first.rows(segment)?;
+                for hits in others {
                     if rows.is_empty() {
                         break;
                     }
@@ -100,7 +102,7 @@ impl Hits {
         }
     }
 
-    /// Leaves the rows that are found here too, or more where finding that out takes longer than looking at them.
+    /// Keeps the rows that are found here too, or more where checking the rows themselves is faster.
     fn narrow(&self, segment: usize, rows: &mut Vec<u32>) -> Result<()> {
         if let Hits::One { runs, .. } = self
             && !runs[segment].iter().all(IndexRun::is_ascending)
@@ -163,10 +165,8 @@ impl Hits {
                     }
                 }
             }
-            // Whoever leads has found them all.
-            Hits::All(list) => {
-                list.iter().take(1).try_for_each(|hits| hits.memory(projection, seen, out))?
-            }
+            // The first of them found all rows that the others may keep.
+            Hits::All(list) => leader(list).0.memory(projection, seen, out)?,
             Hits::Any(list) => {
                 list.iter().try_for_each(|hits| hits.memory(projection, seen, out))?
             }
@@ -179,7 +179,16 @@ fn taken(batch: &Batch, rows: &[u32]) -> Batch {
     Batch::new(batch.columns.iter().map(|column| Arc::new(column.take(rows))).collect(), rows.len())
 }
 
-/// Each batch in the order of keys; there is one most of the time.
+/// The lookup that found the fewest rows, and the others.
+fn leader(list: &[Hits]) -> (&Hits, &[Hits]) {
+    match list.split_first() {
+        Some(parts) => parts,
+        // Every row passes no conditions; answering with none would lose rows.
+        None => broken(format_args!("an intersection of no lookups")),
+    }
+}
+
+/// Sorts the rows of each batch by partition and key; there is one batch most of the time.
 pub(in crate::scan) fn in_scan_order(
     mut memory: Vec<(Batch, Vec<RowLocator>)>,
 ) -> Vec<(Batch, Vec<RowLocator>)> {

@@ -1,8 +1,9 @@
-//! Keys of joins above a scan, looked up in its indexes: a filter without false positives that reads nothing else
-//! (SIGMOD 2022 paper, 5.1: "join index filter"). The joins have collected their other sides by then.
+//! Keys of joins above a scan, looked up in its indexes: a filter without false positives that reads
+//! nothing else ("join index filter": Prout et al., *Cloud-Native Transactions and Analytics in
+//! SingleStore*, SIGMOD 2022, section 5.1). The joins have collected their other sides by then.
 //!
-//! A key of the index may be put together from a join's key and from what filters fix. Several joins are looked up each
-//! by itself, and what they find is intersected.
+//! A key of the index may be composed of columns of a join's key and of columns that filters fix. Each
+//! join is looked up separately, and the results are intersected.
 
 use super::hits::Hits;
 use super::lookup::Lookup;
@@ -16,10 +17,11 @@ use nacre_types::{Result, Value, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What one join says: its keys, and pairs of a position in the table and the column of the keys.
+/// The keys of one join, and for each of its columns that the scan reads the position in the table and
+/// the column of the keys.
 type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
 
-/// The joins that may say something, when they know it.
+/// The joins whose keys could be looked up, once they are collected.
 fn joins<'w>(projection: &[usize], filters: &'w RuntimeFilters) -> Vec<Join<'w>> {
     let mut joins: Vec<Join<'w>> = Vec::new();
     for (at, filter) in &filters.0 {
@@ -48,7 +50,8 @@ pub(in crate::scan) fn may_help(spec: ScanSpec<'_>, filters: &RuntimeFilters) ->
     joins.iter().any(found)
 }
 
-/// What indexes find by the keys of joins; nothing of a join that has too many keys, or finds too many rows.
+/// What indexes find by the keys of joins. A join with too many keys, or that finds too many rows, is
+/// left out.
 pub(in crate::scan) fn hits(
     lookup: &Lookup<'_, '_>,
     spec: ScanSpec<'_>,
@@ -95,7 +98,7 @@ enum Part<'v> {
     Fixed(Vec<Value>),
 }
 
-/// The different keys, in order; none when they are too many.
+/// The distinct keys, in order; `None` when they are too many.
 fn ranges(
     lookup: &Lookup<'_, '_>,
     positions: &[usize],
@@ -109,7 +112,8 @@ fn ranges(
         Part::Joined(_) => product,
         Part::Fixed(values) => product.saturating_mul(values.len()),
     });
-    let rows = rows.unwrap_or(0);
+    // At least one part is of the join: the joined columns chose the index.
+    let Some(rows) = rows else { return Ok(None) };
     if rows.saturating_mul(factor) > lookup.keys {
         return Ok(None);
     }
@@ -119,7 +123,7 @@ fn ranges(
         for (part, position) in parts.iter().zip(positions) {
             let own;
             let values: &[Value] = match part {
-                // What the column cannot hold equals none of its values, nor does null.
+                // A value that the column cannot hold equals none of its values, nor does null.
                 Part::Joined(vector) => {
                     own =
                         lookup.value(*position, vector.value(row)).filter(|value| !value.is_null());

@@ -11,23 +11,26 @@ use nacre_types::hash::Set;
 use nacre_types::{Result, TableSchema, Value, key};
 use std::ops::Bound;
 
-/// One row in so many of a table is worth picking by index: a scan reads the rows beside it much faster.
+/// Picking rows by index is worth it up to one row in this many: a scan reads neighbouring rows much
+/// faster.
 const WORTH_ONE_IN: u64 = 32;
-/// So few rows always are.
+/// Picking up to this many rows is always worth it.
 const FEW_ROWS: usize = 64;
-/// One key for so many rows of a table is worth looking up.
+/// Looking up keys is worth it up to one key for this many rows of a table.
 const KEY_PER_ROWS: u64 = 256;
-/// So few keys always are, and so many never.
+/// Looking up to this many keys is always worth it.
 const FEW_KEYS: usize = 16;
+/// Looking up more keys than this never is.
 const MAX_KEYS: usize = 4_096;
 
-/// A table to look keys up in.
+/// Looks up keys in the indexes of one table.
 pub(in crate::scan) struct Lookup<'a, 'c> {
     pub schema: &'a TableSchema,
     pub view: &'a TableView,
     pub context: &'a Context<'c>,
-    /// Keys at most, and rows.
+    /// The most keys worth looking up.
     pub keys: usize,
+    /// The most rows worth picking.
     pub most: usize,
 }
 
@@ -44,7 +47,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Lookup { schema, view, context, keys, most }
     }
 
-    /// Nothing when these are too many.
+    /// The rows for some keys; `None` when the keys or rows are too many.
     pub fn hits(&self, access: &IndexAccess<'_>) -> Result<Option<Hits>> {
         match access {
             IndexAccess::Keys(keys) => self.keys(keys),
@@ -84,10 +87,10 @@ impl<'a, 'c> Lookup<'a, 'c> {
         }
     }
 
-    /// Looks different ranges up.
+    /// Looks up distinct ranges; `None` when they find too many rows.
     pub fn probe(&self, index: Option<usize>, ranges: Vec<KeyRange>) -> Result<Option<Hits>> {
         let id = index.map(|at| self.schema.indexes[at].id);
-        // What has no part of the index yet is read for each key.
+        // Segments that are not indexed yet would be read for each key.
         if id.is_some_and(|id| ranges.len() > 1 && self.view.unindexed_rows(id) > 0) {
             return Ok(None);
         }
@@ -96,7 +99,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         for range in ranges {
             let probe = match id {
                 Some(id) => self.view.probe_index(id, &range)?,
-                // No row has a null there.
+                // No row has a null in its primary key.
                 None if range.prefix.iter().any(Value::is_null) => continue,
                 None => self.view.probe_key(&range.prefix)?,
             };
@@ -111,7 +114,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Ok(Some(Hits::one(index, probes, self.view.segments.len())))
     }
 
-    /// A value for a column of the table; nothing when it is none that the column could hold.
+    /// The value, unless the column could not hold it.
     pub fn value(&self, position: usize, value: Value) -> Option<Value> {
         let column = &self.schema.columns[position];
         let fits = value.is_null()
@@ -119,11 +122,11 @@ impl<'a, 'c> Lookup<'a, 'c> {
         fits.then_some(value)
     }
 
-    /// The values that a column may equal, each once; nothing when one is none that the column could hold, or when they
-    /// are too many.
+    /// The values that a column may equal, each once; `None` when the column could not hold one of
+    /// them, or when they are too many.
     pub fn values(&self, position: usize, equal: &[Option<&Expr>]) -> Option<Vec<Value>> {
         let mut values: Vec<Value> = Vec::new();
-        // Keys say which values are equal: NaN is itself, and zero has no sign.
+        // Compared as keys: NaN equals itself, and both zeros are one.
         let mut known: Set<Vec<u8>> = Set::default();
         for expr in equal {
             let Some(expr) = expr else {
@@ -147,7 +150,8 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Some(values)
     }
 
-    /// The ranges of keys; nothing when a value is none that its column could hold, or there are too many.
+    /// The ranges of keys; `None` when a column could not hold one of the values, or when there are too
+    /// many.
     pub fn ranges(&self, positions: &[usize], keys: &IndexKeys<'_>) -> Option<Vec<KeyRange>> {
         let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
         for (equal, position) in keys.equal.iter().zip(positions) {

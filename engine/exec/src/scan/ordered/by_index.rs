@@ -24,18 +24,19 @@ use nacre_types::{DataType, Result, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Rows that are looked at together, at least.
+/// The fewest rows to pick together.
 const FIRST_ROWS: usize = 32;
 
-/// See the module.
+/// The merge of the index's runs.
 pub(in crate::scan) struct ByIndex {
     reader: SegmentReader,
     probes: Vec<IndexProbe>,
     runs: Vec<Run>,
     /// The keys of the runs' next rows.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    /// Which of the index's columns the order is by, and the types of all of them.
+    /// The columns of the order, as positions in the index.
     columns: Vec<usize>,
+    /// Types of the index's columns.
     types: Vec<DataType>,
     descending: bool,
     view: TableView,
@@ -46,38 +47,39 @@ pub(in crate::scan) struct ByIndex {
     held: Reservation,
     row_types: Vec<DataType>,
     want: usize,
-    /// Rows that may be looked at, and that were.
+    /// The most rows to pick before falling back to a sort.
     most: usize,
+    /// Rows picked so far.
     seen: usize,
     emitted: usize,
     is_done: bool,
-    /// What sorts the rows when picking them takes too many: the keys, the scan, and the operator.
+    /// The fallback: the sort's keys, the scan, and the operator once it is needed.
     sort_keys: Vec<SortKey>,
     rebuild: Rebuild,
     fallback: Option<Box<dyn Operator>>,
 }
 
-/// Rows of a segment, or of memory, that one probe found.
+/// Rows of one segment, or in memory, that one probe found.
 struct Run {
     probe: usize,
-    /// Number of the segment's run; none for memory.
+    /// The number of the run in the probe; `None` for rows in memory.
     segment: Option<usize>,
     at: usize,
     len: usize,
 }
 
-/// A row in order: its probe, its segment's run and number, or its place in memory.
+/// The next row in order: a row of a segment, or a row in memory that a probe found.
 enum Candidate {
     Segment { segment: usize, row: u32 },
     Memory { probe: usize, at: usize },
 }
 
-/// The order of an index that is asked for.
+/// A request for the first rows in the order of an index.
 pub(in crate::scan) struct Request<'a> {
     /// The index's position.
     pub index: usize,
     pub order: &'a KeyOrder,
-    /// Rows that are enough.
+    /// How many rows are enough.
     pub limit: u64,
 }
 
@@ -167,12 +169,12 @@ impl ByIndex {
         Ok(())
     }
 
-    /// Where a run is.
+    /// The position in the index of a run's next row.
     fn position(&self, run: &Run) -> usize {
         if self.descending { run.len - 1 - run.at } else { run.at }
     }
 
-    /// The order's part of the key of a run's next row.
+    /// The key of a run's next row, by the columns of the order.
     fn head(&self, run: usize) -> Result<Vec<u8>> {
         let run = &self.runs[run];
         let (probe, at) = (&self.probes[run.probe], self.position(run));
@@ -198,7 +200,7 @@ impl ByIndex {
         Ok(out)
     }
 
-    /// The next rows in order, about so many, deleted ones left out.
+    /// The next rows in order, without deleted ones; fewer than `count` only at the end.
     fn candidates(&mut self, count: usize) -> Result<Vec<Candidate>> {
         let mut places = Vec::with_capacity(count);
         while places.len() < count {
@@ -228,7 +230,7 @@ impl ByIndex {
     fn pick(&mut self, places: &[Candidate], context: &Context<'_>) -> Result<()> {
         context.statistics.rows_read.add(places.len());
         let mut picked = RowBuffer::new(&self.row_types);
-        // The places of what was picked.
+        // The ranks, in order, of the rows in `picked`.
         let mut ranks: Vec<usize> = Vec::new();
         let mut by_segment: Vec<(usize, u32, usize)> = Vec::new();
         for (rank, place) in places.iter().enumerate() {
@@ -268,7 +270,8 @@ impl ByIndex {
         self.rows.append(&batch, ActiveRows::all(order.len()))
     }
 
-    /// Reads until there are enough rows; false when that takes too many, or when they cannot be held.
+    /// Picks rows until there are enough; false when that takes too many, or when they do not fit in
+    /// memory.
     fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
         let mut at_once = FIRST_ROWS;
         while self.rows.rows() < self.want && !self.heads.is_empty() {

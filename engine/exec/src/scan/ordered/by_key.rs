@@ -23,31 +23,32 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Rows of one stretch that are not worth copying together with others.
+/// From this length on, a stretch of one run is returned as it is, not copied together with others.
 const LONG_STRETCH: usize = 256;
-/// More rows than that are not "the first few": sorting is as good, unless the runs follow one another.
+/// The most rows that count as the first few. For more, sorting is as good, unless the runs do not
+/// overlap.
 const FEW_ROWS: u64 = 1 << 20;
-/// Rows of a run that are read at first, at least.
+/// The fewest rows of a run to read at first.
 const FIRST_ROWS: usize = 32;
 
 /// The key of a run's next row, or a bound below it, and the run.
 type Head = Reverse<(Vec<u8>, usize)>;
 
-/// See the module.
+/// The merge of the runs.
 pub(in crate::scan) struct OrderedScan {
     runs: Vec<Run>,
     heads: BinaryHeap<Head>,
     order: KeyOrder,
     types: Vec<DataType>,
     collected: RowBuffer,
-    /// Rows still wanted.
+    /// Rows left to return.
     left: u64,
 }
 
 struct Run {
     rows: Box<dyn Operator>,
     is_segment: bool,
-    /// What was read of it, once something was; rows from `at` on are to come.
+    /// The batch read last; its rows from `at` on are still to come.
     batch: Option<Batch>,
     at: usize,
 }
@@ -61,7 +62,7 @@ pub(in crate::scan) fn build(
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
     let few = limit.is_some_and(|rows| rows <= FEW_ROWS);
-    // Most statements without a limit should not have their blocks chosen twice.
+    // Choosing blocks twice would cost most statements without a limit more than it gains.
     if !few && !order.leading {
         return Ok(None);
     }
@@ -119,7 +120,7 @@ pub(in crate::scan) fn build(
     Ok(Some(Box::new(OrderedScan { runs, heads, order, types, collected, left })))
 }
 
-/// A bound of the first column as the beginning of a key; without one what is below all keys.
+/// A bound of the first column as the beginning of a key; without a bound, the least key.
 fn bound(value: Option<Value>, data_type: DataType, order: &KeyOrder) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     if let Some(value) = value {
@@ -146,11 +147,12 @@ impl OrderedScan {
         Ok(out)
     }
 
-    /// How many rows of the batch from `at` on come before the next head of another run. The first one does.
+    /// How many rows of the batch, from `at` on, come before the next head of another run; at least one.
+    /// Exponential search, then binary search.
     fn stretch(&self, batch: &Batch, at: usize) -> Result<usize> {
         let Some(Reverse((next, _))) = self.heads.peek() else { return Ok(batch.rows - at) };
         let (mut low, mut high, mut step) = (at + 1, batch.rows, batch.rows);
-        // Most often all of it, or very few.
+        // Most often the whole batch, or very few rows.
         while low < high {
             let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
             if self.key(batch, middle)? <= *next {
@@ -184,7 +186,7 @@ impl Operator for OrderedScan {
                 let read = match run.rows.next(context) {
                     Ok(Some(batch)) => batch,
                     Ok(None) => continue,
-                    // What did not come may be asked for again.
+                    // After an error the same call can be repeated.
                     other => {
                         self.heads.push(Reverse((low, number)));
                         return other;
@@ -199,7 +201,7 @@ impl Operator for OrderedScan {
             let from = run.at;
             let length =
                 self.stretch(&batch, from)?.min(usize::try_from(self.left).unwrap_or(usize::MAX));
-            // Rows that were collected come first.
+            // Collected rows come before the stretch.
             let hands_on = length >= LONG_STRETCH;
             let collected = (hands_on && self.collected.rows() > 0).then(|| self.flush());
             let length = if collected.is_some() { 0 } else { length };
@@ -232,7 +234,7 @@ impl Operator for OrderedScan {
     }
 }
 
-/// The rows of a source, compact, the last first if it is turned round.
+/// The rows of a source, compact; in reverse where the order is descending.
 struct InOrder {
     source: RowSource,
     descending: bool,
