@@ -1,7 +1,7 @@
 //! What one execution of a statement runs with, beside its transaction.
 
 use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
-use nacre_table::{Table, Transaction};
+use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ pub(crate) enum InsertPath {
 /// Parameters, limits and measurements of one execution.
 #[derive(Clone, Copy)]
 pub(crate) struct Execution<'a> {
+    store: &'a Store,
     parameters: &'a [Value],
     statistics: &'a Statistics,
     memory: &'a Memory,
@@ -31,6 +32,7 @@ pub(crate) struct Execution<'a> {
 
 /// What an execution is made of.
 pub(crate) struct ExecutionParts<'a> {
+    pub store: &'a Store,
     pub parameters: &'a [Value],
     pub statistics: &'a Statistics,
     pub memory: &'a Memory,
@@ -42,8 +44,10 @@ pub(crate) struct ExecutionParts<'a> {
 
 impl<'a> Execution<'a> {
     pub fn new(parts: ExecutionParts<'a>, insert_path: InsertPath) -> Execution<'a> {
-        let ExecutionParts { parameters, statistics, memory, now_us, cancelled, threads } = parts;
+        let ExecutionParts { store, parameters, statistics, memory, now_us, cancelled, threads } =
+            parts;
         Execution {
+            store,
             parameters,
             statistics,
             memory,
@@ -67,6 +71,11 @@ impl<'a> Execution<'a> {
         'a: 'b,
     {
         Execution { profile: Some(profile), ..self }
+    }
+
+    /// The storage, for what a transaction cannot do: bulk loads.
+    pub fn store(&self) -> &'a Store {
+        self.store
     }
 
     pub fn parameters(&self) -> &'a [Value] {

@@ -35,6 +35,7 @@ pub(crate) fn open(
     let started_ns = engine.now_ns();
     settings.begin_statement();
     let mut owned = OwnedExecution {
+        store: engine.store().clone(),
         parameters,
         statistics: Statistics::default(),
         memory: settings.memory(),

@@ -12,7 +12,7 @@ use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use nacre_column::Batch;
 use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::Field;
-use nacre_table::{Table, Transaction};
+use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +54,7 @@ pub(crate) struct Running {
 
 /// What a plan runs with, owned.
 pub(crate) struct OwnedExecution {
+    pub store: Arc<Store>,
     pub parameters: Vec<Value>,
     pub statistics: Statistics,
     pub memory: Memory,
@@ -67,6 +68,7 @@ pub(crate) struct OwnedExecution {
 impl OwnedExecution {
     pub fn execution<'a>(&'a self, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Execution<'a> {
         let parts = ExecutionParts {
+            store: &self.store,
             parameters: &self.parameters,
             statistics: &self.statistics,
             memory: &self.memory,
@@ -88,7 +90,7 @@ impl Running {
     }
 
     fn next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
-        self.transaction.store().check_open()?;
+        self.transaction.check_open()?;
         let cancelled = || cancel.load(Ordering::Relaxed);
         let context = self.execution.execution(&cancelled).context(&self.transaction);
         loop {

@@ -182,6 +182,7 @@ fn execute(
         move || cancel.load(Ordering::Relaxed)
     };
     let parts = ExecutionParts {
+        store: engine.store(),
         parameters,
         statistics: &statistics,
         memory: &settings.memory(),

@@ -1,23 +1,49 @@
-//! Unified table storage: one table that is inserted into and locked like a row store and scanned
-//! like a column store.
+//! Unified table storage: a table that is inserted into and locked like a row store and scanned like a
+//! column store.
 //!
-//! Seeds: SIGMOD 2022 paper, sections 2 to 4; Doris' merge-on-write. A row has an identity, its key:
-//! the primary key, or a hidden row number. At any timestamp a key's row is in exactly one place: a
-//! node of the rowstore, or one row of one segment whose delete bit is not set.
+//! A row has an identity, its key: the primary key, or a hidden row number. At any timestamp a key's
+//! row is in exactly one place: a node of the rowstore, or one row of one segment whose delete bit is
+//! not set. Source: Prout et al., *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD
+//! 2022, sections 2 to 4; Apache Doris, merge-on-write tables.
 //!
-//! Invariants: timestamps are given out, and structures changed by commits, only under the commit
-//! lock; what carries a timestamp above [`Store::visible`] is seen by nobody but its writer. Log order
-//! is timestamp order. Segments of one table are each sorted by the key.
+//! # Map
+//! Each part uses only parts above it in this list; within a part, files form no circle either.
 //!
-//! Absent on purpose: SQL, expressions, asynchronous waiting. A write that meets a row lock reports
-//! whom to wait for ([`Transaction::take_blocker`]) and leaves the waiting to its caller.
+//! - `options`, `record/`: settings; the bytes of log records and of the snapshot.
+//! - `layout/`: how a version of the schema lays out rows and keys, in memory and in segments.
+//! - `segments/`: a segment as a member of a table: its file, from when until when, its delete bitmaps,
+//!   its index parts; and the garbage that dropped segments become.
+//! - `index/`: what an index is and keeps in memory, key ranges, hash tables, and the directory that
+//!   finds the segments for a key.
+//! - `table/`: a partition (a rowstore and a list of segments), which partition a row is in, and a
+//!   table from one change of its schema to the next.
+//! - `commit/`: timestamps, the commit lock, durability; the snapshots in use.
+//! - `catalog/`: tables and views by name, and every change of a schema.
+//! - `read/`: a view of a table, one row by key, few rows by equality, probes of an index.
+//! - `temporary`, `environment`: what the host offers to the execution of statements.
+//! - `transaction/`: write sets, row locks, unique values, moves of rows from segments to memory.
+//! - `maintenance/`: flush, merge, index builds, snapshots, removal of files, their scheduling; `check`.
+//! - `load/`: bulk loads.
+//! - `recovery/`: replays the log and opens the files that it names.
+//! - `store`: assembles the parts. No part refers back to it.
+//!
+//! # Invariants
+//! - Timestamps are given out, and shared structures changed by commits, only under the commit lock
+//!   ([`commit`]). Log order is timestamp order.
+//! - Only the writer sees what carries a timestamp above the newest visible one.
+//! - The segments of a table are each sorted by its sort key, or by its key if it has none.
+//!
+//! Absent on purpose: SQL, expressions, asynchronous waiting. A write that meets a row lock reports its
+//! holder ([`Transaction::take_blocker`]) and leaves the waiting to its caller.
 
 mod catalog;
 mod commit;
+mod environment;
 mod index;
 mod layout;
 mod load;
 mod maintenance;
+mod options;
 mod read;
 mod record;
 mod recovery;
@@ -27,22 +53,27 @@ mod table;
 mod temporary;
 mod transaction;
 
-pub use catalog::statistics::ColumnSummary;
-pub use load::bulk_load::{BulkLoad, OnDuplicate};
+pub use environment::Environment;
+pub use index::range::KeyRange;
+pub use layout::columns::hidden_column;
+pub use load::bulk_load::BulkLoad;
+pub use load::loaded::OnDuplicate;
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Zone};
-pub use read::equal::{Equal, Rows};
-pub use read::probe::{IndexProbe, IndexRun, KeyRange, RowCursor};
+pub use options::{Durability, StoreOptions};
+pub use read::equal::{Equal, FoundRows};
+pub use read::runs::{IndexProbe, IndexRun, RowCursor};
 pub use read::view::{MemoryScan, RowLocator, SegmentView, TableView};
 pub use roaring::RoaringBitmap;
 pub use segments::state::SegmentState;
-pub use store::{Durability, Store, StoreOptions};
+pub use store::Store;
 pub use table::partition::Partition;
+pub use table::row_key::RowKey;
 pub use table::segment_list::SegmentList;
-pub use table::version::{Table, hidden_column};
+pub use table::statistics::ColumnSummary;
+pub use table::version::Table;
 pub use temporary::TemporaryFile;
-pub use transaction::keyed::RowKey;
-pub use transaction::state::{Savepoint, Transaction};
+pub use transaction::handle::{Savepoint, Transaction};
 
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,46 @@
-//! Files for what a statement cannot hold in memory. Nothing in them outlives the statement: a file goes with its
-//! owner, and those that a crash left are removed when the database opens. They are never synced.
+//! Files for what a statement cannot hold in memory. Nothing in them outlives the statement: a file is
+//! removed with its owner, and those that a crash left are removed when the database opens. They are
+//! never synced.
 
-use crate::store::Store;
-use nacre_host::{LocalFile, LocalStore, ReadRange, number_of_file, numbered_file_name};
+use crate::segments::names::FileKind;
+use nacre_host::{LocalFile, LocalStore, ReadRange};
 use nacre_types::Result;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What names of temporary files begin with.
-const KIND: &str = "tmp-";
+/// Makes temporary files.
+pub(crate) struct TemporaryFiles {
+    store: Arc<dyn LocalStore>,
+    next: AtomicU64,
+}
 
-/// A file that is removed with this.
+impl TemporaryFiles {
+    /// Files in `store`.
+    pub fn new(store: Arc<dyn LocalStore>) -> TemporaryFiles {
+        TemporaryFiles { store, next: AtomicU64::new(1) }
+    }
+
+    /// Makes a file; `None` if the store's files are in memory anyway.
+    pub fn create(&self) -> Result<Option<TemporaryFile>> {
+        if self.store.is_in_memory() {
+            return Ok(None);
+        }
+        let name = FileKind::Temporary.name(self.next.fetch_add(1, Ordering::Relaxed));
+        let file = self.store.create(&name)?;
+        Ok(Some(TemporaryFile { store: self.store.clone(), name, file }))
+    }
+}
+
+/// Removes the files that a crash left.
+pub(crate) fn remove_left_over(store: &dyn LocalStore, names: &[String]) -> Result<()> {
+    names
+        .iter()
+        .filter(|name| FileKind::Temporary.number(name).is_some())
+        .try_for_each(|name| store.remove(name))
+}
+
+/// A temporary file, removed when it is dropped.
 pub struct TemporaryFile {
     store: Arc<dyn LocalStore>,
     name: String,
@@ -29,7 +58,7 @@ impl TemporaryFile {
         self.file.write(offset, bytes)
     }
 
-    /// Reads what was written; `corrupt` when the file has become shorter.
+    /// Reads what was written; `corrupt` if the file has become shorter.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read(&mut [ReadRange { offset, buffer }])
     }
@@ -43,28 +72,7 @@ impl fmt::Debug for TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // What cannot be removed now is removed at the next start.
+        // A file that cannot be removed now is removed at the next start.
         self.store.remove(&self.name).ok();
     }
-}
-
-impl Store {
-    /// A new file; none where files are in memory anyway.
-    pub fn temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        let store = &self.host.store;
-        if store.is_in_memory() {
-            return Ok(None);
-        }
-        let name = numbered_file_name(KIND, self.next_temporary.fetch_add(1, Ordering::Relaxed));
-        let file = store.create(&name)?;
-        Ok(Some(TemporaryFile { store: store.clone(), name, file }))
-    }
-}
-
-/// Removes what a crash left.
-pub(crate) fn remove_left_over(store: &dyn LocalStore, names: &[String]) -> Result<()> {
-    names
-        .iter()
-        .filter(|name| number_of_file(KIND, name).is_some())
-        .try_for_each(|name| store.remove(name))
 }

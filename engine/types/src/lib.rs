@@ -26,7 +26,7 @@ mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
 pub use error::{Error, ErrorKind, Position, Reason, Result};
-pub use index::{IndexId, IndexKind, IndexSchema};
+pub use index::{IndexId, IndexKind, IndexSchema, IndexTraits};
 pub use schema::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};
 pub use value::{Interval, Value, format_float32};
 

@@ -152,7 +152,7 @@ impl Context<'_> {
     pub(crate) fn spill_file(&self, operator: &str) -> Result<Arc<SpillFile>> {
         let file = self
             .memory
-            .spill_file(self.transaction.store())
+            .spill_file(self.transaction.environment())
             .map_err(|error| error.context(format!("spilling for {operator}")))?;
         file.ok_or_else(|| self.over_limit(operator))
     }

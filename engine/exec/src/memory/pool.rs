@@ -2,7 +2,7 @@
 
 use crate::spill::SpillFile;
 use nacre_sql::plan::Plan;
-use nacre_table::Store;
+use nacre_table::Environment;
 use nacre_types::{Result, invariant};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,10 +77,10 @@ impl Memory {
     }
 
     /// The statement's file for spilling; `None` where temporary files would themselves be in memory.
-    pub(crate) fn spill_file(&self, store: &Store) -> Result<Option<Arc<SpillFile>>> {
+    pub(crate) fn spill_file(&self, environment: &Environment) -> Result<Option<Arc<SpillFile>>> {
         let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
-            *file = store.temporary_file()?.map(|file| Arc::new(SpillFile::new(file)));
+            *file = environment.temporary_file()?.map(|file| Arc::new(SpillFile::new(file)));
         }
         Ok(file.clone())
     }

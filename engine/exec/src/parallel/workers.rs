@@ -54,7 +54,7 @@ pub(super) fn for_each_morsel<W: Send, E: Send>(
         }
         ended.lock().unwrap_or_else(PoisonError::into_inner).states.push(own);
     };
-    context.transaction.store().run(workers, &task);
+    context.transaction.environment().run(workers, &task);
     let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     debug_assert!(
         ended.error.is_some() || next.into_inner() >= morsels.len(),

@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use super::slot::{Computed, Slot};
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_table::{Equal, RowLocator, Rows, Store, Table, Transaction};
+use nacre_table::{Equal, FoundRows, RowLocator, Store, Table, Transaction};
 use nacre_types::{IndexId, Result, TableSchema, Value};
 use std::sync::Arc;
 
@@ -307,7 +307,7 @@ impl Find {
         table: &Arc<Table>,
         transaction: &Transaction,
         execution: &Execution<'_>,
-    ) -> Result<Option<Vec<Rows>>> {
+    ) -> Result<Option<Vec<FoundRows>>> {
         let Way::Indexes { indexes, unique } = &self.way else { return Ok(None) };
         let values = match self.known(table.schema(), execution.parameters())? {
             Known::Some(values) => values,

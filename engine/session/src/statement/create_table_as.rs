@@ -18,8 +18,8 @@ pub(crate) fn run(
 ) -> Result<StatementResult> {
     let exists = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
     let unchanged =
-        || transaction.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
-    let mut load = match transaction.store().bulk_create(schema.clone()) {
+        || execution.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
+    let mut load = match execution.store().bulk_create(schema.clone()) {
         Err(error) if exists(&error) => return unchanged(),
         load => load?,
     };

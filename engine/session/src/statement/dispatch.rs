@@ -49,8 +49,8 @@ pub(crate) fn run(
         }
         RowStatement::Explain(inner) => Ok(explained(inner)),
         RowStatement::Profile(inner) => {
-            let store = transaction.store().clone();
-            profile::run(&store, inner, execution, |execution| run(transaction, inner, execution))
+            let store = execution.store();
+            profile::run(store, inner, execution, |execution| run(transaction, inner, execution))
         }
     }
 }

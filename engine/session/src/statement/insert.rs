@@ -33,7 +33,7 @@ pub(crate) fn run(
         bytes += batch.memory_bytes(batches.last());
         batches.push(batch);
         if direct && rows >= DIRECT_ROWS {
-            let begin = || transaction.store().bulk_load(&target, OnDuplicate::Error);
+            let begin = || execution.store().bulk_load(&target, OnDuplicate::Error);
             let load = load.get_or_insert_with(begin);
             batches.drain(..).try_for_each(|batch| load.append(&batch))?;
             bytes = 0;

@@ -1,6 +1,8 @@
 //! What the database has: tables by name and id, views, and every change of a schema.
 
-pub(crate) mod alter;
+pub(crate) mod contents;
 pub(crate) mod indexes;
-pub(crate) mod statistics;
+pub(crate) mod registry;
+pub(crate) mod tables;
+mod verify;
 pub(crate) mod views;

@@ -1,106 +1,203 @@
 //! The commit pipeline. Under the commit lock: take the next timestamp, append the record, stamp what
 //! was written. Outside it: wait for the sync, then make the timestamp visible.
 //!
-//! Because log order is timestamp order and a sync covers everything before it, whoever's sync
-//! returns may make its own timestamp visible without looking at others'.
+//! Log order is timestamp order and a sync covers everything before it, so a committer whose sync has
+//! returned may make its own timestamp visible without looking at others'.
 
+use crate::commit::snapshots::Snapshots;
+use crate::options::Durability;
 use crate::record;
-use crate::store::{CatalogState, Store};
-use nacre_log::Lsn;
-use nacre_types::{Result, Timestamp};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use nacre_host::Clock;
+use nacre_log::{Log, Lsn};
+use nacre_types::{Error, Result, Timestamp, invariant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the commit lock protects, beside the order of things.
-pub(crate) struct CommitState {
-    /// The last timestamp given out.
-    pub last: Timestamp,
+/// The log, the commit lock and the order of commits.
+pub(crate) struct Commits {
+    log: Arc<Log>,
+    clock: Arc<dyn Clock>,
+    durability: Durability,
+    snapshots: Arc<Snapshots>,
+    /// The commit lock. It protects the last timestamp given out, and every change of the list of
+    /// segments of a partition, of delete bitmaps, of versions of tables and of the catalog.
+    last: Mutex<Timestamp>,
+    /// When the newest sync that covered everything before it began.
+    last_sync_ns: AtomicU64,
+    closed: AtomicBool,
 }
 
-impl Store {
-    /// Appends a prepared record under the commit lock. `check` may still refuse; `stamp` must not fail:
-    /// the record is in the log by then. Returns the timestamp and the position to sync to.
-    pub(crate) fn commit_record<T>(
-        &self,
-        payload: &mut [u8],
-        check: impl FnOnce(Timestamp) -> Result<T>,
-        stamp: impl FnOnce(Timestamp, T),
-    ) -> Result<(Timestamp, Lsn)> {
-        let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        let commit = state.last + 1;
-        let checked = check(commit)?;
-        record::stamp(payload, commit);
-        let lsn = self.log.append(payload)?;
-        state.last = commit;
-        stamp(commit, checked);
-        Ok((commit, lsn))
+/// A commit whose record is in the log, synced or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Committed {
+    pub commit: Timestamp,
+    /// The position to sync to.
+    pub lsn: Lsn,
+}
+
+/// Holding the commit lock.
+pub(crate) struct CommitTurn<'a> {
+    commits: &'a Commits,
+    last: MutexGuard<'a, Timestamp>,
+}
+
+impl CommitTurn<'_> {
+    /// The last timestamp given out.
+    pub fn last(&self) -> Timestamp {
+        *self.last
     }
 
-    /// The last commit, when none is in the middle of it: whoever lists a segment for a commit to come holds the lock
-    /// until it is there, or takes it out again.
-    pub(crate) fn settled(&self) -> Timestamp {
-        self.commit.lock().unwrap_or_else(PoisonError::into_inner).last
+    /// Pretends that all commits up to one were given out.
+    #[cfg(test)]
+    pub fn set_last(&mut self, commit: Timestamp) {
+        *self.last = commit;
     }
 
-    /// Makes everything that is committed visible. It waits for its sync, where that is not only a matter of time.
+    /// The timestamp of the next record appended.
+    pub fn next(&self) -> Timestamp {
+        *self.last + 1
+    }
+
+    /// Appends a record that begins with [`CommitTurn::next`]. What may still be refused is refused
+    /// before: afterwards the record is in the log.
+    pub fn append(&mut self, payload: &[u8]) -> Result<Committed> {
+        let commit = self.next();
+        invariant!(
+            record::timestamp(payload) == Some(commit),
+            "the record of commit {commit} is stamped {:?}",
+            record::timestamp(payload)
+        );
+        debug_assert!(
+            commit > self.commits.snapshots.visible(),
+            "commit {commit} is visible before it is in the log"
+        );
+        let lsn = self.commits.log.append(payload)?;
+        *self.last = commit;
+        Ok(Committed { commit, lsn })
+    }
+}
+
+impl Commits {
+    /// Continues after commit `last` of a recovered log.
+    pub fn new(
+        log: Arc<Log>,
+        clock: Arc<dyn Clock>,
+        durability: Durability,
+        last: Timestamp,
+    ) -> Commits {
+        Commits {
+            log,
+            clock,
+            durability,
+            snapshots: Snapshots::new(last),
+            last: Mutex::new(last),
+            last_sync_ns: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The snapshots of what is committed.
+    pub fn snapshots(&self) -> &Arc<Snapshots> {
+        &self.snapshots
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Takes the commit lock.
+    pub fn lock(&self) -> CommitTurn<'_> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(
+            *last >= self.snapshots.visible(),
+            "commit {} is visible and was not given out",
+            self.snapshots.visible()
+        );
+        CommitTurn { commits: self, last }
+    }
+
+    /// Waits until no commit is under way, and returns the last one. A committer that lists a segment
+    /// holds the lock until its commit is done, or takes the segment out again.
+    pub fn settled(&self) -> Timestamp {
+        self.lock().last()
+    }
+
+    /// `closed` once the database is closed.
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::closed("the database is closed"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Refuses further work. Returns once no commit is under way: one that passed its check before is
+    /// in the log by then.
+    pub fn refuse_more(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.settled();
+    }
+
+    /// Makes everything that is committed visible, and waits for its sync if it is not visible yet.
     pub fn catch_up(&self) -> Result<()> {
         let (last, lsn) = {
-            let state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-            (state.last, self.log.position())
+            let turn = self.lock();
+            (turn.last(), self.log.position())
         };
-        if last > self.visible() {
-            self.sync_to(lsn)?;
-            self.make_visible(last);
+        if last > self.snapshots.visible() {
+            self.settle_strictly(Committed { commit: last, lsn })?;
         }
         Ok(())
     }
 
-    /// Makes what the catalog has, or has not any more, durable: before somebody is answered that it is so.
-    pub fn settle_catalog(&self) -> Result<()> {
-        self.log.check_usable()?;
-        self.sync_log()
-    }
-
-    /// Waits until house-keeping's commit is durable and makes it visible. When the sync fails, whether the record
-    /// is in the log is open until the next start: nothing that it names may be removed.
-    pub(crate) fn settle_strictly(&self, (commit, lsn): (Timestamp, Lsn)) -> Result<()> {
-        self.sync_to(lsn)?;
-        self.make_visible(commit);
+    /// Waits until a commit is durable, whatever the durability level, and makes it visible. If the
+    /// sync fails, whether the record is in the log is unknown until the next start: nothing that the
+    /// record names may be removed.
+    pub fn settle_strictly(&self, committed: Committed) -> Result<()> {
+        self.sync_to(committed.lsn)?;
+        self.snapshots.make_visible(committed.commit);
         Ok(())
     }
 
-    /// Commits a change of the catalog and waits until it is durable. DDL is always strict.
-    pub(crate) fn commit_ddl(
-        &self,
-        payload: Vec<u8>,
-        apply: impl FnOnce(&mut CatalogState, Timestamp) -> Result<()>,
-    ) -> Result<()> {
-        self.commit_prepared_ddl(payload, |_| Ok(()), |catalog, commit, ()| apply(catalog, commit))
+    /// Waits until a commit is as durable as the options ask, and makes it visible.
+    pub fn settle(&self, committed: Committed) -> Result<()> {
+        match self.durability {
+            Durability::Strict => self.log.sync(committed.lsn)?,
+            Durability::Relaxed { .. } if self.sync_is_due() => self.sync_log()?,
+            Durability::Relaxed { .. } => {}
+        }
+        self.snapshots.make_visible(committed.commit);
+        Ok(())
     }
 
-    /// The same; what takes long is done by `prepare`, under the commit lock, which keeps the catalog as it is, while
-    /// others may look things up in it.
-    pub(crate) fn commit_prepared_ddl<T>(
-        &self,
-        mut payload: Vec<u8>,
-        prepare: impl FnOnce(Timestamp) -> Result<T>,
-        apply: impl FnOnce(&mut CatalogState, Timestamp, T) -> Result<()>,
-    ) -> Result<()> {
-        // The catalog is changed before the append. What that would refuse is refused before, so that what can still be
-        // read stays readable, and nobody sees a version that no record has.
-        nacre_log::check_length(payload.len())?;
-        let check = |commit| {
-            self.log.check_usable()?;
-            let prepared = prepare(commit)?;
-            // First, so that whoever meets the change knows that it may be too new for him.
-            self.last_ddl.store(commit, Ordering::Release);
-            apply(
-                &mut self.catalog.write().unwrap_or_else(PoisonError::into_inner),
-                commit,
-                prepared,
-            )
-        };
-        let committed = self.commit_record(&mut payload, check, |_, ()| {})?;
-        self.settle_strictly(committed)
+    /// Whether acknowledged commits have stayed unsynced for the interval.
+    pub fn sync_is_due(&self) -> bool {
+        let Durability::Relaxed { interval_ms } = self.durability else { return false };
+        if self.log.durable() >= self.log.position() {
+            return false;
+        }
+        let last_sync = self.last_sync_ns.load(Ordering::Relaxed);
+        let since = self.clock.monotonic_ns().saturating_sub(last_sync);
+        since >= u64::from(interval_ms) * 1_000_000
+    }
+
+    /// Makes everything committed so far durable, whatever the durability level.
+    pub fn sync_log(&self) -> Result<()> {
+        self.sync_to(self.log.position())
+    }
+
+    /// Makes everything before a position durable. The interval of relaxed durability starts anew:
+    /// what the sync does not cover was acknowledged after it began.
+    pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        let began = self.clock.monotonic_ns();
+        self.log.sync(lsn)?;
+        debug_assert!(
+            self.log.durable() >= lsn,
+            "the log is durable up to {} after a sync to {lsn}",
+            self.log.durable()
+        );
+        self.last_sync_ns.fetch_max(began, Ordering::Relaxed);
+        Ok(())
     }
 }

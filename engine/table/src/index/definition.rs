@@ -1,82 +1,117 @@
-//! Secondary indexes: from values of some columns to the rows that have them, and uniqueness.
+//! An index of one version of a table: what its keys are, and what it keeps in memory.
 //!
-//! An index has two halves. Rows in memory: [`Entries`] beside each rowstore, an entry for each index key that a row in
-//! it has or lately had. Rows in segments: a [`part::Part`] for each segment, its index keys in order, each with its
-//! row's number. Neither knows transactions: whoever finds a row looks whether it is there for him, and, in memory,
-//! whether it has the key. So indexes are neither logged nor versioned, and recovery fills them from the rows.
+//! What an index keeps is in two halves. For rows in memory, [`Entries`] beside each rowstore have an
+//! entry for each index key that a row in it has or recently had. For rows in segments, each segment
+//! has a [`Part`](crate::segments::part::Part): its index keys in order, each with its row's number.
+//! Neither half knows transactions: a reader that finds a row checks that the row is visible to it
+//! and, in memory, that the row has the key. So indexes are neither logged nor versioned, and recovery
+//! fills them from the rows.
 //!
-//! A segment without a part is read as a whole instead: an index answers right as soon as it is in the schema, and
-//! quickly once its parts are there.
+//! A segment without a part is read whole instead: an index answers correctly as soon as it is in the
+//! schema, and quickly once its parts are built.
 //!
-//! Unique values are given out by locks ([`unique`]). One lives in a rowstore without rows, as the lock of a node whose
-//! key is the index key: a transaction that gives a row such a value holds it to its end, and waits for it, or is found
-//! in a deadlock, like for any row.
+//! Unique values are claimed by locks. A claim lives in a rowstore without rows, as the lock of a node
+//! whose key is the index key: a transaction that gives a row such a value holds the lock until it
+//! ends, and waits for it, or is found in a deadlock, as for any row.
 
+use crate::layout::columns::{PartColumn, id_in_part};
 use crate::layout::keys::KeyRows;
-use crate::table::version::Table;
+use crate::layout::table_layout::TableLayout;
 use nacre_column::Batch;
 use nacre_rowstore::{Entries, Row, Rowstore};
+use nacre_segment::IndexOrder;
+use nacre_types::row::RowLayout;
 use nacre_types::{
-    DataType, Error, IndexId, IndexKind, IndexSchema, PhysicalType, Result, TableSchema, Value, key,
+    DataType, Error, IndexId, IndexSchema, PhysicalType, Result, TableSchema, Value, invariant, key,
 };
 use std::sync::Arc;
 
-/// An index of one version of a table.
+/// See the module.
 pub(crate) struct Index {
-    pub schema: IndexSchema,
+    schema: IndexSchema,
     /// Positions of its columns in the table.
-    pub columns: Vec<usize>,
-    pub types: Vec<DataType>,
-    pub memory: Arc<IndexMemory>,
+    columns: Vec<usize>,
+    types: Vec<DataType>,
+    memory: Arc<IndexMemory>,
 }
 
 /// What an index keeps in memory. Versions of a table that share their partitions share it.
-pub(crate) struct IndexMemory {
-    /// Of each partition.
-    pub entries: Vec<Entries>,
-    /// Unique values that somebody is giving out: nodes without rows.
-    pub given: Rowstore,
+struct IndexMemory {
+    /// By partition.
+    entries: Vec<Entries>,
+    /// Unique values that transactions have claimed: nodes without rows.
+    claims: Rowstore,
 }
 
 impl Index {
-    /// The indexes of a table with so many partitions. `old` holds those of a version that it shares them with.
+    /// The indexes of a table with this many partitions. `old` are those of a version that it shares
+    /// its partitions with.
     pub fn all(schema: &TableSchema, partitions: usize, old: &[Index]) -> Vec<Index> {
         let make = |index: &IndexSchema| {
-            let columns = schema.index_positions(index)?;
-            let types: Vec<DataType> =
-                columns.iter().map(|at| schema.columns[*at].data_type).collect();
-            let is_integer =
-                |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
-            // Hidden row numbers are integers too.
-            let numbered = schema
-                .primary_key
-                .as_ref()
-                .is_none_or(|key| matches!(&key.columns[..], [at] if is_integer(at)));
-            let is_packed = index.kind != IndexKind::Hash
-                && numbered
-                && matches!(&columns[..], [at] if is_integer(at));
-            let known =
-                old.iter().find(|old| old.schema.id == index.id).map(|old| old.memory.clone());
-            let fresh = || {
-                let new = if is_packed { Entries::of_integers } else { Entries::new };
-                let entries = (0..partitions).map(|_| new()).collect();
-                Arc::new(IndexMemory { entries, given: Rowstore::new() })
+            let columns = schema.index_positions(index);
+            invariant!(columns.is_some(), "index {} has a column that is missing", index.name);
+            let columns = columns?;
+            let known = old.iter().find(|old| old.id() == index.id);
+            let memory = match known {
+                Some(known) => known.memory.clone(),
+                None => Arc::new(IndexMemory::new(schema, index, &columns, partitions)),
             };
-            Some(Index {
-                schema: index.clone(),
-                columns,
-                types,
-                memory: known.unwrap_or_else(fresh),
-            })
+            let types = columns.iter().map(|at| schema.columns[*at].data_type).collect();
+            Some(Index { schema: index.clone(), columns, types, memory })
         };
-        // `check_indexes` has seen to it that there are all columns.
         schema.indexes.iter().filter_map(make).collect()
+    }
+
+    /// Its identity in the table.
+    pub fn id(&self) -> IndexId {
+        self.schema.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.schema.name
+    }
+
+    /// Whether no two rows may have the same values.
+    pub fn is_unique(&self) -> bool {
+        self.schema.unique
+    }
+
+    /// Positions of its columns in the table.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Data types of its columns.
+    pub fn types(&self) -> &[DataType] {
+        &self.types
+    }
+
+    /// The entries of the rows in a partition's rowstore.
+    pub fn entries(&self, partition: u32) -> &Entries {
+        &self.memory.entries[partition as usize]
+    }
+
+    /// Unique values that transactions have claimed: nodes without rows.
+    pub fn claims(&self) -> &Rowstore {
+        &self.memory.claims
+    }
+
+    /// What a segment builder needs to write this index's part.
+    pub fn order(&self) -> IndexOrder {
+        let id = |column| id_in_part(self.id(), column);
+        IndexOrder {
+            columns: self.columns.clone(),
+            rows: id(PartColumn::RowNumbers),
+            keys: (0..self.columns.len()).map(|at| id(PartColumn::Key(at))).collect(),
+            filter: id(PartColumn::Filter),
+        }
     }
 
     /// Encodes values of its columns, or of the first of them.
     pub fn encode(&self, values: &[Value]) -> Result<Vec<u8>> {
         if values.len() > self.types.len() {
-            return Err(Error::type_error(format!("index {} has fewer columns", self.schema.name)));
+            return Err(Error::type_error(format!("index {} has fewer columns", self.name())));
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (value, data_type) in values.iter().zip(&self.types) {
@@ -86,51 +121,53 @@ impl Index {
     }
 
     /// The index key of a row of this version of the table.
-    pub fn key_of(&self, table: &Table, row: &Row) -> Result<Vec<u8>> {
+    pub fn key_of(&self, layout: &RowLayout, row: &Row) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.columns.len() * 9);
         for (column, data_type) in self.columns.iter().zip(&self.types) {
             match data_type.physical() {
-                _ if table.layout().is_null(row, *column) => out.push(0),
+                _ if layout.is_null(row, *column) => out.push(0),
                 PhysicalType::I64 => {
                     out.push(1);
-                    key::put_i64(&mut out, table.layout().i64(row, *column));
+                    key::put_i64(&mut out, layout.i64(row, *column));
                 }
-                _ => key::append(&mut out, *data_type, &table.layout().value(row, *column))?,
+                _ => key::append(&mut out, *data_type, &layout.value(row, *column))?,
             }
         }
+        debug_assert!(
+            key::parts(&out, &self.types).map(<[u8]>::len).sum::<usize>() == out.len(),
+            "a key of index {} does not divide into its {} columns",
+            self.name(),
+            self.types.len()
+        );
         Ok(out)
     }
 
-    /// Whether a row of any version of the table, up to this one, has this index key. `conflict` when the table was
-    /// altered since and the row is newer.
-    pub fn has_key(&self, table: &Table, row: &Row, index_key: &[u8]) -> Result<bool> {
-        match table.upgrade(row.clone()) {
-            Ok(row) => Ok(self.key_of(table, &row)? == index_key),
-            Err(_) if !table.is_newest() => Err(table.superseded()),
-            Err(error) => Err(error),
-        }
+    /// Whether a row, of this version of the table or an earlier one, has this index key.
+    pub fn is_key_of(&self, layout: &TableLayout, row: &Row, index_key: &[u8]) -> Result<bool> {
+        let row = layout.upgrade(row.clone())?;
+        Ok(self.key_of(layout.rows(), &row)? == index_key)
     }
 
-    /// Whether a row may have the same values as another: it is not unique, or one of them is null.
+    /// Whether two rows may both have this index key: it is not unique, or one of its values is null.
     pub fn may_repeat(&self, index_key: &[u8]) -> bool {
-        !self.schema.unique
-            || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
+        !self.is_unique() || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
     }
 
-    /// The error for values that another row has.
-    pub fn duplicate(&self, table: &Table, index_key: &[u8]) -> Error {
+    /// The error for values that another row of the table has.
+    pub fn duplicate(&self, table: &str, index_key: &[u8]) -> Error {
+        // A key that does not decode is reported without its values.
         let values = key::decode(index_key, &self.types).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        let (table, name) = (&table.schema().name, self.schema.name.clone());
+        let name = self.name();
         Error::duplicate_key(format!(
             "duplicate key ({}) in table {table}, key {name}",
             values.join(", ")
         ))
-        .with_table(table.clone())
+        .with_table(table)
         .with_key(name)
     }
 
-    /// The index keys of some rows of its columns, given in its own order.
+    /// The index keys of rows given as columns in the index's own order.
     pub fn encode_rows(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
         if !batch
             .columns
@@ -140,7 +177,7 @@ impl Index {
         {
             return Err(Error::corrupt(format!(
                 "columns of index {} are of other types",
-                self.schema.name
+                self.name()
             )));
         }
         let keys = KeyRows::new(&batch.columns);
@@ -153,31 +190,24 @@ impl Index {
     }
 }
 
-impl Table {
-    /// Its index of an id. Who asks knows it from a version of the table: without it, this is another.
-    pub(crate) fn index(&self, id: IndexId) -> Result<&Index> {
-        self.indexes().iter().find(|index| index.schema.id == id).ok_or_else(|| self.superseded())
-    }
-
-    pub(crate) fn has_unique_index(&self) -> bool {
-        self.indexes().iter().any(|index| index.schema.unique)
-    }
-
-    /// Bytes of its indexes' entries for the rowstore of a partition.
-    pub(crate) fn entry_bytes(&self, partition: u32) -> usize {
-        self.indexes()
-            .iter()
-            .filter_map(|i| i.memory.entries.get(partition as usize))
-            .map(Entries::bytes)
-            .sum()
-    }
-
-    /// How far an index is built: segments that have their part of it, and all segments. It answers right all the
-    /// time, but reads segments without a part as a whole.
-    pub fn index_progress(&self, id: IndexId) -> (usize, usize) {
-        let current = self.segments().into_iter().filter(|state| state.is_current());
-        current.fold((0, 0), |(done, all), state| {
-            (done + usize::from(state.part(id).is_some()), all + 1)
-        })
+impl IndexMemory {
+    fn new(
+        schema: &TableSchema,
+        index: &IndexSchema,
+        columns: &[usize],
+        partitions: usize,
+    ) -> IndexMemory {
+        let is_integer = |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
+        // Hidden row numbers are integers too.
+        let numbered = schema
+            .primary_key
+            .as_ref()
+            .is_none_or(|key| matches!(&key.columns[..], [at] if is_integer(at)));
+        let is_packed = index.kind.traits().packs_integers
+            && numbered
+            && matches!(columns, [at] if is_integer(at));
+        let new = if is_packed { Entries::of_integers } else { Entries::new };
+        let entries = (0..partitions).map(|_| new()).collect();
+        IndexMemory { entries, claims: Rowstore::new() }
     }
 }

@@ -1,18 +1,13 @@
-//! Picking rows from several batches into one.
+//! Picks rows from several batches into one.
 
-use crate::store::StoreOptions;
 use nacre_column::{Batch, Form, Values, VectorBuilder};
-use nacre_types::{DataType, PhysicalType, limits};
+use nacre_types::{DataType, PhysicalType, invariant, limits};
 use std::sync::Arc;
 
-/// How many rows to gather at once when none is longer than this: a fraction of a segment.
-pub(crate) fn rows_at_once(longest_row: usize, options: &StoreOptions) -> usize {
-    (gather_bytes(options) / longest_row.max(1)).clamp(1, limits::BLOCK_ROWS)
-}
-
-/// Bytes of rows that are put together at once, about.
-pub(crate) fn gather_bytes(options: &StoreOptions) -> usize {
-    options.segment_bytes / 16
+/// How many rows to gather at once if none is longer than `longest_row` bytes and about
+/// `gather_bytes` are gathered.
+pub(crate) fn rows_at_once(longest_row: usize, gather_bytes: usize) -> usize {
+    (gather_bytes / longest_row.max(1)).clamp(1, limits::BLOCK_ROWS)
 }
 
 /// A row of one of several batches.
@@ -28,12 +23,15 @@ pub(crate) fn gather(types: &[DataType], batches: &[&Batch], picks: &[Pick]) -> 
         .iter()
         .enumerate()
         .map(|(position, data_type)| {
-            // A source that has ended has no columns.
+            // A batch that has ended has no columns.
             let sources: Vec<_> = batches.iter().map(|b| b.columns.get(position)).collect();
             let mut builder = VectorBuilder::new(*data_type);
             for pick in picks {
                 let row = pick.row as usize;
-                let Some(vector) = sources[pick.batch as usize] else { continue };
+                let Some(vector) = sources[pick.batch as usize] else {
+                    invariant!(false, "a row is picked from batch {}, which has ended", pick.batch);
+                    continue;
+                };
                 if vector.is_null(row) {
                     builder.push_null();
                     continue;
@@ -49,12 +47,17 @@ pub(crate) fn gather(types: &[DataType], batches: &[&Batch], picks: &[Pick]) -> 
                     (Values::I128(v), PhysicalType::I128) => builder.push_i128(v[at]),
                     (Values::F64(v), PhysicalType::F64) => builder.push_f64(v[at]),
                     (Values::Bytes(v), PhysicalType::Bytes) => builder.push_bytes(v.get(at)),
-                    // Types were checked when the batch was made.
-                    _ => builder.push_null(),
+                    _ => invariant!(false, "a batch to gather has no {data_type} in {position}"),
                 }
             }
             Arc::new(builder.finish())
         })
         .collect();
-    Batch::new(columns, picks.len())
+    let gathered = Batch::new(columns, picks.len());
+    debug_assert!(
+        gathered.columns.iter().all(|column| column.len() == picks.len()),
+        "a gathered column does not have {} rows",
+        picks.len()
+    );
+    gathered
 }

@@ -1,6 +1,7 @@
-//! Keys of rows that lie in columns, encoded row by row ([`nacre_types::key`]) without a value in between.
+//! Keys of rows in columns, encoded row by row ([`nacre_types::key`]) without building values.
 
 use nacre_column::{Values, Vector};
+use nacre_types::hash::{combine, hash_bytes};
 use std::borrow::{Borrow, Cow};
 
 /// The columns of a key, in its order.
@@ -9,6 +10,7 @@ pub(crate) struct KeyRows<'a> {
 }
 
 impl<'a> KeyRows<'a> {
+    /// Keys made of these columns, which have the same length.
     pub fn new<V: Borrow<Vector>>(columns: &'a [V]) -> KeyRows<'a> {
         KeyRows {
             columns: columns
@@ -18,7 +20,7 @@ impl<'a> KeyRows<'a> {
         }
     }
 
-    /// Appends the key of a row. Answers whether any of its columns is null.
+    /// Appends the key of a row. Returns whether any of its columns is null.
     #[inline]
     pub fn put(&self, row: usize, out: &mut Vec<u8>) -> bool {
         let mut has_null = false;
@@ -32,4 +34,12 @@ impl<'a> KeyRows<'a> {
         }
         has_null
     }
+}
+
+/// Two hashes of a key. Two different keys share both so rarely that sets of keys are compared by them
+/// without keeping the keys.
+pub(crate) fn fingerprint(key: &[u8]) -> (u64, u64) {
+    let hash = hash_bytes(key);
+    let fold = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);
+    (hash, combine(hash, key.iter().fold(0xcbf2_9ce4_8422_2325, fold)))
 }

@@ -6,6 +6,7 @@
 //! with none.
 
 use crate::layout::keys::KeyRows;
+use crate::layout::sorted_keys::SortedKeys;
 use nacre_column::{Values, Vector};
 use nacre_segment::Segment;
 use nacre_types::{Error, Result, Value, limits};
@@ -15,74 +16,6 @@ use std::ops::Range;
 const INTEGERS_A_SEARCH: usize = 128;
 /// So many other keys.
 const KEYS_A_SEARCH: usize = 24;
-
-/// The keys of a file, in order.
-pub(crate) struct SortedKeys<'a> {
-    pub file: &'a Segment,
-    /// Positions of the key's columns.
-    pub columns: Vec<usize>,
-    /// The column of row numbers in key order, where rows are in another one.
-    pub order: Option<usize>,
-}
-
-impl SortedKeys<'_> {
-    fn is_integer(&self) -> bool {
-        let columns = self.file.columns();
-        let is_one = |at: usize| {
-            columns[at].data_type.physical() == nacre_types::PhysicalType::I64
-                && columns[at].null_count == 0
-        };
-        matches!(self.columns[..], [at] if is_one(at))
-    }
-
-    /// The row that has the key at a position.
-    pub fn row(&self, position: usize) -> Result<u32> {
-        Ok(match self.order {
-            Some(order) => self.file.row_in_order(order, position)? as u32,
-            None => position as u32,
-        })
-    }
-
-    /// The key at a position.
-    pub fn at(&self, position: usize) -> Result<Vec<Value>> {
-        let row = self.row(position)? as usize;
-        self.columns.iter().map(|column| self.file.get(*column, row)).collect()
-    }
-
-    /// The first position whose key is not below this one.
-    fn lower(&self, key: &[Value]) -> Result<usize> {
-        match self.order {
-            Some(order) => self.file.lower_bound_in_order(order, &self.columns, key),
-            None => self.file.lower_bound(&self.columns, key),
-        }
-    }
-
-    /// The positions of a key.
-    fn equal(&self, key: &[Value]) -> Result<Range<usize>> {
-        let Some(order) = self.order else {
-            let (start, end) = self.file.equal_range(&self.columns, key)?;
-            return Ok(start..end);
-        };
-        // Only keys of rows are in an order of their own, and they are there once.
-        let start = self.file.lower_bound_in_order(order, &self.columns, key)?;
-        if start == self.file.rows() {
-            return Ok(start..start);
-        }
-        let row = self.file.row_in_order(order, start)?;
-        let is_there = self.file.is_key(row, &self.columns, key)?;
-        Ok(start..start + usize::from(is_there))
-    }
-
-    /// Positions from one key to another, both inclusive, and perhaps one more.
-    fn between(&self, first: &[Value], last: &[Value]) -> Result<Range<usize>> {
-        let start = self.lower(first)?;
-        let end = match self.order {
-            Some(_) => (self.lower(last)? + 1).min(self.file.rows()),
-            None => self.file.upper_bound(&self.columns, last, self.lower(last)?)?,
-        };
-        Ok(start..end.max(start))
-    }
-}
 
 /// Whether so many keys had better be looked up one by one among so many others than walked beside them.
 pub(crate) fn is_few(keys: &SortedKeys<'_>, few: usize, many: usize) -> bool {
@@ -94,10 +27,10 @@ pub(crate) fn overlap(
     old: &SortedKeys<'_>,
     new: &SortedKeys<'_>,
 ) -> Result<Option<(Range<usize>, Range<usize>)>> {
-    if old.file.rows() == 0 || new.file.rows() == 0 {
+    if old.len() == 0 || new.len() == 0 {
         return Ok(None);
     }
-    let (first, last) = (new.at(0)?, new.at(new.file.rows() - 1)?);
+    let (first, last) = (new.at(0)?, new.at(new.len() - 1)?);
     let olds = old.between(&first, &last)?;
     if olds.is_empty() {
         return Ok(None);
@@ -245,7 +178,7 @@ impl<'a> Walk<'a> {
             let count = stop.min(self.end) - self.next;
             let columns = self.columns(count)?;
             self.block = if self.as_integers {
-                integers(self.keys.file, &columns)?
+                integers(self.keys.file(), &columns)?
             } else {
                 encoded(&columns, count)
             };
@@ -257,27 +190,10 @@ impl<'a> Walk<'a> {
 
     /// The key's columns at the next positions.
     fn columns(&mut self, count: usize) -> Result<Vec<Vector>> {
-        let (file, columns) = (self.keys.file, &self.keys.columns);
-        let Some(order) = self.keys.order else {
-            return columns.iter().map(|column| file.decode(*column, self.next, count)).collect();
-        };
-        if self.whole.is_empty() {
-            self.whole = columns
-                .iter()
-                .map(|column| file.decode(*column, 0, file.rows()))
-                .collect::<Result<_>>()?;
+        if self.keys.has_own_order() && self.whole.is_empty() {
+            self.whole = self.keys.decode_rows()?;
         }
-        let bad = || {
-            Error::corrupt(format!("segment {}: a row in key order does not exist", file.name()))
-        };
-        let order = file.decode(order, self.next, count)?;
-        let flat = order.flat();
-        let Values::I64(rows) = &*flat else { return Err(bad()) };
-        let row = |row: &i64| {
-            u32::try_from(*row).ok().filter(|row| (*row as usize) < file.rows()).ok_or_else(bad)
-        };
-        let rows: Vec<u32> = rows.iter().map(row).collect::<Result<_>>()?;
-        Ok(self.whole.iter().map(|column| column.take(&rows)).collect())
+        self.keys.decode(self.next, count, &self.whole)
     }
 }
 

@@ -1,40 +1,40 @@
-//! Row locks of a load.
+//! Row locks of a load on what it replaces, from the last check until the rows are replaced: a
+//! transaction that locked such a row in between would write its change over the load's.
 
+use crate::load::duplicates::ReplacedNode;
+use crate::load::loaded::held_by_another;
 use crate::table::version::Table;
 use nacre_rowstore::{Node, Owner};
-use nacre_types::{Error, Result};
+use nacre_types::Result;
 use std::sync::Arc;
 
-/// Row locks on what a load replaces, from the last look at it until it is replaced: a transaction that locked such a
-/// row in between would write its change over the load's.
-pub(super) struct Held {
+/// Locks that are released when this is dropped.
+pub(super) struct HeldLocks {
     owner: Arc<Owner>,
     nodes: Vec<Arc<Node>>,
 }
 
-impl Held {
-    pub fn lock(nodes: &[(u32, Arc<Node>)], owner: Arc<Owner>, table: &Table) -> Result<Held> {
-        let mut held = Held { owner, nodes: Vec::with_capacity(nodes.len()) };
-        for (_, node) in nodes {
-            if node.lock(&held.owner).is_err() {
+impl HeldLocks {
+    /// Locks all nodes, or fails with `conflict` if another transaction holds one of them.
+    pub fn lock(nodes: &[ReplacedNode], owner: Arc<Owner>, table: &Table) -> Result<HeldLocks> {
+        let mut held = HeldLocks { owner, nodes: Vec::with_capacity(nodes.len()) };
+        for replaced in nodes {
+            if replaced.node.lock(&held.owner).is_err() {
                 return Err(held_by_another(table));
             }
-            held.nodes.push(node.clone());
+            held.nodes.push(replaced.node.clone());
         }
+        debug_assert!(
+            held.nodes.iter().all(|node| node.is_locked_by(&held.owner)),
+            "a replaced row is not locked"
+        );
         Ok(held)
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLocks {
     fn drop(&mut self) {
         self.nodes.iter().for_each(|node| node.unlock());
         self.owner.end();
     }
-}
-
-pub(super) fn held_by_another(table: &Table) -> Error {
-    Error::conflict(format!(
-        "a key of the load is locked by another transaction in table {}",
-        table.schema().name
-    ))
 }

@@ -2,6 +2,12 @@
 
 pub(crate) mod bulk_load;
 pub(crate) mod common_keys;
-mod create;
+mod duplicates;
+pub(crate) mod loaded;
+pub(crate) mod loader;
 mod locks;
-pub(crate) mod unique;
+mod one_by_one;
+mod pending;
+mod publish;
+mod unique;
+mod write;

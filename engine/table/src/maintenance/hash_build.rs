@@ -1,35 +1,38 @@
-//! Making hash tables, and keeping their number and their dead entries down, in steps of house-keeping.
+//! Making hash tables, and keeping their number and their dead entries low, in steps of background work.
 //!
-//! Tables are made only where they pay: where a key would meet many segments because the ranges of their keys overlap
-//! ([`StoreOptions::hash_from`]), and only for segments that are big enough to stay; those that wait to be merged are few.
+//! Tables are made only where they pay: where a key would meet many segments because the ranges of
+//! their keys overlap ([`StoreOptions::hash_from`](crate::StoreOptions::hash_from)), and only for
+//! segments big enough to stay; those that wait to be merged are few.
 //!
-//! What there is to do, in this order: a table of which half the segments are gone is rewritten, or dropped when all
-//! are; tables of one size class are merged into one; a segment without a table gets one. Each is a state machine whose
-//! steps read or write a few blocks. The files are synced before the record that names them, and the tables they replace
-//! go in the same record, so a crash leaves the old ones or the new one. Left behind, a file is an orphan.
+//! The work, in this order: a table of which half the segments are gone is rewritten, or dropped if all
+//! are; tables of one size class are merged into one; a segment without a table gets one. Each task is a
+//! state machine whose steps read or write a few blocks. The files are synced before the record that
+//! names them, and the tables they replace are dropped by the same record, so a crash leaves the old
+//! tables or the new one. A file left behind is an orphan.
 
+use crate::catalog::tables::discard_tables;
 use crate::index::directory::Directory;
-use crate::index::hash::reader::{SegmentKeys, TableReader, place_of};
-use crate::index::hash::table::{HashTable, KeySet, file_builder};
-use crate::maintenance::merge::Progress;
-use crate::record;
-use crate::segments::file::NewFiles;
+use crate::index::hash::reader::{KeyPlace, SegmentKeys, TableReader};
+use crate::index::hash::table::{HashTable, file_builder};
+use crate::maintenance::context::{Progress, TaskContext};
+use crate::record::{self, KeySet};
+use crate::segments::files::NewFiles;
+use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
-use crate::store::{Store, file_name_of_table};
-use crate::table::partition::Partition;
+use crate::table::partition::{Partition, Work};
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
 use nacre_segment::SegmentBuilder;
-use nacre_types::{DataType, Result, limits};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use nacre_types::hash::Set;
+use nacre_types::{DataType, Result, invariant, limits};
+use std::sync::Arc;
 
-/// So many tables of one size class are merged into one.
+/// This many tables of one size class are merged into one.
 const FAN_IN: usize = 4;
 /// Blocks that a step reads, about.
 const READ_BLOCKS: usize = 32;
-/// A file has at most so many times the rows that the store's segments have.
+/// A file has at most this many times the rows of a segment.
 const FILE_SEGMENTS: usize = 16;
 
 /// A hash table being made.
@@ -37,100 +40,92 @@ pub(crate) struct HashBuild {
     table: Arc<Table>,
     partition: u32,
     keys: KeySet,
-    /// The tables it takes the place of.
+    /// The tables it replaces.
     old: Vec<Arc<HashTable>>,
-    /// The segment it is of, when it is of one.
+    /// The segment it is made from, if it is made from one.
     state: Option<Arc<SegmentState>>,
-    /// What it covers; nothing when the old tables only go.
+    /// The segments it covers; none if the old tables are only dropped.
     segments: Vec<u64>,
     source: Source,
     builder: SegmentBuilder,
     files: NewFiles,
+    /// Whether everything is read.
     read: bool,
 }
 
+/// What a hash table is made from.
 enum Source {
     Segment(Box<SegmentKeys>),
     Tables(Vec<TableReader>),
 }
 
-impl Store {
-    /// Whether a table's hash tables may want work.
-    pub(crate) fn may_hash(table: &Table) -> bool {
-        table.partitions().iter().any(|partition| partition.may_hash().load(Ordering::Relaxed))
+/// Starts the next task for the hash tables of a table.
+pub(crate) fn start(context: &TaskContext, table: &Arc<Table>) -> Result<Option<HashBuild>> {
+    for partition in table.partitions() {
+        if !partition.take_need(Work::HashTables) {
+            continue;
+        }
+        let list = partition.segments();
+        let sets = table.indexes().iter().map(|index| KeySet::Index(index.id()));
+        for keys in std::iter::once(KeySet::Primary).chain(sets) {
+            let build = HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
+            if let Some(build) = next(context, build, &list)? {
+                // There may be more.
+                partition.consider(Work::HashTables);
+                return Ok(Some(build));
+            }
+        }
     }
+    Ok(None)
+}
 
-    /// Starts with the next thing to do for the hash tables of a table.
-    pub(crate) fn start_hash(&self, table: &Arc<Table>) -> Result<Option<HashBuild>> {
-        for partition in table.partitions() {
-            if !partition.may_hash().swap(false, Ordering::Relaxed) {
-                continue;
-            }
-            let list = partition.segments();
-            let sets = table.indexes().iter().map(|index| KeySet::Index(index.schema.id));
-            for keys in std::iter::once(KeySet::Primary).chain(sets) {
-                let build =
-                    HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
-                if let Some(build) = self.next_hash(build, &list)? {
-                    // There may be more.
-                    partition.consider_hashing();
-                    return Ok(Some(build));
-                }
-            }
-        }
-        Ok(None)
+/// The next task for one set of keys.
+fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
+    let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
+    let current: Set<u64> =
+        list.iter().filter(|state| state.is_current()).map(|state| state.id()).collect();
+    let live =
+        |table: &HashTable| table.segments().iter().filter(|id| current.contains(id)).count();
+    if let Some(dead) = tables.iter().find(|table| live(table) * 2 <= table.segments().len()) {
+        return Ok(Some(build.of_tables(vec![dead.clone()], &current)));
     }
-
-    fn next_hash(&self, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
-        let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
-        let current: nacre_types::hash::Set<u64> = list
-            .iter()
-            .filter(|state| state.is_current())
-            .map(|state| state.segment.id())
-            .collect();
-        let live =
-            |table: &HashTable| table.segments.iter().filter(|id| current.contains(id)).count();
-        if let Some(dead) = tables.iter().find(|table| live(table) * 2 <= table.segments.len()) {
-            return Ok(Some(build.of_tables(vec![dead.clone()], &current)));
+    let class = |table: &HashTable| (table.len() / limits::BLOCK_ROWS).max(1).ilog2() / 2;
+    for table in &tables {
+        let members: Vec<_> =
+            tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
+        if members.len() >= FAN_IN {
+            return Ok(Some(build.of_tables(members, &current)));
         }
-        let class = |table: &HashTable| (table.len() / limits::BLOCK_ROWS).max(1).ilog2() / 2;
-        for table in &tables {
-            let members: Vec<_> =
-                tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
-            if members.len() >= FAN_IN {
-                return Ok(Some(build.of_tables(members, &current)));
-            }
-        }
-        // Segments that are not visible yet wait for their turn: their commit may still fail.
-        let visible = self.visible();
-        let full = self.options.segment_rows / 2;
-        let is_big =
-            |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
-        let big: Vec<Arc<SegmentState>> = list.iter().filter(is_big).cloned().collect();
-        let covered: nacre_types::hash::Set<u64> =
-            tables.iter().flat_map(|table| &table.segments).copied().collect();
-        let mut uncovered = big.iter().filter(|state| !covered.contains(&state.segment.id()));
-        let Some(next) = uncovered.next() else { return Ok(None) };
-        if !next.exists_at(visible) {
-            build.partition().consider_hashing();
-            return Ok(None);
-        }
-        let directory = match build.keys {
-            KeySet::Primary => Directory::of_primary_key(&build.table, &big, &[]),
-            KeySet::Index(id) => Directory::of_index(build.table.index(id)?, &big, &[]),
-        };
-        if directory.depth() < self.options.hash_from {
-            return Ok(None);
-        }
-        // A segment without its part comes again when it has it.
-        let Some(place) = place_of(&build.table, build.keys, next)? else { return Ok(None) };
-        Ok(Some(HashBuild {
-            segments: vec![next.segment.id()],
-            state: Some(next.clone()),
-            source: Source::Segment(Box::new(SegmentKeys::new(place))),
-            ..build
-        }))
     }
+    // Segments that are not visible yet have to wait: their commit may still fail.
+    let visible = context.snapshots().visible();
+    let full = context.options().segment_rows / 2;
+    let is_big = |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
+    let big: Vec<Arc<SegmentState>> = list.iter().filter(is_big).cloned().collect();
+    let covered: Set<u64> = tables.iter().flat_map(|table| table.segments()).copied().collect();
+    let mut uncovered = big.iter().filter(|state| !covered.contains(&state.id()));
+    let Some(next) = uncovered.next() else { return Ok(None) };
+    if !next.exists_at(visible) {
+        build.partition().consider(Work::HashTables);
+        return Ok(None);
+    }
+    let directory = match build.keys {
+        KeySet::Primary => Directory::of_primary_key(build.table.layout(), &big, &[]),
+        KeySet::Index(id) => Directory::of_index(build.table.index(id)?, &big, &[]),
+    };
+    if directory.depth() < context.options().hash_from {
+        return Ok(None);
+    }
+    // A segment without its part is considered again when it has it.
+    let Some(place) = KeyPlace::find(build.table.layout(), build.keys, next)? else {
+        return Ok(None);
+    };
+    Ok(Some(HashBuild {
+        segments: vec![next.id()],
+        state: Some(next.clone()),
+        source: Source::Segment(Box::new(SegmentKeys::new(place))),
+        ..build
+    }))
 }
 
 impl HashBuild {
@@ -149,12 +144,8 @@ impl HashBuild {
         }
     }
 
-    /// One table in the place of some, without the segments that are gone.
-    fn of_tables(
-        self,
-        old: Vec<Arc<HashTable>>,
-        current: &nacre_types::hash::Set<u64>,
-    ) -> HashBuild {
+    /// One table in the place of several, without the segments that are gone.
+    fn of_tables(self, old: Vec<Arc<HashTable>>, current: &Set<u64>) -> HashBuild {
         let mut segments = Vec::new();
         let mut number = |id: &u64| {
             current.contains(id).then(|| {
@@ -163,7 +154,7 @@ impl HashBuild {
             })
         };
         let reader = |table: &Arc<HashTable>| {
-            let numbers = table.segments.iter().map(&mut number).collect();
+            let numbers = table.segments().iter().map(&mut number).collect();
             TableReader::new(table.clone(), numbers)
         };
         let readers = old.iter().map(reader).collect();
@@ -176,34 +167,34 @@ impl HashBuild {
     }
 
     /// Does a bounded piece of work. After an error the build must be abandoned.
-    pub(crate) fn step(&mut self, store: &Store) -> Result<Progress> {
-        if !self.is_wanted(store) {
-            self.abandon(store);
+    pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        if !self.is_wanted(context) {
+            self.abandon(context);
             return Ok(Progress::Done);
         }
-        if self.files.step(store)? {
+        if self.files.step(context.files())? {
             return Ok(Progress::More);
         }
         if !self.read {
-            self.read_some(store)?;
+            self.read_some(context)?;
             return Ok(Progress::More);
         }
-        self.commit(store)?;
+        self.commit(context)?;
         Ok(Progress::Done)
     }
 
     /// Removes what was written.
-    pub(crate) fn abandon(&mut self, store: &Store) {
-        self.files.abandon(store);
-        self.partition().consider_hashing();
+    pub fn abandon(&mut self, context: &TaskContext) {
+        self.files.abandon(context.files());
+        self.partition().consider(Work::HashTables);
     }
 
-    /// Whether the table still has the keys, the tables that go, and the segment.
-    fn is_wanted(&self, store: &Store) -> bool {
-        let Ok(newest) = store.newest(&self.table) else { return false };
+    /// Whether the table still has the keys, the tables to replace, and the segment.
+    fn is_wanted(&self, context: &TaskContext) -> bool {
+        let Ok(newest) = context.catalog().newest(&self.table) else { return false };
         let has_keys = match self.keys {
             KeySet::Primary => true,
-            KeySet::Index(id) => newest.index(id).is_ok(),
+            KeySet::Index(id) => newest.has_index(id),
         };
         let list = self.partition().segments();
         let has = |old: &Arc<HashTable>| list.tables().iter().any(|table| Arc::ptr_eq(table, old));
@@ -213,9 +204,12 @@ impl HashBuild {
             && self.state.as_ref().is_none_or(|state| state.is_current())
     }
 
-    fn read_some(&mut self, store: &Store) -> Result<()> {
-        let rows =
-            store.options.segment_rows.saturating_mul(FILE_SEGMENTS).min(limits::MAX_SEGMENT_ROWS);
+    fn read_some(&mut self, context: &TaskContext) -> Result<()> {
+        let rows = context
+            .options()
+            .segment_rows
+            .saturating_mul(FILE_SEGMENTS)
+            .min(limits::MAX_SEGMENT_ROWS);
         let most = rows.saturating_sub(self.builder.rows()).min(READ_BLOCKS * limits::BLOCK_ROWS);
         let (mut hashes, mut places) = (Vec::new(), Vec::new());
         let is_end = match &mut self.source {
@@ -228,7 +222,8 @@ impl HashBuild {
                 return Ok(());
             }
             Source::Segment(keys) => {
-                // These may be a few more than there is room for in a file, but altogether no more than a segment has rows.
+                // The last share may exceed what is left of a file, but all shares together have no more
+                // entries than a segment has rows.
                 let mut is_end = false;
                 while !is_end && hashes.len() < most {
                     is_end = !keys.take(&mut hashes, &mut places);
@@ -239,29 +234,36 @@ impl HashBuild {
         };
         self.push(hashes, places);
         if self.builder.rows() >= rows || is_end {
-            self.begin_writing(store, is_end)?;
+            self.begin_writing(context, is_end)?;
         }
         self.read = is_end;
         Ok(())
     }
 
     fn push(&mut self, hashes: Vec<i64>, places: Vec<i64>) {
+        invariant!(
+            hashes.len() == places.len(),
+            "{} hashes and {} places of a hash table",
+            hashes.len(),
+            places.len()
+        );
+        debug_assert!(hashes.is_sorted(), "hashes of a hash table are out of order");
         let rows = hashes.len();
         let column = |values| Arc::new(Vector::new(DataType::Int64, Values::I64(values), None));
         self.builder.push(&Batch::new(vec![column(hashes), column(places)], rows));
     }
 
-    /// Writes the rows so far as a file. A table has one file at least, if only to have a name.
-    fn begin_writing(&mut self, store: &Store, is_end: bool) -> Result<()> {
+    /// Writes the rows so far as a file. A table has at least one file, if only for its id.
+    fn begin_writing(&mut self, context: &TaskContext, is_end: bool) -> Result<()> {
         if self.builder.rows() > 0 || (is_end && self.files.complete().is_empty()) {
             let full = std::mem::replace(&mut self.builder, file_builder());
-            self.files.begin(store, full, file_name_of_table)?;
+            self.files.begin(context.files(), full, FileKind::Hashes)?;
         }
         Ok(())
     }
 
-    /// Appends and applies the record, unless something it is about went meanwhile.
-    fn commit(&mut self, store: &Store) -> Result<()> {
+    /// Appends and applies the record, unless something it needs is gone.
+    fn commit(&mut self, context: &TaskContext) -> Result<()> {
         let made = match self.segments.is_empty() {
             true => None,
             false => Some(Arc::new(HashTable::new(
@@ -270,38 +272,32 @@ impl HashBuild {
                 self.segments.clone(),
             )?)),
         };
-        let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_wanted(store) {
-            drop(state);
-            self.abandon(store);
+        let mut turn = context.commits().lock();
+        if !self.is_wanted(context) {
+            drop(turn);
+            self.abandon(context);
             return Ok(());
         }
-        let commit = state.last + 1;
-        let mut payload = record::begin(commit);
+        let mut payload = record::begin(turn.next());
         let dropped: Vec<u64> = self.old.iter().map(|table| table.id()).collect();
         let place = self.table.place(self.partition());
-        record::set_tables(
-            &mut payload,
-            place,
-            &dropped,
-            made.as_ref().map(|table| table.name()).as_ref(),
-        );
-        let lsn = store.log.append(&payload)?;
-        state.last = commit;
+        let added = made.as_ref().map(|table| table.as_logged());
+        record::set_tables(&mut payload, place, &dropped, added.as_ref());
+        let committed = turn.append(&payload)?;
         self.partition().update_tables(|tables| {
             tables.retain(|table| !self.old.iter().any(|old| Arc::ptr_eq(old, table)));
             tables.extend(made);
         });
-        store.discard_tables(&self.old, commit);
+        discard_tables(context.garbage(), &self.old, committed.commit);
         // Whether or not the sync succeeds, the log may name the files from here on.
         self.files.are_named();
-        drop(state);
-        store.settle_strictly((commit, lsn))
+        drop(turn);
+        context.commits().settle_strictly(committed)
     }
 }
 
-/// Takes the least entries of some tables, at most so many and about as many as a step may read. Answers whether there
-/// are no more.
+/// Takes the least entries of several tables, at most `most` and about as many as a step may read.
+/// Returns whether there are no more.
 fn merge_some(
     readers: &mut [TableReader],
     most: usize,
@@ -323,7 +319,7 @@ fn merge_some(
         else {
             return Ok(true);
         };
-        // A run of this table's entries, up to the next of any other.
+        // A run of this table's entries, up to the next entry of any other.
         let others = (0..readers.len()).filter(|r| *r != least);
         let bound = others.filter_map(|r| order(&readers[r])).min();
         let reader = &mut readers[least];

@@ -1,9 +1,13 @@
-//! Background work, stepped by the host: flushes, merges, index builds, snapshots, removal of files; and `check`.
+//! Background work, stepped by the host: flushes, merges, index builds, snapshots, removal of files;
+//! and `check`.
 
 pub(crate) mod check;
+pub(crate) mod collect;
+pub(crate) mod context;
 pub(crate) mod flush;
 pub(crate) mod hash_build;
 pub(crate) mod merge;
+mod merge_plan;
 pub(crate) mod part_build;
 pub(crate) mod scheduler;
 pub(crate) mod snapshot;

@@ -1,119 +1,108 @@
-//! Building the parts of an index for segments that were written before it was made.
+//! Building the parts of an index for segments that were written before the index was created.
 //!
-//! A build is a state machine like a merge: each step reads or writes a bounded number of blocks of one segment, and
-//! the file it makes is named by a record once it is complete. Until then the segment is read as a whole. Left behind
-//! by a crash, a file is an orphan, and the segment's part is built again.
+//! A build is a state machine like a merge: each step reads or writes a bounded number of blocks of one
+//! segment, and a record names the file once it is complete. Until then the segment is read whole. A
+//! file left behind by a crash is an orphan, and the segment's part is built again.
 
 use crate::index::definition::Index;
-use crate::maintenance::merge::Progress;
-use crate::read::probe::block_columns;
+use crate::index::lookup::block_columns;
+use crate::maintenance::context::{Progress, TaskContext};
 use crate::record::{self, NewPart};
-use crate::segments::file::NewFiles;
+use crate::segments::files::NewFiles;
+use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
-use crate::store::{Store, file_name_of_part};
+use crate::table::partition::Work;
 use crate::table::version::Table;
 use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
 use nacre_types::hash::Set;
-use nacre_types::{IndexId, Result, TableId, limits};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use nacre_types::{IndexId, Result, TableId, invariant, limits};
+use std::sync::Arc;
 
 /// Blocks of one column that a step decodes, about.
 const READ_BLOCKS: usize = 64;
 
 /// The part of one index for one segment, being built.
-pub(crate) struct Build {
+pub(crate) struct PartBuild {
     table: Arc<Table>,
     partition: u32,
     index: IndexId,
     state: Arc<SegmentState>,
-    /// Empty once everything has been read.
+    /// `None` once everything has been read.
     builder: Option<SegmentBuilder>,
     next_row: usize,
     files: NewFiles,
 }
 
-impl Store {
-    /// Builds all parts that a table's indexes do not have yet, which house-keeping does step by step.
-    #[cfg(test)]
-    pub(crate) fn build_indexes(&self, table: &Arc<Table>) -> Result<()> {
-        let mut maintenance = self.lock_maintenance();
-        self.check_open()?;
-        self.abandon(&mut maintenance);
-        loop {
-            let table = self.newest(table)?;
-            let Some(mut build) = self.start_build(&table, &Set::default()) else { return Ok(()) };
-            loop {
-                match build.step(self) {
-                    Ok(Progress::More) => {}
-                    Ok(Progress::Done) => break,
-                    Err(error) => {
-                        build.abandon(self);
-                        return Err(error);
-                    }
-                }
-            }
-        }
-    }
+/// The part of one index for one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PartId {
+    table: TableId,
+    segment: u64,
+    index: IndexId,
+}
 
-    /// Whether a table may have parts to be built.
-    pub(crate) fn may_build(table: &Table) -> bool {
-        !table.indexes().is_empty()
-            && table.partitions().iter().any(|p| p.may_index().load(Ordering::Relaxed))
-    }
-
-    /// Starts with the next part that is missing.
-    pub(crate) fn start_build(&self, table: &Arc<Table>, failed: &Set<PartId>) -> Option<Build> {
-        if table.indexes().is_empty() {
-            return None;
-        }
-        for partition in table.partitions() {
-            if !partition.may_index().swap(false, Ordering::Relaxed) {
-                continue;
-            }
-            // A segment that is not visible yet waits for its turn: its commit may still fail. It says so again.
-            let visible = self.visible();
-            let segments = partition.segments();
-            for state in segments.iter().filter(|state| state.is_current()) {
-                let missing = |index: &&Index| {
-                    let id = index.schema.id;
-                    state.part(id).is_none()
-                        && !failed.contains(&(table.id(), state.segment.id(), id))
-                };
-                if let Some(index) = table.indexes().iter().find(missing) {
-                    // There may be more.
-                    partition.consider_indexing();
-                    if state.exists_at(visible) {
-                        return Some(Build::new(table, partition.number(), index, state.clone()));
-                    }
-                }
-            }
-        }
-        None
+impl PartId {
+    fn new(table: &Table, state: &SegmentState, index: IndexId) -> PartId {
+        PartId { table: table.id(), segment: state.id(), index }
     }
 }
 
-/// The part of an index that a table's segment has.
-pub(crate) type PartId = (TableId, u64, IndexId);
+/// Starts to build the next part that a table lacks, other than those in `failed`.
+pub(crate) fn start(
+    context: &TaskContext,
+    table: &Arc<Table>,
+    failed: &Set<PartId>,
+) -> Option<PartBuild> {
+    if table.indexes().is_empty() {
+        return None;
+    }
+    for partition in table.partitions() {
+        if !partition.take_need(Work::IndexParts) {
+            continue;
+        }
+        let visible = context.snapshots().visible();
+        let segments = partition.segments();
+        for state in segments.iter().filter(|state| state.is_current()) {
+            let missing = |index: &&Index| {
+                state.part(index.id()).is_none()
+                    && !failed.contains(&PartId::new(table, state, index.id()))
+            };
+            if let Some(index) = table.indexes().iter().find(missing) {
+                // There may be more. A segment that is not visible yet has to wait: its commit may
+                // still fail.
+                partition.consider(Work::IndexParts);
+                if state.exists_at(visible) {
+                    return Some(PartBuild::new(table, partition.number(), index, state.clone()));
+                }
+            }
+        }
+    }
+    None
+}
 
-impl Build {
+impl PartBuild {
     /// What is built.
-    pub(crate) fn part(&self) -> PartId {
-        (self.table.id(), self.state.segment.id(), self.index)
+    pub fn part(&self) -> PartId {
+        PartId::new(&self.table, &self.state, self.index)
     }
 
-    fn new(table: &Arc<Table>, partition: u32, index: &Index, state: Arc<SegmentState>) -> Build {
-        let columns = index.columns.iter().map(|at| {
+    fn new(
+        table: &Arc<Table>,
+        partition: u32,
+        index: &Index,
+        state: Arc<SegmentState>,
+    ) -> PartBuild {
+        let columns = index.columns().iter().map(|at| {
             let column = &table.schema().columns[*at];
             ColumnSpec { id: column.id, data_type: column.data_type, nullable: column.nullable }
         });
-        let order = IndexOrder { columns: (0..index.columns.len()).collect(), ..index.order() };
+        let order = IndexOrder { columns: (0..index.columns().len()).collect(), ..index.order() };
         let builder =
             SegmentBuilder::new(columns.collect()).with_indexes(vec![order]).indexes_only();
-        Build {
+        PartBuild {
             table: table.clone(),
             partition,
-            index: index.schema.id,
+            index: index.id(),
             state,
             builder: Some(builder),
             next_row: 0,
@@ -122,82 +111,89 @@ impl Build {
     }
 
     /// Does a bounded piece of work. After an error the build must be abandoned.
-    pub(crate) fn step(&mut self, store: &Store) -> Result<Progress> {
-        if !self.is_wanted(store) {
-            self.abandon(store);
+    pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        if !self.is_wanted(context) {
+            self.abandon(context);
             return Ok(Progress::Done);
         }
         if self.builder.is_some() {
-            self.read_some(store)?;
+            self.read_some(context)?;
             return Ok(Progress::More);
         }
-        if self.files.step(store)? {
+        if self.files.step(context.files())? {
             return Ok(Progress::More);
         }
-        self.commit(store)?;
+        self.commit(context)?;
         Ok(Progress::Done)
     }
 
     /// Removes what was written.
-    pub(crate) fn abandon(&mut self, store: &Store) {
-        self.files.abandon(store);
-        self.table.partition(self.partition).consider_indexing();
+    pub fn abandon(&mut self, context: &TaskContext) {
+        self.files.abandon(context.files());
+        self.table.partition(self.partition).consider(Work::IndexParts);
     }
 
     /// Whether the table still has the index, and the segment.
-    fn is_wanted(&self, store: &Store) -> bool {
-        let newest = store.newest(&self.table);
+    fn is_wanted(&self, context: &TaskContext) -> bool {
+        let newest = context.catalog().newest(&self.table);
         self.state.is_current()
             && newest.is_ok_and(|newest| {
-                newest.shares_partitions(&self.table) && newest.index(self.index).is_ok()
+                newest.shares_partitions(&self.table) && newest.has_index(self.index)
             })
     }
 
-    fn read_some(&mut self, store: &Store) -> Result<()> {
+    fn read_some(&mut self, context: &TaskContext) -> Result<()> {
         let Some(mut builder) = self.builder.take() else { return Ok(()) };
         let index = self.table.index(self.index)?;
         let rows = self.state.segment.rows();
         let mut blocks = 0;
         while self.next_row < rows && blocks < READ_BLOCKS {
             let count = limits::BLOCK_ROWS.min(rows - self.next_row);
-            builder.push(&block_columns(&self.table, index, &self.state, self.next_row, count)?);
+            builder.push(&block_columns(
+                self.table.schema(),
+                index,
+                &self.state,
+                self.next_row,
+                count,
+            )?);
             self.next_row += count;
-            blocks += index.columns.len();
+            blocks += index.columns().len();
         }
         if self.next_row < rows {
             self.builder = Some(builder);
         } else {
-            self.files.begin(store, builder, file_name_of_part)?;
+            self.files.begin(context.files(), builder, FileKind::Part)?;
         }
         Ok(())
     }
 
     /// Appends and applies the record, unless the segment or the index went meanwhile.
-    fn commit(&mut self, store: &Store) -> Result<()> {
+    fn commit(&mut self, context: &TaskContext) -> Result<()> {
         let [file] = self.files.complete() else { return Ok(()) };
         let file = file.clone();
-        let mut state = store.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_wanted(store) {
-            drop(state);
-            self.abandon(store);
+        invariant!(
+            file.rows() == self.state.segment.rows(),
+            "a part of {} rows for a segment of {}",
+            file.rows(),
+            self.state.segment.rows()
+        );
+        let mut turn = context.commits().lock();
+        if !self.is_wanted(context) {
+            drop(turn);
+            self.abandon(context);
             return Ok(());
         }
-        let commit = state.last + 1;
-        let mut payload = record::begin(commit);
-        let part = NewPart { segment: self.state.segment.id(), index: self.index, file: file.id() };
-        record::add_part(
-            &mut payload,
-            self.table.place(self.table.partition(self.partition)),
-            part,
-        );
-        let lsn = store.log.append(&payload)?;
-        state.last = commit;
+        let mut payload = record::begin(turn.next());
+        let part = NewPart { segment: self.state.id(), index: self.index, file: file.id() };
+        let partition = self.table.partition(self.partition);
+        record::add_part(&mut payload, self.table.place(partition), part);
+        let committed = turn.append(&payload)?;
         self.state.add_parts(&file);
-        // The list knows the parts that there were when it was made.
-        self.table.partition(self.partition).update_segments(|_| {});
+        // A list keeps the parts that there were when its directories were made, so it is replaced.
+        partition.update_segments(|_| {});
         // Whether or not the sync succeeds, the log may name the file from here on.
         self.files.are_named();
-        drop(state);
-        store.settle_strictly((commit, lsn))
+        drop(turn);
+        context.commits().settle_strictly(committed)
     }
 }

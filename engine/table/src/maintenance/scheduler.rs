@@ -1,132 +1,162 @@
-//! House-keeping, stepped from outside: when what is due, one piece at a time, and removing what nobody needs any more.
-//! What a piece does is the affair of whoever does it: `flush.rs`, `merge.rs`, `snapshot.rs`, `index/`.
+//! Background work, stepped by the host: what is due next, one piece at a time. The tasks themselves
+//! are in the files beside this one.
 
-use crate::maintenance::hash_build::HashBuild;
-use crate::maintenance::merge::{Merge, Progress};
-use crate::maintenance::part_build::{Build, PartId};
+use crate::maintenance::collect::collect;
+use crate::maintenance::context::{Progress, TaskContext};
+use crate::maintenance::flush::{flush_partition, flush_table};
+use crate::maintenance::hash_build::{self, HashBuild};
+use crate::maintenance::merge::Merge;
+use crate::maintenance::merge_plan::{all_to_merge, worth_merging};
+use crate::maintenance::part_build::{self, PartBuild, PartId};
+use crate::maintenance::snapshot;
 use crate::segments::state::SegmentState;
-use crate::store::Store;
-use crate::table::partition::Partition;
+use crate::table::partition::{Partition, Work};
 use crate::table::version::Table;
-use nacre_segment::Segment;
+use nacre_types::Result;
 use nacre_types::hash::Set;
-use nacre_types::{ErrorKind, Result, Timestamp};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The rowstores of all tables together may have so many times the bytes that one may have.
+/// The rowstores of all tables together may have this many times the bytes of one.
 const FULL_ROWSTORES: usize = 4;
 
-/// House-keeping that goes on from step to step.
+/// Runs the background tasks of a store, one at a time.
+pub(crate) struct Scheduler {
+    context: TaskContext,
+    tasks: Mutex<Tasks>,
+    /// Held by the thread that waits next for `tasks`.
+    next: Mutex<()>,
+    /// Held while a table is merged as a whole.
+    merging_all: Mutex<()>,
+    /// A task is under way.
+    is_busy: AtomicBool,
+}
+
+/// Tasks that continue from step to step.
 #[derive(Default)]
-pub(crate) struct Maintenance {
+pub(crate) struct Tasks {
     merge: Option<Merge>,
-    build: Option<Build>,
+    part: Option<PartBuild>,
     hash: Option<HashBuild>,
-    /// Parts that could not be built. They have their turn again when something else has been done.
+    /// Parts that could not be built. They are tried again when something else has been done.
     failed: Set<PartId>,
 }
 
-impl Store {
-    /// Whether [`Store::maintain`] has something to do.
-    pub fn needs_maintenance(&self) -> bool {
-        let wants = |table: &Arc<Table>| {
-            table.wanting_flush(self).is_some()
-                || table.partitions().iter().any(|p| p.may_merge().load(Ordering::Relaxed))
-                || Store::may_build(table)
-                || Store::may_hash(table)
-        };
-        let tables = self.tables();
-        tables.iter().any(wants)
-            || self.fullest(&tables).is_some()
-            || self.merging.load(Ordering::Relaxed)
-            || self.log.bytes_since_snapshot() > self.options.snapshot_bytes
-            || self.sync_is_due()
+impl Scheduler {
+    /// A scheduler without tasks under way.
+    pub fn new(context: TaskContext) -> Scheduler {
+        Scheduler {
+            context,
+            tasks: Mutex::default(),
+            next: Mutex::default(),
+            merging_all: Mutex::default(),
+            is_busy: AtomicBool::new(false),
+        }
     }
 
-    /// Does one piece of house-keeping: a due sync, a snapshot, a flush, a step of a merge, or removing files nobody
-    /// needs.
-    /// Answers whether there may be more to do.
-    pub fn maintain(self: &Arc<Self>) -> Result<bool> {
-        let mut maintenance = match self.maintenance.try_lock() {
-            Ok(maintenance) => maintenance,
+    /// What its tasks work with.
+    pub fn context(&self) -> &TaskContext {
+        &self.context
+    }
+
+    /// Whether [`Scheduler::maintain`] has something to do.
+    pub fn needs_maintenance(&self) -> bool {
+        let (commits, options) = (self.context.commits(), self.context.options());
+        let wants = |table: &Arc<Table>| {
+            self.wanting_flush(table).is_some()
+                || table.may_need(Work::Merge)
+                || (!table.indexes().is_empty() && table.may_need(Work::IndexParts))
+                || table.may_need(Work::HashTables)
+        };
+        let tables = self.context.catalog().tables();
+        tables.iter().any(wants)
+            || self.fullest(&tables).is_some()
+            || self.is_busy.load(Ordering::Relaxed)
+            || commits.log().bytes_since_snapshot() > options.snapshot_bytes
+            || commits.sync_is_due()
+    }
+
+    /// Does one piece of work: a due sync, a snapshot, a flush, a step of a merge or of a build, or
+    /// removing files. Returns whether there may be more.
+    pub fn maintain(&self) -> Result<bool> {
+        let mut tasks = match self.tasks.try_lock() {
+            Ok(tasks) => tasks,
             Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(false),
         };
-        self.check_open()?;
-        let done = self.do_next(&mut maintenance);
+        self.context.commits().check_open()?;
+        let done = self.do_next(&mut tasks);
         if done.is_err() {
-            // What fails comes first again the next time. Where there is no room to write, this makes some.
-            self.collect_garbage().ok();
+            // What fails comes first again the next time. If there was no room to write, this makes
+            // some.
+            collect(&self.context).ok();
         }
         done
     }
 
-    fn do_next(self: &Arc<Self>, maintenance: &mut Maintenance) -> Result<bool> {
+    fn do_next(&self, tasks: &mut Tasks) -> Result<bool> {
         let urgent = self.do_urgent();
         match &urgent {
             Ok(true) => {
-                maintenance.failed.clear();
+                tasks.failed.clear();
                 return Ok(true);
             }
-            Err(_) if self.log.check_usable().is_err() => return urgent,
+            Err(_) if self.context.commits().log().check_usable().is_err() => return urgent,
             _ => {}
         }
-        if maintenance.merge.is_none() {
-            maintenance.merge = self.find_merge()?;
-        }
-        if maintenance.merge.is_none() && maintenance.build.is_none() {
-            maintenance.build =
-                self.tables().iter().find_map(|table| self.start_build(table, &maintenance.failed));
-        }
-        if maintenance.merge.is_none() && maintenance.build.is_none() && maintenance.hash.is_none()
-        {
-            maintenance.hash = self.find_hash()?;
-        }
-        let more = match self.step(maintenance)? {
+        self.find_task(tasks)?;
+        let more = match self.step(tasks)? {
             true => true,
-            false => self.collect_garbage()?,
+            false => collect(&self.context)?,
         };
-        // What cannot be done now is told, but keeps nothing else from being done.
+        // Reports the failure without blocking other work.
         urgent.map(|_| more)
     }
 
-    /// What keeps the log and memory small: a snapshot or a flush that is due. Answers whether there was one.
-    fn do_urgent(self: &Arc<Self>) -> Result<bool> {
-        if self.sync_is_due() {
-            self.sync_log()?;
+    /// Writes a snapshot or flushes a partition if that is due, to keep the log and memory small.
+    /// Returns whether it did.
+    fn do_urgent(&self) -> Result<bool> {
+        let context = &self.context;
+        if context.commits().sync_is_due() {
+            context.commits().sync_log()?;
         }
-        // Snapshots first: they are rare, and a table that always wants flushing must not keep them out.
+        // Snapshots first: they are rare, and a table that always wants flushing must not prevent them.
         let mut failed = Ok(());
-        if self.log.bytes_since_snapshot() > self.options.snapshot_bytes {
-            failed = self.write_snapshot();
+        if context.commits().log().bytes_since_snapshot() > context.options().snapshot_bytes {
+            failed = snapshot::write(context);
             if failed.is_ok() {
                 return Ok(true);
             }
         }
-        // What fails, for want of room perhaps, must not keep others from being done.
-        for table in self.tables() {
-            if let Some(partition) = table.wanting_flush(self) {
-                match self.flush_partition(&table, partition) {
+        // A failure, perhaps for want of room, must not prevent the others.
+        let tables = context.catalog().tables();
+        for table in &tables {
+            if let Some(partition) = self.wanting_flush(table) {
+                match flush_partition(context, table, partition) {
                     Ok(_) => return failed.map(|()| true),
                     Err(error) => failed = failed.and(Err(error)),
                 }
             }
         }
         failed?;
-        match self.fullest(&self.tables()) {
-            Some((table, partition)) => self.flush_partition(table, partition).map(|_| true),
+        match self.fullest(&tables) {
+            Some((table, partition)) => flush_partition(context, table, partition).map(|_| true),
             None => Ok(false),
         }
     }
 
+    fn wanting_flush<'t>(&self, table: &'t Table) -> Option<&'t Partition> {
+        let oldest = || self.context.snapshots().oldest();
+        table.wanting_flush(self.context.options().flush_bytes, oldest)
+    }
+
     /// The partition with most bytes to be flushed, if those of all tables are too many.
-    fn fullest<'a>(&self, tables: &'a [Arc<Table>]) -> Option<(&'a Arc<Table>, &'a Partition)> {
+    fn fullest<'t>(&self, tables: &'t [Arc<Table>]) -> Option<(&'t Arc<Table>, &'t Partition)> {
         let (mut sum, mut most) = (0usize, 0);
         let mut fullest = None;
         for table in tables {
             for partition in table.partitions() {
-                let bytes = partition.unflushed(table.entry_bytes(partition.number()));
+                let bytes = partition.unflushed(table.entry_bytes(partition));
                 sum = sum.saturating_add(bytes);
                 if bytes > most {
                     most = bytes;
@@ -134,85 +164,40 @@ impl Store {
                 }
             }
         }
-        fullest.filter(|_| sum > self.options.flush_bytes.saturating_mul(FULL_ROWSTORES))
+        let limit = self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES);
+        fullest.filter(|_| sum > limit)
     }
 
-    /// Goes on with what is under way. Answers whether there was something.
-    fn step(&self, maintenance: &mut Maintenance) -> Result<bool> {
-        let step = match maintenance {
-            Maintenance { merge: Some(merge), .. } => merge.step(self),
-            Maintenance { build: Some(build), .. } => build.step(self),
-            Maintenance { hash: Some(hash), .. } => hash.step(self),
-            _ => return Ok(false),
-        };
-        match step {
-            Ok(Progress::More) => self.merging.store(true, Ordering::Relaxed),
-            Ok(Progress::Done) => {
-                // Only the first of these has been stepped.
-                if maintenance.merge.take().is_none() && maintenance.build.take().is_none() {
-                    maintenance.hash = None;
+    /// Starts the next task if none is under way: a merge, else an index part, else a hash table.
+    fn find_task(&self, tasks: &mut Tasks) -> Result<()> {
+        if tasks.merge.is_none() {
+            tasks.merge = self.find_merge()?;
+        }
+        if tasks.merge.is_none() && tasks.part.is_none() {
+            let tables = self.context.catalog().tables();
+            tasks.part = tables
+                .iter()
+                .find_map(|table| part_build::start(&self.context, table, &tasks.failed));
+        }
+        if tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none() {
+            for table in self.context.catalog().tables() {
+                tasks.hash = hash_build::start(&self.context, &table)?;
+                if tasks.hash.is_some() {
+                    break;
                 }
-                let goes_on = maintenance.build.is_some() || maintenance.hash.is_some();
-                self.merging.store(goes_on, Ordering::Relaxed);
-            }
-            Err(error) => {
-                // A merge that fails is not begun again before its partition changes.
-                if let Some(mut merge) = maintenance.merge.take() {
-                    merge.abandon(self);
-                }
-                if let (None, Some(build)) = (&maintenance.merge, &maintenance.build) {
-                    maintenance.failed.insert(build.part());
-                }
-                self.abandon(maintenance);
-                return Err(error);
             }
         }
-        Ok(true)
-    }
-
-    /// Merges the segments of each partition of a table into one sorted run. This is done in steps, between which flushes,
-    /// snapshots and the steps of others have their turn.
-    pub fn merge_all(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        let _one_at_a_time = locked(&self.merging_all);
-        self.flush(table)?;
-        (0..table.partitions().len())
-            .try_for_each(|number| self.merge_partition(table, number as u32))?;
-        let _maintenance = self.lock_maintenance();
-        self.check_open()?;
-        self.collect_garbage()?;
         Ok(())
     }
 
-    fn merge_partition(self: &Arc<Self>, table: &Arc<Table>, number: u32) -> Result<()> {
-        let mut sources: Vec<Arc<SegmentState>> = Vec::new();
-        let mut urgent = true;
-        loop {
-            let mut maintenance = self.lock_maintenance();
-            self.check_open()?;
-            if !maintenance.merge.as_ref().is_some_and(|merge| merge.is_of(&sources)) {
-                if !sources.is_empty() && !sources.iter().any(|state| state.is_current()) {
-                    return Ok(());
-                }
-                self.abandon_merge(&mut maintenance);
-                // It may have been altered since.
-                let table = self.newest(table)?;
-                maintenance.merge = self.start_merge_of_all(&table, table.partition(number))?;
-                match &maintenance.merge {
-                    Some(merge) => sources = merge.states().cloned().collect(),
-                    None if table.is_newest() => return Ok(()),
-                    None => continue,
-                }
-            }
-            self.step(&mut maintenance)?;
-            // What fails here fails again in the house-keeping of others, and is told there.
-            urgent = urgent && self.do_urgent().is_ok();
-        }
-    }
-
     fn find_merge(&self) -> Result<Option<Merge>> {
-        for table in self.tables() {
+        for table in self.context.catalog().tables() {
             for partition in table.partitions() {
-                if let Some(merge) = self.start_merge(&table, partition)? {
+                if !partition.take_need(Work::Merge) {
+                    continue;
+                }
+                let sources = worth_merging(partition, self.context.options());
+                if let Some(merge) = Merge::new(&self.context, &table, partition, &sources)? {
                     return Ok(Some(merge));
                 }
             }
@@ -220,102 +205,121 @@ impl Store {
         Ok(None)
     }
 
-    fn find_hash(&self) -> Result<Option<HashBuild>> {
-        for table in self.tables() {
-            if let Some(build) = self.start_hash(&table)? {
-                return Ok(Some(build));
+    /// Continues the task under way. Returns whether there was one.
+    fn step(&self, tasks: &mut Tasks) -> Result<bool> {
+        let step = match tasks {
+            Tasks { merge: Some(merge), .. } => merge.step(&self.context),
+            Tasks { part: Some(part), .. } => part.step(&self.context),
+            Tasks { hash: Some(hash), .. } => hash.step(&self.context),
+            _ => return Ok(false),
+        };
+        match step {
+            Ok(Progress::More) => self.is_busy.store(true, Ordering::Relaxed),
+            Ok(Progress::Done) => {
+                // Only the first of these has been stepped.
+                if tasks.merge.take().is_none() && tasks.part.take().is_none() {
+                    tasks.hash = None;
+                }
+                let goes_on = tasks.part.is_some() || tasks.hash.is_some();
+                self.is_busy.store(goes_on, Ordering::Relaxed);
+            }
+            Err(error) => {
+                // A merge that fails is not started again before its partition changes.
+                if let Some(mut merge) = tasks.merge.take() {
+                    merge.abandon(&self.context);
+                } else if let Some(part) = &tasks.part {
+                    tasks.failed.insert(part.part());
+                }
+                self.abandon(tasks);
+                return Err(error);
             }
         }
-        Ok(None)
+        Ok(true)
     }
 
-    /// Gives up the house-keeping that is under way, if there is any. It begins anew when its turn comes.
-    pub(crate) fn abandon(&self, maintenance: &mut Maintenance) {
-        self.abandon_merge(maintenance);
-        if let Some(mut build) = maintenance.build.take() {
-            build.abandon(self);
-        }
-        if let Some(mut hash) = maintenance.hash.take() {
-            hash.abandon(self);
-        }
-        self.merging.store(false, Ordering::Relaxed);
+    /// Merges the segments of each partition of a table into one sorted run, in steps between which
+    /// flushes, snapshots and the steps of other threads have their turn.
+    pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
+        let _one_at_a_time = locked(&self.merging_all);
+        self.flush(table)?;
+        (0..table.partitions().len())
+            .try_for_each(|number| self.merge_partition(table, number as u32))?;
+        let _tasks = self.lock();
+        self.context.commits().check_open()?;
+        collect(&self.context)?;
+        Ok(())
     }
 
-    fn abandon_merge(&self, maintenance: &mut Maintenance) {
-        if let Some(mut merge) = maintenance.merge.take() {
-            merge.abandon(self);
-            merge.partition().consider_merging();
+    fn merge_partition(&self, table: &Arc<Table>, number: u32) -> Result<()> {
+        let mut sources: Vec<Arc<SegmentState>> = Vec::new();
+        let mut urgent = true;
+        loop {
+            let mut tasks = self.lock();
+            self.context.commits().check_open()?;
+            if !tasks.merge.as_ref().is_some_and(|merge| merge.is_of(&sources)) {
+                if !sources.is_empty() && !sources.iter().any(|state| state.is_current()) {
+                    return Ok(());
+                }
+                self.abandon_merge(&mut tasks);
+                // It may have been altered since.
+                let table = self.context.catalog().newest(table)?;
+                let partition = table.partition(number);
+                let all = all_to_merge(partition);
+                tasks.merge = match all.is_empty() {
+                    true => None,
+                    false => Merge::new(&self.context, &table, partition, &all)?,
+                };
+                match &tasks.merge {
+                    Some(merge) => sources = merge.states().cloned().collect(),
+                    None if table.is_newest() => return Ok(()),
+                    None => continue,
+                }
+            }
+            self.step(&mut tasks)?;
+            // A failure here is repeated, and reported, by the next `maintain`.
+            urgent = urgent && self.do_urgent().is_ok();
         }
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
-    pub fn flush(self: &Arc<Self>, table: &Arc<Table>) -> Result<()> {
-        let _one_at_a_time = self.lock_maintenance();
-        self.check_open()?;
-        self.flush_table(table)?;
-        self.collect_garbage()?;
+    pub fn flush(&self, table: &Arc<Table>) -> Result<()> {
+        let _tasks = self.lock();
+        self.context.commits().check_open()?;
+        flush_table(&self.context, table)?;
+        collect(&self.context)?;
         Ok(())
     }
 
-    /// Flushes, merges and snapshots run one at a time, whoever waits first before whoever takes the lock again.
-    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, Maintenance> {
-        let _next = locked(&self.next_maintenance);
-        self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Stops all tasks; the database is closing.
+    pub fn stop(&self) {
+        let mut tasks = self.lock();
+        self.abandon(&mut tasks);
     }
 
-    /// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
-    pub(crate) fn collect_garbage(&self) -> Result<bool> {
-        let oldest = self.oldest_snapshot();
-        self.forget_versions(oldest);
-        let has_garbage = locked(&self.garbage).iter().any(|state| state.dropped_at() <= oldest)
-            || locked(&self.gone_parts).iter().any(|(commit, _)| *commit <= oldest);
-        if has_garbage {
-            // Commits of relaxed durability are visible before they are durable, and with them the one before that
-            // dropped a file: a crash could bring it back.
-            self.sync_log()?;
-            self.remove_garbage(oldest)?;
+    /// Abandons the tasks under way. They are started again when their turn comes.
+    pub fn abandon(&self, tasks: &mut Tasks) {
+        self.abandon_merge(tasks);
+        if let Some(mut part) = tasks.part.take() {
+            part.abandon(&self.context);
         }
-        for table in self.tables() {
-            table.segments().iter().for_each(|s| s.fold(oldest));
+        if let Some(mut hash) = tasks.hash.take() {
+            hash.abandon(&self.context);
         }
-        Ok(has_garbage)
+        self.is_busy.store(false, Ordering::Relaxed);
     }
 
-    fn remove_garbage(&self, oldest: Timestamp) -> Result<()> {
-        let gone: Vec<_> =
-            locked(&self.garbage).extract_if(.., |state| state.dropped_at() <= oldest).collect();
-        let parts: Vec<_> =
-            locked(&self.gone_parts).extract_if(.., |(commit, _)| *commit <= oldest).collect();
-        let mut files: Vec<Arc<Segment>> = parts.into_iter().map(|(_, file)| file).collect();
-        let gone_files: Set<u64> = files.iter().map(|file| file.id()).collect();
-        let gone_segments: Set<u64> = gone.iter().map(|state| state.segment.id()).collect();
-        self.bitmaps.forget(&gone_segments);
-        {
-            // Under the commit lock, like every change of a table's segments.
-            let _commit = locked(&self.commit);
-            let is_gone = |state: &Arc<SegmentState>| gone_segments.contains(&state.segment.id());
-            for table in self.tables() {
-                for partition in table.partitions() {
-                    let list = partition.segments();
-                    list.iter().for_each(|state| state.forget_parts(&gone_files));
-                    if list.iter().any(is_gone) {
-                        partition.update_segments(|list| list.retain(|state| !is_gone(state)));
-                    }
-                }
-            }
+    fn abandon_merge(&self, tasks: &mut Tasks) {
+        if let Some(mut merge) = tasks.merge.take() {
+            merge.abandon(&self.context);
+            merge.partition().consider(Work::Merge);
         }
-        files.extend(gone.iter().map(|state| state.segment.clone()));
-        files.extend(gone.iter().flat_map(|state| state.part_files(|_| true)));
-        // One that cannot be removed does not keep the others; the next start finds it.
-        let mut outcome = Ok(());
-        for file in &files {
-            self.cache.forget(file.id());
-            match self.host.store.remove(file.name()) {
-                Err(e) if e.kind() != ErrorKind::NotFound => outcome = Err(e),
-                _ => {}
-            }
-        }
-        outcome
+    }
+
+    /// Waits for the task of another thread to end. A thread that waits goes before one that takes the
+    /// lock again.
+    pub fn lock(&self) -> MutexGuard<'_, Tasks> {
+        let _next = locked(&self.next);
+        locked(&self.tasks)
     }
 }
 

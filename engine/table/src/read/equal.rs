@@ -1,65 +1,59 @@
-//! Few rows by the values of some columns, through indexes: what a point statement looks at, without a view of the whole
-//! table.
+//! Few rows by the values of some columns, through indexes: what a point statement looks at, without a
+//! view of the whole table.
 //!
-//! Of each segment the index that has the fewest rows with these values leads, its row numbers are read, and those that
-//! are deleted, or do not have all the values, are left out. What is answered are exactly the rows that the reader sees
-//! and that have the values; nothing of them is read until somebody asks for it.
+//! In each segment the index with the fewest rows that have these values leads. Its row numbers are
+//! read, and rows that are deleted or lack one of the values are left out. The answer is exactly the
+//! rows that the reader sees and that have the values; their other columns are read only when asked
+//! for.
 
+use crate::commit::snapshots::Snapshots;
+use crate::index::candidates::{Candidate, Candidates};
 use crate::index::definition::Index;
-use crate::index::directory::{Candidate, Candidates};
 use crate::index::entries::each_entry;
+use crate::index::lookup::{positions, rows_of, run_at};
+use crate::index::range::{KeyRange, successor};
 use crate::layout::rows;
-use crate::read::probe::{KeyRange, positions, rows_of, run_at, successor};
+use crate::read::reader::{Reader, read_newest};
 use crate::read::view::RowLocator;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
-use crate::store::Store;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
-use crate::transaction::state::Transaction;
 use nacre_column::{Batch, Vector};
-use nacre_rowstore::{Owner, Row, Visible};
+use nacre_rowstore::{Row, Visible};
 use nacre_types::hash::hash_bytes;
-use nacre_types::{Column, IndexId, Result, Timestamp, Value, key};
+use nacre_types::{Column, IndexId, Result, Value, key};
 use std::sync::Arc;
 
-/// Reads without a snapshot that are tried before one is taken.
-const OPTIMISTIC_ATTEMPTS: usize = 3;
-/// Reading so many row numbers of another index costs less than looking at one row's values.
+/// Reading this many row numbers of another index costs less than reading one row's values.
 const NUMBERS_A_ROW: usize = 32;
-/// So few rows are looked at rather than narrowed by another index.
+/// At most this many rows are read rather than narrowed down by another index.
 const FEW_ROWS: usize = 4;
 
-/// Values that rows must have in some columns, none of them null and each of its column's type.
+/// Values that rows must have in some columns, none of them null, each of its column's type.
 pub struct Equal<'a> {
     /// Column of the table, and its value; a column once.
     pub values: &'a [(usize, Value)],
-    /// Indexes of which so many of the first columns are among these.
+    /// Indexes, and how many of their first columns are among these.
     pub indexes: &'a [(IndexId, usize)],
-    /// There is at most one such row.
+    /// At most one row can have them.
     pub unique: bool,
-    /// More rows than this are better found by a scan.
+    /// A scan is better at finding more rows than this.
     pub most: usize,
 }
 
-/// Rows of one place, in order.
-pub struct Rows {
+/// The rows found in one rowstore or one segment, in order.
+pub struct FoundRows {
     table: Arc<Table>,
     partition: u32,
-    place: Place,
+    source: Source,
 }
 
-enum Place {
+enum Source {
+    /// Keys and rows.
     Memory(Vec<(Arc<[u8]>, Row)>),
+    /// Row numbers, ascending.
     Segment(Arc<SegmentState>, Vec<u32>),
-}
-
-/// Who looks.
-struct Reader<'a> {
-    at: Timestamp,
-    owner: Option<&'a Arc<Owner>>,
-    /// Rows of segments that the reader itself has replaced.
-    hidden: &'a dyn Fn(u64, u32) -> bool,
 }
 
 /// A key of one index.
@@ -67,34 +61,34 @@ struct Key<'a> {
     index: &'a Index,
     range: KeyRange,
     encoded: Vec<u8>,
-    /// Of a whole key.
+    /// The hash of a whole key.
     hash: Option<u64>,
 }
 
-/// Keys, and where in a segment one of them begins, if that is known.
+/// Keys, and where in a segment one of them begins if that is known.
 struct Keys<'a> {
     keys: &'a [Key<'a>],
     /// Number of the key, position in its part.
     at: Option<(usize, u32)>,
 }
 
-impl Rows {
-    /// How many there are; never none.
+impl FoundRows {
+    /// Number of rows, at least one.
     pub fn count(&self) -> usize {
-        match &self.place {
-            Place::Memory(rows) => rows.len(),
-            Place::Segment(_, rows) => rows.len(),
+        match &self.source {
+            Source::Memory(rows) => rows.len(),
+            Source::Segment(_, rows) => rows.len(),
         }
     }
 
-    /// Some columns of them.
+    /// Some of their columns.
     pub fn batch(&self, columns: &[usize]) -> Result<Batch> {
-        let (state, rows) = match &self.place {
-            Place::Memory(found) => {
+        let (state, rows) = match &self.source {
+            Source::Memory(found) => {
                 let found: Vec<Row> = found.iter().map(|(_, row)| row.clone()).collect();
-                return rows::to_batch(self.table.layout(), &found, columns);
+                return rows::to_batch(self.table.layout().rows(), &found, columns);
             }
-            Place::Segment(state, rows) => (state, rows),
+            Source::Segment(state, rows) => (state, rows),
         };
         let column = |at: &usize| {
             let column = &self.table.schema().columns[*at];
@@ -109,85 +103,73 @@ impl Rows {
 
     /// One of them, projected.
     pub fn row(&self, at: usize, columns: &[usize]) -> Result<Vec<Value>> {
-        match &self.place {
-            Place::Memory(rows) => {
-                Ok(columns.iter().map(|c| self.table.layout().value(&rows[at].1, *c)).collect())
+        match &self.source {
+            Source::Memory(rows) => Ok(columns
+                .iter()
+                .map(|c| self.table.layout().rows().value(&rows[at].1, *c))
+                .collect()),
+            Source::Segment(state, rows) => {
+                self.table.layout().segment_row(&state.segment, rows[at], columns)
             }
-            Place::Segment(state, rows) => self.table.segment_row(state, rows[at], columns),
         }
     }
 
     /// Where one of them is.
     pub fn locator(&self, at: usize) -> RowLocator {
         let partition = self.partition;
-        match &self.place {
-            Place::Memory(rows) => RowLocator::Memory { partition, key: rows[at].0.clone() },
-            Place::Segment(state, rows) => {
-                RowLocator::Segment { partition, segment: state.segment.id(), row: rows[at] }
+        match &self.source {
+            Source::Memory(rows) => RowLocator::Memory { partition, key: rows[at].0.clone() },
+            Source::Segment(state, rows) => {
+                RowLocator::Segment { partition, segment: state.id(), row: rows[at] }
             }
         }
     }
 
-    /// Leaves those at some positions, which ascend.
+    /// Keeps those at some positions, which ascend.
     pub fn keep(&mut self, positions: &[u32]) {
-        match &mut self.place {
-            Place::Memory(rows) => {
+        debug_assert!(
+            positions.is_sorted()
+                && positions.last().is_none_or(|at| (*at as usize) < self.count()),
+            "rows {positions:?} of {} are kept",
+            self.count()
+        );
+        match &mut self.source {
+            Source::Memory(rows) => {
                 *rows = positions.iter().map(|at| rows[*at as usize].clone()).collect()
             }
-            Place::Segment(_, rows) => {
+            Source::Segment(_, rows) => {
                 *rows = positions.iter().map(|at| rows[*at as usize]).collect()
             }
         }
     }
 }
 
-impl Store {
-    /// The newest committed rows with some values, given to `read`, which may be called again. `conflict` when this is
-    /// not the newest version of the table. Answers whether there were not too many of them.
-    ///
-    /// Without registering a snapshot, as [`Store::get`] does.
-    pub fn with_equal(
-        self: &Arc<Self>,
-        table: &Arc<Table>,
-        equal: &Equal<'_>,
-        read: &mut dyn FnMut(Vec<Rows>) -> Result<()>,
-    ) -> Result<bool> {
-        self.check_open()?;
-        let mut go = |at: Timestamp| -> Result<bool> {
-            if !table.serves(at) {
-                return Err(table.superseded());
-            }
-            match find(table, equal, &Reader { at, owner: None, hidden: &|_, _| false })? {
-                Some(rows) => read(rows).map(|()| true),
-                None => Ok(false),
-            }
-        };
-        for _ in 0..OPTIMISTIC_ATTEMPTS {
-            let at = self.visible();
-            let done = go(at);
-            if self.visible() == at {
-                return done;
-            }
+/// The newest committed rows with some values, passed to `read`, which may be called again. `conflict`
+/// if this is not the newest version of the table. Returns `false` if there are too many rows.
+pub(crate) fn newest(
+    snapshots: &Arc<Snapshots>,
+    table: &Arc<Table>,
+    equal: &Equal<'_>,
+    read: &mut dyn FnMut(Vec<FoundRows>) -> Result<()>,
+) -> Result<bool> {
+    read_newest(snapshots, |reader| {
+        if !table.serves(reader.at) {
+            return Err(table.superseded());
         }
-        let guard = self.snapshot();
-        go(guard.at())
-    }
+        match find(table, equal, reader)? {
+            Some(rows) => read(rows).map(|()| true),
+            None => Ok(false),
+        }
+    })
 }
 
-impl Transaction {
-    /// The rows with some values that this transaction sees; none when there are too many.
-    pub fn equal(&self, table: &Arc<Table>, equal: &Equal<'_>) -> Result<Option<Vec<Rows>>> {
-        let hidden = |segment: u64, row: u32| self.is_hidden(table, (segment, row));
-        find(
-            table,
-            equal,
-            &Reader { at: self.snapshot(), owner: Some(self.owner()), hidden: &hidden },
-        )
-    }
-}
-
-/// Rows in segments, oldest first, then rows in memory, by partition; none when there are too many.
-fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Option<Vec<Rows>>> {
+/// By partition, the rows in segments, oldest first, then the rows in memory; `None` if there are too
+/// many.
+pub(crate) fn find(
+    table: &Arc<Table>,
+    equal: &Equal<'_>,
+    reader: &Reader<'_>,
+) -> Result<Option<Vec<FoundRows>>> {
     let keys = equal
         .indexes
         .iter()
@@ -195,12 +177,13 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
         .collect::<Result<Vec<_>>>()?;
     let (mut found, mut left) = (Vec::new(), equal.most);
     for partition in table.partitions() {
-        // Before the segments: a row that goes to one meanwhile does so later than the reader sees.
+        // Before the segments: a row that is flushed meanwhile is flushed later than the reader sees.
         let memory = in_memory(table, partition, equal, &keys, reader)?;
-        let rows = |place| Rows { table: table.clone(), partition: partition.number(), place };
+        let number = partition.number();
+        let rows = |source| FoundRows { table: table.clone(), partition: number, source };
         if !equal.unique || memory.is_empty() {
             let list = partition.segments();
-            // The whole key that says which segments there are, and perhaps where in them.
+            // A whole key says which segments have it, and perhaps where in them.
             let whole = keys.iter().position(|key| key.hash.is_some());
             let candidates = match whole.and_then(|at| keys.get(at)) {
                 Some(key) => list.of_index(key.index).candidates(&key.encoded)?,
@@ -219,7 +202,7 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
                 };
                 left -= numbers.len();
                 if !numbers.is_empty() {
-                    found.push(rows(Place::Segment(state.clone(), numbers)));
+                    found.push(rows(Source::Segment(state.clone(), numbers)));
                     if equal.unique {
                         break;
                     }
@@ -231,7 +214,7 @@ fn find(table: &Arc<Table>, equal: &Equal<'_>, reader: &Reader<'_>) -> Result<Op
         }
         left -= memory.len();
         if !memory.is_empty() {
-            found.push(rows(Place::Memory(memory)));
+            found.push(rows(Source::Memory(memory)));
         }
         if equal.unique && !found.is_empty() {
             break;
@@ -249,9 +232,9 @@ fn key_of<'a>(
     let value = |column: &usize| {
         equal.values.iter().find(|(at, _)| at == column).map(|(_, value)| value.clone())
     };
-    let prefix: Vec<Value> = index.columns.iter().take(columns).map_while(value).collect();
+    let prefix: Vec<Value> = index.columns().iter().take(columns).map_while(value).collect();
     let encoded = index.encode(&prefix)?;
-    let hash = (prefix.len() == index.columns.len()).then(|| hash_bytes(&encoded));
+    let hash = (prefix.len() == index.columns().len()).then(|| hash_bytes(&encoded));
     Ok(Key { index, range: KeyRange::equal(prefix), encoded, hash })
 }
 
@@ -265,17 +248,18 @@ fn in_memory(
 ) -> Result<Vec<(Arc<[u8]>, Row)>> {
     let mut found = Vec::new();
     let Some(key) = keys.first() else { return Ok(found) };
+    let layout = table.layout();
     each_entry(
         key.index,
-        partition,
+        partition.number(),
         &key.encoded,
         successor(key.encoded.clone()).as_deref(),
         |entry| {
-            let Some(node) = partition.rowstore.get(entry.row_key()) else { return Ok(()) };
-            let Visible::Row(row) = node.visible(reader.at, reader.owner) else { return Ok(()) };
-            let row = table.upgrade(row)?;
-            // The entry may be an older version's.
-            if key.index.key_of(table, &row)? == entry.index_key()
+            let Some(node) = partition.rowstore().get(entry.row_key()) else { return Ok(()) };
+            let Visible::Row(row) = reader.visible(&node) else { return Ok(()) };
+            let row = layout.upgrade(row)?;
+            // The entry may be that of an older version of the row.
+            if key.index.key_of(layout.rows(), &row)? == entry.index_key()
                 && equal.values.iter().all(|(column, value)| {
                     key.range.prefix.len() == equal.values.len()
                         || has_value(table, &row, *column, value)
@@ -293,10 +277,10 @@ fn in_memory(
 }
 
 fn has_value(table: &Table, row: &Row, column: usize, value: &Value) -> bool {
-    is_alike(&table.schema().columns[column], &table.layout().value(row, column), value)
+    is_alike(&table.schema().columns[column], &table.layout().rows().value(row, column), value)
 }
 
-/// Whether two values of a column are alike to keys: zeroes of both signs, for one.
+/// Whether two values of a column are equal as keys, as zeroes of both signs are.
 fn is_alike(column: &Column, own: &Value, other: &Value) -> bool {
     let encode = |value: &Value| {
         let mut bytes = Vec::new();
@@ -305,7 +289,7 @@ fn is_alike(column: &Column, own: &Value, other: &Value) -> bool {
     matches!((encode(own), encode(other)), (Some(own), Some(other)) if own == other)
 }
 
-/// Rows of a segment, ascending; none when there are more than `most`.
+/// Rows of a segment, ascending; `None` if there are more than `most`.
 fn in_segment(
     table: &Table,
     state: &SegmentState,
@@ -317,7 +301,7 @@ fn in_segment(
     // Positions of each key in its part, where there is one.
     let mut runs: Vec<(&Key<'_>, Arc<Part>, (usize, usize))> = Vec::with_capacity(keys.len());
     for (number, key) in keys.iter().enumerate() {
-        if let Some(part) = state.part(key.index.schema.id) {
+        if let Some(part) = state.part(key.index.id()) {
             let run = match at {
                 Some((known, position)) if *known == number => {
                     run_at(&part, &key.range.prefix, *position)?
@@ -342,7 +326,7 @@ fn in_segment(
         }
         (None, Some(key)) => {
             verified.extend(key.columns());
-            let mut rows = rows_of(table, key.index, state, &key.range, key.hash)?;
+            let mut rows = rows_of(table.schema(), key.index, state, &key.range, key.hash)?;
             rows.sort_unstable();
             rows
         }
@@ -355,10 +339,11 @@ fn in_segment(
             verified.extend(key.columns());
         }
     }
+    debug_assert!(rows.is_sorted(), "rows of a segment are out of order");
     let deleted = state.deleted_at(reader.at);
-    let id = state.segment.id();
+    let id = state.id();
     rows.retain(|row| {
-        deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row)) && !(reader.hidden)(id, *row)
+        deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row)) && !(reader.hides)(id, *row)
     });
     for (column, value) in equal.values.iter().filter(|(column, _)| !verified.contains(column)) {
         if rows.is_empty() {
@@ -375,12 +360,12 @@ fn in_segment(
 }
 
 impl Key<'_> {
-    /// Columns of the table that it has values of.
+    /// Columns of the table whose values it has.
     fn columns(&self) -> impl Iterator<Item = usize> {
-        self.index.columns.iter().take(self.range.prefix.len()).copied()
+        self.index.columns().iter().take(self.range.prefix.len()).copied()
     }
 
-    /// Row numbers as a part has them: ascending among equal keys.
+    /// Sorts row numbers in index key order; those of one key ascend already.
     fn ascending(&self, mut rows: Vec<u32>) -> Vec<u32> {
         if self.hash.is_none() {
             rows.sort_unstable();
@@ -389,7 +374,7 @@ impl Key<'_> {
     }
 }
 
-/// Leaves what is in both; both ascend.
+/// Keeps the rows that are in both lists, which ascend.
 fn intersect(rows: &mut Vec<u32>, others: &[u32]) {
     let mut others = others.iter().peekable();
     rows.retain(|row| {

@@ -1,21 +1,22 @@
-//! What one snapshot sees of a table: rowstore rows and segments with their deleted rows.
+//! What one snapshot sees of a table: rows in memory, and segments with their deleted rows.
 
+use crate::commit::snapshots::SnapshotGuard;
 use crate::layout::rows;
+use crate::read::point::Found;
 use crate::segments::state::SegmentState;
-use crate::store::SnapshotGuard;
 use crate::table::partition::Partition;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Key, Node, Owner, Row, Visible};
 use nacre_segment::Segment;
-use nacre_types::Result;
 use nacre_types::plant::{self, Bug};
+use nacre_types::{IndexId, Result};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a row was seen by a view; what updates and deletes are told to change.
+/// Where a view has seen a row: what an update or a delete changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowLocator {
     /// In the rowstore of a partition.
@@ -36,6 +37,19 @@ pub enum RowLocator {
     },
 }
 
+impl RowLocator {
+    /// Where the row of a key was found in a partition.
+    pub(crate) fn of(partition: &Partition, found: &Found) -> RowLocator {
+        let partition = partition.number();
+        match found {
+            Found::Memory(node, _) => RowLocator::Memory { partition, key: node.key().clone() },
+            Found::Segment(state, row) => {
+                RowLocator::Segment { partition, segment: state.id(), row: *row }
+            }
+        }
+    }
+}
+
 /// A segment as a view sees it.
 #[derive(Clone)]
 pub struct SegmentView {
@@ -45,12 +59,19 @@ pub struct SegmentView {
     pub segment: Arc<Segment>,
     /// Rows that do not exist for this view; `None` when all do.
     pub deleted: Option<Arc<RoaringBitmap>>,
-    /// Table column position to segment column position; `None` for a column younger than the segment,
-    /// whose rows have the column's default.
+    /// By table column position, the segment column position; `None` for a column younger than the
+    /// segment, whose rows have the column's default.
     pub columns: Vec<Option<usize>>,
-    pub(crate) state: Arc<SegmentState>,
-    /// In its partition's list.
-    pub(crate) place: usize,
+    state: Arc<SegmentState>,
+    /// Its place in its partition's list.
+    place: usize,
+}
+
+impl SegmentView {
+    /// The segment's metadata.
+    pub(crate) fn state(&self) -> &Arc<SegmentState> {
+        &self.state
+    }
 }
 
 /// A table at a snapshot, with the changes of one transaction on top. Keeps the snapshot alive.
@@ -58,7 +79,7 @@ pub struct TableView {
     /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
     /// Of each partition that is seen, the list that they are from.
-    pub(crate) lists: Vec<(u32, Arc<SegmentList>)>,
+    lists: Vec<(u32, Arc<SegmentList>)>,
     /// Partitions whose rowstores are seen.
     partitions: Range<usize>,
     table: Arc<Table>,
@@ -67,21 +88,23 @@ pub struct TableView {
 }
 
 impl TableView {
-    pub(crate) fn new(
+    pub(crate) fn new<'h>(
         table: &Arc<Table>,
         owner: &Arc<Owner>,
         guard: &Arc<SnapshotGuard>,
-        hidden: impl Fn(u64) -> Option<RoaringBitmap>,
+        hidden: impl Fn(u64) -> Option<&'h RoaringBitmap>,
     ) -> TableView {
         let at = guard.at();
         let view_of = |partition: u32, place: usize, state: &Arc<SegmentState>| {
             let mut deleted = state.deleted_at(at);
-            if let Some(own) = hidden(state.segment.id()) {
-                let mut merged = deleted.map_or_else(RoaringBitmap::new, |d| (*d).clone());
-                merged |= own;
+            if let Some(own) = hidden(state.id()) {
+                let mut merged = own.clone();
+                if let Some(deleted) = &deleted {
+                    merged |= &**deleted;
+                }
                 deleted = Some(Arc::new(merged));
             }
-            let columns = table.segment_mapping(state);
+            let columns = table.layout().segment_mapping(&state.segment);
             SegmentView {
                 partition,
                 segment: state.segment.clone(),
@@ -99,6 +122,10 @@ impl TableView {
             segments.extend(seen.map(|(place, state)| view_of(number, place, state)));
             lists.push((number, list));
         }
+        debug_assert!(
+            segments.is_sorted_by_key(|view: &SegmentView| (view.partition, view.place)),
+            "the segments of a view are out of order"
+        );
         let partitions = 0..table.partitions().len();
         TableView {
             segments,
@@ -117,7 +144,25 @@ impl TableView {
 
     /// The partitions it shows.
     pub(crate) fn seen_partitions(&self) -> &[Partition] {
-        self.table.partitions().get(self.partitions.clone()).unwrap_or_default()
+        &self.table.partitions()[self.partitions.clone()]
+    }
+
+    /// Of each partition that it shows, the number and the list that its segments are from.
+    pub(crate) fn lists(&self) -> &[(u32, Arc<SegmentList>)] {
+        &self.lists
+    }
+
+    /// The position among its segments of one of a partition's list; `None` if it does not see it.
+    pub(crate) fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
+        self.segments
+            .binary_search_by_key(&(partition, place), |view| (view.partition, view.place))
+            .ok()
+    }
+
+    /// Rows of segments without a part of an index, which every probe of it reads whole.
+    pub fn unindexed_rows(&self, index: IndexId) -> u64 {
+        let unindexed = self.segments.iter().filter(|view| view.state.part(index).is_none());
+        unindexed.map(|view| view.segment.rows() as u64).sum()
     }
 
     /// What it shows of a row in memory.
@@ -125,23 +170,28 @@ impl TableView {
         node.visible(self.guard.at(), Some(&self.owner))
     }
 
-    /// Leaves only one partition to be seen.
+    /// Restricts the view to one partition.
     pub fn only_partition(&mut self, number: u32) {
+        debug_assert!(
+            (number as usize) < self.table.partitions().len(),
+            "partition {number} of {}",
+            self.table.partitions().len()
+        );
         self.segments.retain(|s| s.partition == number);
         self.lists.retain(|(partition, _)| *partition == number);
         self.partitions = number as usize..number as usize + 1;
     }
 
-    /// The same view again.
+    /// A second view of the same.
     pub fn share(&self) -> TableView {
         let (segments, lists) = (self.segments.clone(), self.lists.clone());
         TableView { segments, lists, partitions: self.partitions.clone(), ..self.empty() }
     }
 
-    /// For each rowstore that has rows a view of nothing else.
+    /// For each rowstore that has rows, a view of that rowstore only.
     pub fn memories(&self) -> Vec<TableView> {
         let filled = |number: &usize| {
-            self.table.partitions().get(*number).is_some_and(|p| !p.rowstore.is_empty())
+            self.table.partitions().get(*number).is_some_and(|p| !p.rowstore().is_empty())
         };
         let view = |number| TableView { partitions: number..number + 1, ..self.empty() };
         self.partitions.clone().filter(filled).map(view).collect()
@@ -158,7 +208,7 @@ impl TableView {
         }
     }
 
-    /// Scans the rowstores, each in key order. Locators are filled in when asked for.
+    /// Scans the rowstores, each in key order; with the rows' locators if asked for.
     pub fn memory(&self, projection: &[usize], locators: bool) -> MemoryScan {
         MemoryScan {
             table: self.table.clone(),
@@ -172,7 +222,7 @@ impl TableView {
     }
 }
 
-/// A run of rows in memory ends after so many bytes.
+/// Bytes after which a run of rows in memory ends.
 pub(crate) const RUN_BYTES: usize = if cfg!(test) { 64 << 10 } else { 16 << 20 };
 
 /// A scan of rowstores in runs of rows.
@@ -182,13 +232,13 @@ pub struct MemoryScan {
     guard: Arc<SnapshotGuard>,
     projection: Vec<usize>,
     locators: bool,
-    /// The one being scanned and those after it.
+    /// The partition being scanned and those after it.
     partitions: Range<usize>,
     after: Option<Key>,
 }
 
 impl MemoryScan {
-    /// The next rows, at most `max_rows` and about [`RUN_BYTES`]; `None` at the end. A run may be shorter, but is never
+    /// The next rows, at most `max_rows` and about [`RUN_BYTES`]; `None` at the end. A run is never
     /// empty.
     pub fn next(&mut self, max_rows: usize) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let mut found: Vec<Row> = Vec::new();
@@ -201,12 +251,12 @@ impl MemoryScan {
                 self.table.partitions().get(self.partitions.clone()).and_then(<[_]>::first)
         {
             let mut failed = None;
-            let last = partition.rowstore.visit_after(
+            let last = partition.rowstore().visit_after(
                 self.after.as_deref(),
                 max_rows - found.len(),
                 |node| {
                     if let Visible::Row(row) = node.visible(at, Some(&self.owner)) {
-                        match self.table.upgrade(row) {
+                        match self.table.layout().upgrade(row) {
                             Ok(row) => {
                                 bytes += row.len();
                                 found.push(row);
@@ -232,6 +282,6 @@ impl MemoryScan {
         if found.is_empty() {
             return Ok(None);
         }
-        Ok(Some((rows::to_batch(self.table.layout(), &found, &self.projection)?, locators)))
+        Ok(Some((rows::to_batch(self.table.layout().rows(), &found, &self.projection)?, locators)))
     }
 }

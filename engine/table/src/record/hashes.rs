@@ -1,8 +1,16 @@
 //! The bytes of what the log says about hash tables of indexes.
 
-use crate::index::hash::table::KeySet;
-use nacre_types::Result;
 use nacre_types::bytes::{Reader, Write};
+use nacre_types::{IndexId, Result};
+
+/// The keys that a hash table covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeySet {
+    /// Primary keys, or hidden row numbers. Positions are row numbers.
+    Primary,
+    /// Keys of an index. Positions are those of its parts.
+    Index(IndexId),
+}
 
 /// A hash table as a record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +22,7 @@ pub(crate) struct NewTable {
     pub segments: Vec<u64>,
 }
 
-pub(crate) fn put_table(out: &mut Vec<u8>, table: &NewTable) {
+pub(crate) fn put_hash_table(out: &mut Vec<u8>, table: &NewTable) {
     out.put_varint(match table.keys {
         KeySet::Primary => 0,
         KeySet::Index(id) => u64::from(id) + 1,
@@ -23,7 +31,7 @@ pub(crate) fn put_table(out: &mut Vec<u8>, table: &NewTable) {
     put_numbers(out, &table.segments);
 }
 
-pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<NewTable> {
+pub(crate) fn read_hash_table(reader: &mut Reader<'_>) -> Result<NewTable> {
     let keys = match reader.varint()? {
         0 => KeySet::Primary,
         n => KeySet::Index(u32::try_from(n - 1).map_err(|_| reader.corrupt("index id"))?),

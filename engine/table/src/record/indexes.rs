@@ -1,7 +1,10 @@
 //! The bytes of a table's indexes and of their parts.
 
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Error, IndexId, IndexKind, IndexSchema, Result, TableSchema, limits};
+use nacre_types::{Error, IndexId, IndexKind, IndexSchema, Result, TableSchema, invariant, limits};
+
+/// The bit of an index's kind that says that it is unique.
+const UNIQUE: u8 = 1;
 
 /// The indexes of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +60,14 @@ pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {
     for index in &indexes.list {
         out.put_varint(index.id as u64);
         out.put_bytes(index.name.as_bytes());
-        let kind = match index.kind {
-            IndexKind::Hash => 0,
-            IndexKind::BTree => 2,
-            IndexKind::Companion => 4,
-        };
-        out.put_u8(kind | index.unique as u8);
+        let traits = index.kind.traits();
+        invariant!(
+            traits.code & UNIQUE == 0 && (traits.keyword.is_some() || !index.unique),
+            "index {} of kind {:?} cannot be stored",
+            index.name,
+            index.kind
+        );
+        out.put_u8(traits.code | if index.unique { UNIQUE } else { 0 });
         out.put_varint(index.columns.len() as u64);
         index.columns.iter().for_each(|id| out.put_varint(*id as u64));
     }
@@ -76,15 +81,13 @@ pub(crate) fn read_indexes(reader: &mut Reader<'_>) -> Result<Indexes> {
         let id = read_u32(reader, "index id")?;
         let name = reader.text()?.to_string();
         let flags = reader.u8()?;
-        let kind = match flags {
-            0 | 1 => IndexKind::Hash,
-            2 | 3 => IndexKind::BTree,
-            4 => IndexKind::Companion,
-            _ => return Err(reader.corrupt("unknown kind of index")),
-        };
+        let unique = flags & UNIQUE != 0;
+        let kind = IndexKind::of_code(flags & !UNIQUE)
+            .filter(|kind| kind.traits().keyword.is_some() || !unique)
+            .ok_or_else(|| reader.corrupt("unknown kind of index"))?;
         let columns = reader.count(limits::MAX_INDEX_COLUMNS)?;
         let columns = (0..columns).map(|_| read_u32(reader, "column id")).collect::<Result<_>>()?;
-        list.push(IndexSchema { id, name, columns, unique: flags & 1 != 0, kind });
+        list.push(IndexSchema { id, name, columns, unique, kind });
     }
     Ok(Indexes { next_id, list })
 }

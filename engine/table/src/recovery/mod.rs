@@ -1,3 +1,4 @@
-//! Opening a database.
+//! Recovery: replays the log and opens the files that it names.
 
 pub(crate) mod open;
+mod replay;

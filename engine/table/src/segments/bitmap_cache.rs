@@ -1,31 +1,34 @@
-//! Delete bitmaps of timestamps that lie between a segment's deltas, each merged once (seed: Doris).
+//! Delete bitmaps at timestamps between a segment's deltas, each merged once. Source: Apache Doris, the
+//! cache of aggregated delete bitmaps.
 //!
-//! Most readers look at the newest or the oldest state of a segment, which it keeps ready. A reader with an older
-//! snapshot needs a union of some of the deltas; the ones used last are kept here, for all segments of a store
-//! together, up to a number of bytes.
+//! Most readers need the newest or the oldest version of a segment's bitmap, which the segment keeps
+//! ready. A reader with an older snapshot needs the union of some deltas. The unions used last are
+//! kept here, for all segments of a store together, up to a limit in bytes.
 
 use nacre_types::Timestamp;
 use nacre_types::hash::{Map, Set};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A segment, and the newest of its deltas that is part of the bitmap.
-type Place = (u64, Timestamp);
+type BitmapKey = (u64, Timestamp);
 
 /// See the module.
 pub(crate) struct BitmapCache {
     limit_bytes: usize,
-    held: Mutex<Held>,
+    contents: Mutex<Contents>,
 }
 
 #[derive(Default)]
-struct Held {
-    bitmaps: Map<Place, Entry>,
+struct Contents {
+    bitmaps: Map<BitmapKey, Entry>,
     /// By the time of the last use.
-    by_use: BTreeMap<u64, Place>,
+    by_use: BTreeMap<u64, BitmapKey>,
     uses: u64,
+    /// Sum over the entries.
     bytes: usize,
+    /// Bitmaps made so far, for tests.
     made: u64,
 }
 
@@ -36,64 +39,96 @@ struct Entry {
 }
 
 impl BitmapCache {
+    /// A cache of at most this many bytes.
     pub fn new(limit_bytes: usize) -> Arc<BitmapCache> {
-        Arc::new(BitmapCache { limit_bytes, held: Mutex::default() })
+        Arc::new(BitmapCache { limit_bytes, contents: Mutex::default() })
     }
 
-    /// The bitmap of a place, made if it is not there.
-    pub fn get(&self, place: Place, make: impl FnOnce() -> RoaringBitmap) -> Arc<RoaringBitmap> {
-        if let Some(found) = self.held.lock().unwrap_or_else(PoisonError::into_inner).touch(place) {
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bitmap with this key; `make` makes it if it is not cached.
+    pub fn get(&self, key: BitmapKey, make: impl FnOnce() -> RoaringBitmap) -> Arc<RoaringBitmap> {
+        if let Some(found) = self.contents().touch(key) {
             return found;
         }
-        // Made outside the lock: two readers may make the same one, and one of them is forgotten.
+        // Made outside the lock: two readers may make the same bitmap, and one of the two is dropped.
         let bitmap = Arc::new(make());
         let bytes = bitmap.serialized_size() + size_of::<Entry>();
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.made += 1;
-        if bytes <= self.limit_bytes && held.touch(place).is_none() {
-            held.uses += 1;
-            let used = held.uses;
-            held.bitmaps.insert(place, Entry { bitmap: bitmap.clone(), bytes, used });
-            held.by_use.insert(used, place);
-            held.bytes += bytes;
-            while held.bytes > self.limit_bytes {
-                let Some((_, oldest)) = held.by_use.pop_first() else { break };
-                held.bytes -= held.bitmaps.remove(&oldest).map_or(0, |entry| entry.bytes);
-            }
+        let mut contents = self.contents();
+        contents.made += 1;
+        if bytes <= self.limit_bytes && contents.touch(key).is_none() {
+            contents.insert(key, bitmap.clone(), bytes);
+            contents.shrink_to(self.limit_bytes);
         }
         bitmap
     }
 
-    /// Forgets the bitmaps of segments that are gone.
+    /// Removes the bitmaps of segments that are gone.
     pub fn forget(&self, segments: &Set<u64>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = &mut *held;
-        let bytes = &mut held.bytes;
-        held.bitmaps.retain(|place, entry| {
-            let keep = !segments.contains(&place.0);
+        let mut contents = self.contents();
+        let contents = &mut *contents;
+        let bytes = &mut contents.bytes;
+        contents.bitmaps.retain(|key, entry| {
+            let keep = !segments.contains(&key.0);
             *bytes -= if keep { 0 } else { entry.bytes };
             keep
         });
-        held.by_use.retain(|_, place| !segments.contains(&place.0));
+        contents.by_use.retain(|_, key| !segments.contains(&key.0));
+        contents.check();
     }
 
-    /// How many bitmaps were made so far, how many are held, and their bytes.
+    /// How many bitmaps were made so far, how many are cached, and their bytes.
     #[cfg(test)]
     pub fn statistics(&self) -> (u64, usize, usize) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(held.bitmaps.len(), held.by_use.len());
-        (held.made, held.bitmaps.len(), held.bytes)
+        let contents = self.contents();
+        contents.check();
+        (contents.made, contents.bitmaps.len(), contents.bytes)
     }
 }
 
-impl Held {
-    fn touch(&mut self, place: Place) -> Option<Arc<RoaringBitmap>> {
-        let entry = self.bitmaps.get_mut(&place)?;
+impl Contents {
+    fn touch(&mut self, key: BitmapKey) -> Option<Arc<RoaringBitmap>> {
+        let entry = self.bitmaps.get_mut(&key)?;
         self.uses += 1;
-        self.by_use.remove(&entry.used);
+        let last_use = self.by_use.remove(&entry.used);
+        debug_assert!(last_use == Some(key), "use {} is of {last_use:?}, not {key:?}", entry.used);
         entry.used = self.uses;
-        self.by_use.insert(self.uses, place);
+        self.by_use.insert(self.uses, key);
         Some(entry.bitmap.clone())
+    }
+
+    fn insert(&mut self, key: BitmapKey, bitmap: Arc<RoaringBitmap>, bytes: usize) {
+        self.uses += 1;
+        let used = self.uses;
+        let known = self.bitmaps.insert(key, Entry { bitmap, bytes, used });
+        debug_assert!(known.is_none(), "bitmap {key:?} is cached already");
+        self.by_use.insert(used, key);
+        self.bytes += bytes;
+    }
+
+    /// Removes those used longest ago until the rest fits.
+    fn shrink_to(&mut self, limit_bytes: usize) {
+        while self.bytes > limit_bytes {
+            let Some((_, oldest)) = self.by_use.pop_first() else { break };
+            let gone = self.bitmaps.remove(&oldest);
+            debug_assert!(gone.is_some(), "bitmap {oldest:?} was used but is not cached");
+            self.bytes -= gone.map_or(0, |entry| entry.bytes);
+        }
+        self.check();
+    }
+
+    /// Both maps have the same bitmaps, and the sum is theirs.
+    fn check(&self) {
+        debug_assert!(
+            self.bitmaps.len() == self.by_use.len()
+                && self.bytes == self.bitmaps.values().map(|entry| entry.bytes).sum::<usize>(),
+            "the bitmap cache has {} entries, {} uses and {} bytes",
+            self.bitmaps.len(),
+            self.by_use.len(),
+            self.bytes
+        );
     }
 }
 
@@ -102,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_last_is_kept_and_the_limit_holds() {
+    fn bitmaps_used_last_stay_within_the_limit() {
         let one = RoaringBitmap::from_iter(0..100u32);
         let bytes = one.serialized_size() + size_of::<Entry>();
         let cache = BitmapCache::new(bytes * 3);
         for at in 0..3 {
             cache.get((1, at), || one.clone());
         }
-        cache.get((1, 0), || unreachable!("it is held"));
+        cache.get((1, 0), || unreachable!("it is cached"));
         cache.get((2, 7), || one.clone());
         assert_eq!(cache.statistics(), (4, 3, bytes * 3));
         cache.get((1, 0), || unreachable!("it was used after the others"));
@@ -118,6 +153,10 @@ mod tests {
         cache.forget(&Set::from_iter([1]));
         assert_eq!(cache.statistics(), (5, 1, bytes));
         cache.get((3, 0), || RoaringBitmap::from_iter((0..90_000u32).step_by(2)));
-        assert_eq!(cache.statistics(), (6, 1, bytes), "larger than the limit: not kept");
+        assert_eq!(
+            cache.statistics(),
+            (6, 1, bytes),
+            "a bitmap larger than the limit is not cached"
+        );
     }
 }

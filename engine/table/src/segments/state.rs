@@ -1,57 +1,49 @@
-//! A segment as a member of a table: since when, until when, and which of its rows are deleted as of
-//! when (seed: Doris' multi-version delete bitmap).
+//! A segment as a member of a table: from when until when, which of its rows are deleted as of when,
+//! and which parts of indexes it has. The file itself never changes.
 
-use crate::catalog::statistics::Distinct;
-use crate::layout::key_filter::KEY_FILTER_COLUMN;
+use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::record::NewPart;
 use crate::segments::bitmap_cache::BitmapCache;
+use crate::segments::deletes::{Deletes, Seen};
+use crate::segments::distinct::{DistinctValues, Estimate};
 use crate::segments::part::{Part, parts_of};
 use crate::segments::sync::{AtomicBool, AtomicU64, RwLock};
-use nacre_segment::Segment;
+use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{IndexId, Result, Timestamp};
+use nacre_types::{IndexId, Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// Not dropped.
+/// The timestamp of something that has not ended.
 pub(crate) const FOREVER: Timestamp = Timestamp::MAX;
 
-/// A segment and its metadata. The file is immutable; this is what changes.
+/// A segment and its metadata.
 pub struct SegmentState {
     /// The file.
     pub segment: Arc<Segment>,
     created: AtomicU64,
     dropped: AtomicU64,
-    /// No row's content is newer than this, but for rows whose rowstore node says so itself.
+    /// No row's content is newer than this, except for rows whose rowstore node says so itself.
     content: Timestamp,
     deletes: RwLock<Deletes>,
-    /// Whether any commit has deleted a row; set before that commit is visible. Most segments of most tables have none.
+    /// Whether any commit has deleted a row; set before that commit is visible. Most segments of most
+    /// tables have none.
     has_deletes: AtomicBool,
-    /// Where bitmaps between the deltas are kept.
+    /// Where bitmaps of old snapshots are kept.
     merged: Option<Arc<BitmapCache>>,
-    /// What indexes have of it, in its own file or in files of their own.
+    /// Its parts of indexes, in its own file or in files of their own.
     parts: RwLock<Vec<Arc<Part>>>,
-    /// Position of the filter of its rows' keys.
+    /// Position of the filter of its keys.
     key_filter: Option<usize>,
-    pub(crate) distinct: Distinct,
-}
-
-/// Deleted rows by commit timestamp.
-#[derive(Default)]
-struct Deletes {
-    /// Newest last; only those some snapshot may have to tell apart.
-    deltas: Vec<(Timestamp, RoaringBitmap)>,
-    /// Union of `base` and every delta.
-    all: Arc<RoaringBitmap>,
-    /// Deletes that every snapshot sees.
-    base: Arc<RoaringBitmap>,
+    distinct: DistinctValues,
 }
 
 impl SegmentState {
-    /// A segment that exists from `created` on, with rows deleted from its beginning.
+    /// A segment that exists from `created` on, with rows that are deleted from its beginning.
     pub fn new(segment: Arc<Segment>, created: Timestamp, deleted: RoaringBitmap) -> SegmentState {
+        check_rows(&segment, &deleted);
         let all = Arc::new(deleted);
         SegmentState {
             parts: RwLock::new(parts_of(&segment)),
@@ -61,34 +53,40 @@ impl SegmentState {
             dropped: AtomicU64::new(FOREVER),
             content: 0,
             has_deletes: AtomicBool::new(!all.is_empty()),
-            deletes: RwLock::new(Deletes { deltas: Vec::new(), base: all.clone(), all }),
+            deletes: RwLock::new(Deletes::new(all)),
             merged: None,
-            distinct: Distinct::default(),
+            distinct: DistinctValues::default(),
         }
     }
 
-    /// The same with rows that came or changed at `content` without a rowstore node to tell: a bulk load's.
+    /// Says that rows were added or changed at `content` without a rowstore node to show it, as in a
+    /// bulk load.
     pub fn with_content(self, content: Timestamp) -> SegmentState {
         SegmentState { content, ..self }
     }
 
-    /// The same with a cache for bitmaps of old snapshots.
+    /// Keeps bitmaps of old snapshots in a cache.
     pub(crate) fn with_bitmaps(self, merged: &Arc<BitmapCache>) -> SegmentState {
         SegmentState { merged: Some(merged.clone()), ..self }
     }
 
-    /// What an index has of it; `None` when that is not built yet.
+    /// The number of its file.
+    pub(crate) fn id(&self) -> u64 {
+        self.segment.id()
+    }
+
+    /// Its part of an index; `None` if that is not built yet.
     pub(crate) fn part(&self, index: IndexId) -> Option<Arc<Part>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        parts.iter().find(|part| part.index == index).cloned()
+        parts.iter().find(|part| part.index() == index).cloned()
     }
 
-    /// The column that is a filter of its rows' keys, if it has one.
-    pub(crate) fn key_filter(&self) -> Option<usize> {
-        self.key_filter
+    /// Whether it has a filter of its keys.
+    pub(crate) fn has_key_filter(&self) -> bool {
+        self.key_filter.is_some()
     }
 
-    /// Whether its filter leaves it open that a key of a hash is there.
+    /// Whether its key filter leaves it open that a key with this hash is there.
     pub(crate) fn may_have(&self, hash: Option<u64>) -> Result<bool> {
         match (self.key_filter, hash) {
             (Some(filter), Some(hash)) => self.segment.may_have(filter, hash),
@@ -96,14 +94,20 @@ impl SegmentState {
         }
     }
 
-    /// Adds the parts that are in a file of their own.
+    /// An estimate of how many distinct values a column has.
+    pub(crate) fn distinct(&self, column: usize, meta: &ColumnMeta) -> Estimate {
+        self.distinct.of(&self.segment, column, meta)
+    }
+
+    /// Adds the parts in a file of their own.
     pub(crate) fn add_parts(&self, file: &Arc<Segment>) {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
     }
 
-    /// Takes out the parts in these files, which are removed. Nobody sees a table that has their index any more.
+    /// Removes the parts in these files, which are about to be removed. No reader sees a version of
+    /// the table with their index any more.
     pub(crate) fn forget_parts(&self, files: &Set<u64>) {
-        let is_gone = |part: &Arc<Part>| files.contains(&part.file.id());
+        let is_gone = |part: &Arc<Part>| files.contains(&part.file().id());
         if self.parts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_gone) {
             self.parts
                 .write()
@@ -112,21 +116,23 @@ impl SegmentState {
         }
     }
 
-    /// Its parts in files of their own.
+    /// Its parts in files of their own, as the log names them.
     pub(crate) fn new_parts(&self) -> Vec<NewPart> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        let own = self.segment.id();
-        let new =
-            |part: &Arc<Part>| NewPart { segment: own, index: part.index, file: part.file.id() };
-        parts.iter().filter(|part| part.file.id() != own).map(new).collect()
+        let own = self.id();
+        let new = |part: &Arc<Part>| NewPart {
+            segment: own,
+            index: part.index(),
+            file: part.file().id(),
+        };
+        parts.iter().filter(|part| part.file().id() != own).map(new).collect()
     }
 
     /// The files of [`SegmentState::new_parts`], of some indexes.
     pub(crate) fn part_files(&self, wanted: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        let is_wanted =
-            |part: &&Arc<Part>| part.file.id() != self.segment.id() && wanted(part.index);
-        parts.iter().filter(is_wanted).map(|part| part.file.clone()).collect()
+        let is_wanted = |part: &&Arc<Part>| part.file().id() != self.id() && wanted(part.index());
+        parts.iter().filter(is_wanted).map(|part| part.file().clone()).collect()
     }
 
     /// See [`SegmentState::with_content`].
@@ -139,46 +145,48 @@ impl SegmentState {
         self.created.load(Ordering::Acquire) <= at && at < self.dropped.load(Ordering::Acquire)
     }
 
-    /// Whether no committed change has dropped it.
+    /// Whether no commit has dropped it.
     pub fn is_current(&self) -> bool {
         self.dropped.load(Ordering::Acquire) == FOREVER
     }
 
-    /// Since when it is part of the table.
+    /// The commit since which it is part of the table.
     pub(crate) fn created(&self) -> Timestamp {
         self.created.load(Ordering::Acquire)
     }
 
+    /// The commit that dropped it.
     pub(crate) fn dropped_at(&self) -> Timestamp {
         self.dropped.load(Ordering::Acquire)
     }
 
+    /// Ends its membership in the table. Only under the commit lock.
     pub(crate) fn drop_at(&self, at: Timestamp) {
+        invariant!(
+            self.is_current() && at >= self.created(),
+            "segment {} of {}..{} is dropped at {at}",
+            self.id(),
+            self.created(),
+            self.dropped_at()
+        );
         self.dropped.store(at, Ordering::Release);
     }
 
-    /// Rows deleted as seen at `at`; `None` when there are none.
+    /// Rows deleted as seen at `at`; `None` if there are none.
     pub fn deleted_at(&self, at: Timestamp) -> Option<Arc<RoaringBitmap>> {
         let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
-        let seen = deletes.deltas.partition_point(|(commit, _)| *commit <= at);
-        let merged = if seen == deletes.deltas.len() && !plant::is(Bug::StaleBitmap) {
-            deletes.all.clone()
-        } else if seen == 0 || plant::is(Bug::StaleBitmap) {
-            deletes.base.clone()
-        } else {
-            let merge = || {
-                let mut merged = (*deletes.base).clone();
-                deletes.deltas[..seen].iter().for_each(|(_, delta)| merged |= delta);
-                merged
-            };
-            // Up to this delta nothing is ever added, so the bitmap stays right.
-            let newest = deletes.deltas[seen - 1].0;
-            match &self.merged {
-                Some(cache) => cache.get((self.segment.id(), newest), merge),
-                None => Arc::new(merge()),
+        let seen = match deletes.seen_at(at) {
+            _ if plant::is(Bug::StaleBitmap) => deletes.base().clone(),
+            Seen::Ready(bitmap) => bitmap.clone(),
+            Seen::UpTo(newest) => {
+                let merge = || deletes.merged(newest);
+                match &self.merged {
+                    Some(cache) => cache.get((self.id(), newest), merge),
+                    None => Arc::new(merge()),
+                }
             }
         };
-        (!merged.is_empty()).then_some(merged)
+        (!seen.is_empty()).then_some(seen)
     }
 
     /// Whether a row is deleted as seen at `at`.
@@ -186,28 +194,22 @@ impl SegmentState {
         if !self.has_deletes.load(Ordering::Acquire) {
             return false;
         }
-        let deletes = self.deletes.read().unwrap_or_else(PoisonError::into_inner);
-        deletes.all.contains(row)
-            && (deletes.base.contains(row)
-                || deletes
-                    .deltas
-                    .iter()
-                    .any(|(commit, delta)| *commit <= at && delta.contains(row)))
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).contains_at(row, at)
     }
 
     /// Whether any commit has deleted the row.
     pub fn is_deleted(&self, row: u32) -> bool {
-        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.contains(row)
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().contains(row)
     }
 
     /// Rows that any commit has deleted.
     pub(crate) fn all_deleted(&self) -> Arc<RoaringBitmap> {
-        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.clone()
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().clone()
     }
 
     /// Number of rows that any commit has deleted.
     pub fn deleted_rows(&self) -> u64 {
-        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all.len()
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().len()
     }
 
     /// Whether more than half of its rows are deleted, so that rewriting it frees more than it costs.
@@ -215,54 +217,29 @@ impl SegmentState {
         self.deleted_rows() * 2 > self.segment.rows() as u64
     }
 
-    /// Adds deletes of a commit. Deltas that every snapshot from `oldest` on sees are folded into the base.
+    /// Adds deletes of a commit. Only under the commit lock. Deltas that every snapshot from `oldest`
+    /// on sees are folded into the base.
     pub(crate) fn delete(&self, commit: Timestamp, rows: RoaringBitmap, oldest: Timestamp) {
+        check_rows(&self.segment, &rows);
         let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
-        debug_assert!(deletes.deltas.last().is_none_or(|(last, _)| *last <= commit));
-        *Arc::make_mut(&mut deletes.all) |= &rows;
-        deletes.deltas.push((commit, rows));
+        deletes.add(commit, rows);
         self.has_deletes.store(true, Ordering::Release);
-        fold(&mut deletes, oldest);
+        deletes.fold(oldest);
     }
 
-    /// Folds deltas no snapshot tells apart any more.
+    /// Folds deltas that no snapshot tells apart any more.
     pub(crate) fn fold(&self, oldest: Timestamp) {
-        fold(&mut self.deletes.write().unwrap_or_else(PoisonError::into_inner), oldest);
+        self.deletes.write().unwrap_or_else(PoisonError::into_inner).fold(oldest);
     }
 }
 
-fn fold(deletes: &mut Deletes, oldest: Timestamp) {
-    let old = deletes.deltas.partition_point(|(commit, _)| *commit <= oldest);
-    if old == 0 {
-        return;
-    }
-    if old == deletes.deltas.len() {
-        deletes.deltas.clear();
-        deletes.base = deletes.all.clone();
-        return;
-    }
-    let folded: Vec<_> = deletes.deltas.drain(..old).collect();
-    let base = Arc::make_mut(&mut deletes.base);
-    folded.iter().for_each(|(_, delta)| *base |= delta);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folding_changes_no_answer() {
-        let mut deletes = Deletes::default();
-        for commit in 1..=6u64 {
-            let rows = RoaringBitmap::from_iter([commit as u32 * 10]);
-            *Arc::make_mut(&mut deletes.all) |= &rows;
-            deletes.deltas.push((commit, rows));
-        }
-        fold(&mut deletes, 3);
-        assert_eq!(deletes.base.iter().collect::<Vec<_>>(), [10, 20, 30]);
-        assert_eq!(deletes.deltas.len(), 3);
-        fold(&mut deletes, 9);
-        assert_eq!(deletes.base.len(), 6);
-        assert!(deletes.deltas.is_empty());
-    }
+/// Deleted rows are rows of the segment. For stored bitmaps recovery has checked it.
+fn check_rows(segment: &Segment, deleted: &RoaringBitmap) {
+    invariant!(
+        deleted.max().is_none_or(|row| (row as usize) < segment.rows()),
+        "row {:?} is deleted of segment {}, which has {}",
+        deleted.max(),
+        segment.id(),
+        segment.rows()
+    );
 }

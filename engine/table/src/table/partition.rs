@@ -1,41 +1,54 @@
-//! A partition of a table: a rowstore and the segments that are made from it.
+//! A partition of a table: a rowstore and the segments made from it.
 //!
 //! Every row of a table is in exactly one of its partitions. Partitions know nothing of each other, so
-//! that threads which write to different ones meet in the log only. Schema, keys and what a commit changed
-//! are the table's affair.
+//! threads that write to different partitions meet only in the log. The table knows the schema, how
+//! keys are encoded, and what a commit changed.
 
 use crate::index::hash::table::HashTable;
+use crate::layout::key_filter;
+use crate::layout::table_layout::TableLayout;
 use crate::segments::state::SegmentState;
 use crate::segments::sync::RwLock;
 use crate::table::segment_list::SegmentList;
 use nacre_rowstore::{Key, Node, Rowstore};
-use nacre_types::{Result, Timestamp, limits};
+use nacre_segment::{Segment, SegmentBuilder};
+use nacre_types::{Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+
+/// Background work that a partition may need. Each flag is set when something changes that could
+/// make work, and cleared by the scheduler before it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The segments changed, so some may be worth merging.
+    Merge,
+    /// Segments may lack parts of indexes.
+    IndexParts,
+    /// Hash tables may have to be made or merged.
+    HashTables,
+}
 
 /// One partition of a table.
 pub struct Partition {
     number: u32,
-    pub(crate) rowstore: Rowstore,
+    rowstore: Rowstore,
     segments: RwLock<Arc<SegmentList>>,
-    /// Hidden row numbers of a partition are its own modulo the number of partitions, so that a number says
-    /// where its row is. This counts them.
+    /// Counts hidden row numbers. Modulo the number of partitions, those of a partition are its own
+    /// number, so a row number says where its row is.
     next_row_number: AtomicU64,
     partitions: u64,
-    /// What the last flush had to leave in the rowstore, because of locks or old snapshots.
+    /// Bytes that the last flush had to leave in the rowstore, because of locks or old snapshots.
     left_by_flush: AtomicUsize,
     /// The oldest snapshot when the rowstore was last collected.
     collected_at: AtomicU64,
-    /// The segments changed since somebody last looked whether to merge them.
-    may_merge: AtomicBool,
-    /// There may be segments without a part of some index.
-    may_index: AtomicBool,
-    /// There may be hash tables to be made.
-    may_hash: AtomicBool,
+    /// By [`Work`].
+    work: [AtomicBool; 3],
 }
 
 impl Partition {
+    /// An empty partition of a table with this many partitions.
     pub(crate) fn new(number: u32, partitions: u32) -> Partition {
+        invariant!(number < partitions, "partition {number} of {partitions}");
         Partition {
             number,
             rowstore: Rowstore::new(),
@@ -44,18 +57,16 @@ impl Partition {
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
             collected_at: AtomicU64::new(0),
-            may_merge: AtomicBool::new(true),
-            may_index: AtomicBool::new(true),
-            may_hash: AtomicBool::new(true),
+            work: [const { AtomicBool::new(true) }; 3],
         }
     }
 
-    /// Its place among the table's partitions, from 0.
+    /// Its number among the table's partitions, from 0.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Number of rows, about: deleted versions in memory are counted.
+    /// An estimate of the number of rows: deleted versions in memory are counted.
     pub fn row_count_estimate(&self) -> u64 {
         let segments: u64 = self
             .segments()
@@ -66,21 +77,26 @@ impl Partition {
         segments + self.rowstore.len() as u64
     }
 
+    /// The rows in memory.
+    pub(crate) fn rowstore(&self) -> &Rowstore {
+        &self.rowstore
+    }
+
     /// Number of nodes and bytes of the rowstore.
     pub fn rowstore_size(&self) -> (usize, usize) {
         (self.rowstore.len(), self.rowstore.bytes())
     }
 
-    /// Visits the nodes of the rowstore in the order of their keys, a run at a time: nothing is held up meanwhile.
+    /// Visits the nodes of the rowstore in key order, a run at a time, without blocking writers.
     pub(crate) fn each_node(&self, mut visit: impl FnMut(&Arc<Node>)) {
         let visited = self.try_each_node(|node| {
             visit(node);
             Ok(())
         });
-        debug_assert!(visited.is_ok());
+        debug_assert!(visited.is_ok(), "a visit that cannot fail has failed");
     }
 
-    /// The same until a visit fails.
+    /// Like [`Partition::each_node`], until a visit fails.
     pub(crate) fn try_each_node(
         &self,
         mut visit: impl FnMut(&Arc<Node>) -> Result<()>,
@@ -101,56 +117,48 @@ impl Partition {
         self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes the list of segments. Only under the commit lock, or while the table is being recovered.
+    /// Changes the list of segments. Only under the commit lock, or during recovery.
     pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut states = segments.to_vec();
         change(&mut states);
         *segments = Arc::new(SegmentList::new(states, segments.tables().to_vec()));
-        self.consider_merging();
-        self.consider_indexing();
-        self.consider_hashing();
+        for work in [Work::Merge, Work::IndexParts, Work::HashTables] {
+            self.consider(work);
+        }
     }
 
-    /// The same of the list of hash tables.
+    /// Changes the list of hash tables. Only under the commit lock, or during recovery.
     pub(crate) fn update_tables(&self, change: impl FnOnce(&mut Vec<Arc<HashTable>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut tables = segments.tables().to_vec();
         change(&mut tables);
         *segments = Arc::new(SegmentList::new(segments.to_vec(), tables));
-        self.consider_hashing();
+        self.consider(Work::HashTables);
     }
 
-    pub(crate) fn consider_merging(&self) {
-        self.may_merge.store(true, Ordering::Relaxed);
+    /// Has the scheduler look for this work.
+    pub(crate) fn consider(&self, work: Work) {
+        self.work[work as usize].store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn may_merge(&self) -> &AtomicBool {
-        &self.may_merge
+    /// Whether there may be work of this kind.
+    pub(crate) fn may_need(&self, work: Work) -> bool {
+        self.work[work as usize].load(Ordering::Relaxed)
     }
 
-    pub(crate) fn consider_indexing(&self) {
-        self.may_index.store(true, Ordering::Relaxed);
+    /// Like [`Partition::may_need`]; the caller looks for the work now.
+    pub(crate) fn take_need(&self, work: Work) -> bool {
+        self.work[work as usize].swap(false, Ordering::Relaxed)
     }
 
-    pub(crate) fn consider_hashing(&self) {
-        self.may_hash.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn may_hash(&self) -> &AtomicBool {
-        &self.may_hash
-    }
-
-    pub(crate) fn may_index(&self) -> &AtomicBool {
-        &self.may_index
-    }
-
+    /// A segment by the number of its file.
     pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
         self.segments().iter().find(|s| s.segment.id() == id).cloned()
     }
 
-    /// Whether the rowstore, whose rows have index entries of some bytes, is over the limit, and since a flush that could
-    /// not empty it has at least doubled, or whoever kept it from being emptied has ended.
+    /// Whether the rowstore with `entries` bytes of index entries is over the limit, and has at least
+    /// doubled since a flush that could not empty it, or the snapshots that prevented it have ended.
     pub(crate) fn wants_flush(
         &self,
         limit: usize,
@@ -160,31 +168,82 @@ impl Partition {
         let bytes = self.rowstore.bytes() + entries;
         let left = self.left_by_flush.load(Ordering::Relaxed);
         if bytes < left {
-            // What was rolled back does not come again.
+            // Rows that the flush left were rolled back since.
             self.left_by_flush.fetch_min(bytes, Ordering::Relaxed);
         }
         bytes > limit && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
     }
 
-    /// Bytes that the rowstore, whose rows have index entries of some bytes, has more than a flush left it.
+    /// Bytes that were added to the rowstore and its `entries` bytes of index entries since the last
+    /// flush.
     pub(crate) fn unflushed(&self, entries: usize) -> usize {
         (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
     }
 
-    /// The rowstore was collected for this oldest snapshot.
+    /// Notes that the rowstore was collected for this oldest snapshot, with `entries` bytes of index
+    /// entries left.
     pub(crate) fn collected(&self, entries: usize, oldest: Timestamp) {
         self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
         self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }
 
-    /// Reserves `count` hidden row numbers: ascending, with the distance of the number of partitions.
+    /// Where the row of a key is among the segments as of now, including commits that new snapshots do
+    /// not see yet. Segments of an unfinished bulk load count.
+    pub(crate) fn find_newest(
+        &self,
+        layout: &TableLayout,
+        key: &[Value],
+    ) -> Result<Option<(Arc<SegmentState>, u32)>> {
+        loop {
+            let list = self.segments();
+            let mut left_out = false;
+            for candidate in list.of_key(layout, &layout.encode_key(key)?)?.newest_first() {
+                let state = &list[candidate.place];
+                if !state.is_current() {
+                    left_out = true;
+                } else if let Some(row) = candidate.find(layout, state, key)?
+                    && !state.is_deleted(row)
+                {
+                    return Ok(Some((state.clone(), row)));
+                }
+            }
+            // A merge since the list was read may have moved the row to a segment not in the list.
+            if !left_out || Arc::ptr_eq(&list, &self.segments()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Adds a key filter to a segment about to be written, if it should have one. `besides` are new
+    /// segments that will lie beside it, `leaving` the numbers of those it replaces.
+    pub(crate) fn with_key_filter(
+        &self,
+        layout: &TableLayout,
+        builder: SegmentBuilder,
+        besides: &[&Segment],
+        leaving: &[u64],
+    ) -> SegmentBuilder {
+        let list = self.segments();
+        let stays =
+            |state: &&Arc<SegmentState>| state.is_current() && !leaving.contains(&state.id());
+        let there = list.iter().filter(stays).map(|state| &*state.segment);
+        let others: Vec<&Segment> = there.chain(besides.iter().copied()).collect();
+        key_filter::with_key_filter(layout, builder, &others)
+    }
+
+    /// Reserves `count` hidden row numbers, ascending by the number of partitions.
     pub(crate) fn reserve_row_numbers(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.next_row_number.fetch_add(count, Ordering::Relaxed);
+        invariant!(
+            first.checked_add(count).and_then(|last| last.checked_mul(self.partitions)).is_some(),
+            "hidden row numbers of partition {} are used up",
+            self.number
+        );
         let (partitions, own) = (self.partitions, self.number as u64);
         (first..first + count).map(move |n| n * partitions + own)
     }
 
-    /// How many hidden row numbers were given out, and one more.
+    /// The count of hidden row numbers given out, plus one.
     pub(crate) fn next_row_number(&self) -> u64 {
         self.next_row_number.load(Ordering::Relaxed)
     }

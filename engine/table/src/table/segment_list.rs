@@ -1,30 +1,33 @@
-//! The segments of a partition as one change of them left them, with what is derived from all of them together.
+//! The segments of a partition as one change left them, with what is derived from all of them
+//! together.
 //!
-//! A list never changes: whoever has one looks at the same segments all the time. What finds the segments that may hold
-//! a key ([`Directory`]) is made for a list when it is first asked for, and goes with it. A list does not say which of
-//! its segments a snapshot sees.
+//! A list never changes: a reader that has one looks at the same segments throughout. The directories
+//! that find the segments for a key ([`Directory`]) are made when a list is first asked for them, and
+//! go with it. A list does not say which of its segments a snapshot sees.
 
+use crate::index::candidates::Candidates;
 use crate::index::definition::Index;
-use crate::index::directory::{Candidates, Directory};
-use crate::index::hash::table::{HashTable, KeySet};
+use crate::index::directory::Directory;
+use crate::index::hash::table::HashTable;
+use crate::layout::table_layout::TableLayout;
+use crate::record::KeySet;
 use crate::segments::state::SegmentState;
-use crate::table::version::Table;
-use nacre_types::hash::hash_bytes;
-use nacre_types::{IndexId, Result};
+use nacre_types::hash::{Set, hash_bytes};
+use nacre_types::{IndexId, Result, invariant};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Fewer segments than these are looked at one after the other.
+/// A list of fewer segments has no directory for the primary key: all are candidates.
 const FEW: usize = 4;
 
-/// Segments in the order in which they came.
+/// Segments in the order in which they were added.
 #[derive(Default)]
 pub struct SegmentList {
     states: Vec<Arc<SegmentState>>,
-    /// Of all sets of keys. They may cover segments that are not in the list.
+    /// Hash tables of all sets of keys. They may cover segments that are not in the list.
     tables: Vec<Arc<HashTable>>,
     primary: OnceLock<Directory>,
-    /// Whether any segment has a filter of its rows' keys.
+    /// Whether any segment has a key filter.
     is_filtered: bool,
     indexes: RwLock<Vec<(IndexId, Arc<Directory>)>>,
 }
@@ -38,9 +41,11 @@ impl Deref for SegmentList {
 }
 
 impl SegmentList {
-    /// A list of these.
+    /// A list of these segments, each once.
     pub(crate) fn new(states: Vec<Arc<SegmentState>>, tables: Vec<Arc<HashTable>>) -> SegmentList {
-        let is_filtered = states.iter().any(|state| state.key_filter().is_some());
+        let is_filtered = states.iter().any(|state| state.has_key_filter());
+        let ids: Set<u64> = states.iter().map(|state| state.id()).collect();
+        invariant!(ids.len() == states.len(), "a segment is listed twice");
         SegmentList { states, tables, is_filtered, ..SegmentList::default() }
     }
 
@@ -49,15 +54,15 @@ impl SegmentList {
         &self.tables
     }
 
-    /// Those of one set of keys.
+    /// The hash tables of one set of keys.
     pub(crate) fn tables_of(&self, keys: KeySet) -> impl Iterator<Item = &Arc<HashTable>> {
-        self.tables.iter().filter(move |table| table.keys == keys)
+        self.tables.iter().filter(move |table| table.keys() == keys)
     }
 
-    /// The segments that may hold the row of a key, which is encoded.
-    pub(crate) fn of_key(&self, table: &Table, key: &[u8]) -> Result<Candidates> {
+    /// The segments that may hold the row of an encoded key.
+    pub(crate) fn of_key(&self, layout: &TableLayout, key: &[u8]) -> Result<Candidates> {
         let tables = || self.tables_of(KeySet::Primary).cloned().collect::<Vec<_>>();
-        let make = || Directory::of_primary_key(table, self, &tables());
+        let make = || Directory::of_primary_key(layout, self, &tables());
         let found = match self.states.len() < FEW {
             true => Candidates::all(self.states.len()),
             false => self.primary.get_or_init(make).candidates(key)?,
@@ -65,9 +70,9 @@ impl SegmentList {
         Ok(if self.is_filtered { found.with_hash(hash_bytes(key)) } else { found })
     }
 
-    /// What finds the segments that may hold a key of an index.
+    /// The directory for the keys of an index.
     pub(crate) fn of_index(&self, index: &Index) -> Arc<Directory> {
-        let id = index.schema.id;
+        let id = index.id();
         let known = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, directory)) = known.iter().find(|(known, _)| *known == id) {
             return directory.clone();

@@ -1,116 +1,136 @@
-//! Which partition a row is in: a function of its key, and for tables without a primary key of its hidden
-//! row number, which is given out so that it says so.
+//! Which partition a row is in: a function of its key, or for tables without a primary key of its
+//! hidden row number, which is given out accordingly.
 //!
 //! The hash is part of the stored format: rows would not be found if it changed (`docs/FORMAT.md`).
 
-use crate::layout::rows;
-use crate::table::partition::Partition;
-use crate::table::version::Table;
+use crate::layout::rows::key_of;
+use crate::layout::table_layout::TableLayout;
 use nacre_column::Batch;
 use nacre_types::hash::hash_bytes;
-use nacre_types::{DataType, Result, TableSchema, Value, key};
-use std::sync::atomic::Ordering;
+use nacre_types::{DataType, Result, TableSchema, Value, invariant, key};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many partitions a table of this schema has.
-pub(crate) fn partitions(schema: &TableSchema) -> u32 {
+pub(crate) fn partition_count(schema: &TableSchema) -> u32 {
     schema.shard_key.as_ref().map_or(1, |key| key.partitions.max(1))
 }
 
-/// The partitions of a new table.
-pub(crate) fn new_partitions(schema: &TableSchema) -> Vec<Partition> {
-    let count = partitions(schema);
-    (0..count).map(|number| Partition::new(number, count)).collect()
+/// How the rows of a table are divided among its partitions.
+pub(crate) struct Sharding {
+    partitions: u32,
+    /// Columns that decide a row's partition; `None` if there is only one, or any will do.
+    columns: Option<Vec<usize>>,
+    /// Counts the rows, or batches of rows, that may go to any partition.
+    next: AtomicU64,
 }
 
-fn partition_of_hash(encoded: &[u8], partitions: usize) -> usize {
-    (hash_bytes(encoded) % partitions as u64) as usize
+/// The rows of a batch that go to one partition.
+pub(crate) struct Share {
+    pub partition: u32,
+    pub batch: Batch,
 }
 
-impl Table {
-    /// Columns that decide a row's partition; `None` where nothing has to be decided or any will do.
-    fn deciding_columns(&self) -> Option<&[usize]> {
-        let key = self.schema().shard_key.as_ref()?;
-        (self.partitions().len() > 1 && !key.columns.is_empty()).then_some(key.columns.as_slice())
+impl Sharding {
+    /// The sharding of a table.
+    pub fn new(schema: &TableSchema) -> Sharding {
+        let partitions = partition_count(schema);
+        let columns = schema.shard_key.as_ref().map(|key| key.columns.clone());
+        let columns = columns.filter(|columns| partitions > 1 && !columns.is_empty());
+        Sharding { partitions, columns, next: AtomicU64::new(0) }
     }
 
-    /// The partition that the row of a key is in, if there is such a row. `key` is encoded and well formed.
-    pub(crate) fn partition_of(&self, key: &[u8]) -> &Partition {
-        let all = self.partitions();
-        if all.len() == 1 {
-            return &all[0];
+    fn of_hash(&self, encoded: &[u8]) -> u32 {
+        (hash_bytes(encoded) % u64::from(self.partitions)) as u32
+    }
+
+    /// The partition of the row with an encoded key, if there is such a row.
+    pub fn of_key(&self, layout: &TableLayout, key: &[u8]) -> u32 {
+        if self.partitions == 1 {
+            return 0;
         }
-        let number = match (self.key_columns(), self.deciding_columns()) {
-            (Some(primary), Some(shard)) if primary == shard => partition_of_hash(key, all.len()),
+        match (layout.key_columns(), &self.columns) {
+            (Some(primary), Some(shard)) if primary == shard => self.of_hash(key),
             (Some(primary), Some(shard)) => {
-                let parts: Vec<&[u8]> = key::parts(key, &self.key_types()).collect();
+                let parts: Vec<&[u8]> = key::parts(key, &layout.key_types()).collect();
                 let mut deciding = Vec::with_capacity(key.len());
                 for column in shard {
-                    // A shard key is among the columns of the primary key.
                     let part =
                         primary.iter().position(|c| c == column).and_then(|at| parts.get(at));
+                    invariant!(part.is_some(), "shard column {column} is not in the primary key");
                     deciding.extend_from_slice(part.copied().unwrap_or_default());
                 }
-                partition_of_hash(&deciding, all.len())
+                self.of_hash(&deciding)
             }
-            _ => (row_number(key) % all.len() as u64) as usize,
-        };
-        &all[number]
+            _ => (row_number(key) % u64::from(self.partitions)) as u32,
+        }
     }
 
-    /// The partition of rows with these values of the shard key's columns, in the shard key's order.
-    pub fn partition_of_values(&self, values: &[Value]) -> Result<u32> {
-        let Some(columns) = self.deciding_columns() else { return Ok(0) };
+    /// The partition of rows with these values in the shard key's columns.
+    pub fn of_values(&self, schema: &TableSchema, values: &[Value]) -> Result<u32> {
+        let Some(columns) = &self.columns else { return Ok(0) };
+        debug_assert!(
+            values.len() == columns.len(),
+            "{} values for {} shard columns",
+            values.len(),
+            columns.len()
+        );
         let mut encoded = Vec::new();
         for (column, value) in columns.iter().zip(values) {
-            key::encode(&mut encoded, self.schema().columns[*column].data_type, value)?;
+            key::encode(&mut encoded, schema.columns[*column].data_type, value)?;
         }
-        Ok(partition_of_hash(&encoded, self.partitions().len()) as u32)
+        Ok(self.of_hash(&encoded))
     }
 
     /// The partition for a new row of a table without a primary key.
-    pub(crate) fn partition_for(&self, row: &[Value]) -> Result<&Partition> {
-        let number = match self.deciding_columns() {
-            Some(columns) => self.partition_of_values(&rows::key_of(columns, row))?,
-            None => self.spread(1),
-        };
-        Ok(self.partition(number))
+    pub fn of_new_row(&self, schema: &TableSchema, row: &[Value]) -> Result<u32> {
+        match &self.columns {
+            Some(columns) => self.of_values(schema, &key_of(columns, row)),
+            None => Ok(self.any()),
+        }
     }
 
-    /// Whether a row of a table without a primary key may stay where it is with these new values.
-    pub(crate) fn may_stay(&self, partition: u32, row: &[Value]) -> Result<bool> {
-        match self.deciding_columns() {
-            Some(columns) => {
-                Ok(self.partition_of_values(&rows::key_of(columns, row))? == partition)
-            }
+    /// Whether a row of a table without a primary key may stay in its partition with these new
+    /// values.
+    pub fn may_stay(&self, schema: &TableSchema, partition: u32, row: &[Value]) -> Result<bool> {
+        match &self.columns {
+            Some(columns) => Ok(self.of_values(schema, &key_of(columns, row))? == partition),
             None => Ok(true),
         }
     }
 
-    fn spread(&self, rows: usize) -> u32 {
-        (self.next_spread.fetch_add(rows as u64, Ordering::Relaxed)
-            % self.partitions().len() as u64) as u32
+    /// Takes the partitions in turn.
+    fn any(&self) -> u32 {
+        (self.next.fetch_add(1, Ordering::Relaxed) % u64::from(self.partitions)) as u32
     }
 
-    /// Splits a compact batch by partition. Rows that may go anywhere stay together.
-    pub(crate) fn split(&self, batch: Batch) -> Result<Vec<(u32, Batch)>> {
-        let Some(columns) = self.deciding_columns() else {
-            return Ok(vec![(self.spread(1), batch)]);
+    /// Divides a compact batch by partition. Rows that may go anywhere stay together.
+    pub fn split(&self, schema: &TableSchema, batch: Batch) -> Result<Vec<Share>> {
+        debug_assert!(batch.selection.is_none(), "a batch to divide is not compact");
+        let Some(columns) = &self.columns else {
+            return Ok(vec![Share { partition: self.any(), batch }]);
         };
-        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); self.partitions().len()];
+        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); self.partitions as usize];
         for row in 0..batch.rows {
             let values: Vec<Value> = columns.iter().map(|c| batch.columns[*c].value(row)).collect();
-            rows_of[self.partition_of_values(&values)? as usize].push(row as u32);
+            rows_of[self.of_values(schema, &values)? as usize].push(row as u32);
         }
-        let filled = rows_of.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-        let part = |rows: &[u32]| {
-            let columns = batch.columns.iter().map(|c| std::sync::Arc::new(c.take(rows))).collect();
-            Batch::new(columns, rows.len())
+        let filled = (0..).zip(rows_of).filter(|(_, rows)| !rows.is_empty());
+        let share = |(partition, rows): (u32, Vec<u32>)| {
+            let columns = batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect();
+            Share { partition, batch: Batch::new(columns, rows.len()) }
         };
-        Ok(filled.map(|(number, rows)| (number as u32, part(&rows))).collect())
+        let shares: Vec<Share> = filled.map(share).collect();
+        invariant!(
+            shares.iter().map(|share| share.batch.rows).sum::<usize>() == batch.rows,
+            "a batch of {} rows is divided into others",
+            batch.rows
+        );
+        Ok(shares)
     }
 }
 
-/// The number in a hidden key; 0 when it is none.
+/// The number in a hidden key. A damaged key is in the first partition, where it is not found.
 fn row_number(encoded: &[u8]) -> u64 {
     match key::decode(encoded, &[DataType::Int64]).as_deref() {
         Ok([Value::Int(number)]) => *number as u64,

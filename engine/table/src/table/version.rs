@@ -1,76 +1,44 @@
-//! A table: its schema, its partitions, and where the row of a key is.
+//! A table, from one change of its schema to the next: its layout, its partitions, its indexes, and
+//! the commits between which this version is the newest.
 //!
-//! The key of a row alone decides which partition the row is in. What only needs the schema is here;
-//! what is kept per partition is in `partition.rs`.
+//! A [`Table`] never changes its schema. The newest version keeps the one before it while a snapshot
+//! may ask for it, so a transaction keeps the schema and, after `TRUNCATE`, the rows of its beginning.
+//! Altered versions share their partitions; an emptied one has new ones. The key of a row alone
+//! decides in which partition the row is.
 
 use crate::index::definition::Index;
-use crate::index::directory::Candidate;
-use crate::layout::key_filter::KEY_FILTER_COLUMN;
-use crate::load::common_keys::SortedKeys;
+use crate::index::indexes::Indexes;
+use crate::layout::rows::key_of;
+use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
-use crate::segments::part;
-use crate::segments::state::SegmentState;
-use crate::store::Store;
-use crate::table::partition::Partition;
-use crate::table::sharding;
+use crate::segments::state::{FOREVER, SegmentState};
+use crate::table::partition::{Partition, Work};
+use crate::table::row_key::RowKey;
+use crate::table::sharding::{Sharding, Share, partition_count};
+use crate::table::statistics::ColumnSummary;
 use nacre_column::Batch;
-use nacre_rowstore::Row;
-use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
-use nacre_types::row::{self, RowLayout};
-use nacre_types::{DataType, Error, Result, TableId, TableSchema, Timestamp, Value, key};
+use nacre_rowstore::{Change, Node, Row};
+use nacre_segment::SegmentBuilder;
+use nacre_types::{Error, IndexId, Result, TableId, TableSchema, Timestamp, Value, invariant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Column id, inside segments, of the hidden row number of tables without a primary key.
-pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
-
-/// Not ended.
-const FOREVER: Timestamp = Timestamp::MAX;
-
-/// Rows of an earlier version of the schema, which may still be in the rowstores.
-#[derive(Clone)]
-struct OlderRows {
-    layout: RowLayout,
-    /// Ids of its columns.
-    columns: Vec<u32>,
-}
-
-/// Column id, inside segments that are sorted by something else than the key, of the row numbers in key order.
-pub(crate) const KEY_ORDER_COLUMN: u32 = u32::MAX - 1;
-
-/// What a column of a segment is that its table does not have, or not any more.
-pub fn hidden_column(id: u32) -> &'static str {
-    match id {
-        ROW_NUMBER_COLUMN => "(row number)",
-        KEY_ORDER_COLUMN => "(key order)",
-        KEY_FILTER_COLUMN => "(key filter)",
-        id if part::is_of_index(id) => "(index)",
-        _ => "(dropped)",
-    }
-}
-
-/// [`Segment::search`], or the same for who will read the row.
-pub(crate) type Search = fn(&Segment, &[usize], &[Value]) -> Result<Option<usize>>;
-
-/// One table of a database, from one change of its schema to the next.
+/// One version of a table of a database.
 pub struct Table {
-    schema: Arc<TableSchema>,
-    layout: RowLayout,
-    older: Vec<OlderRows>,
+    layout: TableLayout,
+    sharding: Sharding,
     /// At least one.
     partitions: Arc<Vec<Partition>>,
-    indexes: Vec<Index>,
-    /// The commit that made this version; 0 when it is older than the opening of the database.
+    indexes: Indexes,
+    /// The commit that made this version; 0 if it is older than the opening of the database.
     since: Timestamp,
-    /// The commit that made the table; 0 as above.
-    made: AtomicU64,
-    /// The commit that put another version in its place or dropped the table.
+    /// The commit that created the table; 0 as above.
+    created: AtomicU64,
+    /// The commit that replaced this version or dropped the table.
     until: AtomicU64,
     previous: Previous,
-    /// Counts rows that may go anywhere.
-    pub(crate) next_spread: AtomicU64,
     dropped: AtomicBool,
-    /// Timestamp of the last commit that changed it.
+    /// Timestamp of the last commit that changed the table, in any version.
     changed: Arc<AtomicU64>,
 }
 
@@ -79,8 +47,8 @@ pub struct Table {
 struct Previous(RwLock<Option<Arc<Table>>>);
 
 impl Drop for Previous {
-    /// One version after the other, not each inside the drop of the next: there are as many as there were changes while
-    /// somebody read the oldest.
+    /// Drops one version after the other, not each inside the drop of the next: there can be as many
+    /// as there were changes while a reader held the oldest.
     fn drop(&mut self) {
         let take = |previous: &mut Previous| {
             previous.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()
@@ -93,17 +61,17 @@ impl Drop for Previous {
 }
 
 impl Table {
+    /// A table with new, empty partitions.
     pub(crate) fn new(schema: TableSchema) -> Table {
-        let partitions = sharding::new_partitions(&schema);
+        let count = partition_count(&schema);
+        let partitions = (0..count).map(|number| Partition::new(number, count)).collect();
         Table {
-            layout: RowLayout::new(schema.types(), schema.version),
-            indexes: Index::all(&schema, partitions.len(), &[]),
+            sharding: Sharding::new(&schema),
+            indexes: Indexes::new(&schema, count as usize, None),
             partitions: Arc::new(partitions),
-            next_spread: AtomicU64::new(0),
-            schema: Arc::new(schema),
-            older: Vec::new(),
+            layout: TableLayout::new(schema),
             since: 0,
-            made: AtomicU64::new(0),
+            created: AtomicU64::new(0),
             until: AtomicU64::new(FOREVER),
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
@@ -111,50 +79,50 @@ impl Table {
         }
     }
 
-    /// The version of a table that a commit makes by changing the schema. It shares the partitions.
+    /// The version that a commit makes by changing the schema. It shares the partitions.
     pub(crate) fn altered(old: &Table, schema: TableSchema, since: Timestamp) -> Table {
-        let mut older = old.older.clone();
-        if schema.version != old.schema.version {
-            let columns = old.schema.columns.iter().map(|c| c.id).collect();
-            older.push(OlderRows { layout: old.layout.clone(), columns });
-        }
-        let indexes = Index::all(&schema, old.partitions.len(), &old.indexes);
-        let partitions = old.partitions.clone();
-        let made = AtomicU64::new(old.made());
+        invariant!(
+            partition_count(&schema) as usize == old.partitions.len(),
+            "table {} changes its number of partitions",
+            schema.name
+        );
         Table {
-            older,
-            partitions,
-            indexes,
-            changed: old.changed.clone(),
+            sharding: Sharding::new(&schema),
+            indexes: Indexes::new(&schema, old.partitions.len(), Some(&old.indexes)),
+            layout: old.layout.altered(schema),
+            partitions: old.partitions.clone(),
             since,
-            made,
-            ..Table::new(schema)
+            created: AtomicU64::new(old.created()),
+            until: AtomicU64::new(FOREVER),
+            previous: Previous::default(),
+            dropped: AtomicBool::new(false),
+            changed: old.changed.clone(),
         }
     }
 
-    /// The version of a table that a commit makes by taking all rows away. Its partitions are new and empty, but go
-    /// on counting rows.
+    /// The version that a commit makes by removing all rows. Its partitions are new and empty, but
+    /// continue to count rows.
     pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
-        let old_schema = old.schema.clone();
-        let partition = |old: &Partition| {
-            let new = Partition::new(old.number(), sharding::partitions(&old_schema));
+        let new = Table::new((**old.schema()).clone());
+        for (old, new) in old.partitions.iter().zip(new.partitions.iter()) {
             new.saw_row_numbers(old.next_row_number().saturating_sub(1));
-            new
-        };
-        let partitions = Arc::new(old.partitions.iter().map(partition).collect());
-        let made = AtomicU64::new(old.made());
-        Table { partitions, since, made, ..Table::new((*old.schema).clone()) }
+        }
+        Table { since, created: AtomicU64::new(old.created()), ..new }
     }
 
-    /// The commit that made the table, in whatever version; 0 when it is older than the opening of the database.
-    pub(crate) fn made(&self) -> Timestamp {
-        self.made.load(Ordering::Acquire)
+    /// The commit that created the table, in whatever version; 0 if it is older than the opening of
+    /// the database.
+    pub(crate) fn created(&self) -> Timestamp {
+        self.created.load(Ordering::Acquire)
     }
 
-    pub(crate) fn made_by(&self, commit: Timestamp) {
-        self.made.store(commit, Ordering::Release);
+    /// Notes the commit that creates the table.
+    pub(crate) fn created_by(&self, commit: Timestamp) {
+        invariant!(self.created() == 0, "table {} is created twice", self.schema().name);
+        self.created.store(commit, Ordering::Release);
     }
 
+    /// The commit that made this version; 0 if it is older than the opening of the database.
     pub(crate) fn since(&self) -> Timestamp {
         self.since
     }
@@ -167,7 +135,37 @@ impl Table {
         *self.previous.0.write().unwrap_or_else(PoisonError::into_inner) = previous;
     }
 
-    /// Whether no commit has put another version in the place of this one.
+    /// Ends a version and puts this one in its place. Only under the commit lock.
+    pub(crate) fn replace(&self, old: &Arc<Table>, commit: Timestamp) {
+        invariant!(
+            self.since == commit && self.id() == old.id(),
+            "commit {commit} puts a version of commit {} in the place of another",
+            self.since
+        );
+        old.end_at(commit);
+        self.set_previous(Some(old.clone()));
+    }
+
+    /// The version of this table at a timestamp; the oldest there is if the table was created later.
+    pub(crate) fn version_at(self: &Arc<Self>, at: Timestamp) -> Arc<Table> {
+        let mut version = self.clone();
+        while version.since() > at {
+            match version.previous() {
+                Some(previous) => version = previous,
+                None => break,
+            }
+        }
+        version
+    }
+
+    /// Drops the versions that no snapshot from `oldest` on asks for.
+    pub(crate) fn forget_versions(self: &Arc<Self>, oldest: Timestamp) {
+        if self.previous().is_some() {
+            self.version_at(oldest).set_previous(None);
+        }
+    }
+
+    /// Whether no commit has replaced this version or dropped the table.
     pub(crate) fn is_newest(&self) -> bool {
         self.until.load(Ordering::Acquire) == FOREVER
     }
@@ -177,65 +175,93 @@ impl Table {
         self.since <= at && at < self.until.load(Ordering::Acquire)
     }
 
-    /// Only under the commit lock.
-    pub(crate) fn end_at(&self, commit: Timestamp) {
+    fn end_at(&self, commit: Timestamp) {
+        invariant!(
+            self.is_newest() && self.since < commit,
+            "a version of table {} since commit {} ends at {commit}, or ended before",
+            self.schema().name,
+            self.since
+        );
         self.until.store(commit, Ordering::Release);
     }
 
-    /// A row of the rowstore as a row of this version of the schema: columns that came later have their default.
-    pub(crate) fn upgrade(&self, row: Row) -> Result<Row> {
-        let version = row::version(&row);
-        if version == Some(self.schema.version) {
-            return Ok(row);
+    /// Drops the table in all versions; this is the newest. Only under the commit lock.
+    pub(crate) fn drop_at(&self, commit: Timestamp) {
+        self.dropped.store(true, Ordering::Release);
+        // Snapshots may hold older versions.
+        let mut older = self.previous();
+        while let Some(version) = older {
+            version.dropped.store(true, Ordering::Release);
+            older = version.previous();
         }
-        let older = self.older_rows(version)?;
-        let value = |column: &nacre_types::Column| match older
-            .columns
-            .iter()
-            .position(|id| *id == column.id)
-        {
-            Some(at) => older.layout.value(&row, at),
-            None => column.default.clone(),
-        };
-        let values: Vec<Value> = self.schema.columns.iter().map(value).collect();
-        Ok(self.layout.encode(&values)?.into())
+        self.end_at(commit);
     }
 
-    fn older_rows(&self, version: Option<u16>) -> Result<&OlderRows> {
-        let found = self.older.iter().find(|older| Some(older.layout.version()) == version);
-        found.ok_or_else(|| {
-            let version = version.map_or_else(|| "?".to_string(), |v| v.to_string());
-            Error::corrupt(format!(
-                "table {}: a row of version {version} of its schema",
-                self.schema.name
-            ))
-        })
+    /// Whether the table was dropped.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 
-    /// Checks bytes that are said to be a row, of this version of the schema or of one before it.
-    pub(crate) fn validate_row(&self, row: &[u8]) -> Result<()> {
-        let version = row::version(row);
-        if version == Some(self.schema.version) {
-            return self.layout.validate(row);
+    /// Fails if another version has replaced this one.
+    pub(crate) fn check_newest(&self) -> Result<()> {
+        if self.is_newest() {
+            return Ok(());
         }
-        self.older_rows(version)?.layout.validate(row)
+        let name = &self.schema().name;
+        if self.is_dropped() {
+            return Err(Error::not_found(format!("table {name}")).with_sqlstate("42P01"));
+        }
+        Err(self.superseded())
+    }
+
+    /// The error for work on a version that has been replaced.
+    pub(crate) fn superseded(&self) -> Error {
+        Error::conflict(format!(
+            "table {} was altered or truncated by another transaction",
+            self.schema().name
+        ))
+        .with_table(self.schema().name.clone())
+        .with_hint("retry the transaction")
+    }
+
+    /// Timestamp of the last commit that changed the table, in any version.
+    pub(crate) fn changed(&self) -> Timestamp {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    /// Notes a commit that changes the table. Only under the commit lock.
+    pub(crate) fn set_changed(&self, at: Timestamp) {
+        let before = self.changed.fetch_max(at, Ordering::AcqRel);
+        debug_assert!(before <= at, "commit {at} changes a table after commit {before} has");
     }
 
     /// The schema.
     pub fn schema(&self) -> &Arc<TableSchema> {
-        &self.schema
+        self.layout.schema()
     }
 
-    pub(crate) fn id(&self) -> TableId {
-        self.schema.id
-    }
-
-    pub(crate) fn layout(&self) -> &RowLayout {
+    /// How rows and keys are laid out.
+    pub(crate) fn layout(&self) -> &TableLayout {
         &self.layout
     }
 
-    pub(crate) fn indexes(&self) -> &[Index] {
-        &self.indexes
+    /// Its identity, the same for all versions.
+    pub(crate) fn id(&self) -> TableId {
+        self.schema().id
+    }
+
+    /// Positions of the primary key's columns in the table; `None` if rows have hidden numbers.
+    pub fn key_columns(&self) -> Option<&[usize]> {
+        self.layout.key_columns()
+    }
+
+    /// Checks a row to be written, given in table order, and returns its primary key. The table must
+    /// have one.
+    pub fn row_key(&self, row: &[Value]) -> Result<RowKey> {
+        self.schema().check_row(row)?;
+        let columns = self.key_columns();
+        invariant!(columns.is_some(), "table {} has no primary key", self.schema().name);
+        RowKey::new(&self.layout, key_of(columns.unwrap_or(&[]), row))
     }
 
     /// Its partitions, by number.
@@ -243,9 +269,39 @@ impl Table {
         &self.partitions
     }
 
-    /// The partition of a number that this table gave out.
+    /// The partition with a number that this table gave out.
     pub(crate) fn partition(&self, number: u32) -> &Partition {
         &self.partitions[number as usize]
+    }
+
+    /// The partition of the row with an encoded key, if there is such a row.
+    pub(crate) fn partition_of(&self, key: &[u8]) -> &Partition {
+        self.partition(self.sharding.of_key(&self.layout, key))
+    }
+
+    /// The partition of rows with these values in the shard key's columns, in the shard key's order.
+    pub fn partition_of_values(&self, values: &[Value]) -> Result<u32> {
+        self.sharding.of_values(self.schema(), values)
+    }
+
+    /// The partition for a new row of a table without a primary key.
+    pub(crate) fn partition_for(&self, row: &[Value]) -> Result<&Partition> {
+        Ok(self.partition(self.sharding.of_new_row(self.schema(), row)?))
+    }
+
+    /// Whether a row of a table without a primary key may stay in its partition with these values.
+    pub(crate) fn may_stay(&self, partition: u32, row: &[Value]) -> Result<bool> {
+        self.sharding.may_stay(self.schema(), partition, row)
+    }
+
+    /// Divides a compact batch by partition. Rows that may go anywhere stay together.
+    pub(crate) fn split(&self, batch: Batch) -> Result<Vec<Share>> {
+        self.sharding.split(self.schema(), batch)
+    }
+
+    /// Whether both are versions of one table that was not emptied in between.
+    pub(crate) fn shares_partitions(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.partitions, &other.partitions)
     }
 
     /// How records name one of its partitions.
@@ -253,7 +309,7 @@ impl Table {
         Place { table: self.id(), partition: partition.number() }
     }
 
-    /// Number of rows, about: deleted versions in memory are counted.
+    /// An estimate of the number of rows: deleted versions in memory are counted.
     pub fn row_count_estimate(&self) -> u64 {
         self.partitions.iter().map(Partition::row_count_estimate).sum()
     }
@@ -262,16 +318,20 @@ impl Table {
     pub fn rowstore_size(&self) -> (usize, usize) {
         let sizes = self.partitions.iter().map(|partition| {
             let (nodes, bytes) = partition.rowstore_size();
-            (nodes, bytes + self.entry_bytes(partition.number()))
+            (nodes, bytes + self.indexes.entry_bytes(partition.number()))
         });
         sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
-    /// A partition whose share of the limit on rowstore bytes is passed.
-    pub(crate) fn wanting_flush(&self, store: &Store) -> Option<&Partition> {
-        let limit = store.options.flush_bytes / self.partitions.len();
+    /// A partition whose rowstore is over its share of `flush_bytes`.
+    pub(crate) fn wanting_flush(
+        &self,
+        flush_bytes: usize,
+        oldest_snapshot: impl Fn() -> Timestamp,
+    ) -> Option<&Partition> {
+        let limit = flush_bytes / self.partitions.len();
         let wants = |p: &&Partition| {
-            p.wants_flush(limit, self.entry_bytes(p.number()), || store.oldest_snapshot())
+            p.wants_flush(limit, self.indexes.entry_bytes(p.number()), &oldest_snapshot)
         };
         self.partitions.iter().find(wants)
     }
@@ -284,336 +344,135 @@ impl Table {
             .collect()
     }
 
-    pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
-    }
-
-    /// Only under the commit lock, on the newest version. The older ones, which snapshots may have, are dropped too.
-    pub(crate) fn drop_at(&self, commit: Timestamp) {
-        self.dropped.store(true, Ordering::Release);
-        let mut older = self.previous();
-        while let Some(version) = older {
-            version.dropped.store(true, Ordering::Release);
-            older = version.previous();
-        }
-        self.end_at(commit);
-    }
-
-    pub(crate) fn changed(&self) -> Timestamp {
-        self.changed.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_changed(&self, at: Timestamp) {
-        self.changed.fetch_max(at, Ordering::AcqRel);
-    }
-
-    /// Positions of the primary key's columns in the table; `None` when rows have hidden numbers.
-    pub fn key_columns(&self) -> Option<&[usize]> {
-        self.schema.primary_key.as_ref().map(|key| key.columns.as_slice())
-    }
-
-    /// Data types of the key's columns.
-    pub(crate) fn key_types(&self) -> Vec<DataType> {
-        match self.key_columns() {
-            Some(columns) => columns.iter().map(|c| self.schema.columns[*c].data_type).collect(),
-            None => vec![DataType::Int64],
-        }
-    }
-
-    /// Encodes key values of a row. Keys have a limit.
-    pub(crate) fn encode_key(&self, values: &[Value]) -> Result<Vec<u8>> {
-        let key = self.encode_wanted_key(values)?;
-        key::check_length(&key).map(|()| key)
-    }
-
-    /// The same of a key that is only looked for: one that is too long for a row is not found.
-    pub(crate) fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
-        let columns = self.key_columns();
-        if values.len() != columns.map_or(1, <[usize]>::len) {
-            return Err(Error::type_error("key has a wrong number of values"));
-        }
-        let mut out = Vec::with_capacity(values.len() * 9);
-        for (at, value) in values.iter().enumerate() {
-            let data_type = columns
-                .map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
-            key::append(&mut out, data_type, value)?;
-        }
-        Ok(out)
-    }
-
-    pub(crate) fn encode_row_number(number: u64) -> Vec<u8> {
-        let mut out = vec![1];
-        key::put_i64(&mut out, number as i64);
-        out
-    }
-
-    /// The columns of this table's segments: the table's, then the hidden row number if it has one.
-    pub(crate) fn segment_columns(&self) -> Vec<ColumnSpec> {
-        let mut columns: Vec<ColumnSpec> = self
-            .schema
-            .columns
-            .iter()
-            .map(|c| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable })
-            .collect();
-        if self.key_columns().is_none() {
-            columns.push(ColumnSpec {
-                id: ROW_NUMBER_COLUMN,
-                data_type: DataType::Int64,
-                nullable: false,
-            });
-        }
-        columns
-    }
-
-    /// Collects rows for a segment of this table. They must come in the order of [`Table::encode_order`].
+    /// Starts a segment of this table. Rows must be pushed in the order of
+    /// [`TableLayout::encode_order`].
     pub(crate) fn segment_builder(&self) -> SegmentBuilder {
-        let builder = SegmentBuilder::new(self.segment_columns());
-        let builder = builder.with_indexes(self.indexes.iter().map(Index::order).collect());
-        if self.sort_columns().is_none() {
-            return builder;
-        }
-        let key =
-            self.key_columns().map_or_else(|| vec![self.schema.columns.len()], <[usize]>::to_vec);
-        builder.with_key_order(key, KEY_ORDER_COLUMN)
+        self.layout.segment_builder(self.indexes().iter().map(Index::order).collect())
     }
 
-    /// Columns of the sort key, unless rows in key order are in this order too.
-    pub(crate) fn sort_columns(&self) -> Option<&[usize]> {
-        let sort = self.schema.sort_key.as_ref()?;
-        if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) {
-            None
-        } else {
-            Some(&sort.columns)
-        }
+    /// What is known of a column, by its position, without reading its values; `None` without
+    /// segments.
+    pub fn column_summary(&self, position: usize) -> Option<ColumnSummary> {
+        ColumnSummary::of(&self.segments(), self.schema().columns.get(position)?.id)
     }
 
-    /// In a segment that is not sorted by the key, the position of the column with the row numbers in key order.
-    pub(crate) fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
-        if self.sort_columns().is_none() {
-            return Ok(None);
-        }
-        let found = segment.column_index(KEY_ORDER_COLUMN);
-        found
-            .map(Some)
-            .ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
+    /// Its indexes.
+    pub(crate) fn indexes(&self) -> &[Index] {
+        self.indexes.all()
     }
 
-    /// The row at a position in key order.
-    pub(crate) fn row_in_key_order(&self, segment: &Segment, at: usize) -> Result<usize> {
-        match self.key_order(segment)? {
-            Some(order) => segment.row_in_order(order, at),
-            None => Ok(at),
-        }
+    /// The index with an id that the caller knows from some version of the table. `conflict` if this
+    /// version does not have it.
+    pub(crate) fn index(&self, id: IndexId) -> Result<&Index> {
+        self.indexes.get(id).ok_or_else(|| self.superseded())
     }
 
-    /// The keys of a segment's rows, in order.
-    pub(crate) fn sorted_keys<'a>(&self, segment: &'a Segment) -> Result<SortedKeys<'a>> {
-        let (columns, order) = (self.key_positions(segment)?, self.key_order(segment)?);
-        Ok(SortedKeys { file: segment, columns, order })
+    /// Whether it has the index with an id.
+    pub(crate) fn has_index(&self, id: IndexId) -> bool {
+        self.indexes.get(id).is_some()
     }
 
-    /// Positions, inside a segment, of the columns that its rows are sorted by.
-    pub(crate) fn order_columns(&self, segment: &Segment) -> Result<Vec<usize>> {
-        let mut positions = Vec::new();
-        for column in self.sort_columns().unwrap_or_default() {
-            let id = self.schema.columns[*column].id;
-            let missing = || {
-                Error::corrupt(format!("segment {}: sort column {id} is missing", segment.name()))
-            };
-            positions.push(segment.column_index(id).ok_or_else(missing)?);
-        }
-        // The key comes last, so that the order is one and the same every time.
-        positions.extend(self.key_positions(segment)?);
-        Ok(positions)
+    /// Whether it has a unique index beside the primary key.
+    pub(crate) fn has_unique_index(&self) -> bool {
+        self.unique_indexes().next().is_some()
     }
 
-    /// Encodes the values of the columns that rows are sorted by. They are stored nowhere like this, so that they have no
-    /// limit.
-    pub(crate) fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
-        let sort = self.sort_columns().unwrap_or_default();
-        let types = sort
-            .iter()
-            .map(|column| self.schema.columns[*column].data_type)
-            .chain(self.key_types());
-        let mut out = Vec::with_capacity(values.len() * 9);
-        for (value, data_type) in values.iter().zip(types) {
-            key::append(&mut out, data_type, value)?;
-        }
-        Ok(out)
+    /// Its unique indexes beside the primary key.
+    pub(crate) fn unique_indexes(&self) -> impl Iterator<Item = &Index> {
+        self.indexes().iter().filter(|index| index.is_unique())
     }
 
-    /// Whether both are versions of one table that has not been emptied in between.
-    pub(crate) fn shares_partitions(&self, other: &Table) -> bool {
-        Arc::ptr_eq(&self.partitions, &other.partitions)
-    }
-
-    /// Value of a column in segments older than it.
-    pub(crate) fn default_of(&self, column_id: u32) -> Value {
-        self.schema
-            .columns
-            .iter()
-            .find(|c| c.id == column_id)
-            .map_or(Value::Null, |c| c.default.clone())
-    }
-
-    /// Positions, inside a segment, of the key's columns.
-    pub(crate) fn segment_key_columns(&self, state: &SegmentState) -> Result<Vec<usize>> {
-        self.key_positions(&state.segment)
-    }
-
-    pub(crate) fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
-        let find = |id: u32| {
-            segment.column_index(id).ok_or_else(|| {
-                Error::corrupt(format!("segment {}: key column {id} is missing", segment.name()))
-            })
-        };
-        match self.key_columns() {
-            Some(columns) => columns.iter().map(|c| find(self.schema.columns[*c].id)).collect(),
-            None => Ok(vec![find(ROW_NUMBER_COLUMN)?]),
+    /// Whether a row of any version of the table has this index key. `conflict` if the table was
+    /// altered since this version and the row is newer.
+    pub(crate) fn has_key(&self, index: &Index, row: &Row, index_key: &[u8]) -> Result<bool> {
+        match index.is_key_of(&self.layout, row, index_key) {
+            Err(_) if !self.is_newest() => Err(self.superseded()),
+            has => has,
         }
     }
 
-    /// Table column positions to segment column positions.
-    pub(crate) fn segment_mapping(&self, state: &SegmentState) -> Vec<Option<usize>> {
-        self.schema.columns.iter().map(|c| state.segment.column_index(c.id)).collect()
+    /// Bytes of the index entries of a partition's rowstore.
+    pub(crate) fn entry_bytes(&self, partition: &Partition) -> usize {
+        self.indexes.entry_bytes(partition.number())
     }
 
-    /// Row of a key in one segment, deleted or not.
-    pub(crate) fn find_in_segment(
+    /// How far an index is built: segments that have their part of it, and all segments. It answers
+    /// correctly throughout, but reads segments without a part whole.
+    pub fn index_progress(&self, id: IndexId) -> (usize, usize) {
+        let current = self.segments().into_iter().filter(|state| state.is_current());
+        current.fold((0, 0), |(done, all), state| {
+            (done + usize::from(state.part(id).is_some()), all + 1)
+        })
+    }
+
+    /// Puts in the index entries of a row that is about to be written. The caller holds its lock.
+    pub(crate) fn enter(&self, partition: u32, row_key: &[u8], row: &Row) -> Result<()> {
+        self.indexes.enter(&self.layout, partition, row_key, row)
+    }
+
+    /// Takes out the index entries of a row whose write was undone. The caller holds its lock.
+    pub(crate) fn leave(&self, partition: u32, node: &Node, row: &Row) {
+        self.indexes.leave(&self.layout, partition, node, row);
+    }
+
+    /// Restores the index entries after a pending change was undone to the one before it. The caller
+    /// holds the row's lock.
+    pub(crate) fn take_back(
         &self,
-        state: &SegmentState,
-        key: &[Value],
-    ) -> Result<Option<u32>> {
-        self.find_row(&state.segment, key, Segment::search_to_read)
+        partition: u32,
+        node: &Node,
+        before: Option<&Change>,
+        undone: Option<&Change>,
+    ) {
+        self.indexes.take_back(&self.layout, partition, node, before, undone);
     }
 
-    /// The same where only a candidate is to be looked at.
-    pub(crate) fn find_candidate(
-        &self,
-        state: &SegmentState,
-        candidate: Candidate,
-        key: &[Value],
-    ) -> Result<Option<u32>> {
-        match candidate.position {
-            Some(row) => {
-                let columns = self.segment_key_columns(state)?;
-                Ok(state.segment.is_key(row as usize, &columns, key)?.then_some(row))
-            }
-            None if !state.may_have(candidate.hash)? => Ok(None),
-            None => self.find_in_segment(state, key),
+    /// Frees the versions of a row that no snapshot from `oldest` on sees, and the index entries that
+    /// only they needed.
+    pub(crate) fn collect_row(&self, partition: &Partition, node: &Arc<Node>, oldest: Timestamp) {
+        let (number, rowstore) = (partition.number(), partition.rowstore());
+        self.indexes.collect_row(&self.layout, number, rowstore, node, oldest);
+    }
+
+    /// Frees the versions and nodes of a partition's rowstore that no snapshot from `oldest` on sees,
+    /// and their index entries.
+    pub(crate) fn collect_rowstore(&self, partition: &Partition, oldest: Timestamp) -> Result<()> {
+        partition.each_node(|node| partition.rowstore().collect(node, oldest));
+        self.indexes.sweep(&self.layout, partition.number(), partition.rowstore())?;
+        partition.collected(self.entry_bytes(partition), oldest);
+        Ok(())
+    }
+
+    /// Puts in the index entries of all rows in memory: when the database is opened, and when an
+    /// index is created.
+    pub(crate) fn enter_all(&self) -> Result<()> {
+        if self.indexes().is_empty() {
+            return Ok(());
         }
-    }
-
-    /// Row of a key in a segment; `search` is how a segment is searched that is sorted by the key.
-    pub(crate) fn find_row(
-        &self,
-        segment: &Segment,
-        key: &[Value],
-        search: Search,
-    ) -> Result<Option<u32>> {
-        let columns = self.key_positions(segment)?;
-        let found = match self.key_order(segment)? {
-            Some(order) => segment.search_in_order(order, &columns, key)?,
-            None => search(segment, &columns, key)?,
-        };
-        Ok(found.map(|row| row as u32))
-    }
-
-    /// Where a key's row is among a partition's segments as of now, including commits not yet visible to new
-    /// snapshots; a segment of an unfinished bulk load counts.
-    pub(crate) fn find_newest(
-        &self,
-        partition: &Partition,
-        key: &[Value],
-    ) -> Result<Option<(Arc<SegmentState>, u32)>> {
-        loop {
-            let list = partition.segments();
-            let mut left_out = false;
-            for candidate in list.of_key(self, &self.encode_key(key)?)?.newest_first() {
-                let state = &list[candidate.place];
-                if !state.is_current() {
-                    left_out = true;
-                } else if let Some(row) = self.find_candidate(state, candidate, key)?
-                    && !state.is_deleted(row)
+        for partition in self.partitions() {
+            let mut outcome = Ok(());
+            partition.each_node(|node| {
+                if let Some(Change::Put(row)) = node.newest().map(|v| v.change)
+                    && outcome.is_ok()
                 {
-                    return Ok(Some((state.clone(), row)));
+                    outcome = self
+                        .layout
+                        .upgrade(row)
+                        .and_then(|row| self.enter(partition.number(), node.key(), &row));
                 }
-            }
-            // What a merge has replaced since the list was read is in segments that the list may not have.
-            if !left_out || Arc::ptr_eq(&list, &partition.segments()) {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// The key of a segment's row.
-    pub(crate) fn key_of_segment_row(&self, state: &SegmentState, row: u32) -> Result<Vec<Value>> {
-        let columns = self.segment_key_columns(state)?;
-        columns.iter().map(|c| state.segment.get(*c, row as usize)).collect()
-    }
-
-    /// Values of a row of a segment.
-    pub(crate) fn segment_row(
-        &self,
-        state: &SegmentState,
-        row: u32,
-        projection: &[usize],
-    ) -> Result<Vec<Value>> {
-        let mut values = Vec::with_capacity(projection.len());
-        let column = |at: usize| &self.schema.columns[projection[at]];
-        let absent = |at: usize| column(at).default.clone();
-        state.segment.values(
-            row as usize,
-            projection.len(),
-            &|at| column(at).id,
-            &absent,
-            &mut values,
-        )?;
-        Ok(values)
-    }
-
-    /// Checks that a batch has this table's columns and that no value breaks a constraint.
-    pub(crate) fn check_batch(&self, batch: &Batch) -> Result<()> {
-        if batch.columns.len() != self.schema.columns.len() {
-            return Err(Error::type_error(format!(
-                "table {} has {} columns, the rows have {}",
-                self.schema.name,
-                self.schema.columns.len(),
-                batch.columns.len()
-            )));
-        }
-        for (column, vector) in self.schema.columns.iter().zip(&batch.columns) {
-            if vector.data_type().physical() != column.data_type.physical() {
-                return Err(Error::type_error(format!(
-                    "column {} is {}, the value is {}",
-                    column.name,
-                    column.data_type,
-                    vector.data_type()
-                )));
-            }
-            crate::layout::rows::check_column(column, vector)
-                .map_err(|e| e.with_table(self.schema.name.clone()))?;
+            });
+            outcome?;
         }
         Ok(())
     }
 
-    /// A row as it is in memory and in the log. `limit` when it is longer than what moves it can be.
-    pub(crate) fn encode_row(&self, values: &[Value]) -> Result<Row> {
-        let row = self.layout.encode(values)?;
-        crate::layout::rows::check_row_length(row.len())?;
-        Ok(row.into())
+    /// Has the scheduler look for work of a kind in every partition.
+    pub(crate) fn consider(&self, work: Work) {
+        self.partitions.iter().for_each(|partition| partition.consider(work));
     }
 
-    /// The error for a key that exists already.
-    pub(crate) fn duplicate(&self, key: &[Value]) -> Error {
-        let values: Vec<String> = key.iter().map(ToString::to_string).collect();
-        let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
-        Error::duplicate_key(format!(
-            "duplicate key ({}) in table {}, key {name}",
-            values.join(", "),
-            self.schema.name
-        ))
-        .with_table(self.schema.name.clone())
-        .with_key(name)
+    /// Whether some partition may need work of a kind.
+    pub(crate) fn may_need(&self, work: Work) -> bool {
+        self.partitions.iter().any(|partition| partition.may_need(work))
     }
 }

@@ -1,5 +1,6 @@
 //! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
 
+use crate::tests::access::{lock, merge, write_snapshot};
 use crate::tests::{batch, host, locate, options, row, scan, schema, sorted};
 use crate::{Durability, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
@@ -121,7 +122,7 @@ fn a_flush_whose_sync_fails_loses_nothing() {
 fn a_merge_whose_sync_fails_loses_nothing() {
     check(|store, table| {
         let sources = table.segments();
-        store.merge(table, table.partition(0), &sources)
+        merge(&store, table, table.partition(0), &sources)
     });
 }
 
@@ -336,7 +337,7 @@ fn a_snapshot_has_the_rows_that_a_relaxed_commit_overtakes() {
             t.commit().unwrap();
         }
     }));
-    store.write_snapshot().unwrap();
+    write_snapshot(&store).unwrap();
     assert!(disk.during.lock().unwrap().is_none());
     // The process ends before anything is synced again.
     let after = Store::open(host(&disk.files), options()).unwrap();
@@ -363,7 +364,7 @@ fn the_catalog_is_not_believed_after_a_failed_commit() {
 fn a_relaxed_commit_is_synced_by_the_close_or_refused() {
     let durability = Durability::Relaxed { interval_ms: 1_000_000 };
     let (store, table, _, files) = refusing(StoreOptions { durability, ..options() });
-    let turn = store.commit.lock().unwrap();
+    let turn = lock(&store);
     let t = insert(&store, &table, 1).unwrap();
     let (committed, closed) = std::thread::scope(|scope| {
         let committing = scope.spawn(|| t.commit());

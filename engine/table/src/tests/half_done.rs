@@ -1,6 +1,7 @@
 //! Commits in the middle of which others come: their segments are listed, and nothing is decided yet.
 
 use crate::segments::state::SegmentState;
+use crate::tests::access::{lock, write_segment};
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema, sorted};
 use crate::{OnDuplicate, Store, Table};
 use nacre_host::memory::MemoryStore;
@@ -27,7 +28,7 @@ fn list(
     assert!(rows.iter().all(|row| table.partition_for(row).unwrap().number() == partition));
     let mut builder = table.segment_builder();
     builder.push(&batch(rows));
-    let segment = store.write_segment(builder).unwrap();
+    let segment = write_segment(&store, builder).unwrap();
     let state = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
     table.partition(partition).update_segments(|list| list.push(state));
     let table = table.clone();
@@ -51,13 +52,13 @@ fn beside<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> T {
     std::thread::scope(|scope| {
-        let state = store.commit.lock().unwrap();
-        let take_out = list(store, table, state.last + 1, listed);
+        let turn = lock(&store);
+        let take_out = list(store, table, turn.next(), listed);
         let worker = scope.spawn(work);
         // Long enough for all that it does before it waits.
         std::thread::sleep(Duration::from_millis(300));
         take_out();
-        drop(state);
+        drop(turn);
         worker.join().unwrap()
     })
 }
@@ -66,15 +67,15 @@ fn beside<T: Send>(
 fn unique_values_are_given_on_while_their_rows_are_flushed() {
     let (_, store, table) = open_with(&[row(1, "a", 7)]);
     let table = with_unique(&store, &table);
-    let state = store.commit.lock().unwrap();
-    let take_out = list(&store, &table, state.last + 1, &[row(1, "a", 7)]);
+    let turn = lock(&store);
+    let take_out = list(&store, &table, turn.next(), &[row(1, "a", 7)]);
     // The flush has read the row, and does not know yet that it is being deleted.
     let mut t = store.begin().unwrap();
     let at = locate(&t, &table, 1);
     assert_eq!(t.delete(&table, &[at]).unwrap(), 1);
     t.insert_row(&table, &row(2, "a", 7)).unwrap();
     take_out();
-    drop(state);
+    drop(turn);
     t.commit().unwrap();
     assert_eq!(all(&store, &table), [row(2, "a", 7)]);
 }
@@ -91,8 +92,8 @@ fn a_unique_value_that_was_deleted_is_free_while_its_row_is_flushed() {
         t.delete(&table, &[at]).unwrap();
         t.commit().unwrap();
         std::thread::scope(|scope| {
-            let state = store.commit.lock().unwrap();
-            let _ = list(&store, &table, state.last + 1, &[row(1, "a", 7)]);
+            let turn = lock(&store);
+            let _ = list(&store, &table, turn.next(), &[row(1, "a", 7)]);
             let insert = || {
                 let mut t = store.begin().unwrap();
                 t.insert_row(&table, &row(2, "a", 7)).map(|()| t)
@@ -101,8 +102,8 @@ fn a_unique_value_that_was_deleted_is_free_while_its_row_is_flushed() {
             std::thread::sleep(Duration::from_millis(200));
             // At its end the flush leaves out what has changed since it read it.
             let states = table.segments();
-            states[0].delete(state.last + 1, [0].into_iter().collect(), state.last + 1);
-            drop(state);
+            states[0].delete(turn.next(), [0].into_iter().collect(), turn.next());
+            drop(turn);
             let t = worker.join().unwrap().unwrap();
             assert!(t.has_writes());
         });
@@ -172,8 +173,11 @@ fn an_insert_does_not_believe_a_commit_that_is_refused() {
 fn catching_up_makes_everything_visible() {
     let (_, store, table) = open_with(&[]);
     let before = store.visible();
-    let (commit, _) =
-        store.commit_record(&mut crate::record::begin(0), |_| Ok(()), |_, ()| {}).unwrap();
+    let commit = {
+        let mut turn = lock(&store);
+        let payload = crate::record::begin(turn.next());
+        turn.append(&payload).unwrap().commit
+    };
     assert_eq!((commit, store.visible()), (before + 1, before));
     store.catch_up().unwrap();
     assert_eq!(store.visible(), commit);
@@ -188,8 +192,7 @@ fn a_refused_row_leaves_no_entries() {
         IndexSchema { id: 0, name: "i".into(), columns, unique: false, kind: IndexKind::BTree };
     let table = store.create_index(&table, index).unwrap();
     let table = with_unique(&store, &table);
-    let entries =
-        || table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>();
+    let entries = || table.partitions().iter().map(|p| table.entry_bytes(p)).sum::<usize>();
     let before = entries();
     let mut t = store.begin().unwrap();
     for id in 2..50 {
@@ -212,7 +215,7 @@ fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
     };
     let bytes = || {
         table.rowstore_size().1
-            + table.partitions().iter().map(|p| table.entry_bytes(p.number())).sum::<usize>()
+            + table.partitions().iter().map(|p| table.entry_bytes(p)).sum::<usize>()
     };
     update(1);
     let few = bytes();

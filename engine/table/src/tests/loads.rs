@@ -1,8 +1,9 @@
 //! Keys that loads have in common with what is there: against sets, in every way of looking for them; and which segments
 //! get filters.
 
-use crate::layout::key_filter::KEY_FILTER_COLUMN;
+use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::load::common_keys::{each_common, is_few, overlap};
+use crate::tests::access::write_segment;
 use crate::tests::{host, options};
 use crate::*;
 use nacre_column::{Batch, Vector};
@@ -127,8 +128,10 @@ fn keys_in_common_are_those_of_both_sets() {
         }
         let segment = |table: &Arc<Table>| table.segments()[0].segment.clone();
         let (old, new) = (segment(&tables[0]), segment(&tables[1]));
-        let (old, new) =
-            (tables[0].sorted_keys(&old).unwrap(), tables[1].sorted_keys(&new).unwrap());
+        let (old, new) = (
+            tables[0].layout().sorted_keys(&old).unwrap(),
+            tables[1].layout().sorted_keys(&new).unwrap(),
+        );
         let mut found = Vec::new();
         each_common(&old, &new, &mut |at, place| {
             assert_eq!(old.at(at)?, new.at(place)?);
@@ -138,7 +141,7 @@ fn keys_in_common_are_those_of_both_sets() {
         .unwrap();
         let mut expected: Vec<Vec<Value>> =
             sets[0].intersection(&sets[1]).map(|n| key_of(kind, *n)).collect();
-        let encoded = |key: &Vec<Value>| tables[0].encode_key(key).unwrap();
+        let encoded = |key: &Vec<Value>| tables[0].layout().encode_key(key).unwrap();
         expected.sort_by_key(encoded);
         assert_eq!(found, expected, "{kind:?}, round {round}");
         let Some((olds, news)) = overlap(&old, &new).unwrap() else { continue };
@@ -262,7 +265,7 @@ fn loads_of_all_sizes_agree_with_a_map() {
                 assert_eq!(remove(&mut t, &table, &key_of(kind, n)), model.remove(&n).is_some());
             }
             t.commit().unwrap();
-            filters += table.segments().iter().filter(|state| state.key_filter().is_some()).count();
+            filters += table.segments().iter().filter(|state| state.has_key_filter()).count();
             match next(8) {
                 0 => while store.maintain().unwrap() {},
                 1 => store.flush(&table).unwrap(),
@@ -332,7 +335,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     // A segment whose filter is of another column.
     let mut builder = table.segment_builder().with_key_filter(vec![1], KEY_FILTER_COLUMN);
     builder.push(&batch(&table, &[row_of(Kind::Integer, 2, 77), row_of(Kind::Integer, 3, 78)]));
-    let segment = store.write_segment(builder).unwrap();
+    let segment = write_segment(&store, builder).unwrap();
     table.partitions()[0].update_segments(|list| {
         list.push(Arc::new(SegmentState::new(segment, 0, RoaringBitmap::new())));
     });

@@ -1,13 +1,14 @@
 //! Merges beside other work, the order of segments, and bitmaps of old snapshots.
 
 use crate::segments::state::SegmentState;
+use crate::table::partition::Work;
+use crate::tests::access::{build_indexes, last_commit, lock, merge};
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{KeyColumns, Value, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn long_snapshots_merge_their_bitmaps_once() {
@@ -30,12 +31,16 @@ fn long_snapshots_merge_their_bitmaps_once() {
             assert_eq!(scan(&reader.view(&table)).unwrap().len(), *expected);
         }
     }
-    let (made, held, _) = store.bitmaps.statistics();
+    let (made, held, _) = store.context().files().bitmaps().statistics();
     assert!(made == held as u64 && (10..=11).contains(&made), "{made} made, {held} held");
     drop(readers);
     while store.maintain().unwrap() {}
     store.merge_all(&table).unwrap();
-    assert_eq!(store.bitmaps.statistics().1, 0, "those of segments that are gone are forgotten");
+    assert_eq!(
+        store.context().files().bitmaps().statistics().1,
+        0,
+        "those of segments that are gone are forgotten"
+    );
     let reader = store.begin().unwrap();
     assert_eq!(scan(&reader.view(&table)).unwrap().len(), 2_000 - 120);
 }
@@ -202,16 +207,16 @@ fn moves_that_wait_together_are_committed_together() {
     };
     #[allow(clippy::disallowed_methods)]
     std::thread::scope(|scope| {
-        let held = store.commit.lock().unwrap();
-        let last = held.last;
+        let held = lock(&store);
+        let last = held.last();
         let change = &change;
         let movers: Vec<_> = (0..4).map(|id| scope.spawn(move || change(id * 20))).collect();
-        while store.moves.lock().unwrap().len() < 4 {
+        while store.transactions().moves().waiting() < 4 {
             std::thread::yield_now();
         }
         drop(held);
         let transactions: Vec<_> = movers.into_iter().map(|m| m.join().unwrap()).collect();
-        assert_eq!(store.commit.lock().unwrap().last, last + 1, "one record for all four");
+        assert_eq!(last_commit(&store), last + 1, "one record for all four");
         transactions.into_iter().for_each(|t| t.commit().unwrap());
     });
     let expected: Vec<_> = (0..100)
@@ -251,7 +256,7 @@ fn a_merge_that_had_to_make_way_begins_again() {
     let other = store.create_table(schema("u", true)).unwrap();
     assert!(store.maintain().unwrap());
     assert_eq!(current(&table), 4);
-    store.build_indexes(&other).unwrap();
+    build_indexes(&store, &other).unwrap();
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 1);
 }
@@ -269,9 +274,9 @@ fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
     });
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 4);
-    assert!(partition.may_merge().load(Ordering::Relaxed));
-    store.commit.lock().unwrap().last = not_yet;
-    store.make_visible(not_yet);
+    assert!(partition.may_need(Work::Merge));
+    lock(&store).set_last(not_yet);
+    store.context().snapshots().make_visible(not_yet);
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 1);
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 400);
@@ -326,7 +331,7 @@ fn segments_are_bounded_in_bytes() {
             current
         };
         let states = check(40);
-        store.merge(&table, table.partition(0), &states).unwrap();
+        merge(&store, &table, table.partition(0), &states).unwrap();
         check(20);
         let t = store.begin().unwrap();
         for row in &rows {
@@ -453,7 +458,7 @@ fn many_rows_are_moved_in_several_records() {
     let mut load = store.bulk_load(&table, OnDuplicate::Error);
     load.append(&batch(&rows)).unwrap();
     load.finish().unwrap();
-    let last = || store.commit.lock().unwrap().last;
+    let last = || last_commit(&store);
     let before = last();
     let mut t = store.begin().unwrap();
     let found: Vec<_> =

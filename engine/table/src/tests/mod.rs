@@ -1,6 +1,7 @@
 //! Tests of table storage as a whole: a random workload against a model, with flushes, snapshots,
 //! bulk loads, reopening and long-lived readers; then single behaviours one by one.
 
+mod access;
 mod failed_syncs;
 mod half_done;
 mod indexes;
@@ -13,6 +14,7 @@ mod overtaken;
 mod overtaking;
 mod partitions;
 
+use crate::tests::access::write_snapshot;
 use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
@@ -246,7 +248,7 @@ fn run_seed(seed: u64) {
         let table = store.table("t").unwrap();
         match random.below(19) {
             0 => store.flush(&table).unwrap(),
-            1 => store.write_snapshot().unwrap(),
+            1 => write_snapshot(&store).unwrap(),
             2 => {
                 readers.clear();
                 drop(table);

@@ -211,7 +211,7 @@ fn put(byte: u8) -> Change {
 
 /// A node whose row was committed at 1.
 fn node(world: &World) -> Arc<Node> {
-    let node = world.partition.rowstore.get_or_insert(b"k");
+    let node = world.partition.rowstore().get_or_insert(b"k");
     node.push_version(Version { commit: 1, content: 1, change: put(1) });
     node
 }

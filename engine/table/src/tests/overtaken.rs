@@ -3,6 +3,7 @@
 use crate::index::definition::Index;
 use crate::record::{self, NewSegment};
 use crate::segments::state::SegmentState;
+use crate::tests::access::{collect_garbage, lock, merge, write_segment};
 use crate::tests::{
     alter, batch, batch_for, extra_of, host, open_with, options, row, scan, schema,
 };
@@ -25,7 +26,7 @@ fn a_merge_does_not_lose_a_column_that_came_before_its_segments() {
         load.append(&batch_for(&newest, part)).unwrap();
         load.finish().unwrap();
     }
-    store.merge(&old, &old.partitions()[0], &old.segments()).unwrap();
+    merge(&store, &old, &old.partitions()[0], &old.segments()).unwrap();
     // Whoever should have merged them comes again.
     assert!(store.needs_maintenance());
     store.merge_all(&newest).unwrap();
@@ -71,8 +72,8 @@ fn a_unique_index_meets_all_rows_of_a_commit_that_is_half_done() {
     partition.each_node(|node| nodes.push(node.clone()));
     let [first, second] = &nodes[..] else { panic!("{} nodes", nodes.len()) };
     // As a commit does: it stamps one row after the other.
-    let mut state = store.commit.lock().unwrap();
-    let commit = state.last + 1;
+    let mut turn = lock(&store);
+    let commit = turn.next();
     let mut payload = record::begin(commit);
     for node in &nodes {
         let Some(nacre_rowstore::Change::Put(row)) = node.pending() else { panic!("no row") };
@@ -83,10 +84,9 @@ fn a_unique_index_meets_all_rows_of_a_commit_that_is_half_done() {
     let refused = create_beside(&store, &table, || {
         second.commit_pending(commit);
         table.set_changed(commit);
-        let lsn = store.log.append(&payload).unwrap();
-        state.last = commit;
-        drop(state);
-        store.settle_strictly((commit, lsn)).unwrap();
+        let committed = turn.append(&payload).unwrap();
+        drop(turn);
+        store.context().commits().settle_strictly(committed).unwrap();
     });
     drop(writer);
     assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::Constraint));
@@ -99,10 +99,10 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
     let partition = &table.partitions()[0];
     let mut builder = table.segment_builder();
     builder.push(&batch(&[row(1, "a", 7)]));
-    let segment = store.write_segment(builder).unwrap();
+    let segment = write_segment(&store, builder).unwrap();
     // As a flush does: the segment is listed before the row says that it is there.
-    let mut state = store.commit.lock().unwrap();
-    let commit = state.last + 1;
+    let mut turn = lock(&store);
+    let commit = turn.next();
     let added = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
     partition.update_segments(|list| list.push(added));
     let made = create_beside(&store, &table, || {
@@ -110,11 +110,10 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
         let mut payload = record::begin(commit);
         let segments = [NewSegment { id: segment.id(), deleted: RoaringBitmap::new() }];
         record::flush(&mut payload, table.place(partition), commit - 1, &segments, &[]).unwrap();
-        let lsn = store.log.append(&payload).unwrap();
-        state.last = commit;
+        let committed = turn.append(&payload).unwrap();
         table.set_changed(commit);
-        drop(state);
-        store.settle_strictly((commit, lsn)).unwrap();
+        drop(turn);
+        store.context().commits().settle_strictly(committed).unwrap();
     });
     assert_eq!(made.err().map(|error| error.to_string()), None);
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
@@ -182,12 +181,11 @@ fn a_dropped_index_serves_those_who_began_before() {
     while store.maintain().unwrap() {}
     let id = table.schema().indexes[0].id;
     let built =
-        |index: &Index| table.segments().iter().all(|state| state.part(index.schema.id).is_some());
+        |index: &Index| table.segments().iter().all(|state| state.part(index.id()).is_some());
     assert!(table.indexes().iter().all(built));
     let list = table.partitions()[0].segments();
-    let covered = list
-        .tables_of(crate::index::hash::table::KeySet::Index(id))
-        .map(|hashes| hashes.segments.len());
+    let covered =
+        list.tables_of(crate::record::KeySet::Index(id)).map(|hashes| hashes.segments().len());
     assert_eq!(covered.sum::<usize>(), 8);
     let old = store.begin().unwrap();
     let view = old.view(&table);
@@ -200,7 +198,7 @@ fn a_dropped_index_serves_those_who_began_before() {
         let values = [(2, Value::Int(wanted))];
         let equal = crate::Equal { values: &values, indexes: &[(id, 1)], unique: false, most: 100 };
         let found = old.equal(&table, &equal).unwrap().unwrap();
-        assert_eq!(found.iter().map(crate::Rows::count).sum::<usize>(), 1, "{wanted}");
+        assert_eq!(found.iter().map(crate::FoundRows::count).sum::<usize>(), 1, "{wanted}");
     }
     let parts = || {
         nacre_host::LocalStore::list(&*files)
@@ -212,7 +210,7 @@ fn a_dropped_index_serves_those_who_began_before() {
     assert_eq!(parts(), 8);
     drop((old, view));
     while store.maintain().unwrap() {}
-    store.collect_garbage().unwrap();
+    collect_garbage(&store).unwrap();
     assert_eq!(parts(), 0);
     assert!(table.segments().iter().all(|state| state.part(id).is_none()));
 }

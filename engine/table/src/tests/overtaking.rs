@@ -1,7 +1,7 @@
 //! What comes in the middle of something else: a writer between the last look of a bulk load and its stamping, many rows
 //! while a table is merged. The place is made sure of by files that run the other when they are written.
 
-use crate::tests::{batch, host, options, row, scan, schema};
+use crate::tests::{access, batch, host, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
@@ -191,13 +191,13 @@ fn rows_are_flushed_while_a_table_is_merged() {
             t.insert(&table, &batch(&(0..1_000).map(|id| row(id, &tag, 2)).collect::<Vec<_>>()))
                 .unwrap();
             t.commit().unwrap();
-            assert!(table.wanting_flush(&store).is_some());
+            assert!(access::wants_flush(&store, &table));
             assert!(!store.maintain().unwrap(), "the merge has the turn");
         }
     }));
     store.merge_all(&table).unwrap();
     assert!(hook.lock().unwrap().is_none());
-    assert!(table.wanting_flush(&store).is_none());
+    assert!(!access::wants_flush(&store, &table));
     assert_eq!(
         table.segments().iter().filter(|state| state.is_current()).count(),
         2,
@@ -225,7 +225,7 @@ fn tables_are_looked_up_while_a_unique_index_is_verified() {
     });
     *hook.lock().unwrap() = Some(Box::new({
         let store = store.clone();
-        move || assert!(store.catalog.try_read().is_ok())
+        move || assert!(store.context().catalog().is_free())
     }));
     store.alter_table(&table, changed).unwrap();
     assert!(hook.lock().unwrap().is_none());

@@ -1,6 +1,7 @@
 //! Tables of several partitions: rows without a primary key that change their partition, rows that may go
 //! anywhere, what is stored where, and threads that write to different partitions.
 
+use crate::tests::access::write_snapshot;
 use crate::tests::{Random, batch, host, options, row, scan, schema};
 use crate::*;
 use nacre_host::memory::MemoryStore;
@@ -60,7 +61,7 @@ fn history(seed: u64, columns: &[usize]) {
         match random.below(9) {
             0 => store.flush(&table).unwrap(),
             1 => store.merge_all(&table).unwrap(),
-            2 => store.write_snapshot().unwrap(),
+            2 => write_snapshot(&store).unwrap(),
             3 => {
                 drop(table);
                 drop(store);

@@ -1,196 +1,167 @@
-//! Locking rows for a write: those in memory by their node, those in segments after they have been moved there.
+//! Locking rows for a write: those in memory by their node, those in segments after they have been
+//! moved there.
 
-use crate::layout::rows;
+use crate::layout::rows::key_of;
 use crate::read::view::RowLocator;
-use crate::table::partition::Partition;
 use crate::table::version::Table;
-use crate::transaction::moves::Move;
-use crate::transaction::state::{SegmentRow, Transaction};
-use nacre_rowstore::{Change, LockError, Node, Row};
+use crate::transaction::core::Core;
+use crate::transaction::hidden::SegmentRow;
+use crate::transaction::moves::{Move, MovedRow};
+use crate::transaction::write_set::LockedRow;
+use nacre_rowstore::{Change, Row};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result, Value};
+use nacre_types::{Result, Value, key};
 use std::sync::Arc;
 
 /// Merges that may overtake one move before it gives up. Each takes far longer than an attempt.
 const MOVE_ATTEMPTS: usize = 8;
 
-/// A row locked for writing.
-#[derive(Clone)]
-pub(super) struct LockedRow {
-    pub partition: u32,
-    pub node: Arc<Node>,
-    /// The lock was not held before.
-    pub fresh: bool,
-    /// Where the row was seen, if in a segment.
-    pub hides: Option<SegmentRow>,
+/// A locked row that is still in a segment.
+pub(super) struct RowToMove<'a> {
+    pub locked: LockedRow,
+    /// Its content, if the caller has read it.
+    pub seen: Option<&'a [Value]>,
 }
 
-impl Transaction {
-    /// Locks the node of a key.
-    pub(super) fn lock_node(
-        &mut self,
-        table: &Arc<Table>,
-        partition: &Partition,
-        key: &[u8],
-    ) -> Result<LockedRow> {
-        loop {
-            let node = partition.rowstore.get_or_insert(key);
-            match node.lock(&self.owner) {
-                Ok(fresh) => {
-                    return Ok(LockedRow {
-                        partition: partition.number(),
-                        node,
-                        fresh,
-                        hides: None,
-                    });
-                }
-                Err(LockError::Dead) => std::hint::spin_loop(),
-                Err(LockError::Held(holder)) => {
-                    self.blocker = Some(holder);
-                    return Err(Error::new(
-                        ErrorKind::LockTimeout,
-                        format!(
-                            "a row of table {} is locked by another transaction",
-                            table.schema().name
-                        ),
-                    ));
-                }
+/// Locks rows that a transaction has seen, and moves those in segments into the rowstore. `seen` is
+/// what it has seen of them, or empty.
+pub(super) fn lock_rows(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locators: &[RowLocator],
+    seen: &[&[Value]],
+) -> Result<Vec<LockedRow>> {
+    debug_assert!(
+        seen.is_empty() || seen.len() == locators.len(),
+        "{} rows are seen of {}",
+        seen.len(),
+        locators.len()
+    );
+    let mut locked = Vec::with_capacity(locators.len());
+    let outcome = lock_each(core, table, locators, seen, &mut locked);
+    if let Err(error) = outcome {
+        for row in locked {
+            core.writes_mut().keep_lock(table, row);
+        }
+        return Err(error);
+    }
+    Ok(locked)
+}
+
+fn lock_each(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locators: &[RowLocator],
+    seen: &[&[Value]],
+    locked: &mut Vec<LockedRow>,
+) -> Result<()> {
+    let mut moves = Vec::new();
+    for (at, locator) in locators.iter().enumerate() {
+        let seen = seen.get(at).copied();
+        let row = lock_one(core, table, locator, seen)?;
+        locked.push(row.clone());
+        if !row.fresh {
+            continue;
+        }
+        match row.node.newest() {
+            Some(newest) if newest.content > core.at() && !plant::is(Bug::LostUpdate) => {
+                return Err(core.conflict(table));
             }
+            Some(newest) if matches!(newest.change, Change::Put(_)) => {}
+            Some(newest) if matches!(newest.change, Change::Delete) => {
+                return Err(core.conflict(table));
+            }
+            _ => moves.push(RowToMove { locked: row, seen }),
         }
     }
+    move_all(core, table, &moves)
+}
 
-    /// Locks rows this transaction has seen, moving those that live in segments into the rowstore. `seen` is what it has
-    /// seen of them, or empty.
-    pub(super) fn lock_rows(
-        &mut self,
-        table: &Arc<Table>,
-        locators: &[RowLocator],
-        seen: &[&[Value]],
-    ) -> Result<Vec<LockedRow>> {
-        let mut locked = Vec::with_capacity(locators.len());
-        let outcome = self.lock_each(table, locators, seen, &mut locked);
-        if let Err(error) = outcome {
-            for row in locked {
-                self.write_nothing(table, row);
-            }
-            return Err(error);
+/// Locks the node of one row.
+fn lock_one(
+    core: &mut Core,
+    table: &Table,
+    locator: &RowLocator,
+    seen: Option<&[Value]>,
+) -> Result<LockedRow> {
+    let layout = table.layout();
+    match locator {
+        RowLocator::Memory { partition, key } => {
+            core.writes_mut().lock_node(table, table.partition(*partition), key)
         }
-        Ok(locked)
-    }
-
-    fn lock_each(
-        &mut self,
-        table: &Arc<Table>,
-        locators: &[RowLocator],
-        seen: &[&[Value]],
-        locked: &mut Vec<LockedRow>,
-    ) -> Result<()> {
-        let mut moves = Vec::new();
-        for (at, locator) in locators.iter().enumerate() {
-            let seen = seen.get(at).copied();
-            let row = match locator {
-                RowLocator::Memory { partition, key } => {
-                    self.lock_node(table, table.partition(*partition), key)?
-                }
-                RowLocator::Segment { partition, segment, row } => {
-                    let partition = table.partition(*partition);
-                    let state = partition.segment(*segment).ok_or_else(|| self.conflict(table))?;
-                    let key = match (seen, table.key_columns()) {
-                        (Some(seen), Some(columns)) => rows::key_of(columns, seen),
-                        _ => table.key_of_segment_row(&state, *row)?,
-                    };
-                    let key = table.encode_key(&key)?;
-                    LockedRow {
-                        hides: Some((*segment, *row)),
-                        ..self.lock_node(table, partition, &key)?
-                    }
-                }
-            };
-            locked.push(row.clone());
-            if !row.fresh {
-                continue;
-            }
-            match row.node.newest() {
-                Some(newest) if newest.content > self.guard.at() && !plant::is(Bug::LostUpdate) => {
-                    return Err(self.conflict(table));
-                }
-                Some(newest) if matches!(newest.change, Change::Put(_)) => {}
-                Some(newest) if matches!(newest.change, Change::Delete) => {
-                    return Err(self.conflict(table));
-                }
-                _ => moves.push((row, seen)),
-            }
-        }
-        self.move_all(table, &moves)
-    }
-
-    /// Moves rows from segments into the rowstore, wherever merges take them meanwhile.
-    pub(super) fn move_all(
-        &self,
-        table: &Arc<Table>,
-        moves: &[(LockedRow, Option<&[Value]>)],
-    ) -> Result<()> {
-        for _ in 0..MOVE_ATTEMPTS {
-            if self.move_rows(table, moves)? {
-                return Ok(());
-            }
-        }
-        Err(self.conflict(table))
-    }
-
-    /// Moves rows from segments into the rowstore. The nodes are locked by this transaction, so nobody else moves them;
-    /// flushes skip them. Answers `false` when a merge replaced one of the segments meanwhile: then some may have been
-    /// moved.
-    fn move_rows(
-        &self,
-        table: &Arc<Table>,
-        moves: &[(LockedRow, Option<&[Value]>)],
-    ) -> Result<bool> {
-        let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-        let mut move_of = Move::new(table);
-        for (LockedRow { partition, node, hides: hint, .. }, seen) in moves {
-            if node.newest().is_some_and(|newest| matches!(newest.change, Change::Put(_))) {
-                // An earlier attempt moved it.
-                continue;
-            }
+        RowLocator::Segment { partition, segment, row } => {
             let partition = table.partition(*partition);
-            let hinted = hint.and_then(|(segment, row)| {
-                partition
-                    .segment(segment)
-                    .filter(|s| s.is_current() && !s.is_deleted(row))
-                    .map(|s| (s, row))
-            });
-            let (state, row, seen) = match hinted {
-                Some((state, row)) => (state, row, *seen),
-                None => {
-                    let key = nacre_types::key::decode(node.key(), &table.key_types())?;
-                    let found =
-                        table.find_newest(partition, &key)?.ok_or_else(|| self.conflict(table))?;
-                    // The row is not where it was seen. If only moves, flushes and merges did that, its content
-                    // is the same; a bulk load may have replaced it.
-                    if found.0.content() > self.guard.at() {
-                        return Err(self.conflict(table));
-                    }
-                    (found.0, found.1, None)
+            let state = partition.segment(*segment).ok_or_else(|| core.conflict(table))?;
+            let key = match (seen, layout.key_columns()) {
+                (Some(seen), Some(columns)) => key_of(columns, seen),
+                _ => layout.key_of_segment_row(&state.segment, *row)?,
+            };
+            let key = layout.encode_key(&key)?;
+            let hides = Some(SegmentRow { segment: *segment, row: *row });
+            Ok(LockedRow { hides, ..core.writes_mut().lock_node(table, partition, &key)? })
+        }
+    }
+}
+
+/// Moves rows from segments into the rowstore, wherever merges take them meanwhile.
+pub(super) fn move_all(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<()> {
+    for _ in 0..MOVE_ATTEMPTS {
+        if move_rows(core, table, rows)? {
+            return Ok(());
+        }
+    }
+    Err(core.conflict(table))
+}
+
+/// Moves rows from segments into the rowstore. Their nodes are locked by this transaction, so no other
+/// moves them, and flushes skip them. Returns `false` if a merge replaced one of the segments
+/// meanwhile: then some rows may have been moved.
+fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
+    let all: Vec<usize> = (0..table.schema().columns.len()).collect();
+    let (layout, moves) = (table.layout(), core.manager().moves());
+    let mut one = Move::new(table);
+    for RowToMove { locked: LockedRow { partition, node, hides: hint, .. }, seen } in rows {
+        debug_assert!(node.is_locked_by(core.writes().owner()), "a row is moved without its lock");
+        if node.newest().is_some_and(|newest| matches!(newest.change, Change::Put(_))) {
+            // An earlier attempt moved it.
+            continue;
+        }
+        let number = *partition;
+        let partition = table.partition(number);
+        let hinted = hint.and_then(|SegmentRow { segment, row }| {
+            let state = partition.segment(segment);
+            state.filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
+        });
+        let (state, row, seen) = match hinted {
+            Some((state, row)) => (state, row, *seen),
+            None => {
+                let key = key::decode(node.key(), &layout.key_types())?;
+                let (state, row) =
+                    partition.find_newest(layout, &key)?.ok_or_else(|| core.conflict(table))?;
+                // The row is not where it was seen. Moves, flushes and merges leave its content as it
+                // is; a bulk load may have replaced it.
+                if state.content() > core.at() {
+                    return Err(core.conflict(table));
                 }
-            };
-            let data: Row = match seen {
-                // Rows of segments never change.
-                Some(values) => table.layout().encode(values)?.into(),
-                None => table.layout().encode(&table.segment_row(&state, row, &all)?)?.into(),
-            };
-            if !plant::is(Bug::IndexEntry) {
-                table.enter(partition.number(), node.key(), &data)?;
+                (state, row, None)
             }
-            move_of.add(partition.number(), state, row, node.clone(), data);
-            if move_of.is_large(&self.store.options) {
-                // They change no content, so that they may be several.
-                let large = std::mem::replace(&mut move_of, Move::new(table));
-                if !self.store.commit_move(large)? {
-                    return Ok(false);
-                }
+        };
+        let copy: Row = match seen {
+            // Rows of segments never change.
+            Some(values) => layout.rows().encode(values)?.into(),
+            None => layout.rows().encode(&layout.segment_row(&state.segment, row, &all)?)?.into(),
+        };
+        if !plant::is(Bug::IndexEntry) {
+            table.enter(number, node.key(), &copy)?;
+        }
+        one.add(MovedRow { partition: number, state, row, node: node.clone(), copy });
+        if moves.is_full(&one) {
+            // A move changes no content, so several will do as well.
+            let full = std::mem::replace(&mut one, Move::new(table));
+            if !moves.commit(full)? {
+                return Ok(false);
             }
         }
-        if move_of.is_empty() { Ok(true) } else { self.store.commit_move(move_of) }
     }
+    if one.is_empty() { Ok(true) } else { moves.commit(one) }
 }

@@ -1,8 +1,12 @@
-//! Transactions: snapshot isolation, row locks, first committer wins.
+//! Transactions: snapshot isolation, row locks, the first committer wins.
 
-mod indexed;
-pub(crate) mod keyed;
-pub(crate) mod locking;
+mod changes;
+mod core;
+pub(crate) mod handle;
+mod hidden;
+mod keyed;
+mod locking;
+pub(crate) mod manager;
 pub(crate) mod moves;
-mod reader;
-pub(crate) mod state;
+mod unique;
+mod write_set;

@@ -1,33 +1,49 @@
-//! Move transactions: rows of segments go into the rowstore, in a commit of their own that changes nothing a reader
-//! can tell (paper, 4.2).
+//! Move transactions: rows of segments are copied to the rowstore, in a commit of their own that
+//! changes nothing a reader can tell. Source: Prout et al., *Cloud-Native Transactions and Analytics in
+//! SingleStore*, SIGMOD 2022, section 4.2.
 //!
-//! Moves that wait for the commit lock at the same time go into one record, as far as it does not become too long:
-//! whoever gets the lock first commits all of them. A move is prepared without a lock, so a merge may replace its
-//! segment, or a bulk load its row, before it is committed. Then nothing is done, and the row is looked for again where
-//! it is now: that is how the bits of a move follow a merge.
+//! Moves that wait for the commit lock at the same time go into one record, as long as it does not get
+//! too long: the first thread to get the lock commits all of them. A move is prepared without a lock,
+//! so a merge may replace its segment, or a bulk load its row, before it is committed. Then nothing is
+//! done, and the row is looked up again where it is now: this is how the bits of a move follow a merge.
 
-use crate::layout::gather::gather_bytes;
+use crate::commit::commits::Commits;
 use crate::record;
 use crate::segments::state::SegmentState;
-use crate::store::{Store, StoreOptions};
+use crate::table::partition::Work;
 use crate::table::version::Table;
 use nacre_rowstore::{Node, Row};
 use nacre_types::hash::Map;
-use nacre_types::{Error, Result, Timestamp};
+use nacre_types::{Error, Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows to be moved. Their nodes are locked by who asks, so nobody else moves them, and flushes skip them.
+/// Rows to be moved. The caller holds the locks of their nodes, so no other transaction moves them,
+/// and flushes skip them.
 pub(crate) struct Move {
     table: Arc<Table>,
     /// Operations of a record.
     operations: Vec<u8>,
-    /// Rows that leave segments: partition, segment, rows.
-    leaving: Map<u64, (u32, Arc<SegmentState>, RoaringBitmap)>,
-    /// Nodes, how new the content of their segment is, and copies.
-    copies: Vec<(Arc<Node>, Timestamp, Row)>,
-    /// What became of it, once somebody has tried.
+    /// Rows that leave segments, by segment.
+    leaving: Map<u64, Leaving>,
+    copies: Vec<Copied>,
+    /// Set once a thread has tried to commit it.
     outcome: Mutex<Option<Outcome>>,
+}
+
+/// Rows that leave one segment.
+struct Leaving {
+    partition: u32,
+    state: Arc<SegmentState>,
+    rows: RoaringBitmap,
+}
+
+/// A row's node, the age of its content, and the row.
+struct Copied {
+    node: Arc<Node>,
+    content: Timestamp,
+    row: Row,
 }
 
 #[derive(Clone)]
@@ -35,11 +51,21 @@ enum Outcome {
     Moved,
     /// A row is not where it was.
     Overtaken,
-    /// The table is another one now, or the log refused.
+    /// The table was changed, or the log refused.
     Failed(Error),
 }
 
+/// A row of a segment, as a move takes it.
+pub(crate) struct MovedRow {
+    pub partition: u32,
+    pub state: Arc<SegmentState>,
+    pub row: u32,
+    pub node: Arc<Node>,
+    pub copy: Row,
+}
+
 impl Move {
+    /// A move of no rows.
     pub fn new(table: &Arc<Table>) -> Move {
         Move {
             table: table.clone(),
@@ -50,29 +76,24 @@ impl Move {
         }
     }
 
-    /// Adds a row of a segment, and its copy.
-    pub fn add(
-        &mut self,
-        partition: u32,
-        state: Arc<SegmentState>,
-        row: u32,
-        node: Arc<Node>,
-        copy: Row,
-    ) {
+    /// Adds a row of a segment.
+    pub fn add(&mut self, moved: MovedRow) {
+        let MovedRow { partition, state, row, node, copy } = moved;
         let place = self.table.place(self.table.partition(partition));
-        record::move_row(&mut self.operations, place, state.segment.id(), row, node.key(), &copy);
-        self.copies.push((node, state.content(), copy));
-        let entry = self.leaving.entry(state.segment.id());
-        entry.or_insert_with(|| (partition, state, RoaringBitmap::new())).2.insert(row);
+        record::move_row(&mut self.operations, place, state.id(), row, node.key(), &copy);
+        self.copies.push(Copied { node, content: state.content(), row: copy });
+        let leaving = self.leaving.entry(state.id()).or_insert_with(|| Leaving {
+            partition,
+            state,
+            rows: RoaringBitmap::new(),
+        });
+        let is_new = leaving.rows.insert(row);
+        debug_assert!(is_new, "row {row} of segment {} is moved twice", leaving.state.id());
     }
 
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.copies.is_empty()
-    }
-
-    /// Whether its record should take no more rows.
-    pub fn is_large(&self, options: &StoreOptions) -> bool {
-        self.operations.len() >= gather_bytes(options)
     }
 
     /// Whether it can be committed; under the commit lock.
@@ -81,14 +102,16 @@ impl Move {
             return Outcome::Failed(error);
         }
         // A merge replaces the segment, a bulk load the row.
-        let there = |(_, state, rows): &(u32, Arc<SegmentState>, RoaringBitmap)| {
-            state.is_current() && !rows.iter().any(|row| state.is_deleted(row))
+        let there = |leaving: &Leaving| {
+            leaving.state.is_current()
+                && !leaving.rows.iter().any(|row| leaving.state.is_deleted(row))
         };
         if self.leaving.values().all(there) { Outcome::Moved } else { Outcome::Overtaken }
     }
 
     fn settle(&self, outcome: Outcome) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        let before = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).replace(outcome);
+        debug_assert!(before.is_none(), "a move is settled twice");
     }
 
     fn outcome(&self) -> Option<Outcome> {
@@ -96,68 +119,96 @@ impl Move {
     }
 }
 
-impl Store {
-    /// Commits a move, together with those of others that are waiting. Answers `false` when a row was not where it was
-    /// any more, and nothing was done. Not synced: a move changes nothing by itself, and the commit that needs it comes
-    /// later in the log.
-    pub(crate) fn commit_move(&self, asked: Move) -> Result<bool> {
+/// The moves that wait for the commit lock.
+pub(crate) struct Moves {
+    commits: Arc<Commits>,
+    waiting: Mutex<VecDeque<Arc<Move>>>,
+    /// Bytes above which a record takes no more moves.
+    record_bytes: usize,
+}
+
+impl Moves {
+    /// An empty queue.
+    pub fn new(commits: Arc<Commits>, record_bytes: usize) -> Moves {
+        Moves { commits, waiting: Mutex::default(), record_bytes }
+    }
+
+    /// Number of moves that wait for the commit lock.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether a move should take no more rows.
+    pub fn is_full(&self, one: &Move) -> bool {
+        one.operations.len() >= self.record_bytes
+    }
+
+    /// Commits a move, together with others that are waiting. Returns `false` if a row was no longer
+    /// where it was, and nothing was done. Not synced: a move changes nothing by itself, and the commit
+    /// that needs it comes later in the log.
+    pub fn commit(&self, asked: Move) -> Result<bool> {
         let asked = Arc::new(asked);
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
-        let mut state = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever had the lock before may have done it.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
+        let mut turn = self.commits.lock();
+        // The previous holder of the lock may have committed it.
         while asked.outcome().is_none() {
-            let commit = state.last + 1;
+            let commit = turn.next();
             let mut payload = record::begin(commit);
-            let mut moved = Vec::new();
-            {
-                let mut waiting = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
-                // Those that do not fit are of the next record.
-                while let Some(one) = waiting.front()
-                    && (moved.is_empty()
-                        || payload.len() + one.operations.len() <= gather_bytes(&self.options))
-                    && let Some(one) = waiting.pop_front()
-                {
-                    match one.check() {
-                        Outcome::Moved => {
-                            payload.extend_from_slice(&one.operations);
-                            moved.push(one);
-                        }
-                        other => one.settle(other),
-                    }
-                }
-            }
+            let moved = self.take(&mut payload);
             if moved.is_empty() {
                 continue;
             }
-            match self.log.append(&payload) {
-                Ok(_) => {
-                    state.last = commit;
-                    self.apply_moves(commit, &moved);
-                }
+            match turn.append(&payload) {
+                Ok(committed) => self.apply(committed.commit, &moved),
                 Err(error) => {
                     moved.iter().for_each(|one| one.settle(Outcome::Failed(error.clone())))
                 }
             }
         }
-        drop(state);
+        drop(turn);
         match asked.outcome() {
             Some(Outcome::Moved) => Ok(true),
             Some(Outcome::Overtaken) => Ok(false),
             Some(Outcome::Failed(error)) => Err(error),
-            None => Err(Error::conflict("a move was lost").with_hint("retry the transaction")),
+            None => {
+                invariant!(false, "a move left the queue without an outcome");
+                Err(Error::conflict("a move was lost").with_hint("retry the transaction"))
+            }
         }
     }
 
-    fn apply_moves(&self, commit: u64, moves: &[Arc<Move>]) {
-        let oldest = self.oldest_snapshot();
-        for one in moves {
-            for (node, content, copy) in &one.copies {
-                node.push_moved_in(commit, *content, copy.clone());
+    /// Takes the moves for one record from the queue, at least one if any can be committed, and
+    /// appends their operations. Those that cannot be committed are settled; those that do not fit
+    /// wait for the next record.
+    fn take(&self, payload: &mut Vec<u8>) -> Vec<Arc<Move>> {
+        let mut moved = Vec::new();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(one) = waiting.front()
+            && (moved.is_empty() || payload.len() + one.operations.len() <= self.record_bytes)
+            && let Some(one) = waiting.pop_front()
+        {
+            match one.check() {
+                Outcome::Moved => {
+                    payload.extend_from_slice(&one.operations);
+                    moved.push(one);
+                }
+                other => one.settle(other),
             }
-            for (partition, state, rows) in one.leaving.values() {
+        }
+        moved
+    }
+
+    fn apply(&self, commit: Timestamp, moves: &[Arc<Move>]) {
+        let oldest = self.commits.snapshots().oldest();
+        for one in moves {
+            for copied in &one.copies {
+                copied.node.push_moved_in(commit, copied.content, copied.row.clone());
+            }
+            for Leaving { partition, state, rows } in one.leaving.values() {
                 state.delete(commit, rows.clone(), oldest);
                 if state.is_mostly_deleted() {
-                    one.table.partition(*partition).consider_merging();
+                    one.table.partition(*partition).consider(Work::Merge);
                 }
             }
             one.table.set_changed(commit);

@@ -228,7 +228,7 @@ pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
         name: index.name.clone(),
         columns: index.columns.iter().filter_map(|id| table.column_position(*id)).collect(),
         unique: index.unique,
-        kind: if index.kind == IndexKind::Hash { "HASH" } else { "BTREE" },
+        kind: index.kind.traits().keyword.unwrap_or_default(),
     };
     primary.into_iter().chain(table.declared_indexes().map(index)).collect()
 }
@@ -301,7 +301,9 @@ fn create_table(table: &TableSchema) -> String {
             key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
         out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
         out += &format!("{} ({})", quoted(&key.name), names.join(", "));
-        out += if key.kind == "HASH" { " USING HASH" } else { "" };
+        if IndexKind::of_keyword(key.kind) != Some(IndexKind::DEFAULT) {
+            out += &format!(" USING {}", key.kind);
+        }
     }
     out += "\n)";
     out

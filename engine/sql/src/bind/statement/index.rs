@@ -143,9 +143,9 @@ impl<'a> Wanted<'a> {
             IndexOption::Comment(_) => None,
         });
         let kind = match option.or(self.using) {
-            None | Some(IndexType::BTree) => IndexKind::BTree,
-            Some(IndexType::Hash) => IndexKind::Hash,
-            Some(_) => return Err(unsupported("USING other than HASH and BTREE").at(self.place())),
+            None => IndexKind::DEFAULT,
+            Some(using) => IndexKind::of_keyword(&using.to_string())
+                .ok_or_else(|| unsupported("USING other than HASH and BTREE").at(self.place()))?,
         };
         let name = match self.name {
             Some(name) => name.value.clone(),

@@ -1,4 +1,4 @@
-//! Immutable hash tables from keys to segments.
+//! Hash tables from keys to segments: the global half of an index.
 
 pub(crate) mod reader;
 pub(crate) mod table;

@@ -1,44 +1,53 @@
-//! Reading what a hash table is made of: the distinct keys of a segment, or the entries of another table.
+//! Reads what a hash table is made from: the distinct keys of a segment, or the entries of other tables.
 
 use crate::index::hash::table::{
-    HASH, HashTable, KeySet, LEFT_OUT, PLACE, POSITION_BITS, bad_entry, pack, stored, unpack,
+    HASH, HashTable, LEFT_OUT, PLACE, POSITION_BITS, bad_entry, pack, stored, unpack,
 };
 use crate::layout::keys::KeyRows;
+use crate::layout::table_layout::TableLayout;
+use crate::record::KeySet;
 use crate::segments::state::SegmentState;
-use crate::table::version::Table;
 use nacre_column::{Values, Vector};
 use nacre_segment::Segment;
 use nacre_types::hash::hash_bytes;
-use nacre_types::{Error, Result, limits};
+use nacre_types::{Error, Result, invariant, limits};
 use std::sync::Arc;
 
-/// Bits of a hash by which entries of a segment are sorted as they come; the rest is sorted a share at a time.
+/// Bits of a hash by which a segment's entries are divided as they are read; each share is then sorted
+/// by itself.
 const SHARE_BITS: u32 = 8;
 const STORED_BITS: u32 = 64 - LEFT_OUT;
 
-/// Where the keys of a set are in a segment: a file, and its columns.
-pub(crate) type KeyPlace = (Arc<Segment>, Vec<usize>);
+/// Where the keys of a set are in a segment: a file, and positions of its columns.
+pub(crate) struct KeyPlace {
+    file: Arc<Segment>,
+    columns: Vec<usize>,
+}
 
-/// Finds the keys of a segment; `None` when it has no part of the index yet.
-pub(crate) fn place_of(
-    table: &Table,
-    keys: KeySet,
-    state: &SegmentState,
-) -> Result<Option<KeyPlace>> {
-    Ok(match keys {
-        KeySet::Primary => Some((state.segment.clone(), table.segment_key_columns(state)?)),
-        KeySet::Index(id) => table
-            .index(id)
-            .map(|_| state.part(id))?
-            .map(|part| (part.file.clone(), part.keys.clone())),
-    })
+impl KeyPlace {
+    /// Finds the keys of a segment; `None` if it has no part of the index yet.
+    pub fn find(
+        layout: &TableLayout,
+        keys: KeySet,
+        state: &SegmentState,
+    ) -> Result<Option<KeyPlace>> {
+        Ok(match keys {
+            KeySet::Primary => Some(KeyPlace {
+                file: state.segment.clone(),
+                columns: layout.key_positions(&state.segment)?,
+            }),
+            KeySet::Index(id) => state
+                .part(id)
+                .map(|part| KeyPlace { file: part.file().clone(), columns: part.keys().to_vec() }),
+        })
+    }
 }
 
 /// The entries of one segment, sorted.
 pub(crate) struct SegmentKeys {
     place: KeyPlace,
     next_row: usize,
-    /// The key before: equal ones are neighbours and count once.
+    /// The previous key: equal keys are neighbours and count once.
     last: Vec<u8>,
     /// Stored hash and position, by the first bits of the hash.
     shares: Vec<Vec<u64>>,
@@ -46,6 +55,7 @@ pub(crate) struct SegmentKeys {
 }
 
 impl SegmentKeys {
+    /// No key has been read.
     pub fn new(place: KeyPlace) -> SegmentKeys {
         let shares = vec![Vec::new(); 1 << SHARE_BITS];
         SegmentKeys { place, next_row: 0, last: Vec::new(), shares, next_share: 0 }
@@ -53,12 +63,12 @@ impl SegmentKeys {
 
     /// Whether all keys have been read, and entries may be taken.
     pub fn is_read(&self) -> bool {
-        self.next_row >= self.place.0.rows()
+        self.next_row >= self.place.file.rows()
     }
 
     /// Reads the keys of a block.
     pub fn read_block(&mut self) -> Result<()> {
-        let (file, columns) = &self.place;
+        let KeyPlace { file, columns } = &self.place;
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
         let decoded = columns.iter().map(|c| file.decode(*c, self.next_row, count));
         let decoded: Vec<Vector> = decoded.collect::<Result<_>>()?;
@@ -66,7 +76,7 @@ impl SegmentKeys {
         let mut bytes = Vec::new();
         for row in 0..count {
             bytes.clear();
-            // Nobody looks for nulls.
+            // Keys with nulls are never looked up.
             if keys.put(row, &mut bytes) {
                 continue;
             }
@@ -82,9 +92,13 @@ impl SegmentKeys {
         Ok(())
     }
 
-    /// The next entries, sorted; none at the end.
+    /// Appends the next entries, sorted; returns whether there were any left.
     pub fn take(&mut self, hashes: &mut Vec<i64>, places: &mut Vec<i64>) -> bool {
         let Some(share) = self.shares.get_mut(self.next_share) else { return false };
+        debug_assert!(
+            self.place.file.rows() <= self.next_row,
+            "entries are taken before all keys are read"
+        );
         let mut share = std::mem::take(share);
         self.next_share += 1;
         share.sort_unstable();
@@ -98,8 +112,8 @@ impl SegmentKeys {
 
 /// The entries of a table in order, a block at a time.
 pub(crate) struct TableReader {
-    pub table: Arc<HashTable>,
-    /// The number that a segment has in the table to be made; `None` when it is gone.
+    table: Arc<HashTable>,
+    /// The number that each segment has in the table being made; `None` if it is gone.
     numbers: Vec<Option<usize>>,
     file: usize,
     next_row: usize,
@@ -109,28 +123,38 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
+    /// Reads a table. `numbers` are the numbers its segments have in the table being made; `None` for
+    /// those that are gone.
     pub fn new(table: Arc<HashTable>, numbers: Vec<Option<usize>>) -> TableReader {
+        invariant!(
+            numbers.len() == table.segments().len(),
+            "{} numbers for {} segments of a hash table",
+            numbers.len(),
+            table.segments().len()
+        );
         let (hashes, places) = (Vec::new(), Vec::new());
         TableReader { table, numbers, file: 0, next_row: 0, hashes, places, at: 0 }
     }
 
-    /// The entry that is next.
+    /// The next entry.
     pub fn peek(&self) -> Option<(i64, i64)> {
         Some((*self.hashes.get(self.at)?, *self.places.get(self.at)?))
     }
 
+    /// Steps behind it.
     pub fn advance(&mut self) {
+        debug_assert!(self.at < self.hashes.len(), "a step behind the last entry read");
         self.at += 1;
     }
 
-    /// Whether another block must be read before [`TableReader::peek`] is meant.
+    /// Whether another block must be read before [`TableReader::peek`].
     pub fn is_empty(&self) -> bool {
-        self.at == self.hashes.len() && self.file < self.table.files.len()
+        self.at == self.hashes.len() && self.file < self.table.files().len()
     }
 
     /// Reads the next block, without the entries of segments that are gone.
     pub fn read_block(&mut self) -> Result<()> {
-        let Some(file) = self.table.files.get(self.file) else { return Ok(()) };
+        let Some(file) = self.table.files().get(self.file) else { return Ok(()) };
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
         (self.hashes, self.places, self.at) =
             (Vec::with_capacity(count), Vec::with_capacity(count), 0);
@@ -138,7 +162,7 @@ impl TableReader {
             (file.decode(HASH, self.next_row, count)?, file.decode(PLACE, self.next_row, count)?);
         let (hashes, places) = (hashes.flat(), places.flat());
         let (Values::I64(hashes), Values::I64(places)) = (&*hashes, &*places) else {
-            return Err(Error::corrupt(format!("{}: entries are no numbers", file.name())));
+            return Err(Error::corrupt(format!("{}: entries are not integers", file.name())));
         };
         for (hash, place) in hashes.iter().zip(places) {
             let (segment, position) = unpack(*place);

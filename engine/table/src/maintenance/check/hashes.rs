@@ -1,46 +1,45 @@
-//! `check` of hash tables: their files, and their entries against the keys of the segments they cover.
+//! Checks hash tables: their files, and their entries against the keys of the segments they cover.
 
-use crate::index::hash::reader::{SegmentKeys, TableReader, place_of};
-use crate::index::hash::table::{HashTable, KeySet, POSITION_BITS, unpack};
-use crate::maintenance::check::rows::report;
+use crate::index::hash::reader::{KeyPlace, SegmentKeys, TableReader};
+use crate::index::hash::table::{HashTable, POSITION_BITS, unpack};
+use crate::maintenance::check::findings::Findings;
+use crate::record::KeySet;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_types::Result;
 use std::sync::Arc;
 
 /// Checks the hash tables of a list of segments.
-pub(crate) fn check(table: &Table, list: &SegmentList, findings: &mut Vec<String>) {
+pub(super) fn check(table: &Table, list: &SegmentList, findings: &mut Findings) {
     for hashes in list.tables() {
-        let name = match hashes.keys {
+        let name = match hashes.keys() {
             KeySet::Primary => "primary key".to_string(),
             KeySet::Index(id) => {
-                table.index(id).map_or_else(|_| id.to_string(), |index| index.schema.name.clone())
+                table.index(id).map_or_else(|_| id.to_string(), |index| index.name().to_string())
             }
         };
         let place =
             format!("table {}: hash table {:016x} of {name}", table.schema().name, hashes.id());
-        let problems: Vec<_> = hashes.files.iter().flat_map(|file| file.verify()).collect();
+        let problems: Vec<_> = hashes.files().iter().flat_map(|file| file.verify()).collect();
         let is_damaged = !problems.is_empty();
-        problems
-            .iter()
-            .for_each(|problem| report(findings, format!("{place}: {}", problem.message())));
+        problems.iter().for_each(|problem| findings.add(format!("{place}: {}", problem.message())));
         if !is_damaged && let Err(error) = check_entries(table, list, hashes, &place, findings) {
-            report(findings, format!("{place}: {}", error.message()));
+            findings.add(format!("{place}: {}", error.message()));
         }
     }
 }
 
-/// Each segment that is still there has exactly the entries it should have, and all are in order.
+/// Checks that each segment that still exists has exactly its entries, and that all are in order.
 fn check_entries(
     table: &Table,
     list: &SegmentList,
     hashes: &Arc<HashTable>,
     place: &str,
-    findings: &mut Vec<String>,
+    findings: &mut Findings,
 ) -> Result<()> {
-    let mut entries: Vec<Vec<u64>> = vec![Vec::new(); hashes.segments.len()];
+    let mut entries: Vec<Vec<u64>> = vec![Vec::new(); hashes.segments().len()];
     let mut reader =
-        TableReader::new(hashes.clone(), (0..hashes.segments.len()).map(Some).collect());
+        TableReader::new(hashes.clone(), (0..hashes.segments().len()).map(Some).collect());
     let mut last = i64::MIN;
     loop {
         while reader.is_empty() {
@@ -48,7 +47,7 @@ fn check_entries(
         }
         let Some((hash, entry)) = reader.peek() else { break };
         if hash < last {
-            report(findings, format!("{place}: hashes are out of order"));
+            findings.add(format!("{place}: hashes are out of order"));
             return Ok(());
         }
         last = hash;
@@ -56,13 +55,12 @@ fn check_entries(
         entries[segment].push((hash as u64) << POSITION_BITS | u64::from(position));
         reader.advance();
     }
-    for (id, mut found) in hashes.segments.iter().zip(entries) {
-        let Some(state) = list.iter().find(|state| state.segment.id() == *id && state.is_current())
-        else {
+    for (id, mut found) in hashes.segments().iter().zip(entries) {
+        let Some(state) = list.iter().find(|state| state.id() == *id && state.is_current()) else {
             continue;
         };
-        let Some(keys) = place_of(table, hashes.keys, state)? else {
-            report(findings, format!("{place}: segment {id} has no part of the index"));
+        let Some(keys) = KeyPlace::find(table.layout(), hashes.keys(), state)? else {
+            findings.add(format!("{place}: segment {id} has no part of the index"));
             continue;
         };
         let mut keys = SegmentKeys::new(keys);
@@ -78,7 +76,7 @@ fn check_entries(
             .copied()
             .eq(expected.map(|(hash, at)| (*hash as u64) << POSITION_BITS | *at as u64))
         {
-            report(findings, format!("{place}: its entries are not the keys of segment {id}"));
+            findings.add(format!("{place}: its entries are not the keys of segment {id}"));
         }
     }
     Ok(())

@@ -1,15 +1,16 @@
-//! `check` of indexes: every part against the rows of its segment, every row in memory against its entries, and that
-//! unique values are there once.
+//! Checks indexes: every part against the rows of its segment, every row in memory against its entries,
+//! and that unique values occur once.
 
 use crate::index::definition::Index;
-use crate::maintenance::check::rows::{fingerprint, report};
-use crate::read::probe::block_keys;
+use crate::index::lookup::block_keys;
+use crate::layout::keys::fingerprint;
+use crate::maintenance::check::findings::Findings;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_column::Batch;
-use nacre_rowstore::{Row, Visible};
+use nacre_rowstore::Visible;
 use nacre_types::hash::{Set, hash_bytes};
 use nacre_types::{Result, Timestamp, key, limits};
 use std::ops::Bound;
@@ -19,41 +20,29 @@ use std::sync::Arc;
 type Seen = Set<(u64, u64)>;
 
 /// Checks the indexes of a table as seen at `at`.
-pub(crate) fn check(table: &Table, at: Timestamp, findings: &mut Vec<String>) {
+pub(super) fn check(table: &Table, at: Timestamp, findings: &mut Findings) {
     for index in table.indexes() {
         let mut seen = Seen::default();
         for partition in table.partitions() {
             for state in partition.segments().iter().filter(|state| state.exists_at(at)) {
                 if let Err(error) = check_segment(table, index, state, at, &mut seen, findings) {
-                    report(findings, format!("{}: {}", name_of(table, index), error.message()));
+                    findings.add(format!("{}: {}", name_of(table, index), error.message()));
                 }
             }
             check_memory(table, index, partition, at, &mut seen, findings);
         }
     }
-    for partition in table.partitions() {
-        crate::maintenance::check::hashes::check(table, &partition.segments(), findings);
-    }
 }
 
 fn name_of(table: &Table, index: &Index) -> String {
-    format!("table {}: index {}", table.schema().name, index.schema.name)
+    format!("table {}: index {}", table.schema().name, index.name())
 }
 
-fn meet(
-    table: &Table,
-    index: &Index,
-    index_key: &[u8],
-    seen: &mut Seen,
-    findings: &mut Vec<String>,
-) {
+fn meet(table: &Table, index: &Index, index_key: &[u8], seen: &mut Seen, findings: &mut Findings) {
     if !index.may_repeat(index_key) && !seen.insert(fingerprint(index_key)) {
-        let values = key::decode(index_key, &index.types).unwrap_or_default();
+        let values = key::decode(index_key, index.types()).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        report(
-            findings,
-            format!("{}: ({}) is there twice", name_of(table, index), values.join(", ")),
-        );
+        findings.add(format!("{}: ({}) is there twice", name_of(table, index), values.join(", ")));
     }
 }
 
@@ -63,86 +52,88 @@ fn check_segment(
     state: &SegmentState,
     at: Timestamp,
     seen: &mut Seen,
-    findings: &mut Vec<String>,
+    findings: &mut Findings,
 ) -> Result<()> {
     let mut keys: Vec<Vec<u8>> = Vec::with_capacity(state.segment.rows());
     for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
-        keys.extend(block_keys(table, index, state, start)?);
+        keys.extend(block_keys(table.schema(), index, state, start)?);
     }
     for (row, key) in keys.iter().enumerate() {
         if !state.is_deleted_at(row as u32, at) {
             meet(table, index, key, seen, findings);
         }
     }
-    let Some(part) = state.part(index.schema.id) else { return Ok(()) };
-    if part.file.id() != state.segment.id() {
-        for problem in part.file.verify() {
-            report(findings, format!("{}: {}", name_of(table, index), problem.message()));
+    let Some(part) = state.part(index.id()) else { return Ok(()) };
+    if part.file().id() != state.id() {
+        for problem in part.file().verify() {
+            findings.add(format!("{}: {}", name_of(table, index), problem.message()));
         }
     }
-    part.check(index, state.segment.rows())?;
+    part.check(index.types(), index.name(), state.segment.rows())?;
     check_part(table, index, &part, &keys, findings)
 }
 
-/// The part has every row once, under its key, in order.
+/// Checks that a part has every row once, under its key, in order.
 fn check_part(
     table: &Table,
     index: &Index,
     part: &Arc<Part>,
     keys: &[Vec<u8>],
-    findings: &mut Vec<String>,
+    findings: &mut Findings,
 ) -> Result<()> {
     let mut previous: Option<(&[u8], u32)> = None;
     for start in (0..keys.len()).step_by(limits::BLOCK_ROWS) {
         let count = limits::BLOCK_ROWS.min(keys.len() - start);
-        let columns = part.keys.iter().map(|c| part.file.decode(*c, start, count).map(Arc::new));
+        let columns =
+            part.keys().iter().map(|c| part.file().decode(*c, start, count).map(Arc::new));
         let stored = index.encode_rows(&Batch::new(columns.collect::<Result<_>>()?, count))?;
         for (at, (stored, row)) in stored.iter().zip(part.rows(start, count)?).enumerate() {
-            let place = || format!("{}: segment {}", name_of(table, index), part.file.name());
+            let place = || format!("{}: segment {}", name_of(table, index), part.file().name());
             let Some(key) = keys.get(row as usize) else { continue };
             if stored != key {
-                report(
-                    findings,
-                    format!("{}: row {row} has another key than its place {}", place(), start + at),
-                );
+                findings.add(format!(
+                    "{}: row {row} has another key than its place {}",
+                    place(),
+                    start + at
+                ));
             }
-            // Strictly ascending: no row is there twice, and by their number all are there.
+            // Strictly ascending, so no row occurs twice; and as many as there are rows, so all occur.
             if previous.is_some_and(|previous| previous >= (key.as_slice(), row)) {
-                report(findings, format!("{}: place {} is out of order", place(), start + at));
+                findings.add(format!("{}: place {} is out of order", place(), start + at));
             }
             previous = Some((key, row));
-            let is_left_out = key::parts(key, &index.types).any(|part| part.first() == Some(&0));
-            if let Some(filter) = part.filter
+            let is_left_out = key::parts(key, index.types()).any(|part| part.first() == Some(&0));
+            if let Some(filter) = part.filter()
                 && !is_left_out
-                && !part.file.may_have(filter, hash_bytes(key))?
+                && !part.file().may_have(filter, hash_bytes(key))?
             {
-                report(findings, format!("{}: the filter leaves out row {row}", place()));
+                findings.add(format!("{}: the filter leaves out row {row}", place()));
             }
         }
     }
     Ok(())
 }
 
-/// Every row that can be seen has its entry.
+/// Checks that every visible row in memory has its entry.
 fn check_memory(
     table: &Table,
     index: &Index,
     partition: &Partition,
     at: Timestamp,
     seen: &mut Seen,
-    findings: &mut Vec<String>,
+    findings: &mut Findings,
 ) {
-    let Some(entries) = index.memory.entries.get(partition.number() as usize) else { return };
+    let entries = index.entries(partition.number());
     partition.each_node(|node| {
         let Visible::Row(row) = node.visible(at, None) else { return };
-        let Ok(key) = table.upgrade(row).and_then(|row: Row| index.key_of(table, &row)) else {
-            return;
-        };
+        let layout = table.layout();
+        let key = layout.upgrade(row).and_then(|row| index.key_of(layout.rows(), &row));
+        let Ok(key) = key else { return };
         let place = [key.as_slice(), node.key()].concat();
         let mut found = Vec::new();
         entries.range(Bound::Included(&place), None, 1, &mut found);
         if found.first().is_none_or(|entry| entry.bytes() != place) {
-            report(findings, format!("{}: a row in memory is not in it", name_of(table, index)));
+            findings.add(format!("{}: a row in memory is not in it", name_of(table, index)));
         }
         meet(table, index, &key, seen, findings);
     });

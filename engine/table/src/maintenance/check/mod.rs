@@ -1,5 +1,7 @@
-//! `check`: compares what is stored with what must hold.
+//! `check`: reads everything and compares it with what must hold. It reports, and repairs nothing.
 
-pub(crate) mod hashes;
-pub(crate) mod indexes;
-pub(crate) mod rows;
+mod findings;
+mod hashes;
+mod indexes;
+mod rows;
+pub(crate) mod run;

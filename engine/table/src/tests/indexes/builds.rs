@@ -1,6 +1,7 @@
 //! Building parts for segments that are older than their index.
 
 use super::*;
+use crate::tests::access::{build_indexes, write_snapshot};
 use nacre_host::LocalStore;
 
 fn full() -> (Arc<MemoryStore>, Arc<Store>) {
@@ -72,9 +73,9 @@ fn files_of_parts_go_with_their_index_or_their_segment() {
     let (files, store) = full();
     let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
     let table = store.create_index(&table, index("u", &[2], true)).unwrap();
-    store.build_indexes(&table).unwrap();
+    build_indexes(&store, &table).unwrap();
     assert_eq!(part_files(&files).len(), 8);
-    store.write_snapshot().unwrap();
+    write_snapshot(&store).unwrap();
     drop((table, store));
     let store = Store::open(host(&files), options()).unwrap();
     assert_eq!(progress(&store), [(4, 4), (4, 4)]);
@@ -103,7 +104,7 @@ fn files_of_parts_go_with_their_index_or_their_segment() {
 fn check_finds_a_part_that_is_not_of_its_segment() {
     let (files, store) = full();
     let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
-    store.build_indexes(&table).unwrap();
+    build_indexes(&store, &table).unwrap();
     drop((table, store));
     // Two segments of the same number of rows change parts.
     let names = part_files(&files);
@@ -132,16 +133,16 @@ fn check_finds_a_part_that_is_not_of_its_segment() {
 fn a_filter_lets_few_keys_through_that_are_not_there() {
     let (_, store) = full();
     let table = store.create_index(&store.table("t").unwrap(), index("u", &[2], true)).unwrap();
-    store.build_indexes(&table).unwrap();
+    build_indexes(&store, &table).unwrap();
     let index = &table.indexes()[0];
     let mut through = 0;
     for state in table.segments() {
-        let part = state.part(index.schema.id).unwrap();
+        let part = state.part(index.id()).unwrap();
         for u in 0..20_000 {
             let values = [Value::Int(u)];
             let hash = nacre_types::hash::hash_bytes(&index.encode(&values).unwrap());
             let is_there = part.lower(&values).unwrap() < part.upper(&values, 0).unwrap();
-            let may = part.file.may_have(part.filter.unwrap(), hash).unwrap();
+            let may = part.file().may_have(part.filter().unwrap(), hash).unwrap();
             assert!(may || !is_there);
             through += u32::from(may && !is_there);
         }

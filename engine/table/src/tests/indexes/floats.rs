@@ -62,6 +62,6 @@ fn a_default_that_is_nan_is_found() {
         let values = [(3, Value::Int(3)), (4, Value::Float(nan)), (5, Value::Float(zero))];
         let equal = Equal { values: &values, indexes: &[(by_n, 1)], unique: false, most: 100 };
         let found = t.equal(&table, &equal).unwrap().unwrap();
-        assert_eq!(found.iter().map(Rows::count).sum::<usize>(), expected, "{nan}, {zero}");
+        assert_eq!(found.iter().map(FoundRows::count).sum::<usize>(), expected, "{nan}, {zero}");
     }
 }

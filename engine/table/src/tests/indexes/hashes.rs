@@ -1,8 +1,10 @@
 //! Hash tables: made where keys overlap, kept in number, right after a crash at any step, and checked.
 
 use super::*;
-use crate::index::hash::table::{HASH, HashTable, KeySet, PLACE, file_builder, pack, stored};
+use crate::index::hash::table::{HASH, HashTable, PLACE, file_builder, pack, stored};
+use crate::record::KeySet;
 use crate::table::segment_list::SegmentList;
+use crate::tests::access::{collect_garbage, merge};
 use nacre_column::Values;
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::hash::hash_bytes;
@@ -31,7 +33,7 @@ fn list(store: &Arc<Store>) -> Arc<SegmentList> {
 }
 
 fn named(store: &Arc<Store>) -> usize {
-    list(store).tables().iter().map(|table| table.files.len()).sum()
+    list(store).tables().iter().map(|table| table.files().len()).sum()
 }
 
 fn look(store: &Arc<Store>, rows: i64) {
@@ -99,9 +101,9 @@ fn tables_cover_all_big_segments_and_are_few() {
     while store.maintain().unwrap() {}
     let list = list(&store);
     for keys in [KeySet::Primary, KeySet::Index(0), KeySet::Index(2)] {
-        let tables: Vec<_> = list.tables().iter().filter(|table| table.keys == keys).collect();
+        let tables: Vec<_> = list.tables().iter().filter(|table| table.keys() == keys).collect();
         let mut covered: Vec<u64> =
-            tables.iter().flat_map(|table| table.segments.clone()).collect();
+            tables.iter().flat_map(|table| table.segments().to_vec()).collect();
         covered.sort_unstable();
         let mut all: Vec<u64> = list.iter().map(|state| state.segment.id()).collect();
         all.sort_unstable();
@@ -109,9 +111,9 @@ fn tables_cover_all_big_segments_and_are_few() {
         assert!(tables.len() < 4, "{}", tables.len());
     }
     // 2,100 entries at 1,600 a file.
-    assert!(list.tables().iter().any(|table| table.files.len() == 2));
+    assert!(list.tables().iter().any(|table| table.files().len() == 2));
     // Ten numbers a segment, however many rows have them.
-    let by_n = list.tables().iter().filter(|table| table.keys == KeySet::Index(2));
+    let by_n = list.tables().iter().filter(|table| table.keys() == KeySet::Index(2));
     assert_eq!(by_n.map(|table| table.len()).sum::<usize>(), 210);
     assert!(!store.needs_maintenance());
     let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
@@ -131,7 +133,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     let before: Vec<u64> = list(&store).tables().iter().map(|table| table.id()).collect();
     // Three of eight go: their entries are passed over.
     let states: Vec<_> = list(&store).iter().cloned().collect();
-    store.merge(&table, &table.partitions()[0], &states[..3]).unwrap();
+    merge(&store, &table, &table.partitions()[0], &states[..3]).unwrap();
     let after: Vec<u64> = list(&store).tables().iter().map(|table| table.id()).collect();
     assert_eq!(before, after);
     look(&store, 800);
@@ -140,15 +142,15 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     let current: Vec<u64> =
         list(&store).iter().filter(|s| s.is_current()).map(|s| s.segment.id()).collect();
     let states: Vec<_> = list(&store).iter().filter(|s| s.is_current()).cloned().collect();
-    store.merge(&table, &table.partitions()[0], &states[..states.len() - 1]).unwrap();
+    merge(&store, &table, &table.partitions()[0], &states[..states.len() - 1]).unwrap();
     while store.maintain().unwrap() {}
     assert_ne!(current.len(), 0);
     for table in list(&store).tables() {
         let dead = table
-            .segments
+            .segments()
             .iter()
             .filter(|id| !list(&store).iter().any(|s| s.is_current() && s.segment.id() == **id));
-        assert!(dead.count() * 2 < table.segments.len());
+        assert!(dead.count() * 2 < table.segments().len());
     }
     look(&store, 800);
     // A snapshot from before all this reads the segments that are gone.
@@ -156,7 +158,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     assert_eq!(ids(&at), [5]);
     drop((at, old));
     while store.maintain().unwrap() {}
-    store.collect_garbage().unwrap();
+    collect_garbage(&store).unwrap();
     assert_eq!(hash_files(&files), named(&store));
     drop((table, states));
     drop(store);
@@ -165,7 +167,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     // What is gone with its table is gone as files.
     store.truncate(&[store.table("t").unwrap()]).unwrap();
     while store.maintain().unwrap() {}
-    store.collect_garbage().unwrap();
+    collect_garbage(&store).unwrap();
     assert_eq!(hash_files(&files), 0);
 }
 
@@ -174,10 +176,10 @@ fn tables_of_a_dropped_index_go() {
     let (files, store, options) = scattered(8, 2.0);
     while store.maintain().unwrap() {}
     store.drop_index(&store.table("t").unwrap(), "u").unwrap();
-    assert!(list(&store).tables().iter().all(|table| table.keys != KeySet::Index(0)));
+    assert!(list(&store).tables().iter().all(|table| table.keys() != KeySet::Index(0)));
     drop(store);
     let store = Store::open(host(&files), options).unwrap();
-    assert!(list(&store).tables().iter().all(|table| table.keys != KeySet::Index(0)));
+    assert!(list(&store).tables().iter().all(|table| table.keys() != KeySet::Index(0)));
     assert_eq!(hash_files(&files), named(&store));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
@@ -240,11 +242,15 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     let ids: Vec<u64> = list(&store).iter().map(|state| state.segment.id()).collect();
     let position_of = |id: i64| {
         let state = list(&store)[0].clone();
-        table.find_in_segment(&state, &[Value::Int(id)]).unwrap()
+        {
+            let key = [Value::Int(id)];
+            table.layout().find_row(&state.segment, &key, nacre_segment::Segment::search)
+        }
+        .unwrap()
     };
     let mut entries: Vec<(i64, i64)> = (0..100)
         .map(|i| {
-            let key = table.encode_key(&[Value::Int(i * 5)]).unwrap();
+            let key = table.layout().encode_key(&[Value::Int(i * 5)]).unwrap();
             (stored(hash_bytes(&key)), pack(0, position_of(i * 5).unwrap()))
         })
         .collect();
@@ -264,14 +270,14 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     let mut wrong = entries.clone();
     wrong[3].1 += 1;
     assert!(with(&wrong)[0].contains(complaint));
-    let ten = stored(hash_bytes(&table.encode_key(&[Value::Int(10)]).unwrap()));
+    let ten = stored(hash_bytes(&table.layout().encode_key(&[Value::Int(10)]).unwrap()));
     let mut more = entries.clone();
     let other = more.iter().find(|(hash, _)| *hash != ten).unwrap().1;
     more.push((ten, other));
     more.sort_unstable();
     assert!(with(&more)[0].contains(complaint));
     assert_eq!(get(10), Some(vec![Value::Int(10)]));
-    let absent = stored(hash_bytes(&table.encode_key(&[Value::Int(-1)]).unwrap()));
+    let absent = stored(hash_bytes(&table.layout().encode_key(&[Value::Int(-1)]).unwrap()));
     let mut more = entries.clone();
     more.push((absent, other));
     more.sort_unstable();

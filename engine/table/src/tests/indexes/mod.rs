@@ -294,11 +294,10 @@ fn a_statement_may_pass_values_on_from_row_to_row() {
 #[test]
 fn entries_go_with_the_rows_that_need_them() {
     let (_, store, table) = open(schema(true));
-    let entries = |table: &Arc<Table>| {
-        table.indexes().iter().map(|i| i.memory.entries[0].len()).collect::<Vec<_>>()
-    };
+    let entries =
+        |table: &Arc<Table>| table.indexes().iter().map(|i| i.entries(0).len()).collect::<Vec<_>>();
     let given =
-        |table: &Arc<Table>| table.indexes().iter().map(|i| i.memory.given.len()).sum::<usize>();
+        |table: &Arc<Table>| table.indexes().iter().map(|i| i.claims().len()).sum::<usize>();
     insert(&store, &[item(1, 1, "a", 1)]).unwrap();
     for n in 0..100 {
         let mut t = store.begin().unwrap();

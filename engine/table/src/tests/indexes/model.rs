@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tests::Random;
+use crate::tests::access::write_snapshot;
 
 /// Whether two rows may not both be there, and by which key.
 fn conflict(a: &Item, b: &Item) -> Option<&'static str> {
@@ -339,7 +340,7 @@ fn run_seed(seed: u64) {
         let _context = Context(seed, step);
         match world.random.below(20) {
             0 | 1 => store.flush(&table).unwrap(),
-            2 => store.write_snapshot().unwrap(),
+            2 => write_snapshot(&store).unwrap(),
             3 => {
                 readers.clear();
                 drop((table, store));

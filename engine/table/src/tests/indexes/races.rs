@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tests::Random;
+use crate::tests::access::build_indexes;
 use nacre_types::Result;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -165,7 +166,7 @@ fn reader(world: &World) {
             let values = [(1, Value::Int(wanted.u.unwrap())), (2, Value::Text(wanted.tag.clone()))];
             let equal = Equal { values: &values, indexes: &[(extra, 1)], unique: false, most: 100 };
             let found: usize =
-                t.equal(&table, &equal).unwrap().unwrap().iter().map(Rows::count).sum();
+                t.equal(&table, &equal).unwrap().unwrap().iter().map(FoundRows::count).sum();
             assert_eq!(found, expect(&|i| i.u == wanted.u && i.tag == wanted.tag).len());
         }
     }
@@ -194,7 +195,7 @@ fn changer(world: &World) {
             .store
             .create_index(&table, index("extra", if unique { &[2] } else { &[2, 1] }, unique))
             .unwrap();
-        world.store.build_indexes(&made).unwrap();
+        build_indexes(&world.store, &made).unwrap();
         // What is under way begins again.
         for _ in 0..20 {
             world.store.maintain().unwrap();

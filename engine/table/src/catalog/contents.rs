@@ -1,0 +1,117 @@
+//! The tables and views of a database, by name and by id, as the newest commit left them.
+
+use crate::table::version::Table;
+use nacre_types::hash::Map;
+use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// See the module. Names are compared without regard to ASCII case; tables and views share them.
+#[derive(Default)]
+pub(crate) struct Contents {
+    /// By lower-case name.
+    by_name: BTreeMap<String, Arc<Table>>,
+    by_id: Map<TableId, Arc<Table>>,
+    /// By lower-case name.
+    views: BTreeMap<String, Arc<ViewSchema>>,
+}
+
+impl Contents {
+    /// All tables, by name.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_name.values()
+    }
+
+    /// A table by name.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.by_name.get(&name.to_ascii_lowercase())
+    }
+
+    /// A table by id.
+    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.by_id.get(&id)
+    }
+
+    /// All views, by name.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewSchema>> {
+        self.views.values()
+    }
+
+    /// A view by name.
+    pub fn view(&self, name: &str) -> Option<&Arc<ViewSchema>> {
+        self.views.get(&name.to_ascii_lowercase())
+    }
+
+    /// Fails if a name is taken.
+    pub fn check_name(&self, name: &str) -> Result<()> {
+        if self.table(name).is_some() || self.view(name).is_some() {
+            return Err(Error::already_exists(format!("table {name}")).with_sqlstate("42P07"));
+        }
+        Ok(())
+    }
+
+    /// Adds a table that this commit creates; 0 for one that was recovered.
+    pub fn add(&mut self, table: &Arc<Table>, commit: Timestamp) -> Result<()> {
+        self.check_name(&table.schema().name)?;
+        table.created_by(commit);
+        self.insert(table);
+        Ok(())
+    }
+
+    /// Puts a version of a table in the place of another, which may have had another name.
+    pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
+        let (from, to) = (&old.schema().name, &new.schema().name);
+        if !from.eq_ignore_ascii_case(to) {
+            self.check_name(to)?;
+        }
+        self.remove(old);
+        self.insert(new);
+        Ok(())
+    }
+
+    fn insert(&mut self, table: &Arc<Table>) {
+        let name = table.schema().name.to_ascii_lowercase();
+        let by_name = self.by_name.insert(name, table.clone());
+        let by_id = self.by_id.insert(table.id(), table.clone());
+        invariant!(
+            by_name.is_none() && by_id.is_none(),
+            "table {} has the name or the id {} of another",
+            table.schema().name,
+            table.id()
+        );
+    }
+
+    /// Removes a table.
+    pub fn remove(&mut self, table: &Table) {
+        let by_name = self.by_name.remove(&table.schema().name.to_ascii_lowercase());
+        let by_id = self.by_id.remove(&table.id());
+        invariant!(
+            by_name.is_some_and(|removed| removed.id() == table.id()) && by_id.is_some(),
+            "table {} is not in the catalog",
+            table.schema().name
+        );
+    }
+
+    /// Adds a view; `replace` allows it to take the place of another.
+    pub fn add_view(&mut self, view: Arc<ViewSchema>, replace: bool) -> Result<()> {
+        let name = view.name.to_ascii_lowercase();
+        let kind = match (self.by_name.contains_key(&name), self.views.contains_key(&name)) {
+            (true, _) => "table",
+            (false, true) if !replace => "view",
+            _ => {
+                self.views.insert(name, view);
+                return Ok(());
+            }
+        };
+        Err(Error::already_exists(format!("{kind} {} exists already", view.name))
+            .with_sqlstate("42P07"))
+    }
+
+    /// Removes a view.
+    pub fn remove_view(&mut self, name: &str) -> Result<()> {
+        match self.views.remove(&name.to_ascii_lowercase()) {
+            Some(_) => Ok(()),
+            None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
+        }
+    }
+}

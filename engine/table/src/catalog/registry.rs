@@ -1,0 +1,228 @@
+//! The catalog: looking tables and views up, now and as of a snapshot, and committing a change of what
+//! it has.
+
+use crate::catalog::contents::Contents;
+use crate::commit::commits::Commits;
+use crate::record;
+use crate::segments::garbage::Garbage;
+use crate::table::version::Table;
+use nacre_host::Parallelism;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant, limits};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// See the module. Changes are made by [`tables`](crate::catalog::tables),
+/// [`indexes`](crate::catalog::indexes) and [`views`](crate::catalog::views).
+pub(crate) struct Catalog {
+    contents: RwLock<Contents>,
+    /// Commit of the newest change, visible or not.
+    last_ddl: AtomicU64,
+    next_table: AtomicU64,
+    /// Partitions of a new table whose shard key does not say how many; 0 for as many as the host runs
+    /// tasks at once.
+    partitions: usize,
+    parallelism: Arc<dyn Parallelism>,
+    commits: Arc<Commits>,
+    garbage: Garbage,
+}
+
+impl Catalog {
+    /// A catalog with recovered contents. Table ids from `next_table` on are free.
+    pub fn new(
+        contents: Contents,
+        next_table: TableId,
+        partitions: usize,
+        parallelism: Arc<dyn Parallelism>,
+        commits: Arc<Commits>,
+        garbage: Garbage,
+    ) -> Catalog {
+        Catalog {
+            contents: RwLock::new(contents),
+            last_ddl: AtomicU64::new(0),
+            next_table: AtomicU64::new(u64::from(next_table)),
+            partitions,
+            parallelism,
+            commits,
+            garbage,
+        }
+    }
+
+    /// Where its changes are committed.
+    pub fn commits(&self) -> &Arc<Commits> {
+        &self.commits
+    }
+
+    /// Where dropped segments and files go.
+    pub fn garbage(&self) -> &Garbage {
+        &self.garbage
+    }
+
+    /// Looks at the contents. Nothing may be committed meanwhile.
+    pub fn read<T>(&self, look: impl FnOnce(&Contents) -> T) -> T {
+        look(&self.contents.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether readers need not wait for a change.
+    #[cfg(test)]
+    pub fn is_free(&self) -> bool {
+        self.contents.try_read().is_ok()
+    }
+
+    /// All tables, by name.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.read(|contents| contents.tables().cloned().collect())
+    }
+
+    /// A table by name, without regard to ASCII case.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.read(|contents| contents.table(name).cloned())
+    }
+
+    /// A table by id.
+    pub fn table_by_id(&self, id: TableId) -> Result<Arc<Table>> {
+        self.read(|contents| contents.table_by_id(id).cloned())
+            .ok_or_else(|| Error::not_found(format!("table with id {id}")).with_sqlstate("42P01"))
+    }
+
+    /// The newest version of a table; `not_found` if it was dropped.
+    pub fn newest(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        if table.is_newest() { Ok(table.clone()) } else { self.table_by_id(table.id()) }
+    }
+
+    /// All views, by name.
+    pub fn views(&self) -> Vec<Arc<ViewSchema>> {
+        self.read(|contents| contents.views().cloned().collect())
+    }
+
+    /// A view by name, without regard to ASCII case.
+    pub fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
+        self.read(|contents| contents.view(name).cloned())
+    }
+
+    /// Commit of the newest change of the catalog, visible or not.
+    pub fn last_ddl(&self) -> Timestamp {
+        self.last_ddl.load(Ordering::Acquire)
+    }
+
+    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case. A table
+    /// that was created later has today's name and the schema of its beginning, unless another table
+    /// had the name then.
+    pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
+        let today = self.table(name);
+        // Read after the look-up: a change of the catalog sets it first.
+        if self.last_ddl() <= at
+            || today.as_ref().is_some_and(|table| table.created() <= at && table.since() <= at)
+        {
+            return today;
+        }
+        // It has another name now, had another schema then, or did not exist.
+        let there = self
+            .tables()
+            .into_iter()
+            .filter(|table| table.created() <= at || plant::is(Bug::NameReuse));
+        let mut versions = there.map(|table| table.version_at(at));
+        let then = versions.find(|table| table.schema().name.eq_ignore_ascii_case(name));
+        then.or_else(|| {
+            today.filter(|table| table.created() > at).map(|table| table.version_at(at))
+        })
+    }
+
+    /// The table of a schema as it was at a timestamp. `not_found` if it was dropped since, `conflict`
+    /// if its columns, indexes or name were others then. A table that was created later had no name.
+    pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
+        let newest = self.table_by_id(schema.id).map_err(|_| {
+            Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01")
+        })?;
+        let table = newest.version_at(at);
+        let known = table.schema();
+        // What an upsert does depends on which unique keys there are.
+        let ids = |schema: &TableSchema| -> Vec<_> {
+            schema.indexes.iter().map(|index| index.id).collect()
+        };
+        let same_name = known.name == schema.name || newest.created() > at;
+        let is_same = same_name && known.same_columns(schema) && ids(known) == ids(schema);
+        if is_same { Ok(table) } else { Err(table.superseded()) }
+    }
+
+    /// Names of the tables at a timestamp.
+    pub fn table_names_at(&self, at: Timestamp) -> Vec<String> {
+        let name = |table: &Arc<Table>| {
+            let then = if table.created() <= at { table.version_at(at) } else { table.clone() };
+            then.schema().name.clone()
+        };
+        let mut names: Vec<String> = self.tables().iter().map(name).collect();
+        names.sort_unstable();
+        names.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+        names
+    }
+
+    /// Drops versions of tables that no snapshot from `oldest` on asks for.
+    pub fn forget_versions(&self, oldest: Timestamp) {
+        self.tables().iter().for_each(|table| table.forget_versions(oldest));
+    }
+
+    /// The next free table id.
+    pub fn next_table_id(&self) -> TableId {
+        self.next_table.load(Ordering::Relaxed) as TableId
+    }
+
+    /// A table with an id of its own that is not in the catalog yet. A shard key without a number of
+    /// partitions gets one.
+    pub fn new_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
+        self.commits.check_open()?;
+        schema.check_shard_key()?;
+        schema.check_indexes()?;
+        schema.complete_indexes();
+        if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
+            let wanted = match self.partitions {
+                0 => self.parallelism.width(),
+                wanted => wanted,
+            };
+            shard.partitions = wanted.clamp(1, limits::MAX_PARTITIONS) as u32;
+        }
+        let id = self.next_table.fetch_add(1, Ordering::Relaxed);
+        schema.id = TableId::try_from(id).map_err(|_| Error::limit("too many tables"))?;
+        Ok(Arc::new(Table::new(schema)))
+    }
+
+    /// Commits a change of the catalog and waits until it is durable: DDL is always strict.
+    pub fn commit(
+        &self,
+        payload: Vec<u8>,
+        apply: impl FnOnce(&mut Contents, Timestamp) -> Result<()>,
+    ) -> Result<()> {
+        self.commit_prepared(payload, |_| Ok(()), |contents, commit, ()| apply(contents, commit))
+    }
+
+    /// Like [`Catalog::commit`]. Slow work is done by `prepare`, under the commit lock, which keeps the
+    /// catalog as it is, while others may look things up in it.
+    pub fn commit_prepared<T>(
+        &self,
+        mut payload: Vec<u8>,
+        prepare: impl FnOnce(Timestamp) -> Result<T>,
+        apply: impl FnOnce(&mut Contents, Timestamp, T) -> Result<()>,
+    ) -> Result<()> {
+        // The catalog changes before the append, so what the append would refuse is refused first:
+        // then readers can go on, and no reader sees a version that has no record.
+        nacre_log::check_length(payload.len())?;
+        let mut turn = self.commits.lock();
+        let commit = turn.next();
+        self.commits.log().check_usable()?;
+        let prepared = prepare(commit)?;
+        invariant!(
+            self.last_ddl() <= commit,
+            "commit {commit} changes the catalog after commit {} has",
+            self.last_ddl()
+        );
+        // Set first, so that a reader that meets the change knows that it may be too new for it.
+        self.last_ddl.store(commit, Ordering::Release);
+        let mut contents = self.contents.write().unwrap_or_else(PoisonError::into_inner);
+        apply(&mut contents, commit, prepared)?;
+        drop(contents);
+        record::stamp(&mut payload, commit);
+        let committed = turn.append(&payload)?;
+        drop(turn);
+        self.commits.settle_strictly(committed)
+    }
+}

@@ -1,0 +1,167 @@
+//! `CREATE TABLE`, `DROP TABLE`, `ALTER TABLE` and `TRUNCATE`. A change makes a new version of the
+//! table; no row is rewritten.
+//!
+//! A transaction that wrote to a version that is not the newest when it commits fails with
+//! `conflict`: its rows would have the wrong columns, or be in partitions that nothing reads any more.
+
+use crate::catalog::registry::Catalog;
+use crate::catalog::verify;
+use crate::index::hash::table::HashTable;
+use crate::record::{self, KeySet};
+use crate::segments::garbage::Garbage;
+use crate::table::partition::Work;
+use crate::table::version::Table;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, invariant};
+use std::sync::Arc;
+
+/// Creates a table. The schema's id is replaced by a new one.
+pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table>> {
+    let table = catalog.new_table(schema)?;
+    let mut payload = record::begin(0);
+    record::create_table(&mut payload, table.schema())?;
+    catalog.commit(payload, |contents, commit| contents.add(&table, commit))?;
+    Ok(table)
+}
+
+/// Drops tables with everything in them, or none of them. Transactions that still read them go on;
+/// writes to them fail.
+pub(crate) fn drop_all(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
+    catalog.commits().check_open()?;
+    let tables = once_each(tables);
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let mut payload = record::begin(0);
+    tables.iter().for_each(|table| record::drop_table(&mut payload, table.id()));
+    catalog.commit(payload, |contents, commit| {
+        let newest =
+            |table: &Arc<Table>| match contents.table_by_id(table.id()) {
+                Some(newest) => Ok(newest.clone()),
+                None => Err(Error::not_found(format!("table {}", table.schema().name))
+                    .with_sqlstate("42P01")),
+            };
+        for table in tables.iter().map(newest).collect::<Result<Vec<_>>>()? {
+            table.drop_at(commit);
+            contents.remove(&table);
+            discard_segments(catalog.garbage(), &table, commit);
+        }
+        Ok(())
+    })
+}
+
+/// Removes all rows of tables, in one commit. Transactions that began before still see them.
+pub(crate) fn truncate(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
+    catalog.commits().check_open()?;
+    let tables = once_each(tables);
+    let mut payload = record::begin(0);
+    tables.iter().for_each(|table| record::truncate(&mut payload, table.id()));
+    catalog.commit(payload, |contents, commit| {
+        tables.iter().try_for_each(|table| table.check_newest())?;
+        for table in &tables {
+            let version = Arc::new(Table::emptied(table, commit));
+            contents.replace(table, &version)?;
+            version.replace(table, commit);
+            discard_segments(catalog.garbage(), table, commit);
+        }
+        Ok(())
+    })
+}
+
+/// Gives a table another schema, made from its newest one: other names, more columns, fewer columns,
+/// another order. `conflict` if the table was changed since.
+pub(crate) fn alter(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    changed: TableSchema,
+) -> Result<Arc<Table>> {
+    alter_verified(catalog, table, changed, None)
+}
+
+/// Like [`alter`]. New unique indexes need not be verified if nothing changed the table since commit
+/// `verified`.
+pub(crate) fn alter_verified(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    mut changed: TableSchema,
+    verified: Option<Timestamp>,
+) -> Result<Arc<Table>> {
+    catalog.commits().check_open()?;
+    let old = table.schema();
+    changed.id = old.id;
+    changed.version = old.version;
+    if !changed.same_columns(old) {
+        changed.version = old.version.checked_add(1).ok_or_else(|| {
+            Error::limit(format!("table {} has been altered {} times", old.name, u16::MAX))
+                .with_hint("copy it into a new table")
+        })?;
+    }
+    changed.check_indexes()?;
+    changed.complete_indexes();
+    let mut payload = record::begin(0);
+    record::alter_table(&mut payload, &changed)?;
+    let prepare = |commit| {
+        table.check_newest()?;
+        let version = Arc::new(Table::altered(table, changed, commit));
+        if version.indexes().iter().any(|index| !table.has_index(index.id())) {
+            version.enter_all()?;
+            if verified != Some(table.changed())
+                && !(verified.is_some() && plant::is(Bug::IndexLate))
+            {
+                verify::new_indexes(&version, table)?;
+            }
+            version.consider(Work::IndexParts);
+        }
+        Ok(version)
+    };
+    let mut made = None;
+    catalog.commit_prepared(payload, prepare, |contents, commit, version| {
+        contents.replace(table, &version)?;
+        version.replace(table, commit);
+        discard_indexes(catalog.garbage(), table, &version, commit);
+        made = Some(version);
+        Ok(())
+    })?;
+    invariant!(made.is_some(), "table {} was altered and has no new version", table.schema().name);
+    made.ok_or_else(|| table.superseded())
+}
+
+/// The tables by id, each once.
+fn once_each(tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
+    let mut tables = tables.to_vec();
+    tables.sort_by_key(|table| table.id());
+    tables.dedup_by_key(|table| table.id());
+    tables
+}
+
+/// Ends all segments of a table. Their files are removed when no snapshot sees them.
+fn discard_segments(garbage: &Garbage, table: &Table, commit: Timestamp) {
+    let current = table.segments().into_iter().filter(|state| state.is_current());
+    garbage.add_segments(current.inspect(|state| state.drop_at(commit)));
+    for partition in table.partitions() {
+        discard_tables(garbage, partition.segments().tables(), commit);
+    }
+}
+
+/// Files of hash tables that their table no longer has. They are removed when no snapshot reads them.
+pub(crate) fn discard_tables(garbage: &Garbage, tables: &[Arc<HashTable>], commit: Timestamp) {
+    garbage.add_files(commit, tables.iter().flat_map(|table| table.files()).cloned());
+}
+
+/// Discards what a new version of a table no longer has of indexes. Hash tables leave the lists at
+/// once. Index parts stay with their segments for readers of the old version, until no snapshot reads
+/// them.
+fn discard_indexes(garbage: &Garbage, old: &Table, new: &Table, commit: Timestamp) {
+    let is_gone = |index: IndexId| old.has_index(index) && !new.has_index(index);
+    let is_of_gone =
+        |hashes: &Arc<HashTable>| matches!(hashes.keys(), KeySet::Index(id) if is_gone(id));
+    for state in new.segments() {
+        garbage.add_files(commit, state.part_files(is_gone).into_iter());
+    }
+    for partition in new.partitions() {
+        let list = partition.segments();
+        let gone: Vec<_> = list.tables().iter().filter(|t| is_of_gone(t)).cloned().collect();
+        discard_tables(garbage, &gone, commit);
+        partition.update_tables(|tables| tables.retain(|hashes| !is_of_gone(hashes)));
+    }
+}

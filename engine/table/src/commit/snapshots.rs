@@ -1,0 +1,85 @@
+//! Which timestamps readers see: the newest visible commit, and the snapshots in use, whose versions
+//! are not collected.
+
+use nacre_types::{Timestamp, invariant};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The registry of snapshots.
+pub(crate) struct Snapshots {
+    /// The newest commit that new snapshots see.
+    visible: AtomicU64,
+    /// How many users each snapshot has.
+    users: Mutex<BTreeMap<Timestamp, usize>>,
+}
+
+impl Snapshots {
+    /// A registry without snapshots; new ones see commits up to `visible`.
+    pub fn new(visible: Timestamp) -> Arc<Snapshots> {
+        Arc::new(Snapshots { visible: AtomicU64::new(visible), users: Mutex::default() })
+    }
+
+    fn users(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest commit that new snapshots see.
+    pub fn visible(&self) -> Timestamp {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Lets new snapshots see a commit and all before it.
+    pub fn make_visible(&self, commit: Timestamp) {
+        self.visible.fetch_max(commit, Ordering::AcqRel);
+    }
+
+    /// The oldest timestamp that any reader may ask for.
+    pub fn oldest(&self) -> Timestamp {
+        let users = self.users();
+        // Without snapshots in use, the next one is of the newest visible commit.
+        let oldest = users.keys().next().copied().unwrap_or_else(|| self.visible());
+        debug_assert!(oldest <= self.visible(), "snapshot {oldest} is newer than what is visible");
+        oldest
+    }
+
+    /// Takes a snapshot of the newest visible commit.
+    pub fn take(self: &Arc<Self>) -> Arc<SnapshotGuard> {
+        let mut users = self.users();
+        // Read under the lock, so that `oldest` cannot pass it in between.
+        let at = self.visible();
+        *users.entry(at).or_insert(0) += 1;
+        Arc::new(SnapshotGuard { snapshots: self.clone(), at })
+    }
+}
+
+/// A snapshot in use: its versions are not collected while the guard lives.
+pub(crate) struct SnapshotGuard {
+    snapshots: Arc<Snapshots>,
+    at: Timestamp,
+}
+
+impl SnapshotGuard {
+    /// Its timestamp.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl Drop for SnapshotGuard {
+    fn drop(&mut self) {
+        let mut users = self.snapshots.users();
+        let count = users.get_mut(&self.at);
+        invariant!(
+            count.as_ref().is_some_and(|count| **count > 0),
+            "snapshot {} is released more often than it was taken",
+            self.at
+        );
+        if let Some(count) = count {
+            *count -= 1;
+            if *count == 0 {
+                users.remove(&self.at);
+            }
+        }
+    }
+}

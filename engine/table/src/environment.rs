@@ -1,0 +1,47 @@
+//! What the host offers to the execution of statements: time, threads, temporary files; and the cache
+//! of segment blocks.
+
+use crate::temporary::{TemporaryFile, TemporaryFiles};
+use nacre_host::Host;
+use nacre_segment::BlockCache;
+use nacre_types::Result;
+use std::sync::Arc;
+
+/// See the module.
+pub struct Environment {
+    host: Host,
+    cache: Arc<BlockCache>,
+    temporary: TemporaryFiles,
+}
+
+impl Environment {
+    pub(crate) fn new(host: Host, cache: Arc<BlockCache>) -> Environment {
+        Environment { temporary: TemporaryFiles::new(host.store.clone()), host, cache }
+    }
+
+    /// The cache of segment blocks.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// The host's monotonic clock, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.host.clock.monotonic_ns()
+    }
+
+    /// How many tasks the host runs at once.
+    pub fn width(&self) -> usize {
+        self.host.parallelism.width()
+    }
+
+    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly at the same time, and returns when all
+    /// have ended.
+    pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.host.parallelism.run(count, task);
+    }
+
+    /// Makes a temporary file; `None` if the host's files are in memory anyway.
+    pub fn temporary_file(&self) -> Result<Option<TemporaryFile>> {
+        self.temporary.create()
+    }
+}

@@ -1,0 +1,120 @@
+//! The segments of a list that may hold a key, and where in them.
+
+use crate::layout::table_layout::TableLayout;
+use crate::segments::state::SegmentState;
+use nacre_segment::Segment;
+use nacre_types::{Result, Value};
+
+/// Candidates that are kept without an allocation.
+const INLINE: usize = 8;
+/// The position of a key that is unknown.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// A segment that may hold a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Its place in the list.
+    pub place: usize,
+    /// Where the key is if it is there at all: its row, or its first position in an index part. Several
+    /// candidates may be in one segment. `None` if that is unknown and the segment must be searched.
+    pub position: Option<u32>,
+    /// The key's hash, for segments with a key filter.
+    pub hash: Option<u64>,
+}
+
+/// Candidates of a list of segments.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    count: usize,
+    few: [(u32, u32); INLINE],
+    /// All of them, once they are more than [`INLINE`].
+    many: Vec<(u32, u32)>,
+    hash: Option<u64>,
+}
+
+impl Candidates {
+    /// All of a list's segments.
+    pub fn all(segments: usize) -> Candidates {
+        let mut all = Candidates::default();
+        (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
+        all
+    }
+
+    /// Adds the key's hash, with which key filters are asked before a segment is searched.
+    pub fn with_hash(self, hash: u64) -> Candidates {
+        Candidates { hash: Some(hash), ..self }
+    }
+
+    /// Adds the segment at a place. The key is at `position` in it, or [`NOWHERE`].
+    pub(super) fn push(&mut self, place: u32, position: u32) {
+        if let Some(free) = self.few.get_mut(self.count) {
+            *free = (place, position);
+        } else {
+            if self.many.is_empty() {
+                self.many.extend_from_slice(&self.few);
+            }
+            self.many.push((place, position));
+        }
+        self.count += 1;
+        debug_assert!(self.all_found().len() == self.count, "a candidate is lost");
+    }
+
+    /// Sorts them by place.
+    pub(super) fn sort(&mut self) {
+        let all =
+            if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
+        all.sort_unstable();
+        debug_assert!(self.all_found().is_sorted(), "candidates are out of order");
+    }
+
+    fn all_found(&self) -> &[(u32, u32)] {
+        if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
+    }
+
+    /// The candidates, newest segment first.
+    pub fn newest_first(&self) -> impl Iterator<Item = Candidate> {
+        self.all_found().iter().rev().map(|(place, position)| Candidate {
+            place: *place as usize,
+            position: (*position != NOWHERE).then_some(*position),
+            hash: self.hash,
+        })
+    }
+}
+
+impl Candidate {
+    /// The row of a primary key, deleted or not, in the candidate's segment.
+    pub fn find(
+        &self,
+        layout: &TableLayout,
+        state: &SegmentState,
+        key: &[Value],
+    ) -> Result<Option<u32>> {
+        match self.position {
+            Some(row) => {
+                let columns = layout.key_positions(&state.segment)?;
+                Ok(state.segment.is_key(row as usize, &columns, key)?.then_some(row))
+            }
+            None if !state.may_have(self.hash)? => Ok(None),
+            None => layout.find_row(&state.segment, key, Segment::search_to_read),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Candidates, NOWHERE};
+
+    #[test]
+    fn many_candidates_are_kept_as_well_as_few() {
+        for count in [0, 1, 7, 8, 9, 40] {
+            let mut found = Candidates::default();
+            (0..count).for_each(|n| found.push(n * 11 % count, NOWHERE));
+            found.sort();
+            let places =
+                |found: &Candidates| found.newest_first().map(|c| c.place).collect::<Vec<_>>();
+            let expected: Vec<usize> = (0..count as usize).rev().collect();
+            assert_eq!(places(&found), expected);
+            assert_eq!(places(&Candidates::all(count as usize)), expected);
+        }
+    }
+}

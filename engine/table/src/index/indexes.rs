@@ -1,0 +1,145 @@
+//! All indexes of one version of a table, and the entries they keep of rows in memory: put in before a
+//! row can be seen, taken out when no reader needs them any more.
+
+use crate::index::definition::Index;
+use crate::index::entries::each_entry;
+use crate::layout::table_layout::TableLayout;
+use nacre_rowstore::{Change, Entries, Node, Row, Rowstore};
+use nacre_types::{IndexId, Result, TableSchema, Timestamp};
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct Indexes(Vec<Index>);
+
+impl Indexes {
+    /// The indexes of a table with this many partitions. `old` are those of a version that it shares
+    /// its partitions with.
+    pub fn new(schema: &TableSchema, partitions: usize, old: Option<&Indexes>) -> Indexes {
+        Indexes(Index::all(schema, partitions, old.map_or(&[], |old| &old.0)))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Index] {
+        &self.0
+    }
+
+    /// The index with an id.
+    pub fn get(&self, id: IndexId) -> Option<&Index> {
+        self.0.iter().find(|index| index.id() == id)
+    }
+
+    /// Bytes of the entries for a partition's rowstore.
+    pub fn entry_bytes(&self, partition: u32) -> usize {
+        self.0.iter().map(|index| index.entries(partition)).map(Entries::bytes).sum()
+    }
+
+    /// Puts in the entries of a row that is about to be written. The caller holds the row's lock.
+    pub fn enter(
+        &self,
+        layout: &TableLayout,
+        partition: u32,
+        row_key: &[u8],
+        row: &Row,
+    ) -> Result<()> {
+        for index in &self.0 {
+            index.entries(partition).insert(&index.key_of(layout.rows(), row)?, row_key)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out the entries of a row whose write was undone, as far as no other version of the row
+    /// needs them. The caller holds the row's lock.
+    pub fn leave(&self, layout: &TableLayout, partition: u32, node: &Node, row: &Row) {
+        for index in &self.0 {
+            let key = layout.upgrade(row.clone()).and_then(|row| index.key_of(layout.rows(), &row));
+            let Ok(key) = key else { continue };
+            if !is_needed(index, layout, node, &key) {
+                index.entries(partition).remove(&key, node.key());
+            }
+        }
+    }
+
+    /// A pending change was undone to the one before it. The caller holds the row's lock.
+    pub fn take_back(
+        &self,
+        layout: &TableLayout,
+        partition: u32,
+        node: &Node,
+        before: Option<&Change>,
+        undone: Option<&Change>,
+    ) {
+        if let Some(Change::Put(row)) = before {
+            // Undoing a later change may have removed an entry that both needed. It was put in once,
+            // so putting it in again cannot fail.
+            let entered = self.enter(layout, partition, node.key(), row);
+            debug_assert!(entered.is_ok(), "an entry cannot be put back: {entered:?}");
+        }
+        if let Some(Change::Put(row)) = undone {
+            self.leave(layout, partition, node, row);
+        }
+    }
+
+    /// Frees the versions of a row that no snapshot from `oldest` on sees, and the entries that only
+    /// they needed. If a snapshot still needs an old version, that is left to the next flush: a row
+    /// with many versions would otherwise be searched again for each of them.
+    pub fn collect_row(
+        &self,
+        layout: &TableLayout,
+        partition: u32,
+        rowstore: &Rowstore,
+        node: &Arc<Node>,
+        oldest: Timestamp,
+    ) {
+        if node.keeps_older(oldest) {
+            return;
+        }
+        if self.0.is_empty() {
+            return rowstore.collect(node, oldest);
+        }
+        let mut old: Vec<Row> = Vec::new();
+        node.any_row(|row| {
+            old.push(row.clone());
+            false
+        });
+        // Versions are freed first: what remains decides which entries are needed.
+        let gone = matches!(
+            node.newest().map(|v| v.change),
+            None | Some(Change::Delete | Change::Flushed)
+        );
+        if old.len() > 1 || gone {
+            node.free_versions(oldest);
+            node.while_free(|| old.iter().for_each(|row| self.leave(layout, partition, node, row)));
+        }
+        rowstore.collect(node, oldest);
+    }
+
+    /// Takes out all entries of a partition's rows that no reader needs.
+    pub fn sweep(&self, layout: &TableLayout, partition: u32, rowstore: &Rowstore) -> Result<()> {
+        for index in &self.0 {
+            each_entry(index, partition, &[], None, |entry| {
+                let key = entry.index_key();
+                let needed = |node: &Node| is_needed(index, layout, node, key);
+                // Looked at without the lock first: most entries are needed.
+                if rowstore.get(entry.row_key()).is_some_and(|node| needed(&node)) {
+                    return Ok(());
+                }
+                // The node is made if there is none, so that no writer can lock the row meanwhile.
+                let node = rowstore.get_or_insert(entry.row_key());
+                node.while_free(|| {
+                    if !needed(&node) {
+                        index.entries(partition).remove(key, entry.row_key());
+                    }
+                });
+                rowstore.collect(&node, 0);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether some version of a row has an index key. A row that a newer version of the table wrote
+/// cannot be read here, so it counts as having it.
+fn is_needed(index: &Index, layout: &TableLayout, node: &Node, key: &[u8]) -> bool {
+    node.any_row(|row| index.is_key_of(layout, row, key).unwrap_or(true))
+}

@@ -1,0 +1,187 @@
+//! Finding rows of one segment by an index: in the segment's part of it, or without a part by reading
+//! the segment. Snapshots and deletions are left to the caller.
+
+use crate::index::candidates::Candidate;
+use crate::index::definition::Index;
+use crate::index::range::{KeyRange, successor};
+use crate::segments::part::Part;
+use crate::segments::state::SegmentState;
+use nacre_column::{Batch, Vector};
+use nacre_types::{Result, TableSchema, Value, key, limits};
+use std::sync::Arc;
+
+/// Rows of a candidate that have the single key of a range, in index key order, deleted rows included.
+/// `hash` is the range's hash.
+pub(crate) fn rows_of_candidate(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    range: &KeyRange,
+    hash: Option<u64>,
+    candidate: Candidate,
+) -> Result<Vec<u32>> {
+    match (candidate.position, state.part(index.id())) {
+        (Some(position), Some(part)) => {
+            let (start, end) = run_at(&part, &range.prefix, position)?;
+            part.rows(start, end - start)
+        }
+        _ => rows_of(schema, index, state, range, hash),
+    }
+}
+
+/// Positions in a part of a whole key, which begins at `position` if it is there at all.
+pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
+    let start = position as usize;
+    match part.file().is_key(start, part.keys(), values)? {
+        true => Ok((start, part.upper(values, start)?)),
+        false => Ok((start, start)),
+    }
+}
+
+/// Rows of a segment whose keys are in a range, in index key order, deleted rows included. `hash` is
+/// the range's hash.
+pub(crate) fn rows_of(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    range: &KeyRange,
+    hash: Option<u64>,
+) -> Result<Vec<u32>> {
+    match state.part(index.id()) {
+        Some(part) => {
+            let (start, end) = positions(&part, range, hash)?;
+            part.rows(start, end - start)
+        }
+        None => scan(schema, index, state, range),
+    }
+}
+
+/// Positions in a part of the keys in a range: the first, and the one after the last. `hash` is the
+/// range's hash.
+pub(crate) fn positions(
+    part: &Part,
+    range: &KeyRange,
+    hash: Option<u64>,
+) -> Result<(usize, usize)> {
+    if let Some(hash) = hash
+        && !part.may_have(&range.prefix, hash)?
+    {
+        return Ok((0, 0));
+    }
+    if !range.is_bounded() && !range.prefix.is_empty() {
+        return part.equal(&range.prefix);
+    }
+    let begin = range.begin();
+    let mut start = part.lower(&begin.prefix)?;
+    if begin.after_all {
+        start = part.upper(&begin.prefix, start)?;
+    }
+    let end = range.end();
+    let end = match end.after_all {
+        true => part.upper(&end.prefix, start)?,
+        false => part.lower(&end.prefix)?,
+    };
+    debug_assert!(
+        start <= part.file().rows() && end <= part.file().rows(),
+        "keys {start}..{end} of a part of {}",
+        part.file().rows()
+    );
+    Ok((start, end.max(start)))
+}
+
+/// Rows of a segment whose keys are in a range, in index key order, found by reading the segment.
+pub(crate) fn scan(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    range: &KeyRange,
+) -> Result<Vec<u32>> {
+    let (from, to) = range.encode(index)?;
+    let is_inside = |key: &[u8]| key >= &from[..] && to.as_ref().is_none_or(|to| key < &to[..]);
+    let mut found: Vec<(Vec<u8>, u32)> = Vec::new();
+    for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
+        if !block_may_have(schema, index, state, start / limits::BLOCK_ROWS, &from, to.as_deref())?
+        {
+            continue;
+        }
+        let keys = block_keys(schema, index, state, start)?;
+        let inside = keys.into_iter().zip(start as u32..).filter(|(key, _)| is_inside(key));
+        found.extend(inside);
+    }
+    found.sort_unstable();
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+/// The index keys of a segment's rows that are not deleted, ascending.
+pub(crate) fn live_keys(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+) -> Result<Vec<Vec<u8>>> {
+    let deleted = state.all_deleted();
+    let mut all = Vec::new();
+    for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
+        let keys = block_keys(schema, index, state, start)?;
+        all.extend(
+            keys.into_iter()
+                .zip(start as u32..)
+                .filter(|(_, row)| !deleted.contains(*row))
+                .map(|(key, _)| key),
+        );
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// Whether the zone map of the index's first column leaves it open that a block has keys from `from`
+/// up to `to`.
+fn block_may_have(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    block: usize,
+    from: &[u8],
+    to: Option<&[u8]>,
+) -> Result<bool> {
+    let column = &schema.columns[index.columns()[0]];
+    let Some(position) = state.segment.column_index(column.id) else { return Ok(true) };
+    let zone = state.segment.zone(position, block);
+    if zone.null_count > 0 {
+        return Ok(true);
+    }
+    let mut low = Vec::new();
+    key::append(&mut low, column.data_type, &zone.min)?;
+    let mut high = Vec::new();
+    key::append(&mut high, column.data_type, &zone.max)?;
+    let below = successor(high).is_some_and(|above| above[..] <= *from);
+    Ok(!below && to.is_none_or(|to| low[..] < *to))
+}
+
+/// The index keys of a block's rows, deleted rows included.
+pub(crate) fn block_keys(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    start: usize,
+) -> Result<Vec<Vec<u8>>> {
+    let count = limits::BLOCK_ROWS.min(state.segment.rows() - start);
+    index.encode_rows(&block_columns(schema, index, state, start, count)?)
+}
+
+/// The columns of an index, in its order, for `count` rows of one block.
+pub(crate) fn block_columns(
+    schema: &TableSchema,
+    index: &Index,
+    state: &SegmentState,
+    start: usize,
+    count: usize,
+) -> Result<Batch> {
+    let column = |at: &usize| {
+        let column = &schema.columns[*at];
+        match state.segment.column_index(column.id) {
+            Some(position) => state.segment.decode(position, start, count).map(Arc::new),
+            None => Ok(Arc::new(Vector::constant(column.data_type, &column.default, count))),
+        }
+    };
+    Ok(Batch::new(index.columns().iter().map(column).collect::<Result<_>>()?, count))
+}

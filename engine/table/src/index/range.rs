@@ -1,0 +1,107 @@
+//! Ranges of index keys.
+
+use crate::index::definition::Index;
+use nacre_types::hash::hash_bytes;
+use nacre_types::{Result, Value};
+use std::ops::Bound;
+
+/// Keys of an index: all that begin with some values, and whose next column is between bounds.
+/// Values must be of their column's type. A null in the prefix matches nulls; a bound matches none.
+#[derive(Clone, Debug)]
+pub struct KeyRange {
+    /// Values of the first columns, none to all of them.
+    pub prefix: Vec<Value>,
+    /// Lower bound of the column after them.
+    pub low: Bound<Value>,
+    /// Upper bound of the column after them.
+    pub high: Bound<Value>,
+}
+
+/// One end of a range: before the first key with a prefix, or after the last.
+pub(crate) struct RangeEnd {
+    pub prefix: Vec<Value>,
+    pub after_all: bool,
+}
+
+impl KeyRange {
+    /// All keys that begin with these values.
+    pub fn equal(prefix: Vec<Value>) -> KeyRange {
+        KeyRange { prefix, low: Bound::Unbounded, high: Bound::Unbounded }
+    }
+
+    /// The whole index, nulls first.
+    pub fn all() -> KeyRange {
+        KeyRange::equal(Vec::new())
+    }
+
+    /// The hash of its key, if the range is a single key without nulls.
+    pub(crate) fn hash(&self, index: &Index) -> Result<Option<u64>> {
+        let is_one =
+            self.prefix.len() == index.types().len() && !self.prefix.iter().any(Value::is_null);
+        debug_assert!(!is_one || !self.is_bounded(), "bounds after all columns of an index");
+        if is_one {
+            index.encode(&self.prefix).map(|bytes| Some(hash_bytes(&bytes)))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Whether the column after the prefix has a bound.
+    pub(crate) fn is_bounded(&self) -> bool {
+        !matches!((&self.low, &self.high), (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    fn with(&self, value: &Value) -> Vec<Value> {
+        let mut values = self.prefix.clone();
+        values.push(value.clone());
+        values
+    }
+
+    /// Where it begins.
+    pub(crate) fn begin(&self) -> RangeEnd {
+        let (prefix, after_all) = match &self.low {
+            Bound::Included(value) => (self.with(value), false),
+            Bound::Excluded(value) => (self.with(value), true),
+            // Nulls come first and match no bound.
+            Bound::Unbounded if self.is_bounded() => (self.with(&Value::Null), true),
+            Bound::Unbounded => (self.prefix.clone(), false),
+        };
+        RangeEnd { prefix, after_all }
+    }
+
+    /// Where it ends.
+    pub(crate) fn end(&self) -> RangeEnd {
+        let (prefix, after_all) = match &self.high {
+            Bound::Included(value) => (self.with(value), true),
+            Bound::Excluded(value) => (self.with(value), false),
+            Bound::Unbounded => (self.prefix.clone(), true),
+        };
+        RangeEnd { prefix, after_all }
+    }
+
+    /// The range as encoded keys: the first, and the one to stop before.
+    pub(crate) fn encode(&self, index: &Index) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+        let bound = |end: RangeEnd| -> Result<Option<Vec<u8>>> {
+            let bytes = index.encode(&end.prefix)?;
+            Ok(if end.after_all { successor(bytes) } else { Some(bytes) })
+        };
+        let from = bound(self.begin())?;
+        let to = bound(self.end())?;
+        // If no key comes after the beginning, the range is empty.
+        Ok(match from {
+            Some(from) => (from, to),
+            None => (Vec::new(), Some(Vec::new())),
+        })
+    }
+}
+
+/// The least bytes above all that begin with these; `None` if there are none.
+pub(crate) fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = bytes.pop() {
+        if let Some(next) = last.checked_add(1) {
+            bytes.push(next);
+            return Some(bytes);
+        }
+    }
+    None
+}

@@ -1,0 +1,87 @@
+//! What values of new rows must satisfy: nullability, ranges, lengths, and the length of a row.
+
+use nacre_column::{Form, Values, Vector};
+use nacre_types::{Column, DataType, Error, Result, Value, limits};
+
+/// Checks nulls, ranges and lengths of a column of new rows.
+pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
+    if !column.nullable && vector.null_count() > 0 {
+        column.check(&Value::Null)?;
+    }
+    let check_all = |values: &Values| -> Result<()> {
+        match (column.data_type, values) {
+            (DataType::Text { max_chars }, Values::Bytes(bytes)) => {
+                let longest = max_chars.map_or(limits::MAX_VALUE_BYTES, |n| n as usize);
+                for row in 0..bytes.len() {
+                    let value = bytes.get(row);
+                    if value.len() > longest {
+                        check_length(value)?;
+                        column.check(&Value::Text(String::from_utf8_lossy(value).into_owned()))?;
+                    }
+                }
+            }
+            (DataType::Binary { max_bytes }, Values::Bytes(bytes)) => {
+                let longest = max_bytes.map_or(limits::MAX_VALUE_BYTES, |n| n as usize);
+                for row in 0..bytes.len() {
+                    let value = bytes.get(row);
+                    if value.len() > longest {
+                        check_length(value)?;
+                        column.check(&Value::Binary(value.to_vec()))?;
+                    }
+                }
+            }
+            (DataType::Json, Values::Bytes(bytes)) => {
+                (0..bytes.len()).try_for_each(|row| check_length(bytes.get(row)))?;
+            }
+            (data_type, Values::I64(values)) => {
+                if let Some((low, high)) = data_type.stored_range() {
+                    let out = values
+                        .iter()
+                        .enumerate()
+                        .find(|(_, v)| !(low..=high).contains(&(**v as i128)));
+                    if let Some((_, v)) = out {
+                        column.check(&nacre_types::key::from_integer(data_type, *v as i128))?;
+                    }
+                }
+            }
+            (data_type @ DataType::Decimal { .. }, Values::I128(values)) => {
+                for v in values {
+                    column.check(&nacre_types::key::from_integer(data_type, *v))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let (checked, all_are_rows) = match vector.form() {
+        Form::Flat(values) | Form::Constant(values) => {
+            (check_all(values), vector.null_count() == 0)
+        }
+        Form::Dictionary { values, .. } => (check_all(values), false),
+    };
+    if checked.is_ok() || all_are_rows {
+        return checked;
+    }
+    // What stands below a null, or in a dictionary and in no row, is nobody's.
+    (0..vector.len()).filter(|row| !vector.is_null(*row)).try_for_each(|row| {
+        vector.bytes(row).map_or(Ok(()), check_length)?;
+        column.check(&vector.value(row))
+    })
+}
+
+fn check_length(value: &[u8]) -> Result<()> {
+    if value.len() > limits::MAX_VALUE_BYTES {
+        return Err(Error::limit(format!("value longer than {} bytes", limits::MAX_VALUE_BYTES)));
+    }
+    Ok(())
+}
+
+/// Refuses rows that could be written, and then neither changed nor deleted: what moves a row is one record of the log.
+pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
+    // A transaction's row has a key beside it, and numbers.
+    let most = nacre_log::MAX_RECORD_BYTES / 2;
+    if bytes > most {
+        return Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible")));
+    }
+    Ok(())
+}

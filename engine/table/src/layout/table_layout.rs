@@ -1,0 +1,360 @@
+//! How one version of a table lays out its rows and keys: encoded in memory and in the log, and as
+//! columns of segments. Everything here follows from the schema; no row is kept.
+//!
+//! Rows of earlier versions of the schema stay in the rowstores as they were written. The layout
+//! keeps the row layouts of those versions and [`TableLayout::upgrade`]s such a row when it is read.
+
+use crate::layout::columns::{KEY_ORDER_COLUMN, ROW_NUMBER_COLUMN};
+use crate::layout::constraints::{check_column, check_row_length};
+use crate::layout::sorted_keys::SortedKeys;
+use nacre_column::Batch;
+use nacre_rowstore::Row;
+use nacre_segment::{ColumnSpec, IndexOrder, Segment, SegmentBuilder};
+use nacre_types::row::{self, RowLayout};
+use nacre_types::{Column, DataType, Error, Result, TableSchema, Value, key};
+use std::sync::Arc;
+
+/// How a segment that is sorted by the key is searched: [`Segment::search`], or
+/// [`Segment::search_to_read`] if the caller reads the row afterwards.
+pub(crate) type Search = fn(&Segment, &[usize], &[Value]) -> Result<Option<usize>>;
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct TableLayout {
+    schema: Arc<TableSchema>,
+    rows: RowLayout,
+    older: Vec<OlderRows>,
+}
+
+/// Rows of an earlier version of the schema, which may still be in the rowstores.
+#[derive(Clone)]
+struct OlderRows {
+    layout: RowLayout,
+    /// Ids of its columns.
+    columns: Vec<u32>,
+}
+
+impl TableLayout {
+    /// The layout of a table without earlier versions.
+    pub fn new(schema: TableSchema) -> TableLayout {
+        let rows = RowLayout::new(schema.types(), schema.version);
+        TableLayout { rows, schema: Arc::new(schema), older: Vec::new() }
+    }
+
+    /// The layout after a change of the schema.
+    pub fn altered(&self, schema: TableSchema) -> TableLayout {
+        let mut older = self.older.clone();
+        if schema.version != self.schema.version {
+            let columns = self.schema.columns.iter().map(|c| c.id).collect();
+            older.push(OlderRows { layout: self.rows.clone(), columns });
+        }
+        TableLayout { older, ..TableLayout::new(schema) }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+
+    /// How a row of this version is encoded.
+    pub fn rows(&self) -> &RowLayout {
+        &self.rows
+    }
+
+    /// Re-encodes a row of the rowstore for this version of the schema: a column that the row
+    /// predates has its default.
+    pub fn upgrade(&self, row: Row) -> Result<Row> {
+        let version = row::version(&row);
+        if version == Some(self.schema.version) {
+            return Ok(row);
+        }
+        let older = self.older_rows(version)?;
+        let value = |column: &Column| match older.columns.iter().position(|id| *id == column.id) {
+            Some(at) => older.layout.value(&row, at),
+            None => column.default.clone(),
+        };
+        let values: Vec<Value> = self.schema.columns.iter().map(value).collect();
+        Ok(self.rows.encode(&values)?.into())
+    }
+
+    fn older_rows(&self, version: Option<u16>) -> Result<&OlderRows> {
+        let found = self.older.iter().find(|older| Some(older.layout.version()) == version);
+        found.ok_or_else(|| {
+            let version = version.map_or_else(|| "?".to_string(), |v| v.to_string());
+            Error::corrupt(format!(
+                "table {}: a row of version {version} of its schema",
+                self.schema.name
+            ))
+        })
+    }
+
+    /// Checks stored bytes that should be a row of this version of the schema or an earlier one.
+    pub fn validate_row(&self, row: &[u8]) -> Result<()> {
+        let version = row::version(row);
+        if version == Some(self.schema.version) {
+            return self.rows.validate(row);
+        }
+        self.older_rows(version)?.layout.validate(row)
+    }
+
+    /// Encodes a row for memory and the log. `limit` if a record of the log could not move it.
+    pub fn encode_row(&self, values: &[Value]) -> Result<Row> {
+        let row = self.rows.encode(values)?;
+        check_row_length(row.len())?;
+        debug_assert!(
+            row::version(&row) == Some(self.schema.version),
+            "an encoded row does not name version {} of its schema",
+            self.schema.version
+        );
+        Ok(row.into())
+    }
+
+    /// Positions of the primary key's columns in the table; `None` if rows have hidden numbers.
+    pub fn key_columns(&self) -> Option<&[usize]> {
+        self.schema.primary_key.as_ref().map(|key| key.columns.as_slice())
+    }
+
+    /// Data types of the key's columns.
+    pub fn key_types(&self) -> Vec<DataType> {
+        match self.key_columns() {
+            Some(columns) => columns.iter().map(|c| self.schema.columns[*c].data_type).collect(),
+            None => vec![DataType::Int64],
+        }
+    }
+
+    /// Encodes the key of a row to be written. `limit` if it is too long.
+    pub fn encode_key(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let key = self.encode_wanted_key(values)?;
+        key::check_length(&key).map(|()| key)
+    }
+
+    /// Encodes a key to look up. One that is too long for any row is simply not found.
+    pub fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let columns = self.key_columns();
+        if values.len() != columns.map_or(1, <[usize]>::len) {
+            return Err(Error::type_error("key has a wrong number of values"));
+        }
+        let mut out = Vec::with_capacity(values.len() * 9);
+        for (at, value) in values.iter().enumerate() {
+            let data_type = columns
+                .map_or(DataType::Int64, |columns| self.schema.columns[columns[at]].data_type);
+            key::append(&mut out, data_type, value)?;
+        }
+        Ok(out)
+    }
+
+    /// Encodes a hidden row number as a key.
+    pub fn encode_row_number(number: u64) -> Vec<u8> {
+        let mut out = vec![1];
+        key::put_i64(&mut out, number as i64);
+        out
+    }
+
+    /// The columns of this table's segments: the table's, then the hidden row number if it has one.
+    pub fn segment_columns(&self) -> Vec<ColumnSpec> {
+        let spec =
+            |c: &Column| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable };
+        let mut columns: Vec<ColumnSpec> = self.schema.columns.iter().map(spec).collect();
+        if self.key_columns().is_none() {
+            columns.push(ColumnSpec {
+                id: ROW_NUMBER_COLUMN,
+                data_type: DataType::Int64,
+                nullable: false,
+            });
+        }
+        columns
+    }
+
+    /// Starts a segment with these index parts. Rows must be pushed in the order of
+    /// [`TableLayout::encode_order`].
+    pub fn segment_builder(&self, indexes: Vec<IndexOrder>) -> SegmentBuilder {
+        let builder = SegmentBuilder::new(self.segment_columns()).with_indexes(indexes);
+        if self.sort_columns().is_none() {
+            return builder;
+        }
+        let key =
+            self.key_columns().map_or_else(|| vec![self.schema.columns.len()], <[usize]>::to_vec);
+        builder.with_key_order(key, KEY_ORDER_COLUMN)
+    }
+
+    /// Columns of the sort key; `None` if rows in key order are in its order too.
+    pub fn sort_columns(&self) -> Option<&[usize]> {
+        let sort = self.schema.sort_key.as_ref()?;
+        if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) {
+            None
+        } else {
+            Some(&sort.columns)
+        }
+    }
+
+    /// Encodes the columns that rows of a segment are sorted by: the sort columns, then the key.
+    /// Such an encoding is stored nowhere, so its length has no limit.
+    pub fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let sort = self.sort_columns().unwrap_or(&[]);
+        let types = sort
+            .iter()
+            .map(|column| self.schema.columns[*column].data_type)
+            .chain(self.key_types());
+        let mut out = Vec::with_capacity(values.len() * 9);
+        for (value, data_type) in values.iter().zip(types) {
+            key::append(&mut out, data_type, value)?;
+        }
+        Ok(out)
+    }
+
+    /// Positions, inside a segment, of the columns that its rows are sorted by.
+    pub fn order_columns(&self, segment: &Segment) -> Result<Vec<usize>> {
+        let mut positions = Vec::new();
+        for column in self.sort_columns().unwrap_or(&[]) {
+            let id = self.schema.columns[*column].id;
+            let missing = || {
+                Error::corrupt(format!("segment {}: sort column {id} is missing", segment.name()))
+            };
+            positions.push(segment.column_index(id).ok_or_else(missing)?);
+        }
+        // The key comes last, so that the order is total.
+        positions.extend(self.key_positions(segment)?);
+        Ok(positions)
+    }
+
+    /// Positions, inside a segment, of the key's columns.
+    pub fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
+        let find = |id: u32| {
+            segment.column_index(id).ok_or_else(|| {
+                Error::corrupt(format!("segment {}: key column {id} is missing", segment.name()))
+            })
+        };
+        match self.key_columns() {
+            Some(columns) => columns.iter().map(|c| find(self.schema.columns[*c].id)).collect(),
+            None => Ok(vec![find(ROW_NUMBER_COLUMN)?]),
+        }
+    }
+
+    /// The position of the column of row numbers in key order; `None` if the segment's rows are
+    /// sorted by the key themselves.
+    pub fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
+        if self.sort_columns().is_none() {
+            return Ok(None);
+        }
+        let found = segment.column_index(KEY_ORDER_COLUMN);
+        found
+            .map(Some)
+            .ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
+    }
+
+    /// The row at a position in key order.
+    pub fn row_in_key_order(&self, segment: &Segment, at: usize) -> Result<usize> {
+        match self.key_order(segment)? {
+            Some(order) => segment.row_in_order(order, at),
+            None => Ok(at),
+        }
+    }
+
+    /// The keys of a segment's rows, in key order.
+    pub fn sorted_keys<'a>(&self, segment: &'a Segment) -> Result<SortedKeys<'a>> {
+        let (columns, order) = (self.key_positions(segment)?, self.key_order(segment)?);
+        Ok(SortedKeys::new(segment, columns, order))
+    }
+
+    /// Table column positions to segment column positions; `None` for a column that the segment
+    /// predates.
+    pub fn segment_mapping(&self, segment: &Segment) -> Vec<Option<usize>> {
+        self.schema.columns.iter().map(|c| segment.column_index(c.id)).collect()
+    }
+
+    /// The row of a key in a segment, deleted or not.
+    pub fn find_row(
+        &self,
+        segment: &Segment,
+        key: &[Value],
+        search: Search,
+    ) -> Result<Option<u32>> {
+        let columns = self.key_positions(segment)?;
+        let found = match self.key_order(segment)? {
+            Some(order) => segment.search_in_order(order, &columns, key)?,
+            None => search(segment, &columns, key)?,
+        };
+        debug_assert!(
+            found.is_none_or(|row| row < segment.rows()),
+            "a key was found in row {found:?} of {}",
+            segment.rows()
+        );
+        Ok(found.map(|row| row as u32))
+    }
+
+    /// The key of a segment's row.
+    pub fn key_of_segment_row(&self, segment: &Segment, row: u32) -> Result<Vec<Value>> {
+        let columns = self.key_positions(segment)?;
+        columns.iter().map(|c| segment.get(*c, row as usize)).collect()
+    }
+
+    /// Values of a segment's row, projected.
+    pub fn segment_row(
+        &self,
+        segment: &Segment,
+        row: u32,
+        projection: &[usize],
+    ) -> Result<Vec<Value>> {
+        let mut values = Vec::with_capacity(projection.len());
+        let column = |at: usize| &self.schema.columns[projection[at]];
+        let absent = |at: usize| column(at).default.clone();
+        segment.values(
+            row as usize,
+            projection.len(),
+            &|at| column(at).id,
+            &absent,
+            &mut values,
+        )?;
+        debug_assert!(
+            values.len() == projection.len(),
+            "{} values for {} columns",
+            values.len(),
+            projection.len()
+        );
+        Ok(values)
+    }
+
+    /// Value that a column has in segments older than the column.
+    pub fn default_of(&self, column_id: u32) -> Value {
+        let column = self.schema.columns.iter().find(|c| c.id == column_id);
+        debug_assert!(column.is_some(), "table {} has no column {column_id}", self.schema.name);
+        column.map_or(Value::Null, |c| c.default.clone())
+    }
+
+    /// Checks that a batch has this table's columns and that no value breaks a constraint.
+    pub fn check_batch(&self, batch: &Batch) -> Result<()> {
+        if batch.columns.len() != self.schema.columns.len() {
+            return Err(Error::type_error(format!(
+                "table {} has {} columns, the rows have {}",
+                self.schema.name,
+                self.schema.columns.len(),
+                batch.columns.len()
+            )));
+        }
+        for (column, vector) in self.schema.columns.iter().zip(&batch.columns) {
+            if vector.data_type().physical() != column.data_type.physical() {
+                return Err(Error::type_error(format!(
+                    "column {} is {}, the value is {}",
+                    column.name,
+                    column.data_type,
+                    vector.data_type()
+                )));
+            }
+            check_column(column, vector).map_err(|e| e.with_table(self.schema.name.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// The error for a key that already exists.
+    pub fn duplicate(&self, key: &[Value]) -> Error {
+        let values: Vec<String> = key.iter().map(ToString::to_string).collect();
+        let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
+        Error::duplicate_key(format!(
+            "duplicate key ({}) in table {}, key {name}",
+            values.join(", "),
+            self.schema.name
+        ))
+        .with_table(self.schema.name.clone())
+        .with_key(name)
+    }
+}

@@ -1,0 +1,59 @@
+//! Loads that go through a transaction row by row: with several unique keys, what a row replaces or is
+//! skipped for may be any row before it.
+
+use crate::layout::rows::values_of;
+use crate::load::loaded::OnDuplicate;
+use crate::load::loader::Loader;
+use crate::load::unique::claimed_by_another;
+use crate::table::version::Table;
+use crate::transaction::handle::Transaction;
+use nacre_column::Batch;
+use nacre_types::{ErrorKind, Reason, Result, invariant};
+use std::sync::Arc;
+
+/// Loads rows in their order through one transaction, each as if it were inserted alone. Durable like
+/// every load. Returns how many rows were added or replaced.
+pub(super) fn load(
+    loader: &Loader,
+    table: &Arc<Table>,
+    on_duplicate: OnDuplicate,
+    batches: &[Batch],
+) -> Result<u64> {
+    invariant!(on_duplicate != OnDuplicate::Error, "a load that may not skip goes row by row");
+    let mut transaction = Transaction::begin(loader.transactions())?;
+    // This version of the table cannot read rows that a newer one wrote.
+    table.check_newest()?;
+    let mut loaded = 0;
+    for batch in batches {
+        for row in 0..batch.rows {
+            let values = values_of(batch, row);
+            let savepoint = transaction.savepoint();
+            let gone = match on_duplicate {
+                OnDuplicate::Replace => transaction.delete_conflicting(table, &values).map(drop),
+                _ => Ok(()),
+            };
+            match gone.and_then(|()| transaction.insert_row(table, &values)) {
+                Ok(()) => loaded += 1,
+                Err(error)
+                    if on_duplicate == OnDuplicate::Skip
+                        && error.reason() == Some(Reason::DuplicateKey) =>
+                {
+                    transaction.rollback_to(savepoint);
+                }
+                Err(error) if error.kind() == ErrorKind::LockTimeout => {
+                    return Err(claimed_by_another(table));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    // Rows may have been skipped for others whose commit the log refused.
+    loader.commits().log().check_usable()?;
+    if loaded == 0 {
+        // What all rows were skipped for has to be as durable as a row that is loaded.
+        loader.commits().sync_log()?;
+    } else {
+        transaction.commit_strictly()?;
+    }
+    Ok(loaded)
+}

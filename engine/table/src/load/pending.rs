@@ -1,0 +1,94 @@
+//! Rows of one partition that a load has not written to a file yet.
+
+use nacre_column::Batch;
+use nacre_types::invariant;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Pending {
+    batches: Vec<Batch>,
+    rows: usize,
+    /// Bytes of the flat values.
+    bytes: usize,
+}
+
+/// Rows for one segment.
+pub(super) struct SegmentRows {
+    pub batches: Vec<Batch>,
+    pub count: usize,
+}
+
+impl Pending {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of the flat values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds rows.
+    pub fn add(&mut self, batch: Batch) {
+        self.rows += batch.rows;
+        self.bytes += batch.flat_bytes();
+        if batch.rows > 0 {
+            self.batches.push(batch);
+        }
+        self.check();
+    }
+
+    /// Takes out the first rows, as many as fit into a segment, at least one if there is any. A batch
+    /// may be large: it is divided where the segment is full.
+    pub fn take(&mut self, segment_rows: usize, segment_bytes: usize) -> SegmentRows {
+        let mut taken: Vec<Batch> = Vec::new();
+        let (mut count, mut bytes) = (0, 0);
+        let mut rest: Vec<Batch> = Vec::new();
+        for batch in self.batches.drain(..) {
+            let size = batch.flat_bytes();
+            // Rows of this batch that still fit; at least one does.
+            let left = segment_bytes.saturating_sub(bytes);
+            let by_bytes = if size <= left {
+                batch.rows
+            } else {
+                (batch.rows as u128 * left as u128 / size as u128) as usize
+            };
+            let room = (segment_rows - count).min(by_bytes.max(usize::from(count == 0)));
+            if !rest.is_empty() || room == 0 {
+                rest.push(batch);
+            } else if batch.rows <= room {
+                (count, bytes) = (count + batch.rows, bytes + size);
+                taken.push(batch);
+            } else {
+                taken.push(slice(&batch, 0, room));
+                rest.push(slice(&batch, room, batch.rows));
+                count += room;
+            }
+        }
+        let before = self.rows;
+        self.bytes = rest.iter().map(Batch::flat_bytes).sum();
+        self.batches = rest;
+        self.rows -= count;
+        self.check();
+        invariant!(
+            count > 0 || before == 0,
+            "none of {before} pending rows goes into a segment of {segment_rows}"
+        );
+        SegmentRows { batches: taken, count }
+    }
+
+    fn check(&self) {
+        debug_assert!(
+            self.rows == self.batches.iter().map(|batch| batch.rows).sum::<usize>(),
+            "{} pending rows are not those of the batches",
+            self.rows
+        );
+    }
+}
+
+fn slice(batch: &Batch, from: usize, to: usize) -> Batch {
+    let rows: Vec<u32> = (from as u32..to as u32).collect();
+    Batch::new(batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(), to - from)
+}

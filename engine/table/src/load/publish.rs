@@ -1,0 +1,214 @@
+//! Publishing a load: all its rows become visible in one commit, or none.
+//!
+//! A table that is created with its rows is created by the same commit: after a crash there are both or
+//! neither, and a transaction that begins later sees both. A transaction that began earlier may look
+//! the table up, like any new one, and sees it empty. While it is loaded the table is in no catalog, so
+//! nothing else looks at it or keeps its files from being removed.
+
+use crate::load::duplicates::{Replaced, ReplacedNode, ReplacedRows};
+use crate::load::duplicates::{resolve_outside, resolve_rowstores};
+use crate::load::loaded::{Loaded, OnDuplicate};
+use crate::load::loader::Loader;
+use crate::load::locks::HeldLocks;
+use crate::load::unique;
+use crate::record::{self, NewSegment};
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
+use crate::table::version::Table;
+use nacre_rowstore::{Change, Version};
+use nacre_types::{Result, Timestamp, invariant};
+use std::sync::Arc;
+
+/// Whether the files of a load may be named by a record, so that they must not be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// They belong to the load.
+    Load,
+    /// They belong to the table, whatever becomes of the sync.
+    Table,
+}
+
+/// Publishes the rows of a load into its table. `ownership` is updated even on an error.
+pub(super) fn into_table(
+    loader: &Loader,
+    table: &Arc<Table>,
+    on_duplicate: OnDuplicate,
+    files: &mut [Loaded],
+    ownership: &mut Ownership,
+) -> Result<()> {
+    let (seen, lists) = {
+        let _turn = loader.commits().lock();
+        (table.changed(), lists(table))
+    };
+    // First phase, without a lock.
+    let replaced = resolve_outside(table, on_duplicate, files, &lists)?;
+    unique::check_segments(table, &lists, &unlisted(table, files))?;
+    let load = Publication { loader, table, on_duplicate, files };
+    load.publish(seen, replaced, ownership)
+}
+
+/// A load about to be published into its table.
+struct Publication<'a> {
+    loader: &'a Loader,
+    table: &'a Arc<Table>,
+    on_duplicate: OnDuplicate,
+    files: &'a mut [Loaded],
+}
+
+impl Publication<'_> {
+    /// `seen` is the commit that had changed the table last before the first phase, in which `replaced`
+    /// was found.
+    fn publish(
+        mut self,
+        seen: Timestamp,
+        replaced: Replaced,
+        ownership: &mut Ownership,
+    ) -> Result<()> {
+        let (loader, table) = (self.loader, self.table);
+        let mut turn = loader.commits().lock();
+        let commit = turn.next();
+        table.check_newest()?;
+        // The segments are listed before the rowstore is searched again: a concurrent insert either
+        // has its lock taken by then, or finds the new rows.
+        let states: Vec<Arc<SegmentState>> =
+            self.files.iter().map(|file| file.state(commit, loader.files())).collect();
+        list(table, self.files, &states);
+        let appended = self.resolve_finally(seen, replaced).and_then(|(replaced, held)| {
+            let payload = self.record(commit, &replaced)?;
+            Ok((turn.append(&payload)?, replaced, held))
+        });
+        let (committed, replaced, held) = match appended {
+            Ok(appended) => appended,
+            Err(error) => {
+                unlist(table, self.files);
+                return Err(error);
+            }
+        };
+        let oldest = loader.commits().snapshots().oldest();
+        for (file, added) in self.files.iter().zip(&states) {
+            if added.deleted_rows() != file.rejected.len() {
+                added.delete(commit, file.rejected.clone(), commit);
+            }
+        }
+        for ReplacedNode { node, .. } in &replaced.nodes {
+            // The key's row is in one of the new segments: not deleted, but elsewhere, and changed.
+            node.push_version(Version { commit, content: commit, change: Change::Flushed });
+        }
+        drop(held);
+        for ReplacedRows { state, rows, .. } in replaced.rows.values() {
+            state.delete(commit, rows.clone(), oldest);
+        }
+        table.set_changed(commit);
+        *ownership = Ownership::Table;
+        drop(turn);
+        loader.commits().settle_strictly(committed)
+    }
+
+    /// Second phase, under the commit lock: everything again if the table was changed, else only
+    /// memory; and locks what is replaced.
+    fn resolve_finally(
+        &mut self,
+        seen: Timestamp,
+        mut replaced: Replaced,
+    ) -> Result<(Replaced, HeldLocks)> {
+        let (table, on_duplicate) = (self.table, self.on_duplicate);
+        invariant!(
+            table.changed() >= seen,
+            "a table changed by commit {seen} was last changed by {}",
+            table.changed()
+        );
+        if table.changed() != seen {
+            let lists = lists(table);
+            replaced = resolve_outside(table, on_duplicate, self.files, &lists)?;
+            unique::check_segments(table, &lists, &unlisted(table, self.files))?;
+        } else {
+            replaced.nodes.clear();
+            if table.key_columns().is_some() {
+                resolve_rowstores(table, on_duplicate, self.files, &mut replaced)?;
+            }
+        }
+        unique::check_memory(table, &unlisted(table, self.files))?;
+        let owner = self.loader.transactions().new_owner();
+        let held = HeldLocks::lock(&replaced.nodes, owner, table)?;
+        Ok((replaced, held))
+    }
+
+    fn record(&self, commit: Timestamp, replaced: &Replaced) -> Result<Vec<u8>> {
+        let table = self.table;
+        let place = |partition| table.place(table.partition(partition));
+        let mut payload = record::begin(commit);
+        for ReplacedNode { partition, node } in &replaced.nodes {
+            record::delete(&mut payload, place(*partition), node.key());
+        }
+        for ReplacedRows { partition, state, rows } in replaced.rows.values() {
+            record::delete_rows(&mut payload, place(*partition), state.id(), rows)?;
+        }
+        add_segments(&mut payload, table, self.files)?;
+        Ok(payload)
+    }
+}
+
+/// Publishes a new table and the rows of a load, or neither. `ownership` is updated even on an error.
+pub(super) fn with_table(
+    loader: &Loader,
+    table: &Arc<Table>,
+    files: &[Loaded],
+    ownership: &mut Ownership,
+) -> Result<()> {
+    let mut payload = record::begin(0);
+    record::create_table(&mut payload, table.schema())?;
+    add_segments(&mut payload, table, files)?;
+    loader.catalog().commit(payload, |contents, commit| {
+        contents.add(table, commit)?;
+        let states: Vec<Arc<SegmentState>> =
+            files.iter().map(|file| file.state(commit, loader.files())).collect();
+        list(table, files, &states);
+        table.set_changed(commit);
+        *ownership = Ownership::Table;
+        Ok(())
+    })
+}
+
+/// The segments of each partition.
+fn lists(table: &Table) -> Vec<Arc<SegmentList>> {
+    table.partitions().iter().map(Partition::segments).collect()
+}
+
+/// The load's segments as if they were of the table; none if there is no index to check.
+pub(super) fn unlisted(table: &Table, files: &[Loaded]) -> Vec<SegmentState> {
+    if !table.has_unique_index() {
+        return Vec::new();
+    }
+    files.iter().map(Loaded::unlisted_state).collect()
+}
+
+/// Lists the states of a load's files in their partitions.
+fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>]) {
+    for partition in table.partitions() {
+        let own = files.iter().zip(states).filter(|(file, _)| file.partition == partition.number());
+        partition.update_segments(|list| list.extend(own.map(|(_, state)| state.clone())));
+    }
+}
+
+/// Takes a load's files out of the lists of their partitions.
+fn unlist(table: &Table, files: &[Loaded]) {
+    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.id());
+    for partition in table.partitions() {
+        partition.update_segments(|list| list.retain(|state| !is_own(state)));
+    }
+}
+
+/// Appends to a record which segments a load adds to its table.
+fn add_segments(payload: &mut Vec<u8>, table: &Table, files: &[Loaded]) -> Result<()> {
+    for partition in table.partitions() {
+        let own = files.iter().filter(|file| file.partition == partition.number());
+        let segments: Vec<NewSegment> = own
+            .map(|file| NewSegment { id: file.segment.id(), deleted: file.rejected.clone() })
+            .collect();
+        if !segments.is_empty() {
+            record::add_segments(payload, table.place(partition), &segments)?;
+        }
+    }
+    Ok(())
+}

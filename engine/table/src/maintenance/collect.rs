@@ -1,0 +1,62 @@
+//! Removing what no snapshot needs any more: files of dropped segments and replaced parts, versions of
+//! tables, deltas of delete bitmaps.
+
+use crate::maintenance::context::TaskContext;
+use crate::segments::state::SegmentState;
+use nacre_segment::Segment;
+use nacre_types::hash::Set;
+use nacre_types::{Result, Timestamp};
+use std::sync::Arc;
+
+/// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
+/// Returns whether there was anything to remove.
+pub(crate) fn collect(context: &TaskContext) -> Result<bool> {
+    let oldest = context.snapshots().oldest();
+    context.catalog().forget_versions(oldest);
+    let has_garbage = context.garbage().is_due(oldest);
+    if has_garbage {
+        // Commits of relaxed durability are visible before they are durable, and with them the commit
+        // before that dropped a file: a crash could bring the file back.
+        context.commits().sync_log()?;
+        remove(context, oldest)?;
+    }
+    for table in context.catalog().tables() {
+        table.segments().iter().for_each(|s| s.fold(oldest));
+    }
+    Ok(has_garbage)
+}
+
+fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
+    let due = context.garbage().take_due(oldest);
+    let gone_files: Set<u64> = due.files.iter().map(|file| file.id()).collect();
+    let gone_segments: Set<u64> = due.segments.iter().map(|state| state.id()).collect();
+    context.files().bitmaps().forget(&gone_segments);
+    unlist(context, &gone_segments, &gone_files);
+    let mut files: Vec<Arc<Segment>> = due.files;
+    files.extend(due.segments.iter().map(|state| state.segment.clone()));
+    files.extend(due.segments.iter().flat_map(|state| state.part_files(|_| true)));
+    // One that cannot be removed does not keep the others; the next start finds it.
+    let mut outcome = Ok(());
+    for file in &files {
+        if let Err(error) = context.files().remove(file) {
+            outcome = Err(error);
+        }
+    }
+    outcome
+}
+
+/// Takes segments out of the lists of their partitions, and parts out of their segments.
+fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
+    // Like every change of a table's segments, under the commit lock.
+    let _turn = context.commits().lock();
+    let is_gone = |state: &Arc<SegmentState>| segments.contains(&state.id());
+    for table in context.catalog().tables() {
+        for partition in table.partitions() {
+            let list = partition.segments();
+            list.iter().for_each(|state| state.forget_parts(part_files));
+            if list.iter().any(is_gone) {
+                partition.update_segments(|list| list.retain(|state| !is_gone(state)));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The bytes of what several operations and the snapshot have in common: table ids, partitions,
+//! delete bitmaps, segments.
+
+use crate::record::operation::{NewSegment, Place};
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Error, Result, TableId};
+use roaring::RoaringBitmap;
+
+pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
+    TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))
+}
+
+pub(crate) fn put_place(out: &mut Vec<u8>, place: Place) {
+    out.put_varint(place.table as u64);
+    out.put_varint(place.partition as u64);
+}
+
+pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
+    let table = read_table(reader)?;
+    let partition = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("partition"))?;
+    Ok(Place { table, partition })
+}
+
+pub(super) fn put_segments(out: &mut Vec<u8>, segments: &[NewSegment]) -> Result<()> {
+    out.put_varint(segments.len() as u64);
+    for segment in segments {
+        out.put_varint(segment.id);
+        put_bitmap(out, &segment.deleted)?;
+    }
+    Ok(())
+}
+
+pub(super) fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<NewSegment>> {
+    let count = reader.count(reader.remaining())?;
+    (0..count)
+        .map(|_| Ok(NewSegment { id: reader.varint()?, deleted: read_bitmap(reader)? }))
+        .collect()
+}
+
+/// Length-prefixed, in Roaring's portable format.
+pub(crate) fn put_bitmap(out: &mut Vec<u8>, bitmap: &RoaringBitmap) -> Result<()> {
+    let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+    bitmap.serialize_into(&mut bytes).map_err(|e| Error::limit(format!("delete bitmap: {e}")))?;
+    out.put_bytes(&bytes);
+    Ok(())
+}
+
+pub(crate) fn read_bitmap(reader: &mut Reader<'_>) -> Result<RoaringBitmap> {
+    let bytes = reader.bytes()?;
+    RoaringBitmap::deserialize_from(bytes).map_err(|_| reader.corrupt("bad bitmap"))
+}

@@ -1,0 +1,217 @@
+//! The bytes of a snapshot: the catalog, the segment metadata and the rowstores at one timestamp.
+
+use crate::record::fields::{put_bitmap, put_place, read_bitmap, read_place, read_table};
+use crate::record::hashes::{NewTable, put_hash_table, read_hash_table};
+use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
+use crate::record::operation::Place;
+use crate::record::schema::{put_schema, put_view, read_schema, read_view};
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
+use roaring::RoaringBitmap;
+
+/// The next free ids, and the last commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextIds {
+    /// The last commit timestamp given out.
+    pub commit: Timestamp,
+    pub segment: u64,
+    pub table: TableId,
+}
+
+/// A table in a snapshot.
+pub(crate) struct TableImage {
+    pub schema: TableSchema,
+    /// By number, all of them.
+    pub partitions: Vec<PartitionImage>,
+}
+
+/// A partition in a snapshot.
+pub(crate) struct PartitionImage {
+    pub next_row_number: u64,
+    /// Segment ids and their deleted rows.
+    pub segments: Vec<(u64, RoaringBitmap)>,
+    pub rows: Vec<RowImage>,
+}
+
+/// A row of a rowstore in a snapshot.
+pub(crate) struct RowImage {
+    pub key: Vec<u8>,
+    pub commit: Timestamp,
+    pub row: Vec<u8>,
+}
+
+/// A whole snapshot.
+pub(crate) struct Image {
+    pub next: NextIds,
+    pub tables: Vec<TableImage>,
+    pub views: Vec<ViewSchema>,
+    pub indexes: Vec<(TableId, Indexes)>,
+    pub parts: Vec<(Place, NewPart)>,
+    pub hashes: Vec<(Place, NewTable)>,
+}
+
+/// Writes a snapshot piece by piece, in this order: each table with its partitions, then all views,
+/// indexes, index parts and hash tables.
+pub(crate) struct ImageWriter {
+    out: Vec<u8>,
+    /// Tables announced and not yet begun.
+    tables_left: usize,
+    /// Partitions of the current table not yet written.
+    partitions_left: usize,
+}
+
+impl ImageWriter {
+    /// Starts a snapshot of this many tables.
+    pub fn new(next: NextIds, tables: usize) -> ImageWriter {
+        let mut out = Vec::new();
+        out.put_u64(next.commit);
+        out.put_u64(next.segment);
+        out.put_varint(next.table as u64);
+        out.put_varint(tables as u64);
+        ImageWriter { out, tables_left: tables, partitions_left: 0 }
+    }
+
+    /// Starts the next table.
+    pub fn begin_table(&mut self, schema: &TableSchema, partitions: usize) -> Result<()> {
+        invariant!(
+            self.tables_left > 0 && self.partitions_left == 0,
+            "table {} is one too many in a snapshot, or begins before {} partitions of the last",
+            schema.name,
+            self.partitions_left
+        );
+        self.tables_left -= 1;
+        self.partitions_left = partitions;
+        put_schema(&mut self.out, schema)?;
+        self.out.put_varint(partitions as u64);
+        Ok(())
+    }
+
+    /// Starts the next partition of the table with its segments: ids and deleted rows.
+    pub fn begin_partition<'a>(
+        &mut self,
+        next_row_number: u64,
+        segments: impl ExactSizeIterator<Item = (u64, Option<&'a RoaringBitmap>)>,
+    ) -> Result<()> {
+        invariant!(self.partitions_left > 0, "a snapshot has one partition too many");
+        self.partitions_left -= 1;
+        self.out.put_u64(next_row_number);
+        self.out.put_varint(segments.len() as u64);
+        let none = RoaringBitmap::new();
+        for (id, deleted) in segments {
+            self.out.put_u64(id);
+            put_bitmap(&mut self.out, deleted.unwrap_or(&none))?;
+        }
+        Ok(())
+    }
+
+    /// A row of the partition's rowstore.
+    pub fn row(&mut self, key: &[u8], commit: Timestamp, row: &[u8]) {
+        self.out.put_u8(1);
+        self.out.put_bytes(key);
+        self.out.put_u64(commit);
+        self.out.put_bytes(row);
+    }
+
+    /// Ends the partition's rows.
+    pub fn end_rows(&mut self) {
+        self.out.put_u8(0);
+    }
+
+    /// Ends the snapshot with what follows the tables, and returns its bytes.
+    pub fn finish<'a>(
+        mut self,
+        views: impl ExactSizeIterator<Item = &'a ViewSchema>,
+        indexes: &[(TableId, Indexes)],
+        parts: &[(Place, NewPart)],
+        hashes: &[(Place, NewTable)],
+    ) -> Vec<u8> {
+        invariant!(
+            self.tables_left == 0 && self.partitions_left == 0,
+            "a snapshot ends before {} tables and {} partitions",
+            self.tables_left,
+            self.partitions_left
+        );
+        let out = &mut self.out;
+        out.put_varint(views.len() as u64);
+        views.for_each(|view| put_view(out, view));
+        out.put_varint(indexes.len() as u64);
+        for (table, indexes) in indexes {
+            out.put_varint(*table as u64);
+            put_indexes(out, indexes);
+        }
+        out.put_varint(parts.len() as u64);
+        for (place, part) in parts {
+            put_place(out, *place);
+            put_part(out, *part);
+        }
+        out.put_varint(hashes.len() as u64);
+        for (place, hashes) in hashes {
+            put_place(out, *place);
+            put_hash_table(out, hashes);
+        }
+        self.out
+    }
+}
+
+impl Image {
+    /// Decodes a snapshot.
+    pub fn decode(payload: &[u8]) -> Result<Image> {
+        let mut reader = Reader::new(payload, "snapshot");
+        let commit = reader.u64()?;
+        let segment = reader.u64()?;
+        let table = TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))?;
+        let count = reader.count(reader.remaining())?;
+        let mut tables = Vec::new();
+        for _ in 0..count {
+            let schema = read_schema(&mut reader)?;
+            let partition_count = reader.count(reader.remaining())?;
+            let partitions =
+                (0..partition_count).map(|_| read_partition(&mut reader)).collect::<Result<_>>()?;
+            tables.push(TableImage { schema, partitions });
+        }
+        let view_count = reader.count(reader.remaining())?;
+        let views = (0..view_count).map(|_| read_view(&mut reader)).collect::<Result<_>>()?;
+        let (mut indexes, mut parts) = (Vec::new(), Vec::new());
+        // Snapshots written before there were indexes end here.
+        if reader.remaining() > 0 {
+            for _ in 0..reader.count(tables.len())? {
+                indexes.push((read_table(&mut reader)?, read_indexes(&mut reader)?));
+            }
+            for _ in 0..reader.count(reader.remaining())? {
+                parts.push((read_place(&mut reader)?, read_part(&mut reader)?));
+            }
+        }
+        let mut hashes = Vec::new();
+        // Snapshots written before there were hash tables end here.
+        if reader.remaining() > 0 {
+            for _ in 0..reader.count(reader.remaining())? {
+                hashes.push((read_place(&mut reader)?, read_hash_table(&mut reader)?));
+            }
+        }
+        reader.finish()?;
+        let next = NextIds { commit, segment, table };
+        Ok(Image { next, tables, views, indexes, parts, hashes })
+    }
+}
+
+fn read_partition(reader: &mut Reader<'_>) -> Result<PartitionImage> {
+    let next_row_number = reader.u64()?;
+    let segment_count = reader.count(reader.remaining())?;
+    let mut segments = Vec::new();
+    for _ in 0..segment_count {
+        segments.push((reader.u64()?, read_bitmap(reader)?));
+    }
+    let mut rows = Vec::new();
+    loop {
+        match reader.u8()? {
+            0 => break,
+            1 => rows.push(RowImage {
+                key: reader.bytes()?.to_vec(),
+                commit: reader.u64()?,
+                row: reader.bytes()?.to_vec(),
+            }),
+            _ => return Err(reader.corrupt("bad row tag")),
+        }
+    }
+    Ok(PartitionImage { next_row_number, segments, rows })
+}

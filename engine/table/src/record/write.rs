@@ -1,0 +1,172 @@
+//! Writes records: a timestamp, which may be stamped later, and operations appended one by one.
+
+use crate::record::fields::{put_bitmap, put_place, put_segments};
+use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
+use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part};
+use crate::record::operation::{NewSegment, Place, tag};
+use crate::record::schema::{put_schema, put_view};
+use nacre_types::bytes::Write;
+use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
+use roaring::RoaringBitmap;
+
+/// Bytes of the timestamp that a record begins with.
+const TIMESTAMP_BYTES: usize = size_of::<Timestamp>();
+
+/// Starts a record.
+pub(crate) fn begin(commit: Timestamp) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    out.put_u64(commit);
+    out
+}
+
+/// Overwrites the timestamp of a record that was prepared before it was known.
+pub(crate) fn stamp(record: &mut [u8], commit: Timestamp) {
+    invariant!(record.len() >= TIMESTAMP_BYTES, "a record of {} bytes", record.len());
+    record[..TIMESTAMP_BYTES].copy_from_slice(&commit.to_le_bytes());
+    debug_assert!(timestamp(record) == Some(commit), "a record is not stamped {commit}");
+}
+
+/// The timestamp of a record; `None` if it is too short to have one.
+pub(crate) fn timestamp(record: &[u8]) -> Option<Timestamp> {
+    record.first_chunk().map(|bytes| Timestamp::from_le_bytes(*bytes))
+}
+
+pub(crate) fn put(out: &mut Vec<u8>, place: Place, key: &[u8], row: &[u8]) {
+    out.put_u8(tag::PUT);
+    put_place(out, place);
+    out.put_bytes(key);
+    out.put_bytes(row);
+}
+
+pub(crate) fn delete(out: &mut Vec<u8>, place: Place, key: &[u8]) {
+    out.put_u8(tag::DELETE);
+    put_place(out, place);
+    out.put_bytes(key);
+}
+
+pub(crate) fn move_row(
+    out: &mut Vec<u8>,
+    place: Place,
+    segment: u64,
+    row: u32,
+    key: &[u8],
+    data: &[u8],
+) {
+    out.put_u8(tag::MOVE);
+    put_place(out, place);
+    out.put_varint(segment);
+    out.put_varint(row as u64);
+    out.put_bytes(key);
+    out.put_bytes(data);
+}
+
+pub(crate) fn flush(
+    out: &mut Vec<u8>,
+    place: Place,
+    upto: Timestamp,
+    segments: &[NewSegment],
+    except: &[Vec<u8>],
+) -> Result<()> {
+    out.put_u8(tag::FLUSH);
+    put_place(out, place);
+    out.put_u64(upto);
+    put_segments(out, segments)?;
+    out.put_varint(except.len() as u64);
+    except.iter().for_each(|key| out.put_bytes(key));
+    Ok(())
+}
+
+pub(crate) fn add_segments(out: &mut Vec<u8>, place: Place, segments: &[NewSegment]) -> Result<()> {
+    out.put_u8(tag::ADD_SEGMENTS);
+    put_place(out, place);
+    put_segments(out, segments)
+}
+
+pub(crate) fn delete_rows(
+    out: &mut Vec<u8>,
+    place: Place,
+    segment: u64,
+    rows: &RoaringBitmap,
+) -> Result<()> {
+    out.put_u8(tag::DELETE_ROWS);
+    put_place(out, place);
+    out.put_varint(segment);
+    put_bitmap(out, rows)
+}
+
+pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    out.put_u8(tag::CREATE_TABLE);
+    put_schema(out, schema)?;
+    set_indexes(out, schema);
+    Ok(())
+}
+
+pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
+    out.put_u8(tag::DROP_TABLE);
+    out.put_varint(table as u64);
+}
+
+pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    out.put_u8(tag::ALTER_TABLE);
+    put_schema(out, schema)?;
+    set_indexes(out, schema);
+    Ok(())
+}
+
+/// Nothing for a table that never had an index.
+fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
+    if let Some(indexes) = Indexes::of(schema) {
+        out.put_u8(tag::SET_INDEXES);
+        out.put_varint(schema.id as u64);
+        put_indexes(out, &indexes);
+    }
+}
+
+pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
+    out.put_u8(tag::ADD_PART);
+    put_place(out, place);
+    put_part(out, part);
+}
+
+pub(crate) fn set_tables(
+    out: &mut Vec<u8>,
+    place: Place,
+    dropped: &[u64],
+    added: Option<&NewTable>,
+) {
+    out.put_u8(tag::SET_TABLES);
+    put_place(out, place);
+    put_numbers(out, dropped);
+    out.put_u8(added.is_some() as u8);
+    if let Some(added) = added {
+        put_hash_table(out, added);
+    }
+}
+
+pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
+    out.put_u8(tag::TRUNCATE);
+    out.put_varint(table as u64);
+}
+
+pub(crate) fn create_view(out: &mut Vec<u8>, view: &ViewSchema) {
+    out.put_u8(tag::CREATE_VIEW);
+    put_view(out, view);
+}
+
+pub(crate) fn drop_view(out: &mut Vec<u8>, name: &str) {
+    out.put_u8(tag::DROP_VIEW);
+    out.put_bytes(name.as_bytes());
+}
+
+pub(crate) fn merge(
+    out: &mut Vec<u8>,
+    place: Place,
+    dropped: &[u64],
+    added: &[NewSegment],
+) -> Result<()> {
+    out.put_u8(tag::MERGE);
+    put_place(out, place);
+    out.put_varint(dropped.len() as u64);
+    dropped.iter().for_each(|id| out.put_varint(*id));
+    put_segments(out, added)
+}

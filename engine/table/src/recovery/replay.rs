@@ -1,0 +1,334 @@
+//! Replaying the log: what the snapshot and the records say of tables, views, rows in memory and
+//! segments. Segments are only named; their files are opened at the end, so that those dropped
+//! meanwhile need not exist.
+
+use crate::record::{
+    self, Image, Indexes, NewPart, NewSegment, NewTable, NextIds, Operation, Place,
+};
+use crate::table::partition::Partition;
+use crate::table::sharding::partition_count;
+use crate::table::version::Table;
+use nacre_rowstore::{Change, Node, Version};
+use nacre_types::hash::{Map, Set};
+use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
+use roaring::RoaringBitmap;
+
+/// See the module.
+pub(super) struct Replay {
+    tables: Map<TableId, ReplayedTable>,
+    views: Vec<ViewSchema>,
+    /// Index parts in files of their own, by table and segment. Some may be of indexes or segments that
+    /// are gone.
+    parts: Map<(TableId, u64), Vec<NewPart>>,
+    next: NextIds,
+}
+
+/// A table after the replay.
+pub(super) struct ReplayedTable {
+    pub table: Table,
+    /// By partition, ids and deleted rows of its segments, in the order they were added.
+    pub segments: Vec<Vec<(u64, RoaringBitmap)>>,
+    /// Hash tables and their partitions. Some may be of indexes or segments that are gone.
+    pub hashes: Vec<(u32, NewTable)>,
+}
+
+/// What the log and the snapshot say.
+pub(super) struct Replayed {
+    /// By ascending id.
+    pub tables: Vec<ReplayedTable>,
+    pub views: Vec<ViewSchema>,
+    /// Index parts in files of their own, by table and segment.
+    pub parts: Map<(TableId, u64), Vec<NewPart>>,
+    pub next: NextIds,
+}
+
+/// A partition of a table being replayed.
+struct ReplayedPartition<'a> {
+    table: &'a Table,
+    partition: &'a Partition,
+    segments: &'a mut Vec<(u64, RoaringBitmap)>,
+}
+
+impl Replay {
+    /// Nothing has been replayed.
+    pub fn new() -> Replay {
+        Replay {
+            tables: Map::default(),
+            views: Vec::new(),
+            parts: Map::default(),
+            next: NextIds { commit: 0, segment: 1, table: 1 },
+        }
+    }
+
+    /// Ends the replay.
+    pub fn finish(self) -> Replayed {
+        let mut tables: Vec<ReplayedTable> = self.tables.into_values().collect();
+        tables.sort_unstable_by_key(|replayed| replayed.table.id());
+        debug_assert!(
+            tables.iter().all(|replayed| replayed.table.id() < self.next.table),
+            "a table has an id that is free"
+        );
+        Replayed { tables, views: self.views, parts: self.parts, next: self.next }
+    }
+
+    /// Starts from a snapshot.
+    pub fn load(&mut self, payload: &[u8]) -> Result<()> {
+        let image = Image::decode(payload)?;
+        self.next = image.next;
+        self.views = image.views;
+        let mut indexes: Map<TableId, Indexes> = image.indexes.into_iter().collect();
+        for table in image.tables {
+            let id = table.schema.id;
+            let schema = match indexes.remove(&id) {
+                Some(indexes) => indexes.put_into(table.schema)?,
+                None => table.schema,
+            };
+            self.create(schema)?;
+            let known = self.tables.get(&id).map_or(0, |t| t.segments.len());
+            if table.partitions.len() != known {
+                return Err(Error::corrupt(format!(
+                    "snapshot: table {id} has {} partitions, its schema says {known}",
+                    table.partitions.len()
+                )));
+            }
+            for (number, image) in table.partitions.into_iter().enumerate() {
+                let mut replayed = self.partition(Place { table: id, partition: number as u32 })?;
+                *replayed.segments = image.segments;
+                replayed.partition.saw_row_numbers(image.next_row_number.saturating_sub(1));
+                for row in image.rows {
+                    replayed.put(&row.key, row.commit, row.row)?;
+                }
+            }
+        }
+        for (place, part) in image.parts {
+            self.partition(place)?.segment(part.segment)?;
+            self.add_part(place, part);
+        }
+        for (place, hashes) in image.hashes {
+            self.set_hashes(place, &[], Some(hashes))?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, schema: TableSchema) -> Result<()> {
+        let id = schema.id;
+        self.next.table = self.next.table.max(id.saturating_add(1));
+        let table = Table::new(schema);
+        let segments = table.partitions().iter().map(|_| Vec::new()).collect();
+        let replayed = ReplayedTable { table, segments, hashes: Vec::new() };
+        if self.tables.insert(id, replayed).is_some() {
+            return Err(Error::corrupt(format!("log: table {id} is created twice")));
+        }
+        Ok(())
+    }
+
+    fn partition(&mut self, place: Place) -> Result<ReplayedPartition<'_>> {
+        let Place { table: id, partition: number } = place;
+        let ReplayedTable { table, segments, .. } = self.table(id)?;
+        match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
+            (Some(partition), Some(segments)) => {
+                Ok(ReplayedPartition { table, partition, segments })
+            }
+            _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
+        }
+    }
+
+    fn table(&mut self, id: TableId) -> Result<&mut ReplayedTable> {
+        self.tables
+            .get_mut(&id)
+            .ok_or_else(|| Error::corrupt(format!("log: table {id} is not known")))
+    }
+
+    /// Applies a record.
+    pub fn apply(&mut self, payload: &[u8]) -> Result<()> {
+        let (commit, operations) = record::decode(payload)?;
+        if commit <= self.next.commit {
+            return Err(Error::corrupt(format!(
+                "log: commit {commit} after commit {}",
+                self.next.commit
+            )));
+        }
+        self.next.commit = commit;
+        for operation in operations {
+            match operation {
+                Operation::Put { place, key, row } => {
+                    self.partition(place)?.put(&key, commit, row)?
+                }
+                Operation::Delete { place, key } => self.partition(place)?.remove(&key, commit)?,
+                Operation::Move { place, segment, row, key, data } => {
+                    let mut replayed = self.partition(place)?;
+                    replayed.segment(segment)?.insert(row);
+                    replayed.put(&key, commit, data)?;
+                }
+                Operation::Flush { place, upto, segments, except } => {
+                    self.see_segments(&segments);
+                    if upto >= commit {
+                        return Err(Error::corrupt(format!(
+                            "log: commit {commit} flushes rows up to commit {upto}"
+                        )));
+                    }
+                    self.partition(place)?.flush(commit, upto, segments, &except);
+                }
+                Operation::AddSegments { place, segments } => {
+                    self.see_segments(&segments);
+                    let added = segments.into_iter().map(|s| (s.id, s.deleted));
+                    self.partition(place)?.segments.extend(added);
+                }
+                Operation::DeleteRows { place, segment, rows } => {
+                    *self.partition(place)?.segment(segment)? |= rows
+                }
+                Operation::Merge { place, dropped, added } => {
+                    self.see_segments(&added);
+                    let segments = self.partition(place)?.segments;
+                    segments.retain(|(id, _)| !dropped.contains(id));
+                    segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
+                }
+                Operation::CreateTable { schema } => self.create(schema)?,
+                Operation::CreateView { view } => {
+                    self.drop_view(&view.name);
+                    self.views.push(view);
+                }
+                Operation::DropView { name } => self.drop_view(&name),
+                Operation::DropTable { table } => {
+                    self.table(table)?;
+                    self.tables.remove(&table);
+                }
+                Operation::AlterTable { schema } => {
+                    let replayed = self.table(schema.id)?;
+                    replayed.alter(schema)?;
+                }
+                Operation::SetIndexes { table, indexes } => {
+                    let replayed = self.table(table)?;
+                    let schema = indexes.put_into((**replayed.table.schema()).clone())?;
+                    replayed.alter(schema)?;
+                }
+                Operation::AddPart { place, part } => {
+                    self.partition(place)?.segment(part.segment)?;
+                    self.add_part(place, part);
+                }
+                Operation::SetTables { place, dropped, added } => {
+                    self.set_hashes(place, &dropped, added)?
+                }
+                Operation::Truncate { table } => {
+                    let replayed = self.table(table)?;
+                    replayed.table = Table::emptied(&replayed.table, 0);
+                    replayed.segments.iter_mut().for_each(Vec::clear);
+                    replayed.hashes.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_hashes(&mut self, place: Place, dropped: &[u64], added: Option<NewTable>) -> Result<()> {
+        self.partition(place)?;
+        for file in added.iter().flat_map(|added| &added.files) {
+            self.next.segment = self.next.segment.max(file.saturating_add(1));
+        }
+        let hashes = &mut self.table(place.table)?.hashes;
+        hashes.retain(|(_, known)| !known.files.first().is_some_and(|id| dropped.contains(id)));
+        hashes.extend(added.map(|added| (place.partition, added)));
+        Ok(())
+    }
+
+    fn add_part(&mut self, place: Place, part: NewPart) {
+        self.next.segment = self.next.segment.max(part.file.saturating_add(1));
+        let parts = self.parts.entry((place.table, part.segment)).or_default();
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+
+    fn drop_view(&mut self, name: &str) {
+        self.views.retain(|view| !view.name.eq_ignore_ascii_case(name));
+    }
+
+    fn see_segments(&mut self, segments: &[NewSegment]) {
+        for segment in segments {
+            self.next.segment = self.next.segment.max(segment.id.saturating_add(1));
+        }
+    }
+}
+
+/// Refuses the same key twice in one record: a move and a write are never in one commit.
+fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
+    match node.newest() {
+        Some(newest) if newest.commit >= commit => {
+            Err(Error::corrupt("log: a key is written twice in one commit"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl ReplayedTable {
+    fn alter(&mut self, schema: TableSchema) -> Result<()> {
+        if partition_count(&schema) as usize != self.table.partitions().len() {
+            let name = &schema.name;
+            return Err(Error::corrupt(format!("log: table {name} changes its partitions")));
+        }
+        self.table = Table::altered(&self.table, schema, 0);
+        Ok(())
+    }
+}
+
+impl ReplayedPartition<'_> {
+    fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
+        let name = &self.table.schema().name;
+        match self.segments.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, deleted)) => Ok(deleted),
+            None => Err(Error::corrupt(format!("log: table {name} has no segment {id}"))),
+        }
+    }
+
+    fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
+        self.table.layout().validate_row(&row)?;
+        let values = key::decode(key, &self.table.layout().key_types())?;
+        if self.table.partition_of(key).number() != self.partition.number() {
+            let (name, number) = (&self.table.schema().name, self.partition.number());
+            return Err(Error::corrupt(format!(
+                "log: a row of table {name} is not of partition {number}"
+            )));
+        }
+        if self.table.key_columns().is_none()
+            && let Some(Value::Int(number)) = values.first()
+        {
+            self.partition.saw_row_number(*number as u64);
+        }
+        let node = self.partition.rowstore().get_or_insert(key);
+        is_later(&node, commit)?;
+        node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
+        self.partition.rowstore().collect(&node, commit);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8], commit: Timestamp) -> Result<()> {
+        if let Some(node) = self.partition.rowstore().get(key) {
+            is_later(&node, commit)?;
+            node.push_version(Version { commit, content: commit, change: Change::Delete });
+            self.partition.rowstore().collect(&node, commit);
+        }
+        Ok(())
+    }
+
+    fn flush(
+        &mut self,
+        commit: Timestamp,
+        upto: Timestamp,
+        segments: Vec<NewSegment>,
+        except: &[Vec<u8>],
+    ) {
+        let except: Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
+        let mut nodes = Vec::new();
+        self.partition.rowstore().range_after(None, usize::MAX, &mut nodes);
+        for node in nodes {
+            if let Some(newest) = node.newest()
+                && newest.commit <= upto
+                && !except.contains(&**node.key())
+                && node.flush(commit, newest.commit)
+            {
+                self.partition.rowstore().collect(&node, commit);
+            }
+        }
+        self.segments.extend(segments.into_iter().map(|s| (s.id, s.deleted)));
+    }
+}

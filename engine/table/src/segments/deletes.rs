@@ -1,0 +1,115 @@
+//! The delete bitmap of one segment in several versions: which of its rows are deleted as of when.
+//! Source: Apache Doris, the multi-version delete bitmap of merge-on-write tables.
+
+use nacre_types::Timestamp;
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// Deleted rows by commit timestamp.
+#[derive(Default)]
+pub(super) struct Deletes {
+    /// Newest last; only those that some snapshot may have to tell apart.
+    deltas: Vec<(Timestamp, RoaringBitmap)>,
+    /// Union of `base` and every delta.
+    all: Arc<RoaringBitmap>,
+    /// Deletes that every snapshot sees.
+    base: Arc<RoaringBitmap>,
+}
+
+/// The bitmap that a snapshot sees.
+pub(super) enum Seen<'a> {
+    /// It is kept ready.
+    Ready(&'a Arc<RoaringBitmap>),
+    /// The union of `base` and the deltas up to this commit, which never changes again.
+    UpTo(Timestamp),
+}
+
+impl Deletes {
+    /// Rows that are deleted from the segment's beginning.
+    pub fn new(deleted: Arc<RoaringBitmap>) -> Deletes {
+        Deletes { deltas: Vec::new(), base: deleted.clone(), all: deleted }
+    }
+
+    /// Rows that any commit has deleted.
+    pub fn all(&self) -> &Arc<RoaringBitmap> {
+        &self.all
+    }
+
+    /// Deletes that every snapshot sees.
+    pub fn base(&self) -> &Arc<RoaringBitmap> {
+        &self.base
+    }
+
+    /// The rows deleted as seen at `at`.
+    pub fn seen_at(&self, at: Timestamp) -> Seen<'_> {
+        let seen = self.deltas.partition_point(|(commit, _)| *commit <= at);
+        if seen == self.deltas.len() {
+            Seen::Ready(&self.all)
+        } else if seen == 0 {
+            Seen::Ready(&self.base)
+        } else {
+            Seen::UpTo(self.deltas[seen - 1].0)
+        }
+    }
+
+    /// The union of `base` and the deltas up to a commit.
+    pub fn merged(&self, upto: Timestamp) -> RoaringBitmap {
+        let mut merged = (*self.base).clone();
+        let seen = self.deltas.iter().take_while(|(commit, _)| *commit <= upto);
+        seen.for_each(|(_, delta)| merged |= delta);
+        debug_assert!(merged.is_subset(&self.all), "a merged bitmap has rows that are not deleted");
+        merged
+    }
+
+    /// Whether a row is deleted as seen at `at`.
+    pub fn contains_at(&self, row: u32, at: Timestamp) -> bool {
+        self.all.contains(row)
+            && (self.base.contains(row)
+                || self.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)))
+    }
+
+    /// Adds the deletes of a commit.
+    pub fn add(&mut self, commit: Timestamp, rows: RoaringBitmap) {
+        debug_assert!(
+            self.deltas.last().is_none_or(|(last, _)| *last <= commit),
+            "deletes of commit {commit} come after those of a later one"
+        );
+        *Arc::make_mut(&mut self.all) |= &rows;
+        self.deltas.push((commit, rows));
+    }
+
+    /// Folds deltas into the base that every snapshot from `oldest` on sees.
+    pub fn fold(&mut self, oldest: Timestamp) {
+        let old = self.deltas.partition_point(|(commit, _)| *commit <= oldest);
+        if old == 0 {
+            return;
+        }
+        if old == self.deltas.len() {
+            self.deltas.clear();
+            self.base = self.all.clone();
+            return;
+        }
+        let base = Arc::make_mut(&mut self.base);
+        self.deltas.drain(..old).for_each(|(_, delta)| *base |= delta);
+        debug_assert!(self.base.is_subset(&self.all), "the base has rows that are not deleted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_changes_no_answer() {
+        let mut deletes = Deletes::default();
+        for commit in 1..=6u64 {
+            deletes.add(commit, RoaringBitmap::from_iter([commit as u32 * 10]));
+        }
+        deletes.fold(3);
+        assert_eq!(deletes.base.iter().collect::<Vec<_>>(), [10, 20, 30]);
+        assert_eq!(deletes.deltas.len(), 3);
+        deletes.fold(9);
+        assert_eq!(deletes.base.len(), 6);
+        assert!(deletes.deltas.is_empty());
+    }
+}

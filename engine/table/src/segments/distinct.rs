@@ -1,0 +1,84 @@
+//! Estimates how many distinct values the columns of one segment have: from a dictionary, from narrow
+//! bounds, or from one block. Each column is estimated once, when a planner first asks.
+
+use nacre_column::{Form, Values};
+use nacre_segment::{ColumnMeta, Segment};
+use nacre_types::hash::{Map, Set};
+use nacre_types::{Value, key};
+use std::sync::{Mutex, PoisonError};
+
+/// If values of a block occur this often on average, the block has seen most of the column's.
+const OFTEN: usize = 8;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct DistinctValues(Mutex<Map<usize, Estimate>>);
+
+/// An estimate for one column of one segment.
+#[derive(Clone, Copy)]
+pub(crate) struct Estimate {
+    /// Number of distinct values; 0 if the column could not be read.
+    pub distinct: f64,
+    /// Most values were seen several times, so other segments have hardly any others.
+    pub complete: bool,
+}
+
+/// How many integers lie between two values, both included; `None` if they are not integers.
+pub(crate) fn width(min: &Value, max: &Value) -> Option<f64> {
+    Some(key::integer(max)?.checked_sub(key::integer(min)?)? as f64 + 1.0)
+}
+
+impl DistinctValues {
+    /// The estimate for a column.
+    pub fn of(&self, segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let estimate = *known.entry(column).or_insert_with(|| estimate(segment, column, meta));
+        debug_assert!(
+            estimate.distinct >= 0.0 && estimate.distinct.is_finite(),
+            "column {column} has {} distinct values",
+            estimate.distinct
+        );
+        estimate
+    }
+}
+
+fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
+    let rows = segment.rows() as f64;
+    if let Some(values) = segment.dictionary_values(column) {
+        return Estimate { distinct: values as f64, complete: true };
+    }
+    // Few enough that every value occurs.
+    if let Some(width) = width(&meta.min, &meta.max).filter(|width| *width * 16.0 < rows) {
+        return Estimate { distinct: width, complete: true };
+    }
+    let nothing = Estimate { distinct: 0.0, complete: false };
+    let block = segment.blocks() / 2;
+    let start = (0..block).map(|b| segment.block_rows(b)).sum();
+    let len = segment.block_rows(block);
+    // Damage is reported by the statement that reads the rows.
+    let Ok(vector) = segment.decode(column, start, len) else { return nothing };
+    let distinct = match vector.form() {
+        Form::Constant(_) => 1,
+        Form::Dictionary { values, .. } => values.len().min(len),
+        Form::Flat(Values::I64(values)) => values.iter().collect::<Set<_>>().len(),
+        Form::Flat(Values::I128(values)) => values.iter().collect::<Set<_>>().len(),
+        Form::Flat(Values::F64(values)) => {
+            values.iter().map(|v| v.to_bits()).collect::<Set<_>>().len()
+        }
+        Form::Flat(Values::Bool(_)) => 2,
+        Form::Flat(Values::Bytes(values)) => {
+            (0..len).map(|row| values.get(row)).collect::<Set<_>>().len()
+        }
+    };
+    if distinct * OFTEN < len && !is_clustered(segment, column) {
+        return Estimate { distinct: distinct as f64, complete: true };
+    }
+    Estimate { distinct: rows * distinct as f64 / len.max(1) as f64, complete: false }
+}
+
+/// Whether blocks of a column hold different values, as in a sorted column.
+fn is_clustered(segment: &Segment, column: usize) -> bool {
+    let (first, last) = (segment.zone(column, 0), segment.zone(column, segment.blocks() - 1));
+    let apart = || matches!((key::integer(&first.max), key::integer(&last.min)), (Some(a), Some(b)) if a <= b);
+    segment.blocks() > 1 && apart()
+}

@@ -1,0 +1,194 @@
+//! Files in the format of segments: writing them some blocks at a time, syncing, opening and removing
+//! them.
+
+use crate::segments::bitmap_cache::BitmapCache;
+use crate::segments::names::FileKind;
+use nacre_host::{LocalFile, LocalStore};
+use nacre_log::Log;
+use nacre_segment::{BlockCache, Segment, SegmentBuilder, SegmentWriter};
+use nacre_types::{Error, ErrorKind, Result, invariant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of one column that a step encodes.
+const WRITE_BLOCKS: usize = 16;
+
+/// Where files are made: the local store, the caches in front of it, and the next free number.
+pub(crate) struct SegmentFiles {
+    store: Arc<dyn LocalStore>,
+    log: Arc<Log>,
+    cache: Arc<BlockCache>,
+    bitmaps: Arc<BitmapCache>,
+    next: AtomicU64,
+}
+
+impl SegmentFiles {
+    /// Files in `store`. Numbers from `next` on are free.
+    pub fn new(
+        store: Arc<dyn LocalStore>,
+        log: Arc<Log>,
+        cache: Arc<BlockCache>,
+        bitmaps: Arc<BitmapCache>,
+        next: u64,
+    ) -> SegmentFiles {
+        SegmentFiles { store, log, cache, bitmaps, next: AtomicU64::new(next) }
+    }
+
+    /// The cache of segment blocks.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// The cache of delete bitmaps of old snapshots.
+    pub fn bitmaps(&self) -> &Arc<BitmapCache> {
+        &self.bitmaps
+    }
+
+    /// The next free number.
+    pub fn next_number(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Opens a file that the log names. `corrupt` if it is missing.
+    pub fn open(&self, kind: FileKind, number: u64, table: &str) -> Result<Arc<Segment>> {
+        let name = kind.name(number);
+        let file = self.store.open(&name).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => {
+                Error::corrupt(format!("segment {name} of table {table} is missing"))
+            }
+            _ => e,
+        })?;
+        Ok(Arc::new(Segment::open(file, &name, number, self.cache.clone())?))
+    }
+
+    /// Starts a file.
+    fn begin(&self, builder: SegmentBuilder, kind: FileKind) -> Result<SegmentFile> {
+        let writer = builder.into_writer()?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = kind.name(number);
+        Ok(SegmentFile { number, file: self.store.create(&name)?, name, writer })
+    }
+
+    /// Writes a whole segment and syncs it. The caller removes it if its commit fails.
+    pub fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {
+        let mut file = self.begin(builder, FileKind::Segment)?;
+        loop {
+            match file.step(self) {
+                Ok(None) => {}
+                Ok(Some(segment)) => return Ok(segment),
+                Err(error) => {
+                    file.abandon(self);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Removes a file that no record names. After the log has failed, a record may name it all the
+    /// same: then the file is left to the next start, which knows.
+    pub fn remove_unnamed(&self, name: &str) {
+        if self.log.check_usable().is_err() {
+            return;
+        }
+        if self.store.remove(name).is_err() {
+            // No record names it: recovery removes it.
+        }
+    }
+
+    /// Removes a file that no record and no snapshot needs any more. One that is missing is gone.
+    pub fn remove(&self, file: &Segment) -> Result<()> {
+        self.cache.forget(file.id());
+        match self.store.remove(file.name()) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A file being written. No record names it yet: left behind, it is an orphan that the next start
+/// removes.
+struct SegmentFile {
+    number: u64,
+    name: String,
+    file: Arc<dyn LocalFile>,
+    writer: SegmentWriter,
+}
+
+impl SegmentFile {
+    /// Writes some blocks; returns the segment once it is complete and synced.
+    fn step(&mut self, files: &SegmentFiles) -> Result<Option<Arc<Segment>>> {
+        if self.writer.step(&*self.file, WRITE_BLOCKS)?.is_none() {
+            return Ok(None);
+        }
+        self.file.sync()?;
+        let cache = files.cache.clone();
+        let segment = Segment::open(self.file.clone(), &self.name, self.number, cache)?;
+        Ok(Some(Arc::new(segment)))
+    }
+
+    /// Removes the file.
+    fn abandon(self, files: &SegmentFiles) {
+        drop(self.file);
+        files.remove_unnamed(&self.name);
+    }
+}
+
+/// The files that one background task makes, one after the other, until a record names them.
+#[derive(Default)]
+pub(crate) struct NewFiles {
+    writing: Option<SegmentFile>,
+    files: Vec<Arc<Segment>>,
+}
+
+impl NewFiles {
+    /// Begins the next file; the one before must be complete.
+    pub fn begin(
+        &mut self,
+        files: &SegmentFiles,
+        builder: SegmentBuilder,
+        kind: FileKind,
+    ) -> Result<()> {
+        invariant!(self.writing.is_none(), "a file is begun before the last one is complete");
+        self.writing = Some(files.begin(builder, kind)?);
+        Ok(())
+    }
+
+    /// Whether a file is not complete yet.
+    pub fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Continues the file that is not complete, if there is one; returns whether there was.
+    pub fn step(&mut self, files: &SegmentFiles) -> Result<bool> {
+        let Some(writing) = &mut self.writing else { return Ok(false) };
+        if let Some(file) = writing.step(files)? {
+            self.writing = None;
+            debug_assert!(
+                self.files.last().is_none_or(|last| last.id() < file.id()),
+                "file {} was begun before the one before it",
+                file.id()
+            );
+            self.files.push(file);
+        }
+        Ok(true)
+    }
+
+    /// Those that are complete and synced.
+    pub fn complete(&self) -> &[Arc<Segment>] {
+        &self.files
+    }
+
+    /// From here on the log may name them, so they are not to be removed.
+    pub fn are_named(&mut self) {
+        invariant!(self.writing.is_none(), "a record names files that are not complete");
+        self.files.clear();
+    }
+
+    /// Removes all of them.
+    pub fn abandon(&mut self, files: &SegmentFiles) {
+        if let Some(writing) = self.writing.take() {
+            writing.abandon(files);
+        }
+        self.files.drain(..).for_each(|file| files.remove_unnamed(file.name()));
+    }
+}

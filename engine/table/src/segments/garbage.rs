@@ -1,0 +1,61 @@
+//! Segments that are in no table any more, and files of index parts and hash tables that were
+//! replaced or whose index was dropped. They are removed once no snapshot can see them.
+
+use crate::segments::state::SegmentState;
+use nacre_segment::Segment;
+use nacre_types::{Timestamp, invariant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Garbage {
+    segments: Mutex<Vec<Arc<SegmentState>>>,
+    /// With the commits that made them garbage.
+    files: Mutex<Vec<(Timestamp, Arc<Segment>)>>,
+}
+
+/// Garbage that no snapshot sees.
+pub(crate) struct Due {
+    pub segments: Vec<Arc<SegmentState>>,
+    pub files: Vec<Arc<Segment>>,
+}
+
+impl Garbage {
+    /// Adds segments that a commit has dropped.
+    pub fn add_segments(&self, segments: impl Iterator<Item = Arc<SegmentState>>) {
+        let mut all = locked(&self.segments);
+        for state in segments {
+            invariant!(!state.is_current(), "segment {} is garbage but not dropped", state.id());
+            debug_assert!(
+                !all.iter().any(|known| Arc::ptr_eq(known, &state)),
+                "segment {} is garbage twice",
+                state.id()
+            );
+            all.push(state);
+        }
+    }
+
+    /// Adds files that a commit has replaced, or whose index it has dropped.
+    pub fn add_files(&self, commit: Timestamp, files: impl Iterator<Item = Arc<Segment>>) {
+        locked(&self.files).extend(files.map(|file| (commit, file)));
+    }
+
+    /// Whether some of it is seen by no snapshot from `oldest` on.
+    pub fn is_due(&self, oldest: Timestamp) -> bool {
+        locked(&self.segments).iter().any(|state| state.dropped_at() <= oldest)
+            || locked(&self.files).iter().any(|(commit, _)| *commit <= oldest)
+    }
+
+    /// Takes out what no snapshot from `oldest` on sees.
+    pub fn take_due(&self, oldest: Timestamp) -> Due {
+        let segments =
+            locked(&self.segments).extract_if(.., |state| state.dropped_at() <= oldest).collect();
+        let files: Vec<_> =
+            locked(&self.files).extract_if(.., |(commit, _)| *commit <= oldest).collect();
+        Due { segments, files: files.into_iter().map(|(_, file)| file).collect() }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,70 @@
+//! What is known of a column's values without reading them all: bounds and nulls from the footers of
+//! segments, and estimates of the number of distinct values. Rows in memory and deleted rows are left
+//! out: only the planner asks, and a rough answer does it little harm.
+
+use crate::segments::distinct::width;
+use crate::segments::state::SegmentState;
+use nacre_types::{Value, key};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct ColumnSummary {
+    /// A lower bound; null when nothing is known.
+    pub min: Value,
+    /// An upper bound; null when nothing is known.
+    pub max: Value,
+    /// Share of nulls.
+    pub nulls: f64,
+    /// Number of distinct values; 0 when nothing is known.
+    pub distinct: f64,
+}
+
+impl ColumnSummary {
+    /// What these segments say of the column with this id; `None` if none has it.
+    pub(crate) fn of(states: &[Arc<SegmentState>], id: u32) -> Option<ColumnSummary> {
+        let (mut rows, mut nulls) = (0u64, 0u64);
+        let (mut sum, mut most, mut complete) = (0f64, 0f64, true);
+        let mut bounds: Option<(Value, Value)> = None;
+        let mut known = false;
+        for state in states.iter().filter(|s| s.is_current() && s.segment.rows() > 0) {
+            let segment = &state.segment;
+            rows += segment.rows() as u64;
+            let Some(at) = segment.column_index(id) else { continue };
+            known = true;
+            let meta = &segment.columns()[at];
+            nulls += meta.null_count;
+            if !meta.min.is_null() {
+                bounds = Some(match bounds {
+                    None => (meta.min.clone(), meta.max.clone()),
+                    Some((min, max)) => (least(min, &meta.min, true), least(max, &meta.max, false)),
+                });
+            }
+            let sample = state.distinct(at, meta);
+            sum += sample.distinct;
+            most = most.max(sample.distinct);
+            complete &= sample.complete;
+        }
+        if !known {
+            return None;
+        }
+        let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));
+        let mut distinct = if complete { most } else { sum };
+        if let Some(width) = width(&min, &max) {
+            distinct = distinct.min(width);
+        }
+        Some(ColumnSummary { min, max, nulls: nulls as f64 / rows.max(1) as f64, distinct })
+    }
+}
+
+/// The lesser or the greater of two values of numbers; what is no number keeps the first.
+fn least(a: Value, b: &Value, lesser: bool) -> Value {
+    let order = match (key::integer(&a), key::integer(b)) {
+        (Some(x), Some(y)) => x.cmp(&y),
+        _ => match (&a, b) {
+            (Value::Float(x), Value::Float(y)) => x.total_cmp(y),
+            _ => return a,
+        },
+    };
+    if order.is_le() == lesser { a } else { b.clone() }
+}

@@ -1,0 +1,334 @@
+//! Inserting, replacing and deleting rows.
+
+use crate::layout::rows::{key_of, values_of};
+use crate::layout::table_layout::TableLayout;
+use crate::read::view::RowLocator;
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::core::Core;
+use crate::transaction::locking::lock_rows;
+use crate::transaction::unique::{self, changes_unique, explain_duplicate, write_row};
+use crate::transaction::write_set::LockedRow;
+use nacre_column::Batch;
+use nacre_rowstore::{Change, Row};
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Reason, Result, Value};
+use std::sync::Arc;
+
+/// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back to
+/// its savepoint.
+pub(super) fn insert(core: &mut Core, table: &Arc<Table>, batch: &Batch) -> Result<u64> {
+    let compact;
+    let batch = if batch.selection.is_some() {
+        compact = batch.clone().compact();
+        &compact
+    } else {
+        batch
+    };
+    table.check_newest()?;
+    table.layout().check_batch(batch)?;
+    for row in 0..batch.rows {
+        insert_values(core, table, &values_of(batch, row))?;
+    }
+    Ok(batch.rows as u64)
+}
+
+/// Inserts one row given in table order.
+pub(super) fn insert_row(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+    table.check_newest()?;
+    table.schema().check_row(values)?;
+    insert_values(core, table, values)
+}
+
+/// Inserts one row whose key this transaction does not see. If the key is taken, another transaction
+/// was faster: a `conflict`, which a retry resolves. The same goes for unique values.
+pub(super) fn insert_absent(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+    match insert_row(core, table, values) {
+        Err(error) if error.reason() == Some(Reason::DuplicateKey) => {
+            Err(explain_duplicate(core, table, values, error)?)
+        }
+        done => done,
+    }
+}
+
+fn insert_values(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+    let encoded = table.layout().encode_row(values)?;
+    match table.key_columns() {
+        None => insert_numbered(core, table, values, encoded),
+        Some(columns) => insert_unique(core, table, &key_of(columns, values), encoded),
+    }
+}
+
+/// Inserts a row of a table without a primary key under a new number.
+fn insert_numbered(core: &mut Core, table: &Arc<Table>, values: &[Value], row: Row) -> Result<()> {
+    let partition = table.partition_for(values)?;
+    for number in partition.reserve_row_numbers(1) {
+        let key = TableLayout::encode_row_number(number);
+        debug_assert!(
+            table.partition_of(&key).number() == partition.number(),
+            "row number {number} is not of partition {}",
+            partition.number()
+        );
+        let locked = core.writes_mut().lock_node(table, partition, &key)?;
+        write_row(core, table, locked, row.clone())?;
+    }
+    Ok(())
+}
+
+fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -> Result<()> {
+    let encoded = table.layout().encode_key(key)?;
+    let partition = table.partition_of(&encoded);
+    let locked = core.writes_mut().lock_node(table, partition, &encoded)?;
+    let probed = match (locked.node.pending(), locked.node.newest()) {
+        (Some(change), _) => Ok(matches!(change, Change::Put(_))),
+        (None, Some(newest)) => match newest.change {
+            Change::Put(_) => Ok(true),
+            Change::Delete if newest.content > core.at() => Err(core.conflict(table)),
+            Change::Delete => Ok(false),
+            Change::Flushed => is_in_segments(core, table, partition, key),
+        },
+        (None, None) => is_in_segments(core, table, partition, key),
+    };
+    let refused = match probed {
+        Ok(false) => return write_row(core, table, locked, row),
+        Ok(true) => table.layout().duplicate(key),
+        Err(error) => error,
+    };
+    core.writes_mut().keep_lock(table, locked);
+    Err(refused)
+}
+
+/// Whether some segment has the row of a key as of now, whose lock this transaction holds.
+fn is_in_segments(
+    core: &Core,
+    table: &Table,
+    partition: &Partition,
+    key: &[Value],
+) -> Result<bool> {
+    let mut before: Option<Arc<SegmentState>> = None;
+    loop {
+        let Some((state, _)) = partition.find_newest(table.layout(), key)? else {
+            return Ok(false);
+        };
+        let again = before.is_some_and(|before| Arc::ptr_eq(&before, &state));
+        if again || state.created() <= core.commits().snapshots().visible() {
+            return Ok(true);
+        }
+        // A commit under way has listed it, and may be refused, or leave the row out.
+        core.commits().settled();
+        before = Some(state);
+    }
+}
+
+/// Replaces one row by another with the same key, given in table order.
+pub(super) fn update_row(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locator: &RowLocator,
+    values: &[Value],
+) -> Result<()> {
+    table.check_newest()?;
+    table.schema().check_row(values)?;
+    let row = table.layout().encode_row(values)?;
+    lock_rows(core, table, std::slice::from_ref(locator), &[])?
+        .into_iter()
+        .try_for_each(|locked| write_row(core, table, locked, row.clone()))
+}
+
+/// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may
+/// change, and its partition.
+pub(super) fn update(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locators: &[RowLocator],
+    new_rows: &Batch,
+) -> Result<u64> {
+    debug_assert!(
+        new_rows.selection.is_none() && new_rows.rows == locators.len(),
+        "{} new rows for {} locators",
+        new_rows.rows,
+        locators.len()
+    );
+    table.check_newest()?;
+    table.layout().check_batch(new_rows)?;
+    let locked = lock_rows(core, table, locators, &[])?;
+    let mut new_rows = (0..new_rows.rows).map(|row| values_of(new_rows, row));
+    update_locked(core, table, locked, &mut new_rows)
+}
+
+/// Like [`update`], for rows whose present content the caller has read in this transaction, so that it
+/// need not be read again to move them.
+pub(super) fn update_seen(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locators: &[RowLocator],
+    seen: &[&[Value]],
+    new_rows: Vec<Vec<Value>>,
+) -> Result<u64> {
+    debug_assert!(
+        seen.len() == locators.len() && new_rows.len() == locators.len(),
+        "{} rows seen and {} new for {} locators",
+        seen.len(),
+        new_rows.len(),
+        locators.len()
+    );
+    table.check_newest()?;
+    new_rows.iter().try_for_each(|row| table.schema().check_row(row))?;
+    let locked = lock_rows(core, table, locators, seen)?;
+    update_locked(core, table, locked, &mut new_rows.into_iter())
+}
+
+/// Gives locked rows their new values.
+fn update_locked(
+    core: &mut Core,
+    table: &Arc<Table>,
+    rows: Vec<LockedRow>,
+    new_rows: &mut dyn Iterator<Item = Vec<Value>>,
+) -> Result<u64> {
+    let count = rows.len() as u64;
+    let mut deferred = Deferred::default();
+    let mut failed = Ok(());
+    for (locked, values) in rows.into_iter().zip(new_rows) {
+        match failed {
+            Ok(()) => failed = update_one(core, table, locked, values, &mut deferred),
+            // The lock is released with the others.
+            Err(_) => core.writes_mut().keep_lock(table, locked),
+        }
+    }
+    failed?;
+    write_deferred(core, table, deferred)?;
+    Ok(count)
+}
+
+/// Rows of an update whose old version is removed first and whose new version is written when all old
+/// ones are gone, so that `set id = id + 1` works.
+#[derive(Default)]
+pub(super) struct Deferred {
+    /// Rows under another key: the key's values and the row.
+    rekeyed: Vec<(Vec<Value>, Row)>,
+    /// Rows without a primary key in another partition: values and row.
+    renumbered: Vec<(Vec<Value>, Row)>,
+    /// Rows with other unique values.
+    staying: Vec<(LockedRow, Row)>,
+}
+
+/// Writes what was deferred.
+pub(super) fn write_deferred(
+    core: &mut Core,
+    table: &Arc<Table>,
+    deferred: Deferred,
+) -> Result<()> {
+    for (key, row) in deferred.rekeyed {
+        insert_unique(core, table, &key, row)?;
+    }
+    for (values, row) in deferred.renumbered {
+        insert_numbered(core, table, &values, row)?;
+    }
+    for (locked, row) in deferred.staying {
+        write_row(core, table, locked, row)?;
+    }
+    Ok(())
+}
+
+/// Gives a locked row its new values, or removes the old ones and defers the rest. On an error the lock
+/// is kept all the same.
+pub(super) fn update_one(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locked: LockedRow,
+    values: Vec<Value>,
+    deferred: &mut Deferred,
+) -> Result<()> {
+    match plan_update(table, &locked, values, deferred) {
+        Ok(Some(row)) => write_row(core, table, locked, row),
+        Ok(None) => {
+            core.writes_mut().write(table, locked, Change::Delete);
+            Ok(())
+        }
+        Err(error) => {
+            core.writes_mut().keep_lock(table, locked);
+            Err(error)
+        }
+    }
+}
+
+/// The row to write at once; `None` if it is deferred.
+fn plan_update(
+    table: &Table,
+    locked: &LockedRow,
+    values: Vec<Value>,
+    deferred: &mut Deferred,
+) -> Result<Option<Row>> {
+    let layout = table.layout();
+    let row = layout.encode_row(&values)?;
+    if let Some(columns) = layout.key_columns() {
+        let key = key_of(columns, &values);
+        if layout.encode_key(&key)? != **locked.node.key() {
+            deferred.rekeyed.push((key, row));
+            return Ok(None);
+        }
+    } else if !table.may_stay(locked.partition, &values)? {
+        deferred.renumbered.push((values, row));
+        return Ok(None);
+    }
+    if changes_unique(table, &locked.node, &row)? {
+        let again = LockedRow { fresh: false, hides: None, ..locked.clone() };
+        deferred.staying.push((again, row));
+        return Ok(None);
+    }
+    Ok(Some(row))
+}
+
+/// Deletes rows.
+pub(super) fn delete(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
+    table.check_newest()?;
+    for locked in lock_rows(core, table, locators, &[])? {
+        core.writes_mut().write(table, locked, Change::Delete);
+    }
+    Ok(locators.len() as u64)
+}
+
+/// Deletes the rows that this transaction sees with the primary key of a row to be written, or with
+/// one of its unique values. Returns how many there were.
+pub(super) fn delete_conflicting(
+    core: &mut Core,
+    table: &Arc<Table>,
+    row: &[Value],
+) -> Result<u64> {
+    let mut deleted = 0;
+    if let Some(columns) = table.key_columns()
+        && let Some((locator, _)) = locate(core, table, &key_of(columns, row))?
+    {
+        deleted += delete(core, table, &[locator])?;
+    }
+    for index in table.unique_indexes() {
+        let values = key_of(index.columns(), row);
+        if let Some((locator, _)) = unique::locate(core, table, index.id(), &values)? {
+            deleted += delete(core, table, &[locator])?;
+        }
+    }
+    Ok(deleted)
+}
+
+/// Locks rows until the transaction ends, without changing them. Rows in segments are moved as for an
+/// update, so that every writer meets the lock.
+pub(super) fn lock(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
+    table.check_newest()?;
+    if plant::is(Bug::WriteSkewAllowed) {
+        return Ok(());
+    }
+    for locked in lock_rows(core, table, locators, &[])? {
+        core.writes_mut().keep_lock(table, locked);
+    }
+    Ok(())
+}
+
+/// The row of a key that a transaction sees: where it is, and the whole row.
+pub(super) fn locate(core: &Core, table: &Table, key: &[Value]) -> Result<Option<unique::Located>> {
+    let encoded = table.layout().encode_wanted_key(key)?;
+    let Some((partition, found)) = core.find(table, key, &encoded)? else { return Ok(None) };
+    let all: Vec<usize> = (0..table.schema().columns.len()).collect();
+    let values = found.values(table, &all)?;
+    Ok(Some((RowLocator::of(partition, &found), values)))
+}

@@ -1,0 +1,146 @@
+//! A transaction's snapshot and write set, and committing it; the statements that write are built on
+//! top.
+
+use crate::commit::commits::Commits;
+use crate::commit::snapshots::SnapshotGuard;
+use crate::read::point::{self, Found};
+use crate::read::reader::Reader;
+use crate::record;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::manager::TransactionManager;
+use crate::transaction::write_set::WriteSet;
+use nacre_types::{Error, Result, Timestamp, Value};
+use std::sync::Arc;
+
+/// See the module. Dropping it rolls back.
+pub(super) struct Core {
+    manager: Arc<TransactionManager>,
+    guard: Arc<SnapshotGuard>,
+    writes: WriteSet,
+}
+
+/// When a commit may become visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommitLevel {
+    /// As the options ask.
+    Configured,
+    /// Once it is durable, whatever the options ask.
+    Strict,
+}
+
+impl Core {
+    /// Starts on the newest visible commit.
+    pub fn begin(manager: &Arc<TransactionManager>) -> Core {
+        Core {
+            guard: manager.commits().snapshots().take(),
+            writes: WriteSet::new(manager.new_owner()),
+            manager: manager.clone(),
+        }
+    }
+
+    /// Starts a second transaction on the same snapshot, which it keeps in use as well.
+    pub fn reader(&self) -> Core {
+        Core {
+            manager: self.manager.clone(),
+            guard: self.guard.clone(),
+            writes: WriteSet::new(self.manager.new_owner()),
+        }
+    }
+
+    /// What it shares with other transactions.
+    pub fn manager(&self) -> &TransactionManager {
+        &self.manager
+    }
+
+    /// The order of commits.
+    pub fn commits(&self) -> &Commits {
+        self.manager.commits()
+    }
+
+    /// Its snapshot.
+    pub fn guard(&self) -> &Arc<SnapshotGuard> {
+        &self.guard
+    }
+
+    /// The timestamp of its snapshot.
+    pub fn at(&self) -> Timestamp {
+        self.guard.at()
+    }
+
+    /// What it has locked and written.
+    pub fn writes(&self) -> &WriteSet {
+        &self.writes
+    }
+
+    /// What it has locked and written.
+    pub fn writes_mut(&mut self) -> &mut WriteSet {
+        &mut self.writes
+    }
+
+    /// Reads a table as this transaction sees it.
+    pub fn read<T>(&self, table: &Table, read: impl FnOnce(&Reader<'_>) -> Result<T>) -> Result<T> {
+        let hides = |segment, row| self.writes.hidden().contains(table, segment, row);
+        read(&Reader { at: self.at(), owner: Some(self.writes.owner()), hides: &hides })
+    }
+
+    /// The row of a key that this transaction sees, and its partition. `encoded` is the key's encoding.
+    pub fn find<'t>(
+        &self,
+        table: &'t Table,
+        key: &[Value],
+        encoded: &[u8],
+    ) -> Result<Option<(&'t Partition, Found)>> {
+        let partition = table.partition_of(encoded);
+        let found =
+            self.read(table, |reader| point::find(table, partition, key, encoded, reader))?;
+        Ok(found.map(|found| (partition, found)))
+    }
+
+    /// The error for a row that another transaction has changed since this one's snapshot.
+    pub fn conflict(&self, table: &Table) -> Error {
+        let name = &table.schema().name;
+        Error::conflict(format!("a row of table {name} was changed by another transaction"))
+            .with_table(name.clone())
+            .with_hint("retry the transaction")
+    }
+
+    /// Makes the changes durable and visible to others, or none of them. After an `io` error the
+    /// outcome is unknown until the database is opened again: the log is poisoned.
+    pub fn commit(mut self, level: CommitLevel) -> Result<()> {
+        let mut payload = record::begin(0);
+        if self.writes.log(&mut payload) == 0 {
+            return Ok(());
+        }
+        let manager = self.manager.clone();
+        let commits = manager.commits();
+        commits.check_open()?;
+        let committed = {
+            let mut turn = commits.lock();
+            // Checked again: a commit after the database was closed would not be synced.
+            commits.check_open()?;
+            self.writes.check_tables()?;
+            record::stamp(&mut payload, turn.next());
+            let committed = turn.append(&payload)?;
+            self.writes.stamp(committed.commit);
+            committed
+        };
+        // Locks are kept until the commit is durable: no other transaction may build on what could
+        // still be lost.
+        let settled = match level {
+            CommitLevel::Strict => commits.settle_strictly(committed),
+            CommitLevel::Configured => commits.settle(committed),
+        };
+        let written = self.writes.unlock();
+        drop(self);
+        written.collect(commits.snapshots().oldest());
+        settled
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.writes.roll_back_to(0);
+        self.writes.owner().end();
+    }
+}

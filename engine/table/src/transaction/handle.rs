@@ -1,0 +1,245 @@
+//! A user transaction under snapshot isolation: it reads at its snapshot and sees its own changes,
+//! writes with row locks, and the first committer wins.
+//!
+//! Rows in segments are first moved into the rowstore by a commit of their own that changes nothing a
+//! reader can tell; then the copy is locked and changed like any other row. Source: Prout et al.,
+//! *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022, section 4.2.
+
+use crate::environment::Environment;
+use crate::read::equal::{self, Equal, FoundRows};
+use crate::read::view::{RowLocator, TableView};
+use crate::table::row_key::RowKey;
+use crate::table::version::Table;
+use crate::transaction::core::{CommitLevel, Core};
+use crate::transaction::manager::TransactionManager;
+use crate::transaction::{changes, keyed, unique};
+use nacre_column::Batch;
+use nacre_rowstore::{Blocker, Owner};
+use nacre_types::{IndexId, Result, TableSchema, Timestamp, Value, invariant};
+use std::sync::Arc;
+
+/// A point inside a transaction to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Savepoint(usize);
+
+/// A transaction. Dropping it rolls it back.
+pub struct Transaction(Core);
+
+impl Transaction {
+    /// Starts on the newest visible commit.
+    pub(crate) fn begin(manager: &Arc<TransactionManager>) -> Result<Transaction> {
+        manager.commits().check_open()?;
+        Ok(Transaction(Core::begin(manager)))
+    }
+
+    /// Starts a second transaction on the same snapshot, which it keeps in use however long this one
+    /// lasts. It sees neither what this one has changed nor what it will change: if
+    /// [`Transaction::has_writes`], read in this one to see its changes.
+    pub fn reader(&self) -> Transaction {
+        Transaction(self.0.reader())
+    }
+
+    /// What the host offers to the execution of statements.
+    pub fn environment(&self) -> &Environment {
+        self.0.manager().environment()
+    }
+
+    /// `closed` once the database is closed.
+    pub fn check_open(&self) -> Result<()> {
+        self.0.commits().check_open()
+    }
+
+    /// Its snapshot.
+    pub fn snapshot(&self) -> Timestamp {
+        self.0.at()
+    }
+
+    /// Itself, as the owner of row locks.
+    pub fn owner(&self) -> &Arc<Owner> {
+        self.0.writes().owner()
+    }
+
+    /// Whether it has changed or locked anything.
+    pub fn has_writes(&self) -> bool {
+        !self.0.writes().is_empty()
+    }
+
+    /// The holder of the row lock that made the last write fail with
+    /// [`LockTimeout`](nacre_types::ErrorKind::LockTimeout).
+    pub fn take_blocker(&mut self) -> Option<Blocker> {
+        self.0.writes_mut().take_blocker()
+    }
+
+    /// A table by the name it had when the transaction began.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.0.manager().catalog().table_at(name, self.snapshot())
+    }
+
+    /// The table of a schema as it was when the transaction began. `not_found` if it was dropped since,
+    /// `conflict` if its columns, indexes or name were others then: bind the statement again.
+    pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
+        self.0.manager().catalog().table_of(schema, self.snapshot())
+    }
+
+    /// What this transaction sees of a table.
+    pub fn view(&self, table: &Arc<Table>) -> TableView {
+        let hidden = self.0.writes().hidden();
+        TableView::new(table, self.owner(), self.0.guard(), |segment| {
+            hidden.of_segment(table, segment)
+        })
+    }
+
+    /// The row of a key, projected; `None` if there is none. `key` holds the primary key's values in
+    /// key order.
+    pub fn get(
+        &self,
+        table: &Arc<Table>,
+        key: &[Value],
+        projection: &[usize],
+    ) -> Result<Option<Vec<Value>>> {
+        let encoded = table.layout().encode_wanted_key(key)?;
+        match self.0.find(table, key, &encoded)? {
+            Some((_, found)) => found.values(table, projection).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the row of a key is, and the whole row.
+    pub fn locate(
+        &self,
+        table: &Arc<Table>,
+        key: &[Value],
+    ) -> Result<Option<(RowLocator, Vec<Value>)>> {
+        changes::locate(&self.0, table, key)
+    }
+
+    /// The row that this transaction sees with these values in all columns of an index: where it is,
+    /// and the whole row. The first one if the index is not unique. Nulls find nothing.
+    pub fn locate_unique(
+        &self,
+        table: &Arc<Table>,
+        index: IndexId,
+        values: &[Value],
+    ) -> Result<Option<(RowLocator, Vec<Value>)>> {
+        unique::locate(&self.0, table, index, values)
+    }
+
+    /// The rows with some values that this transaction sees; `None` if there are too many.
+    pub fn equal(&self, table: &Arc<Table>, equal: &Equal<'_>) -> Result<Option<Vec<FoundRows>>> {
+        self.0.read(table, |reader| equal::find(table, equal, reader))
+    }
+
+    /// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back
+    /// to its savepoint.
+    pub fn insert(&mut self, table: &Arc<Table>, batch: &Batch) -> Result<u64> {
+        changes::insert(&mut self.0, table, batch)
+    }
+
+    /// Inserts one row given in table order.
+    pub fn insert_row(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+        changes::insert_row(&mut self.0, table, values)
+    }
+
+    /// Inserts one row whose key this transaction does not see. If the key is taken, another
+    /// transaction was faster: a `conflict`, which a retry resolves. The same goes for unique values.
+    pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+        changes::insert_absent(&mut self.0, table, values)
+    }
+
+    /// Replaces one row by another with the same key, given in table order.
+    pub fn update_row(
+        &mut self,
+        table: &Arc<Table>,
+        locator: &RowLocator,
+        values: &[Value],
+    ) -> Result<()> {
+        changes::update_row(&mut self.0, table, locator, values)
+    }
+
+    /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may
+    /// change, and its partition.
+    pub fn update(
+        &mut self,
+        table: &Arc<Table>,
+        locators: &[RowLocator],
+        new_rows: &Batch,
+    ) -> Result<u64> {
+        changes::update(&mut self.0, table, locators, new_rows)
+    }
+
+    /// Like [`Transaction::update`], for rows whose present content the caller has read in this
+    /// transaction, so that it need not be read again to move them.
+    pub fn update_seen(
+        &mut self,
+        table: &Arc<Table>,
+        locators: &[RowLocator],
+        seen: &[&[Value]],
+        new_rows: Vec<Vec<Value>>,
+    ) -> Result<u64> {
+        changes::update_seen(&mut self.0, table, locators, seen, new_rows)
+    }
+
+    /// Writes rows under primary keys, no two the same. `decide` gets the rows that have the keys and
+    /// returns the row that each key shall have: for a free key the row that the key was made of, for a
+    /// taken one any row with that key, or `None` to leave it as it is and release its lock. A change
+    /// of another transaction that this one does not see is a `conflict`.
+    pub fn write_keys(
+        &mut self,
+        table: &Arc<Table>,
+        keys: &[RowKey],
+        decide: impl FnOnce(&Transaction, &[Option<Vec<Value>>]) -> Result<Vec<Option<Vec<Value>>>>,
+    ) -> Result<()> {
+        table.check_newest()?;
+        let locked = keyed::lock(&mut self.0, table, keys);
+        let decided = locked.olds().and_then(|olds| decide(self, olds));
+        keyed::write(&mut self.0, table, locked, decided)
+    }
+
+    /// Deletes rows.
+    pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
+        changes::delete(&mut self.0, table, locators)
+    }
+
+    /// Deletes the rows that this transaction sees with the primary key of a row to be written, or with
+    /// one of its unique values. Returns how many there were.
+    pub fn delete_conflicting(&mut self, table: &Arc<Table>, row: &[Value]) -> Result<u64> {
+        changes::delete_conflicting(&mut self.0, table, row)
+    }
+
+    /// Locks rows until the transaction ends, without changing them.
+    pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
+        changes::lock(&mut self.0, table, locators)
+    }
+
+    /// A point to go back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.0.writes().len())
+    }
+
+    /// Undoes every write since the savepoint and releases the locks they took.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        invariant!(
+            savepoint.0 <= self.0.writes().len(),
+            "a savepoint of {} writes in a transaction of {}",
+            savepoint.0,
+            self.0.writes().len()
+        );
+        self.0.writes_mut().roll_back_to(savepoint.0);
+    }
+
+    /// Makes the changes durable and visible to others, or none of them. After an `io` error the
+    /// outcome is unknown until the database is opened again: the log is poisoned.
+    pub fn commit(self) -> Result<()> {
+        self.0.commit(CommitLevel::Configured)
+    }
+
+    /// Like [`Transaction::commit`], durable before it is visible whatever the durability level.
+    pub(crate) fn commit_strictly(self) -> Result<()> {
+        self.0.commit(CommitLevel::Strict)
+    }
+
+    /// Undoes everything.
+    pub fn rollback(self) {
+        drop(self);
+    }
+}

@@ -1,0 +1,49 @@
+//! Rows of segments that a transaction has replaced or deleted: its snapshot must not show them to it
+//! any more.
+
+use crate::table::version::Table;
+use nacre_types::TableId;
+use nacre_types::hash::Map;
+use roaring::RoaringBitmap;
+
+/// A row of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentRow {
+    pub segment: u64,
+    pub row: u32,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct HiddenRows(Map<(TableId, u64), RoaringBitmap>);
+
+impl HiddenRows {
+    /// Hides a row; returns whether it was not hidden before.
+    pub fn insert(&mut self, table: &Table, hidden: SegmentRow) -> bool {
+        self.0.entry((table.id(), hidden.segment)).or_default().insert(hidden.row)
+    }
+
+    /// Shows a hidden row again.
+    pub fn remove(&mut self, table: &Table, hidden: SegmentRow) {
+        let key = (table.id(), hidden.segment);
+        let Some(rows) = self.0.get_mut(&key) else {
+            debug_assert!(false, "{hidden:?} is not hidden");
+            return;
+        };
+        let was_hidden = rows.remove(hidden.row);
+        debug_assert!(was_hidden, "{hidden:?} is not hidden");
+        if rows.is_empty() {
+            self.0.remove(&key);
+        }
+    }
+
+    /// Whether a row is hidden.
+    pub fn contains(&self, table: &Table, segment: u64, row: u32) -> bool {
+        self.0.get(&(table.id(), segment)).is_some_and(|rows| rows.contains(row))
+    }
+
+    /// The hidden rows of a segment.
+    pub fn of_segment(&self, table: &Table, segment: u64) -> Option<&RoaringBitmap> {
+        self.0.get(&(table.id(), segment))
+    }
+}

@@ -1,0 +1,351 @@
+//! Writing rows of tables with indexes: their entries, and values that only one row may have.
+//!
+//! A transaction that gives a row a unique value claims the value until it ends, and then looks for
+//! another row that has the value now. A transaction that takes a value away from a row holds no lock
+//! on the value, but holds the row's: one that wants the value finds the row and waits for it. Either
+//! way there is a transaction to wait for.
+
+use crate::index::definition::Index;
+use crate::index::entries::each_entry;
+use crate::index::lookup::rows_of_candidate;
+use crate::index::range::{KeyRange, successor};
+use crate::layout::rows::key_of;
+use crate::read::reader::Reader;
+use crate::read::view::RowLocator;
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::version::Table;
+use crate::transaction::core::Core;
+use crate::transaction::write_set::LockedRow;
+use nacre_rowstore::{Blocker, Change, Node, Row, Visible};
+use nacre_types::hash::hash_bytes;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, IndexId, Result, Value, key};
+use std::sync::Arc;
+
+/// The row that is being written, by its partition and key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct OwnRow<'a> {
+    partition: u32,
+    key: &'a [u8],
+}
+
+/// A row where a transaction sees it, and its values.
+pub(super) type Located = (RowLocator, Vec<Value>);
+
+/// A value of a unique index that a transaction looks for.
+#[derive(Clone, Copy)]
+struct WantedValue<'a> {
+    table: &'a Table,
+    index: &'a Index,
+    key: &'a [u8],
+    values: &'a [Value],
+    /// The row that the value is for; it is no obstacle itself.
+    own: Option<OwnRow<'a>>,
+}
+
+/// Gives a locked row its new content. On an error the lock is kept, to be released with the
+/// statement.
+pub(super) fn write_row(
+    core: &mut Core,
+    table: &Arc<Table>,
+    locked: LockedRow,
+    row: Row,
+) -> Result<()> {
+    if !table.indexes().is_empty()
+        && let Err(error) = index_row(core, table, &locked, &row)
+    {
+        // Some of its entries may be in.
+        table.leave(locked.partition, &locked.node, &row);
+        core.writes_mut().keep_lock(table, locked);
+        return Err(error);
+    }
+    core.writes_mut().write(table, locked, Change::Put(row));
+    Ok(())
+}
+
+/// Claims a row's unique values and puts its entries in.
+fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row) -> Result<()> {
+    let own = OwnRow { partition: locked.partition, key: locked.node.key() };
+    for (at, index) in table.indexes().iter().enumerate() {
+        let index_key = index.key_of(table.layout().rows(), row)?;
+        if !index.may_repeat(&index_key) && !has_now(table, index, &locked.node, &index_key)? {
+            claim(core, table, at, &index_key, own)?;
+        }
+        index.entries(locked.partition).insert(&index_key, locked.node.key())?;
+    }
+    Ok(())
+}
+
+/// Whether a row's unique values change with its content: then its old ones go before any new ones
+/// come.
+pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bool> {
+    for index in table.unique_indexes() {
+        if !has_now(table, index, node, &index.key_of(table.layout().rows(), row)?)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a row that this transaction has locked has an index key already.
+fn has_now(table: &Table, index: &Index, node: &Node, index_key: &[u8]) -> Result<bool> {
+    match node.pending().or_else(|| node.newest().map(|version| version.change)) {
+        Some(Change::Put(row)) => table.has_key(index, &row, index_key),
+        _ => Ok(false),
+    }
+}
+
+/// Takes the lock of a unique value and makes sure that no other row has it.
+fn claim(
+    core: &mut Core,
+    table: &Arc<Table>,
+    at: usize,
+    index_key: &[u8],
+    own: OwnRow<'_>,
+) -> Result<()> {
+    let index = &table.indexes()[at];
+    core.writes_mut().lock_claim(table, own.partition, at, index_key)?;
+    let values = key::decode(index_key, index.types())?;
+    let wanted = WantedValue { table, index, key: index_key, values: &values, own: Some(own) };
+    for partition in table.partitions() {
+        probe(core, partition, wanted)?;
+    }
+    // No row has it now. In this transaction's snapshot one may: then two rows would have it there.
+    if table.changed() > core.at() && find(core, wanted)?.is_some() {
+        return Err(core.conflict(table));
+    }
+    Ok(())
+}
+
+fn blocked_by(core: &mut Core, wanted: WantedValue<'_>, holder: Blocker) -> Error {
+    let (table, index) = (&wanted.table.schema().name, wanted.index.name());
+    let message =
+        format!("a value of index {index} of table {table} is locked by another transaction");
+    core.writes_mut().blocked_by(holder, message)
+}
+
+fn duplicate(wanted: WantedValue<'_>) -> Error {
+    wanted.index.duplicate(&wanted.table.schema().name, wanted.key)
+}
+
+/// Fails if a row of a partition has a unique value as of now, or may have it because another
+/// transaction's change of it is not committed. Rows go from memory to segments and back meanwhile:
+/// memory is searched first, then segments, and each row that has left one of them is followed.
+fn probe(core: &mut Core, partition: &Partition, wanted: WantedValue<'_>) -> Result<()> {
+    let WantedValue { table, index, key, values, own } = wanted;
+    let mut row_keys: Vec<Vec<u8>> = Vec::new();
+    let end = successor(key.to_vec());
+    each_entry(index, partition.number(), key, end.as_deref(), |entry| {
+        row_keys.push(entry.row_key().to_vec());
+        Ok(())
+    })?;
+    for row_key in &row_keys {
+        if own == Some(OwnRow { partition: partition.number(), key: row_key }) {
+            continue;
+        }
+        if let Some(node) = partition.rowstore().get(row_key) {
+            meet(core, wanted, &node)?;
+        }
+    }
+    if plant::is(Bug::UniqueSkip) {
+        return Ok(());
+    }
+    let range = KeyRange::equal(values.to_vec());
+    let hash = Some(hash_bytes(key));
+    loop {
+        let list = partition.segments();
+        for candidate in list.of_index(index).candidates(key)?.newest_first() {
+            let state = &list[candidate.place];
+            if !state.is_current() {
+                continue;
+            }
+            for row in rows_of_candidate(table.schema(), index, state, &range, hash, candidate)? {
+                meet_in_segment(core, partition, wanted, state, row)?;
+            }
+        }
+        // What was merged, or moved and flushed, since the list was read is in segments that the list
+        // may not have.
+        if Arc::ptr_eq(&list, &partition.segments()) {
+            return Ok(());
+        }
+    }
+}
+
+/// Fails if a row in memory has a unique value.
+fn meet(core: &mut Core, wanted: WantedValue<'_>, node: &Node) -> Result<()> {
+    let own = node.is_locked_by(core.writes().owner());
+    let change = if own { node.pending() } else { None };
+    let Some(Change::Put(row)) = change.or_else(|| node.newest().map(|version| version.change))
+    else {
+        return Ok(());
+    };
+    if !wanted.table.has_key(wanted.index, &row, wanted.key)? {
+        return Ok(());
+    }
+    match node.blocker().filter(|_| !own) {
+        Some(holder) => Err(blocked_by(core, wanted, holder)),
+        None => Err(duplicate(wanted)),
+    }
+}
+
+/// Fails if a row of a segment whose index key is a unique value exists, or has gone to memory and
+/// still has the value.
+fn meet_in_segment(
+    core: &mut Core,
+    partition: &Partition,
+    wanted: WantedValue<'_>,
+    state: &Arc<SegmentState>,
+    row: u32,
+) -> Result<()> {
+    let layout = wanted.table.layout();
+    let row_key = layout.encode_key(&layout.key_of_segment_row(&state.segment, row)?)?;
+    if wanted.own == Some(OwnRow { partition: partition.number(), key: &row_key }) {
+        return Ok(());
+    }
+    let owner = core.writes().owner().clone();
+    // While a flush or a load commits, its segments are listed with rows that are still in memory, or
+    // no longer exist.
+    let is_here = |node: &Arc<Node>| {
+        node.is_locked_by(&owner) && node.pending().is_some()
+            || matches!(
+                node.newest().map(|version| version.change),
+                Some(Change::Put(_) | Change::Delete)
+            )
+    };
+    let mut settled = state.created() <= core.commits().snapshots().visible();
+    loop {
+        let is_deleted = state.is_deleted(row);
+        match partition.rowstore().get(&row_key) {
+            Some(node) if is_deleted || is_here(&node) => return meet(core, wanted, &node),
+            None if is_deleted => return Ok(()),
+            node => {
+                let blocker = node.and_then(|node| node.blocker());
+                let other = blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &owner));
+                if let Some(holder) = other {
+                    return Err(blocked_by(core, wanted, holder));
+                }
+            }
+        }
+        if settled {
+            return Err(duplicate(wanted));
+        }
+        // The commit that has listed it may be refused, or leave the row out.
+        core.commits().settled();
+        settled = true;
+        if !partition.segments().iter().any(|listed| Arc::ptr_eq(listed, state)) {
+            return Ok(());
+        }
+    }
+}
+
+/// The row that a transaction sees with these values in all columns of an index: where it is, and the
+/// whole row. The first one if the index is not unique. Nulls find nothing.
+pub(super) fn locate(
+    core: &Core,
+    table: &Table,
+    index: IndexId,
+    values: &[Value],
+) -> Result<Option<Located>> {
+    let index = table.index(index)?;
+    if values.len() != index.types().len() {
+        return Err(Error::type_error("key has a wrong number of values"));
+    }
+    if values.iter().any(Value::is_null) {
+        return Ok(None);
+    }
+    let key = index.encode(values)?;
+    find(core, WantedValue { table, index, key: &key, values, own: None })
+}
+
+/// The row that a transaction sees with a value, other than the one being written.
+fn find(core: &Core, wanted: WantedValue<'_>) -> Result<Option<Located>> {
+    core.read(wanted.table, |reader| {
+        for partition in wanted.table.partitions() {
+            if let Some(found) = find_in_memory(partition, wanted, reader)? {
+                return Ok(Some(found));
+            }
+            if let Some(found) = find_in_segments(partition, wanted, reader)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    })
+}
+
+fn find_in_memory(
+    partition: &Partition,
+    wanted: WantedValue<'_>,
+    reader: &Reader<'_>,
+) -> Result<Option<Located>> {
+    let WantedValue { table, index, key, own, .. } = wanted;
+    let number = partition.number();
+    let end = successor(key.to_vec());
+    let mut found = None;
+    each_entry(index, number, key, end.as_deref(), |entry| {
+        let row = OwnRow { partition: number, key: entry.row_key() };
+        if found.is_some() || own == Some(row) {
+            return Ok(());
+        }
+        let Some(node) = partition.rowstore().get(entry.row_key()) else { return Ok(()) };
+        if let Visible::Row(row) = reader.visible(&node)
+            && table.has_key(index, &row, key)?
+        {
+            let locator = RowLocator::Memory { partition: number, key: node.key().clone() };
+            let layout = table.layout();
+            found = Some((locator, layout.rows().decode(&layout.upgrade(row)?)));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn find_in_segments(
+    partition: &Partition,
+    wanted: WantedValue<'_>,
+    reader: &Reader<'_>,
+) -> Result<Option<Located>> {
+    let WantedValue { table, index, key, values, own } = wanted;
+    let (layout, number) = (table.layout(), partition.number());
+    let range = KeyRange::equal(values.to_vec());
+    let hash = Some(hash_bytes(key));
+    let list = partition.segments();
+    for candidate in list.of_index(index).candidates(key)?.newest_first() {
+        let state = &list[candidate.place];
+        if !state.exists_at(reader.at) {
+            continue;
+        }
+        let id = state.id();
+        for row in rows_of_candidate(table.schema(), index, state, &range, hash, candidate)? {
+            if state.is_deleted_at(row, reader.at) || (reader.hides)(id, row) {
+                continue;
+            }
+            if let Some(own) = own {
+                let row_key =
+                    layout.encode_key(&layout.key_of_segment_row(&state.segment, row)?)?;
+                if own == (OwnRow { partition: number, key: &row_key }) {
+                    continue;
+                }
+            }
+            let all: Vec<usize> = (0..table.schema().columns.len()).collect();
+            let locator = RowLocator::Segment { partition: number, segment: id, row };
+            return Ok(Some((locator, layout.segment_row(&state.segment, row, &all)?)));
+        }
+    }
+    Ok(None)
+}
+
+/// The error for a row that is not unique: a `conflict` if the transaction does not see the other row.
+pub(super) fn explain_duplicate(
+    core: &Core,
+    table: &Table,
+    row: &[Value],
+    error: Error,
+) -> Result<Error> {
+    let is_named = |index: &&Index| error.key() == Some(index.name());
+    let Some(index) = table.indexes().iter().find(is_named) else {
+        return Ok(core.conflict(table));
+    };
+    let seen = locate(core, table, index.id(), &key_of(index.columns(), row))?;
+    Ok(if seen.is_some() { error } else { core.conflict(table) })
+}
