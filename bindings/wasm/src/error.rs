@@ -36,7 +36,7 @@ pub fn from_js(thrown: JsValue, doing: &str) -> Error {
     let message = text("message")
         .or_else(|| thrown.as_string())
         .unwrap_or_else(|| "unknown failure".to_string());
-    if let Some(kind) = text("kind").and_then(|name| kind_of(&name)) {
+    if let Some(kind) = text("kind").and_then(|name| ErrorKind::from_name(&name)) {
         return Error::new(kind, message);
     }
     let (name, code) = (text("name").unwrap_or_default(), text("code").unwrap_or_default());
@@ -47,27 +47,4 @@ pub fn from_js(thrown: JsValue, doing: &str) -> Error {
         return Error::not_found(format!("{doing}: {message}"));
     }
     Error::io(format!("{doing}: {message}"))
-}
-
-fn kind_of(name: &str) -> Option<ErrorKind> {
-    use ErrorKind::*;
-    const KINDS: [ErrorKind; 16] = [
-        Syntax,
-        Type,
-        NotFound,
-        AlreadyExists,
-        Constraint,
-        Conflict,
-        LockTimeout,
-        Deadlock,
-        Limit,
-        Unavailable,
-        InUse,
-        Corrupt,
-        Io,
-        Unsupported,
-        Cancelled,
-        Closed,
-    ];
-    KINDS.into_iter().find(|kind| kind.name() == name)
 }

@@ -40,6 +40,34 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, in the order of declaration.
+    pub const ALL: [ErrorKind; 16] = {
+        use ErrorKind::*;
+        [
+            Syntax,
+            Type,
+            NotFound,
+            AlreadyExists,
+            Constraint,
+            Conflict,
+            LockTimeout,
+            Deadlock,
+            Limit,
+            Unavailable,
+            InUse,
+            Corrupt,
+            Io,
+            Unsupported,
+            Cancelled,
+            Closed,
+        ]
+    };
+
+    /// The kind of a name; `None` for any other text.
+    pub fn from_name(name: &str) -> Option<ErrorKind> {
+        ErrorKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Stable lower-case name, as users see it.
     pub fn name(self) -> &'static str {
         use ErrorKind::*;
