@@ -1,9 +1,13 @@
-//! Every example of a function in `docs/SQL.md` answers what the page says, and the page names every function.
+//! Every example of a function in `docs/SQL.md` answers what the page says, and the page lists exactly the functions
+//! of the registry. `UPDATE_DOCS=1` writes the tables of scalar functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use nacre_function::entry::doc::Doc;
+use nacre_function::registry::{SCALARS, expressions, functions};
 use nacre_native::block_on;
 use nacredb::{Database, Options};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The code spans of a table's line, one a cell; `\|` is how Markdown writes a bar inside a table.
 fn cells(line: &str) -> Vec<String> {
@@ -37,9 +41,63 @@ fn names(cell: &str) -> Vec<String> {
     out
 }
 
+/// The page's table of one chapter of the registry.
+fn table(title: &str, docs: &[&Doc]) -> String {
+    let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
+    let mut out =
+        format!("### {title}\n\n| function | example | result | |\n| --- | --- | --- | --- |\n");
+    for doc in docs.iter().filter(|doc| !doc.usage.is_empty()) {
+        let [usage, example, result] = [doc.usage, doc.example, doc.result].map(code);
+        out += &format!("| {usage} | {example} | {result} | {} |\n", doc.sentence);
+    }
+    out
+}
+
+fn page_path() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SQL.md")
+}
+
+#[test]
+fn the_page_lists_the_registry() {
+    let path = page_path();
+    let mut page = std::fs::read_to_string(&path).unwrap();
+    let mut missing = Vec::new();
+    for chapter in SCALARS {
+        let functions = chapter.functions.iter().copied().flatten().map(|entry| &entry.doc);
+        let expressions = chapter.expressions.iter().copied().flatten().map(|entry| &entry.doc);
+        let docs: Vec<&Doc> = functions.chain(expressions).collect();
+        let expected = table(chapter.title, &docs);
+        if page.contains(&expected) {
+            continue;
+        }
+        missing.push(chapter.title);
+        let start = page.find(&format!("### {}\n", chapter.title)).expect("the chapter's heading");
+        let length = page[start..].find("\n\n###").expect("another chapter") + 1;
+        page.replace_range(start..start + length, &expected);
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, page).unwrap();
+        return;
+    }
+    assert!(missing.is_empty(), "UPDATE_DOCS=1 rewrites the chapters {missing:?}");
+}
+
+#[test]
+fn every_entry_says_how_it_is_called() {
+    for entry in functions() {
+        let usage = names(entry.doc.usage);
+        let is_said = |name: &&&str| usage.iter().any(|said| said == **name);
+        assert_eq!(entry.names.iter().filter(is_said).count(), entry.names.len(), "{usage:?}");
+    }
+    for entry in expressions() {
+        let usage = names(entry.doc.usage);
+        assert!(entry.names.iter().all(|name| usage.iter().any(|said| said == name)), "{usage:?}");
+    }
+}
+
 #[test]
 fn the_page_is_right_about_functions() {
-    let page = include_str!("../../../docs/SQL.md");
+    let page = std::fs::read_to_string(page_path()).unwrap();
     let section =
         page.split("\n## Functions").nth(1).and_then(|s| s.split("\n## ").next()).unwrap();
     let host = nacre_native::memory_host();
@@ -49,14 +107,15 @@ fn the_page_is_right_about_functions() {
     let mut wrong = Vec::new();
     let mut examples = 0;
     for line in section.lines().filter(|line| line.starts_with("| `")) {
-        let [call, example, expected] = cells(line).try_into().unwrap_or_else(|_| panic!("{line}"));
-        documented.extend(names(&call));
+        let cells = cells(line);
+        let [call, example, expected, ..] = &cells[..] else { panic!("{line}") };
+        documented.extend(names(call));
         examples += 1;
         let answer = match block_on(session.execute(&format!("select {example}"), &[])) {
             Ok(result) => result.row(0).first().map(ToString::to_string).unwrap_or_default(),
             Err(error) => format!("({}) {error}", error.sqlstate()),
         };
-        if answer != expected {
+        if answer != *expected {
             wrong.push(format!("{example}\n    is {answer}\n    the page says {expected}"));
         }
     }
