@@ -8,7 +8,7 @@ use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use nacre_column::Vector;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, Interval, Result, Value};
+use nacre_types::{DataType, Error, Interval, Result, Value, interval};
 
 /// Whether the arithmetic of a type is that of the calendar.
 pub fn is_temporal(data_type: DataType) -> bool {
@@ -110,12 +110,12 @@ fn move_days(day: i32, by: Option<i64>) -> Result<Value> {
 fn shift(at: &Value, by: Interval) -> Result<Value> {
     match at {
         Value::Date(day) => {
-            let moved = temporal::add_interval(*day as i64 * MICROS_PER_DAY, by)
-                .ok_or_else(out_of_calendar)?;
+            let moved =
+                interval::add(*day as i64 * MICROS_PER_DAY, by).ok_or_else(out_of_calendar)?;
             Ok(Value::Timestamp(moved))
         }
         Value::Timestamp(micros) => {
-            temporal::add_interval(*micros, by).map(Value::Timestamp).ok_or_else(out_of_calendar)
+            interval::add(*micros, by).map(Value::Timestamp).ok_or_else(out_of_calendar)
         }
         Value::Time(micros) => {
             let moved = (*micros as i128 + by.micros as i128).rem_euclid(MICROS_PER_DAY as i128);

@@ -6,7 +6,7 @@ use crate::bind::expression::literal;
 use crate::bind::expression::types::{arithmetic, common, meets};
 use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use nacre_types::{DataType, Error, Interval, Result, Value, temporal};
+use nacre_types::{DataType, Error, Interval, Result, Value, interval, temporal};
 use std::cmp::Ordering;
 
 /// An explicit or implied cast; literals are converted at once when that cannot lose anything silently.
@@ -622,11 +622,9 @@ fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         let interval =
             if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
         let moved = match start {
-            Value::Date(days) => {
-                temporal::add_interval(*days as i64 * temporal::MICROS_PER_DAY, interval)
-                    .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32))
-            }
-            Value::Timestamp(t) => temporal::add_interval(*t, interval).map(Value::Timestamp),
+            Value::Date(days) => interval::add(*days as i64 * temporal::MICROS_PER_DAY, interval)
+                .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32)),
+            Value::Timestamp(t) => interval::add(*t, interval).map(Value::Timestamp),
             _ => None,
         };
         return match moved {

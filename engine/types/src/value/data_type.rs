@@ -1,4 +1,4 @@
-//! SQL data types and the few physical shapes they are computed in.
+//! SQL data types and the few physical types that kernels compute with.
 //!
 //! A [`DataType`] is what a user declares; a [`PhysicalType`] is how kernels hold it.
 //! Many data types share one physical type so that the engine stays small.
@@ -41,12 +41,12 @@ pub enum DataType {
     },
     /// `CHAR(n)`, `VARCHAR(n)`, `TEXT`; the limit is in characters. Never padded.
     Text {
-        /// Longest allowed value in characters.
+        /// Longest value, in characters.
         max_chars: Option<u32>,
     },
     /// `BINARY(n)`, `VARBINARY(n)`, `BLOB`; the limit is in bytes.
     Binary {
-        /// Longest allowed value in bytes.
+        /// Longest value, in bytes.
         max_bytes: Option<u32>,
     },
     /// `DATE`: days since 1970-01-01
@@ -55,7 +55,7 @@ pub enum DataType {
     Time,
     /// `DATETIME` / `TIMESTAMP`: microseconds since 1970-01-01 00:00:00, no time zone
     Timestamp,
-    /// `INTERVAL`: in expressions only, never stored
+    /// `INTERVAL`: in expressions only, never in a table
     Interval,
     /// `JSON`: stored as its text
     Json,
@@ -64,11 +64,13 @@ pub enum DataType {
 /// How values of a data type are held in vectors and computed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PhysicalType {
-    /// One `bool` a value.
+    /// One `bool` per value.
     Bool,
-    /// 64-bit signed: integers up to 64 bits signed, dates, times, timestamps, decimals up to 18 digits.
+    /// 64-bit signed: integers up to 64 bits signed, dates, times, timestamps, decimals of up to 18
+    /// digits.
     I64,
-    /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, and intervals (see [`crate::Interval::pack`]).
+    /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, and intervals
+    /// ([`Interval::pack`](crate::Interval::pack)).
     I128,
     /// 64-bit float; `FLOAT` is held widened.
     F64,
@@ -78,7 +80,7 @@ pub enum PhysicalType {
 
 /// Largest precision of a decimal held in an `i64`.
 pub const DECIMAL64_MAX_PRECISION: u8 = 18;
-/// Largest precision of a decimal at all.
+/// Largest precision of a decimal.
 pub const DECIMAL_MAX_PRECISION: u8 = 38;
 
 impl DataType {
@@ -87,7 +89,7 @@ impl DataType {
     /// Unlimited binary.
     pub const BLOB: DataType = DataType::Binary { max_bytes: None };
 
-    /// The physical shape of this type. `Null` is held as booleans that are all null.
+    /// The physical type. `Null` is held as booleans, all of them null.
     pub fn physical(self) -> PhysicalType {
         use DataType::*;
         match self {
@@ -124,14 +126,14 @@ impl DataType {
         })
     }
 
-    /// Least and greatest of the values that are held as whole numbers: integers, decimals without their point, days and
-    /// microseconds.
+    /// The least and the greatest value of a type that is held as integers: integers, decimals without
+    /// their point, days and microseconds.
     pub fn stored_range(self) -> Option<(i128, i128)> {
-        use crate::temporal::{MAX_DATE, MICROS_PER_DAY, MIN_DATE};
+        use super::temporal::{MAX_DATE, MICROS_PER_DAY, MIN_DATE};
         let (first, last, day) = (MIN_DATE as i128, MAX_DATE as i128, MICROS_PER_DAY as i128);
         Some(match self {
             DataType::Decimal { precision, .. } => {
-                let bound = crate::decimal::POWERS[precision as usize];
+                let bound = super::decimal::POWERS[precision as usize];
                 (1 - bound, bound - 1)
             }
             DataType::Date => (first, last),

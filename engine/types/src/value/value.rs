@@ -1,38 +1,12 @@
-//! A single value, as it enters and leaves the engine. Inside, values live in vectors.
+//! A single value, as it enters and leaves the engine. Inside, vectors hold values.
 
-use crate::{DataType, decimal, temporal};
+use super::data_type::DataType;
+use super::interval::{self, Interval};
+use super::{decimal, temporal};
 use std::fmt;
 
-/// `INTERVAL`: months, days and microseconds are kept apart, as in the SQL standard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Interval {
-    /// Whole months.
-    pub months: i32,
-    /// Whole days.
-    pub days: i32,
-    /// Microseconds.
-    pub micros: i64,
-}
-
-impl Interval {
-    /// Packs into the 128-bit physical shape of `INTERVAL` vectors: months, days, microseconds, high to low.
-    pub fn pack(self) -> i128 {
-        ((self.months as i128) << 96)
-            | (((self.days as u32) as i128) << 64)
-            | ((self.micros as u64) as i128)
-    }
-
-    /// The inverse of [`Interval::pack`].
-    pub fn unpack(packed: i128) -> Interval {
-        Interval {
-            months: (packed >> 96) as i32,
-            days: (packed >> 64) as i32,
-            micros: packed as i64,
-        }
-    }
-}
-
-/// One SQL value. The data type travels beside it; `Int` serves every signed and small unsigned integer.
+/// One SQL value. Its data type is kept beside it: `Int` serves every signed and small unsigned
+/// integer type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `NULL` of any type.
@@ -74,7 +48,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// The narrowest type this value has by itself: what a literal or a parameter is bound as.
+    /// The narrowest type of the value: the type that a literal or a parameter is bound with.
     pub fn natural_type(&self) -> DataType {
         match self {
             Value::Null => DataType::Null,
@@ -116,12 +90,13 @@ impl fmt::Display for Value {
             Value::Date(v) => f.write_str(&temporal::format_date(*v)),
             Value::Time(v) => f.write_str(&temporal::format_time(*v)),
             Value::Timestamp(v) => f.write_str(&temporal::format_timestamp(*v)),
-            Value::Interval(v) => f.write_str(&temporal::format_interval(*v)),
+            Value::Interval(v) => f.write_str(&interval::format(*v)),
         }
     }
 }
 
-/// Shortest text that reads back as the same double; always with a point or exponent, so it stays a float.
+/// The shortest text that reads back as the same double. Always has a point or an exponent, so that it
+/// reads as a float.
 pub fn format_float(v: f64) -> String {
     if v.is_nan() {
         return "NaN".into();
@@ -137,7 +112,7 @@ pub fn format_float(v: f64) -> String {
     }
 }
 
-/// The same for a float of 32 bits, which has fewer digits.
+/// Like [`format_float`], for a 32-bit float, which has fewer digits.
 pub fn format_float32(v: f32) -> String {
     let magnitude = v.abs();
     if !v.is_finite() {

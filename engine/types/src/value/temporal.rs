@@ -1,14 +1,12 @@
 //! Dates, times and timestamps: the proleptic Gregorian calendar on integers, no time zones.
 
-use crate::Interval;
-
-/// Microseconds of a second.
+/// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
-/// Microseconds of a day.
+/// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
-/// 0000-01-01, the first date that can be written.
+/// 0000-01-01, the first representable date.
 pub const MIN_DATE: i32 = -719_528;
-/// 9999-12-31, the last.
+/// 9999-12-31, the last representable date.
 pub const MAX_DATE: i32 = 2_932_896;
 
 /// Days since 1970-01-01 of a civil date (Howard Hinnant's `days_from_civil`). The date must be valid.
@@ -34,7 +32,7 @@ pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
     ((yoe + era * 400 + i64::from(month <= 2)) as i32, month, day)
 }
 
-/// Days of a month.
+/// Number of days of a month, counted from 1.
 pub fn days_in_month(year: i32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -59,7 +57,7 @@ pub fn format_date(days: i32) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// `13:05:07`, with six more digits when there are microseconds.
+/// `13:05:07`, with six decimals when the microseconds are not zero.
 pub fn format_time(micros: i64) -> String {
     let seconds = micros.div_euclid(MICROS_PER_SECOND);
     let fraction = micros.rem_euclid(MICROS_PER_SECOND);
@@ -71,24 +69,6 @@ pub fn format_time(micros: i64) -> String {
 pub fn format_timestamp(micros: i64) -> String {
     let days = micros.div_euclid(MICROS_PER_DAY) as i32;
     format!("{} {}", format_date(days), format_time(micros.rem_euclid(MICROS_PER_DAY)))
-}
-
-/// `1 year 2 months 3 days 04:05:06`
-pub fn format_interval(interval: Interval) -> String {
-    let mut parts = Vec::new();
-    let mut push = |n: i64, unit: &str| {
-        if n != 0 {
-            parts.push(format!("{n} {unit}{}", if n.abs() == 1 { "" } else { "s" }));
-        }
-    };
-    push((interval.months / 12) as i64, "year");
-    push((interval.months % 12) as i64, "month");
-    push(interval.days as i64, "day");
-    if interval.micros != 0 || parts.is_empty() {
-        let sign = if interval.micros < 0 { "-" } else { "" };
-        parts.push(format!("{sign}{}", format_time(interval.micros.saturating_abs())));
-    }
-    parts.join(" ")
 }
 
 fn number(text: &str, max_digits: usize) -> Option<u32> {
@@ -145,17 +125,6 @@ pub fn add_months(days: i32, months: i32) -> Option<i32> {
     date_from_parts(year, month, day.min(days_in_month(year, month)))
 }
 
-/// Timestamp plus interval; `None` outside the calendar.
-pub fn add_interval(micros: i64, interval: Interval) -> Option<i64> {
-    let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
-    let moved = if interval.months == 0 { days } else { add_months(days, interval.months)? };
-    let moved = moved.checked_add(interval.days)?;
-    let total = (moved as i64) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY);
-    let total = total.checked_add(interval.micros)?;
-    let day = total.div_euclid(MICROS_PER_DAY);
-    (MIN_DATE as i64..=MAX_DATE as i64).contains(&day).then_some(total)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,10 +145,6 @@ mod tests {
         assert_eq!(
             add_months(days_from_civil(2024, 1, 31), 1).map(format_date).as_deref(),
             Some("2024-02-29")
-        );
-        assert_eq!(
-            format_interval(Interval { months: 14, days: 3, micros: 0 }),
-            "1 year 2 months 3 days"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The shape of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
-use crate::{DataType, Error, IndexSchema, Result, Value, limits};
+use super::index::IndexSchema;
+use crate::{DataType, Error, Result, Value, limits};
 
 /// Identifies a table for the life of a database; never reused.
 pub type TableId = u32;
@@ -8,19 +9,19 @@ pub type TableId = u32;
 /// One column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Stable identity inside the table; never reused, so that a dropped column's data is not mistaken.
+    /// Stable id inside the table. Never reused: the data of a dropped column must not reappear.
     pub id: u32,
-    /// Name as written; compared without regard to ASCII case.
+    /// Name as written. Compared without regard to ASCII case.
     pub name: String,
     /// Type.
     pub data_type: DataType,
     /// Whether `NULL` is allowed.
     pub nullable: bool,
-    /// Value for rows that do not name this column; `Null` when there is none.
+    /// Value for rows that do not name the column; `Null` without a default.
     pub default: Value,
 }
 
-/// Columns with the same default are alike, also where that is no number.
+/// Compares float defaults by their bits, so that a NaN equals itself.
 impl PartialEq for Column {
     fn eq(&self, other: &Column) -> bool {
         let same_default = match (&self.default, &other.default) {
@@ -41,13 +42,13 @@ pub struct KeyColumns {
     pub columns: Vec<usize>,
 }
 
-/// How rows are spread over partitions. A table without one has a single partition.
+/// How rows are distributed over partitions. A table without a shard key has a single partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardKey {
-    /// Positions of the columns whose values decide; none when rows are spread by their hidden number.
-    /// With a primary key they are among its columns, so that a key alone says where its row is.
+    /// Positions of the columns that choose the partition; none when the hidden row number does. In a
+    /// table with a primary key they are among its columns, so that a key alone gives the partition.
     pub columns: Vec<usize>,
-    /// How many partitions there are. 0 in a schema that is yet to be created: the database decides.
+    /// Number of partitions. 0 in a schema that is not created yet: the database chooses.
     pub partitions: u32,
 }
 
@@ -62,22 +63,23 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// Primary key. Without one, rows are identified by a hidden row number.
     pub primary_key: Option<KeyColumns>,
-    /// What segments are sorted by, when it is not the primary key. Its values need not be unique.
+    /// The order of segments, when it is not that of the primary key. Need not be unique.
     pub sort_key: Option<KeyColumns>,
-    /// How rows are spread over partitions.
+    /// How rows are distributed over partitions.
     pub shard_key: Option<ShardKey>,
-    /// Its indexes, beside the primary key, in the order they were made.
+    /// Secondary indexes, in the order of their creation.
     pub indexes: Vec<IndexSchema>,
-    /// Ids below this have been given out, some to indexes that are gone.
+    /// Ids below this are used, some by dropped indexes.
     pub next_index_id: u32,
-    /// Ids below this have been given out, some to columns that are gone.
+    /// Ids below this are used, some by dropped columns.
     pub next_column_id: u32,
-    /// Counts the changes of its columns; rows in memory and in the log name the version they were written under.
+    /// Counts changes of the columns. Rows in memory and in the log carry the version they were written
+    /// with.
     pub version: u16,
 }
 
 impl TableSchema {
-    /// Gives out the id of a new column.
+    /// Allocates the id of a new column.
     pub fn take_column_id(&mut self) -> u32 {
         let above = self.columns.iter().map(|c| c.id + 1).max().unwrap_or(0);
         let id = self.next_column_id.max(above);
@@ -85,13 +87,13 @@ impl TableSchema {
         id
     }
 
-    /// Puts a column at a position; keys go on to mean the same columns.
+    /// Inserts a column at a position; keys keep meaning the same columns.
     pub fn insert_column(&mut self, at: usize, column: Column) {
         self.columns.insert(at, column);
         self.move_keys(|position| if position >= at { position + 1 } else { position });
     }
 
-    /// Takes away a column that is in no key; keys go on to mean the same columns.
+    /// Removes a column that is in no key; keys keep meaning the same columns.
     pub fn remove_column(&mut self, at: usize) -> Column {
         self.move_keys(|position| if position > at { position - 1 } else { position });
         let gone = self.columns.remove(at);
@@ -109,7 +111,7 @@ impl TableSchema {
         shard.into_iter().flatten().for_each(|position| *position = to(*position));
     }
 
-    /// Whether rows of one are rows of the other: the same columns at the same places.
+    /// Whether both have the same columns at the same positions: rows of one are rows of the other.
     pub fn same_columns(&self, other: &TableSchema) -> bool {
         self.version == other.version
             && self.columns.len() == other.columns.len()
@@ -131,7 +133,7 @@ impl TableSchema {
         let Some(shard) = &self.shard_key else { return Ok(()) };
         if shard.partitions as usize > limits::MAX_PARTITIONS {
             return Err(Error::limit(format!(
-                "a table has {} partitions at most",
+                "a table has at most {} partitions",
                 limits::MAX_PARTITIONS
             )));
         }
@@ -245,7 +247,7 @@ impl Column {
     }
 }
 
-/// A named query. Nothing about it is stored but its text.
+/// A named query, stored as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSchema {
     /// Name as written; looked up without regard to ASCII case, in one space with the tables.

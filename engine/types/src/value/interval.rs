@@ -1,8 +1,40 @@
-//! Intervals from text: `1 year 2 months -3 days 04:05:06`.
+//! Intervals: their parts, their text (`1 year 2 months -3 days 04:05:06`), and adding them to a
+//! timestamp.
 
-use crate::{Interval, decimal, temporal};
+use super::decimal;
+use super::temporal::{self, MAX_DATE, MICROS_PER_DAY, MIN_DATE, format_time};
 
-/// Unit of an interval: months, days and microseconds of one.
+/// `INTERVAL`: months, days and microseconds, kept apart as in the SQL standard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Interval {
+    /// Whole months.
+    pub months: i32,
+    /// Whole days.
+    pub days: i32,
+    /// Microseconds.
+    pub micros: i64,
+}
+
+impl Interval {
+    /// Packs into the 128-bit physical form of `INTERVAL` vectors: months, days, microseconds, high to
+    /// low.
+    pub fn pack(self) -> i128 {
+        ((self.months as i128) << 96)
+            | (((self.days as u32) as i128) << 64)
+            | ((self.micros as u64) as i128)
+    }
+
+    /// The inverse of [`Interval::pack`].
+    pub fn unpack(packed: i128) -> Interval {
+        Interval {
+            months: (packed >> 96) as i32,
+            days: (packed >> 64) as i32,
+            micros: packed as i64,
+        }
+    }
+}
+
+/// The unit of this name: its months, days and microseconds.
 pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     let lower = name.to_ascii_lowercase();
     let short = matches!(lower.as_str(), "s" | "ms" | "us");
@@ -22,7 +54,8 @@ pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     })
 }
 
-/// `quantity` units; a fraction is allowed for days and below, where it is exact to the microsecond.
+/// An interval of `quantity` units. Days and smaller units may have a fraction, exact to the
+/// microsecond.
 pub fn of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
     let (unscaled, scale) = decimal::parse(quantity)?;
     if let Some(whole) = decimal::rescale(unscaled, scale, 0)
@@ -67,12 +100,42 @@ pub fn parse(text: &str) -> Option<Interval> {
     Some(total)
 }
 
+/// `1 year 2 months 3 days 04:05:06`
+pub fn format(interval: Interval) -> String {
+    let mut parts = Vec::new();
+    let mut push = |n: i64, unit: &str| {
+        if n != 0 {
+            parts.push(format!("{n} {unit}{}", if n.abs() == 1 { "" } else { "s" }));
+        }
+    };
+    push((interval.months / 12) as i64, "year");
+    push((interval.months % 12) as i64, "month");
+    push(interval.days as i64, "day");
+    if interval.micros != 0 || parts.is_empty() {
+        let sign = if interval.micros < 0 { "-" } else { "" };
+        parts.push(format!("{sign}{}", format_time(interval.micros.saturating_abs())));
+    }
+    parts.join(" ")
+}
+
+/// Timestamp plus interval; `None` outside the calendar.
+pub fn add(micros: i64, interval: Interval) -> Option<i64> {
+    let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
+    let moved =
+        if interval.months == 0 { days } else { temporal::add_months(days, interval.months)? };
+    let moved = moved.checked_add(interval.days)?;
+    let total = (moved as i64) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY);
+    let total = total.checked_add(interval.micros)?;
+    let day = total.div_euclid(MICROS_PER_DAY);
+    (MIN_DATE as i64..=MAX_DATE as i64).contains(&day).then_some(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn units() {
+    fn intervals_read_from_text_and_print() {
         for (text, months, days, micros) in [
             ("1 year 2 months -3 days 04:05:06.5", 14, -3, 14_706_500_000),
             ("1y 2 mon 1 w", 14, 7, 0),
@@ -84,6 +147,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Some(Interval { months, days, micros }), "{text}");
         }
+        assert_eq!(format(Interval { months: 14, days: 3, micros: 0 }), "1 year 2 months 3 days");
         for text in ["", "1", "1 x", "1.5 months", "days", "1 day 25:00"] {
             assert_eq!(parse(text), None, "{text}");
         }

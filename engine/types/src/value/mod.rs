@@ -1,0 +1,13 @@
+//! Values and their types: what a value is, how it prints, and arithmetic on decimals and dates.
+
+mod data_type;
+pub mod decimal;
+pub mod interval;
+pub mod json;
+pub mod temporal;
+#[allow(clippy::module_inception, reason = "the folder is named for its central type")]
+mod value;
+
+pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
+pub use interval::Interval;
+pub use value::{Value, format_float32};
