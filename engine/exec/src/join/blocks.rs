@@ -25,6 +25,8 @@ pub(super) struct BlockJoin {
     at: usize,
     /// The join with the block before `at`.
     current: Option<ProbeJoin>,
+    /// Whether all blocks are joined.
+    is_done: bool,
 }
 
 impl BlockJoin {
@@ -35,7 +37,7 @@ impl BlockJoin {
         nulls: Nulls,
         spec: Arc<JoinSpec>,
     ) -> BlockJoin {
-        BlockJoin { spec, nulls, left: Arc::new(left), right, at: 0, current: None }
+        BlockJoin { spec, nulls, left: Arc::new(left), right, at: 0, current: None, is_done: false }
     }
 
     /// Collects the next block.
@@ -61,11 +63,13 @@ impl Operator for BlockJoin {
                     return Ok(Some(batch));
                 }
                 self.current = None;
+                self.is_done = self.at >= self.right.chunks();
             }
-            let is_first = self.at == 0;
-            if !is_first && self.at >= self.right.chunks() {
+            if self.is_done {
                 return Ok(None);
             }
+            // Without right rows there is one block, which is empty: left rows may come out all the same.
+            let is_first = self.at == 0;
             let build = self.collect_block(context)?;
             let is_only = is_first && self.at >= self.right.chunks();
             if !is_only && !self.spec.pairs_are_independent() {

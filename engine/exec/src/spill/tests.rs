@@ -188,6 +188,19 @@ fn one_large_key() {
     assert_eq!(temporary(&disk), 0);
 }
 
+/// All right rows have one key, left rows many: most partitions have no right rows.
+#[test]
+fn partitions_without_right_rows() {
+    use JoinKind::{Anti, Inner, Left, Right, Semi};
+    let table = begin();
+    for kind in [Inner, Left, Right, Semi, Anti] {
+        let zero = binary(BinaryOp::Modulo, column(0), lit(int(1), I64), I64);
+        let thousand = binary(BinaryOp::Modulo, column(0), lit(int(1_000), I64), I64);
+        let keys = vec![(column(0), if kind == Inner || kind == Right { zero } else { thousand })];
+        same_spilled(&join(below(&table, 20), below(&table, 9_000), kind, keys, None), false);
+    }
+}
+
 #[test]
 fn sorts_are_stable() {
     let table = begin();
