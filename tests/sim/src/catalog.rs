@@ -1,11 +1,14 @@
 //! What a change of the catalog makes of a table, by the model.
 
-use crate::judge::{Answer, Verdict};
 use crate::model::{Effect, Model, State, Table};
-use crate::op::{Op, Place, Row};
-use crate::shape::{Column, Shape};
+use crate::op::{Op, Place};
+use crate::read;
+use crate::row::Column;
+use crate::row::Row;
+use crate::shape::Shape;
 use crate::unique;
-use crate::view::{self, View};
+use crate::verdict::{Answer, Verdict};
+use crate::view::View;
 use nacredb::ErrorKind;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -199,7 +202,7 @@ fn judge_create_view(op: &Op, latest: &State) -> Verdict {
         return Verdict::fails(&[ErrorKind::AlreadyExists]);
     }
     // A view must not lead to itself.
-    let source = view::read_within(
+    let source = read::read_within(
         &mut vec![*name],
         from,
         &|name| latest.tables.get(name).cloned(),

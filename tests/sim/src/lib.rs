@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod clock;
+pub mod condition;
 pub mod disk;
 pub mod fault;
 pub mod hook;
@@ -17,6 +18,8 @@ pub mod op;
 pub mod panics;
 pub mod plan;
 pub mod prepared;
+pub mod read;
+pub mod row;
 pub mod run;
 pub mod scheduler;
 pub mod session;
@@ -24,6 +27,7 @@ pub mod shape;
 pub mod shrink;
 pub mod subject;
 pub mod unique;
+pub mod verdict;
 pub mod view;
 pub mod world;
 

@@ -1,8 +1,11 @@
 //! What sessions do: each has a role, which decides its operations.
 
-use crate::op::{Op, Place, Row, Upsert, Where};
+use crate::condition::Where;
+use crate::op::{Op, Place, Upsert};
 use crate::plan::{ACCOUNTS, BIG, Maker, PASSING, Script, UNIQUE, keys};
-use crate::shape::{Column, INDEXES, Index};
+use crate::row::Column;
+use crate::row::Row;
+use crate::shape::{INDEXES, Index};
 use nacredb::OnDuplicate;
 
 impl Maker {

@@ -1,7 +1,7 @@
 //! What the database must hold: the committed state after every commit, what is durable of it, and what each open
 //! transaction sees. Knows nothing of how the engine works.
 
-use crate::op::Row;
+use crate::row::Row;
 use crate::shape::Shape;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,12 @@
 //! What sessions do beside the roles of `make`: tables and columns get other names, views are made and read, and
 //! streams are read while everybody goes on.
 
-use crate::op::{Op, Place, Row, Where};
+use crate::condition::Where;
+use crate::op::{Op, Place};
 use crate::plan::{Maker, PASSING, Script, UNIQUE, VIEWS};
-use crate::shape::{Column, INDEXES};
+use crate::row::Column;
+use crate::row::Row;
+use crate::shape::INDEXES;
 
 impl Maker {
     pub(crate) fn extra_script(&mut self) -> Script {

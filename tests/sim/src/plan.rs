@@ -121,7 +121,7 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
         if indexed && name != "bank" {
             let unique = if name == UNIQUE { 100 } else { 15 };
             for index in
-                INDEXES.iter().filter(|index| !index.columns.contains(&crate::shape::Column::W))
+                INDEXES.iter().filter(|index| !index.columns.contains(&crate::row::Column::W))
             {
                 if random.percent(if index.unique { unique / 2 } else { 30 }) {
                     indexes.push(*index);

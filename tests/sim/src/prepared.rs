@@ -1,9 +1,9 @@
 //! Statements that a session prepares once and runs again and again, though tables and columns change between.
 
-use crate::judge::Answer;
-use crate::op::{Op, Upsert, Where};
-use crate::session::answer;
-use crate::shape::Column;
+use crate::condition::Where;
+use crate::op::{Op, Upsert};
+use crate::row::Column;
+use crate::verdict::Answer;
 use nacredb::{ErrorKind, Prepared, Result, Session, Value};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub async fn run(
             }
         }
     }
-    Some(session.run(&prepared, &values).await.map(|result| answer(&result)))
+    Some(session.run(&prepared, &values).await.map(|result| Answer::of(&result)))
 }
 
 /// A statement on rows, with parameters where it says which and what.

@@ -3,14 +3,15 @@
 use crate::clock::{Inline, SimClock, SimEntropy};
 use crate::disk::{Disk, Ended};
 use crate::hook;
-use crate::judge::Answer;
 use crate::model::{State, Table};
-use crate::op::{Op, Row};
+use crate::op::Op;
 use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, Setup};
+use crate::row::Row;
 use crate::scheduler::Scheduler;
 use crate::session::{answer, drive};
 use crate::shape::Shape;
 use crate::subject::short;
+use crate::verdict::Answer;
 use crate::view::View;
 use crate::world::World;
 use nacre_testing::Random;

@@ -2,12 +2,13 @@
 //! what each answered.
 
 use crate::clock::SimClock;
-use crate::judge::Answer;
-use crate::op::{Op, Row};
+use crate::op::Op;
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
+use crate::row::Column;
+use crate::row::Row;
 use crate::scheduler::yield_now;
-use crate::shape::Column;
+use crate::verdict::Answer;
 use crate::world::{Next, World};
 use nacre_testing::Random;
 use nacredb::host::Clock;
@@ -97,7 +98,7 @@ async fn perform(
             };
             match done {
                 Some(result) => result,
-                None => session.execute(&op.sql(), &[]).await.map(|result| answer(&result)),
+                None => session.execute(&op.sql(), &[]).await.map(|result| Answer::of(&result)),
             }
         }
     };
@@ -174,19 +175,4 @@ fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
         Arc::new(Vector::from_values(column.data_type(), &values))
     };
     Batch::new(columns.map(vector).collect(), rows.len())
-}
-
-/// A result as the model compares it.
-pub fn answer(result: &QueryResult) -> Answer {
-    match result.kind {
-        ResultKind::Query => {
-            let rows = result.to_rows();
-            let mut rows: Vec<Vec<String>> =
-                rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
-            rows.sort();
-            Answer::Rows(rows)
-        }
-        ResultKind::Write => Answer::Affected(result.rows_affected),
-        _ => Answer::Done,
-    }
 }

@@ -1,53 +1,9 @@
 //! What a table of the simulation is beside its rows: its columns in order, and its indexes.
 
-use crate::op::{Row, Where};
-use nacredb::{DataType, Value};
+use crate::condition::Where;
+use crate::row::{Column, Row};
+use nacredb::Value;
 use std::fmt;
-
-/// A column. Every table has the first three; the others come and go by `ALTER TABLE`, which may also give one of them
-/// the name of the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Column {
-    /// `k bigint not null`.
-    K,
-    /// `v bigint`.
-    V,
-    /// `s text`.
-    S,
-    /// `w bigint`.
-    W,
-    /// `z bigint`.
-    Z,
-}
-
-impl Column {
-    /// In statements.
-    pub fn name(self) -> &'static str {
-        match self {
-            Column::K => "k",
-            Column::V => "v",
-            Column::S => "s",
-            Column::W => "w",
-            Column::Z => "z",
-        }
-    }
-
-    /// What a row has there.
-    pub fn of(self, row: &Row) -> Value {
-        match self {
-            Column::K => Value::Int(row.k),
-            Column::V => Value::Int(row.v),
-            Column::S => row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone())),
-            Column::W => row.w.map_or(Value::Null, Value::Int),
-            Column::Z => row.z.map_or(Value::Null, Value::Int),
-        }
-    }
-
-    /// Its type.
-    pub fn data_type(self) -> DataType {
-        if self == Column::S { DataType::TEXT } else { DataType::Int64 }
-    }
-}
 
 /// A secondary index. Its name says what it is, so that two of one name are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

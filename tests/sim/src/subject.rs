@@ -1,8 +1,8 @@
 //! What an operation is about, and what its verdict means for the committed state.
 
-use crate::judge::{Answer, Verdict};
 use crate::model::{Effect, State, Txn};
 use crate::op::Op;
+use crate::verdict::{Answer, Verdict};
 use nacredb::ErrorKind;
 use std::collections::BTreeSet;
 

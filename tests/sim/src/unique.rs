@@ -5,9 +5,10 @@
 //! conflict. It is the state behind a statement that counts, so that values may be exchanged; only upserts and loads
 //! that skip or replace go row by row.
 
-use crate::judge::{Answer, Sight, Verdict};
 use crate::model::{RowId, Table, Writes};
-use crate::op::{Row, Upsert};
+use crate::op::Upsert;
+use crate::row::Row;
+use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{ErrorKind, OnDuplicate, Value};
 use std::collections::BTreeMap;
 

@@ -6,11 +6,13 @@
 
 use crate::catalog::{judge_create_as, judge_ddl};
 use crate::disk::{Call, Class, Disk};
-use crate::judge::{Answer, Sight, Verdict, judge, judge_bulk, judge_fill};
+use crate::judge::{judge, judge_bulk, judge_fill};
 use crate::model::{Effect, Model, State, Txn, Writes};
-use crate::op::{Op, Row, Weight};
+use crate::op::{Op, Weight};
+use crate::read;
+use crate::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, short, show, table_of, tables_of};
-use crate::view;
+use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -383,7 +385,7 @@ impl World {
             self.tell(|| format!("{room}s{session}: {op}  →  {shown}"));
         }
         let committed = self.sessions[session].committed.take();
-        let reached = view::reached(tables_of(op), &self.model.latest.views);
+        let reached = read::reached(tables_of(op), &self.model.latest.views);
         let blurred = reached.iter().any(|name| self.model.blurred.contains(name));
         let mut verdict = match &committed {
             Some(verdict) => verdict.clone(),

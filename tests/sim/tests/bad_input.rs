@@ -1,9 +1,11 @@
 //! Every call of a fixed workload fails once: with an error, for want of room, by a power cut, by a kill. Each time
 //! errors are typed, nothing acknowledged is lost, nothing else appears, and the database opens again.
 
+use nacre_sim::condition::Where;
 use nacre_sim::disk::{Call, Fault, FaultKind};
-use nacre_sim::op::{Op, Place, Row, Where};
+use nacre_sim::op::{Op, Place};
 use nacre_sim::plan::{End, Phase, Plan, Script, setups};
+use nacre_sim::row::Row;
 use nacre_sim::run::run;
 use nacre_sim::shape::INDEXES;
 use nacredb::{OnDuplicate, Options};

@@ -30,8 +30,11 @@
 //!
 //! Not simulated: a medium that loses or changes what it reported as synced; two processes on one folder.
 
+mod inode;
+
 use crate::clock::SimClock;
 pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
+use inode::{Change, Inode};
 use nacre_testing::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
 use nacredb::{Error, Result};
@@ -47,118 +50,6 @@ pub enum Ended {
     PowerCut,
     /// By a kill.
     Kill,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Write(usize, Vec<u8>),
-    /// So many zeroes: logs are filled with them far ahead of their records.
-    Zeroes(usize, usize),
-    Length(usize),
-}
-
-impl Change {
-    fn write(offset: usize, bytes: &[u8]) -> Change {
-        if bytes.len() > ZEROES && bytes.iter().all(|byte| *byte == 0) {
-            return Change::Zeroes(offset, bytes.len());
-        }
-        Change::Write(offset, bytes.to_vec())
-    }
-
-    /// Does it, whole.
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Change::Write(offset, written) => apply(bytes, *offset, written),
-            Change::Zeroes(offset, len) => clear(bytes, *offset, *len),
-            Change::Length(len) => bytes.resize(*len, 0),
-        }
-    }
-}
-
-/// Longer runs of zeroes reach the medium in pieces of this many bytes, not sector by sector.
-const ZEROES: usize = 4 << 10;
-
-/// The bytes of one file, whatever its names.
-#[derive(Clone, Debug, Default)]
-struct Inode {
-    current: Vec<u8>,
-    durable: Vec<u8>,
-    /// Since the last sync.
-    changes: Vec<Change>,
-    /// Its name is durable.
-    named: bool,
-    removed: bool,
-}
-
-fn apply(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
-    let end = offset + written.len();
-    if bytes.len() < end {
-        bytes.resize(end, 0);
-    }
-    bytes[offset..end].copy_from_slice(written);
-}
-
-fn clear(bytes: &mut Vec<u8>, offset: usize, len: usize) {
-    let there = bytes.len().clamp(offset, offset + len);
-    if there > offset {
-        bytes[offset..there].fill(0);
-    }
-    if bytes.len() < offset + len {
-        bytes.resize(offset + len, 0);
-    }
-}
-
-impl Inode {
-    /// Carries some of the changes to the durable bytes.
-    fn settle(&mut self, random: &mut Random, sector: usize) {
-        // Now and then everything or nothing; otherwise any part.
-        let all = match random.below(4) {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        };
-        for change in std::mem::take(&mut self.changes) {
-            match change {
-                Change::Write(offset, written) => {
-                    let mut at = 0;
-                    while at < written.len() {
-                        let end =
-                            written.len().min((offset + at) / sector * sector + sector - offset);
-                        if all.unwrap_or_else(|| random.percent(50)) {
-                            apply(&mut self.durable, offset + at, &written[at..end]);
-                        }
-                        at = end;
-                    }
-                }
-                Change::Zeroes(offset, len) => {
-                    for at in (0..len).step_by(ZEROES) {
-                        if all.unwrap_or_else(|| random.percent(50)) {
-                            clear(&mut self.durable, offset + at, ZEROES.min(len - at));
-                        }
-                    }
-                }
-                Change::Length(len) => {
-                    if all.unwrap_or_else(|| random.percent(50)) {
-                        self.durable.resize(len, 0);
-                    }
-                }
-            }
-        }
-        if all.is_none() && self.durable.len() < self.current.len() && random.percent(30) {
-            self.durable.resize(self.current.len(), 0);
-        }
-    }
-}
-
-impl Inode {
-    /// A sync fails: some of the changes are durable, and of the bytes that are not, nobody knows any more. Changes of
-    /// the length are not bytes: they are remembered.
-    fn forget(&mut self, random: &mut Random, sector: usize) {
-        let lengths =
-            self.changes.iter().filter(|c| matches!(c, Change::Length(_))).cloned().collect();
-        self.settle(random, sector);
-        self.changes = lengths;
-    }
 }
 
 struct State {

@@ -1,0 +1,66 @@
+//! What is read under a name: a table, or a view over what is under it today, under the columns
+//! that the view had when it was made.
+
+use crate::model::{State, Table};
+use crate::shape::Shape;
+use crate::view::Views;
+use nacredb::ErrorKind;
+use std::rc::Rc;
+
+/// What is read under a name: a table where there is one, else a view.
+pub fn read(
+    name: &'static str,
+    tables: &dyn Fn(&str) -> Option<Table>,
+    views: &Views,
+) -> Result<Table, ErrorKind> {
+    read_within(&mut Vec::new(), name, tables, views)
+}
+
+/// The same inside views.
+pub fn read_within(
+    inside: &mut Vec<&'static str>,
+    name: &'static str,
+    tables: &dyn Fn(&str) -> Option<Table>,
+    views: &Views,
+) -> Result<Table, ErrorKind> {
+    if let Some(table) = tables(name) {
+        return Ok(table);
+    }
+    let view = views.get(name).ok_or(ErrorKind::NotFound)?;
+    if inside.contains(&name) {
+        return Err(ErrorKind::Unsupported);
+    }
+    inside.push(name);
+    let source = read_within(inside, view.from, tables, views)?;
+    if !source.shape.knows(&view.rows) {
+        return Err(ErrorKind::NotFound);
+    }
+    if !view.columns.iter().all(|column| source.shape.has(*column)) {
+        return Err(ErrorKind::Type);
+    }
+    let rows = source.rows.iter().filter(|(_, row)| view.rows.holds(row));
+    let rows = rows.map(|(id, row)| (*id, row.clone())).collect();
+    let shape =
+        Shape { columns: view.columns.clone(), indexes: Vec::new(), ..(*source.shape).clone() };
+    Ok(Table { rows: Rc::new(rows), shape: Rc::new(shape), ..source })
+}
+
+/// Names that are looked up when one of these is read, themselves among them.
+pub fn reached(names: impl Iterator<Item = &'static str>, views: &Views) -> Vec<&'static str> {
+    let mut out: Vec<&'static str> = names.collect();
+    let mut at = 0;
+    while let Some(name) = out.get(at) {
+        at += 1;
+        if let Some(view) = views.get(name).filter(|view| !out.contains(&view.from)) {
+            out.push(view.from);
+        }
+    }
+    out
+}
+
+impl State {
+    /// A table or view of this state.
+    pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
+        read(name, &|name| self.tables.get(name).cloned(), &self.views)
+    }
+}
