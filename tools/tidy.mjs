@@ -18,7 +18,12 @@ import { cargoTest, Failure, fingerprint, main, root, run, target } from './lib.
 
 const KINDS = ['encoding', 'function', 'operator', 'index', 'statement'];
 const DUMMIES = 'tests/tidy/dummies';
-const copy = path.join(target, 'tidy');
+const copy = path.join(target, 'tidy', 'tree');
+/**
+ * The copy's own target folder: cargo names what it builds by the path inside the workspace, so that
+ * copy and original would mix.
+ */
+const built = path.join(target, 'tidy', 'target');
 /** What the copy needs to compile: the workspace, without what only tests read. */
 const NEEDED =
   /^(Cargo\.(toml|lock)|rust-toolchain\.toml|\.cargo\/.*|README\.md|(engine|bindings|tests|bench|tools|web|docs|examples)\/.*\.(rs|toml|md|sql|txt))$/;
@@ -80,7 +85,7 @@ async function count(kind, tree, { forget, all }) {
     return undefined;
   }
   const { default: dummy } = await import(pathToFileURL(file).href);
-  const stamp = path.join(target, `tidy-${kind}${forget ? '-forget' : ''}`);
+  const stamp = path.join(target, 'tidy', `${kind}${forget ? '-forget' : ''}`);
   const code = [...tree.keys()].filter((name) => /^(Cargo|engine|bindings)/.test(name));
   const hash = fingerprint([...code, path.relative(root, file)]);
   const last = fs.existsSync(stamp) ? fs.readFileSync(stamp, 'utf8') : '';
@@ -88,9 +93,9 @@ async function count(kind, tree, { forget, all }) {
     return dummy.places.length;
   }
   sync(apply(kind, tree, dummy.places));
-  const built = await check(dummy.check);
-  if (!built.accepted) {
-    throw new Failure(`its dummy does not compile\n${built.output}`);
+  const whole = await check(dummy.check);
+  if (!whole.accepted) {
+    throw new Failure(`its dummy does not compile\n${whole.output}`);
   }
   if (forget) {
     for (const [index, place] of dummy.places.entries()) {
@@ -108,10 +113,10 @@ async function leaveOut(kind, tree, dummy, index, place) {
   }
   const others = dummy.places.filter((_, other) => other !== index);
   sync(apply(kind, tree, others));
-  const built = await check(dummy.check);
+  const partial = await check(dummy.check);
   const name = `place ${index + 1} (${place.edit})`;
-  if (!built.accepted) {
-    console.log(`  ${kind}: without ${name}: ${built.reason}`);
+  if (!partial.accepted) {
+    console.log(`  ${kind}: without ${name}: ${partial.reason}`);
     return;
   }
   if (/^\s*(pub(\([^)]*\))? )?mod \w+;/m.test(place.insert)) {
@@ -195,7 +200,7 @@ function sync(wanted) {
   }
 }
 
-const inCopy = { quiet: true, silent: true, cwd: copy, env: { CARGO_TARGET_DIR: target } };
+const inCopy = { quiet: true, silent: true, cwd: copy, env: { CARGO_TARGET_DIR: built } };
 
 /**
  * Whether the compiler accepts the copy. Code of a dummy that is never used counts as refused, as

@@ -110,7 +110,7 @@ fn load_part(session: &mut Session, other: &mut MergeOnRead, part: &[Batch]) -> 
     other.load(&part.iter().map(needed).collect::<Vec<_>>())
 }
 
-/// The batch with so many hundredths more in every quantity.
+/// The batch with this many hundredths more in every quantity.
 fn more(batch: &Batch, hundredths: i64) -> Batch {
     let quantity = &batch.columns[QUANTITY];
     let mut builder = VectorBuilder::new(quantity.data_type());

@@ -100,7 +100,7 @@ struct Rates {
     cores: f64,
 }
 
-/// Runs so many clients of each kind for some time, beginning with all rows in segments.
+/// Runs this many clients of each kind for some time, beginning with all rows in segments.
 fn case(
     db: &Database,
     rows: i64,

@@ -59,7 +59,7 @@ pub fn host(files: Arc<MemoryStore>) -> Host {
     Host { store: files, clock: still.clone(), entropy: still.clone(), parallelism: still }
 }
 
-/// A table of so many segments, and what making it took.
+/// A table of this many segments, and the time to make it.
 struct Subject {
     files: Arc<MemoryStore>,
     store: Arc<Store>,

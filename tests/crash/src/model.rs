@@ -56,7 +56,7 @@ pub enum Step {
     /// An explicit transaction: a row of the journal and these operations. Before it, `abandoned` are done in a
     /// transaction that is rolled back.
     Transaction { abandoned: Vec<Operation>, operations: Vec<Operation> },
-    /// A bulk load of so many rows, and no row of the journal.
+    /// A bulk load of this many rows, and no row of the journal.
     Bulk { rows: i64 },
 }
 

@@ -66,7 +66,7 @@ pub fn prepare(session: &mut Session) -> Result<()> {
 }
 
 fn say(line: &str) {
-    // One write a line, straight to the pipe. When the other end is gone there is nobody to write for.
+    // One write per line, straight to the pipe. A closed pipe is not an error: the driver has gone.
     if std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(0);
     }

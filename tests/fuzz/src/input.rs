@@ -75,7 +75,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// So many bytes, fewer at the end.
+    /// Takes this many bytes, fewer at the end.
     pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.bytes.split_at(length.min(self.bytes.len()));
         self.bytes = rest;

@@ -3,8 +3,7 @@
 use crate::model::{Effect, Model, State, Table};
 use crate::op::{Op, Place};
 use crate::read;
-use crate::row::Column;
-use crate::row::Row;
+use crate::row::{Column, Row};
 use crate::shape::Shape;
 use crate::unique;
 use crate::verdict::{Answer, Verdict};
@@ -16,7 +15,8 @@ use std::rc::Rc;
 /// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began, after the commit `base_index`.
 pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model) -> Verdict {
     let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
-    // Whoever finds the table at the start is done; another may take the name until the end.
+    // A statement that finds the table at the start is done; otherwise another may take the name
+    // until the end.
     let exists = base.tables.contains_key(name) || model.latest.tables.contains_key(name);
     let source = base.read(from).and_then(|source| match source.shape.knows(rows) {
         true => Ok(source),

@@ -38,7 +38,7 @@ impl SimClock {
         self.wall_offset_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// Lets time pass until the first sleeper wakes; `false` when nobody sleeps.
+    /// Advances to the first sleeper's time and wakes it; `false` when there is none.
     pub fn advance_to_sleeper(&self) -> bool {
         let first = {
             let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ impl SimClock {
         true
     }
 
-    /// Nobody sleeps any more: all futures were dropped.
+    /// Forgets all sleepers: their futures were dropped.
     pub fn forget_sleepers(&self) {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -52,12 +52,12 @@ impl Class {
 pub enum FaultKind {
     /// The call fails, as the module describes for its kind.
     Fail,
-    /// From here on files cannot grow, for so many calls.
+    /// From here on files cannot grow, for this many calls.
     Full {
         /// Calls until there is room again.
         calls: u64,
     },
-    /// From here on no further file can be made, for so many calls or until a host prepares more.
+    /// From here on no further file can be made, for this many calls or until a host prepares more.
     Crowded {
         /// Calls until there can be.
         calls: u64,

@@ -17,7 +17,7 @@ thread_local! {
     static HOOK: RefCell<Option<Rc<dyn Hook>>> = const { RefCell::new(None) };
 }
 
-/// Sets who is told on this thread.
+/// Sets the callback of this thread.
 pub fn set(hook: Option<Rc<dyn Hook>>) {
     HOOK.with(|slot| *slot.borrow_mut() = hook);
 }

@@ -1,16 +1,14 @@
 //! What each statement must answer, by the model. Snapshot isolation: a statement sees its transaction's snapshot and
-//! own changes; it may change a row only if nobody else has since the snapshot.
+//! own changes; it may change a row only if no other transaction has since the snapshot.
 
 use crate::condition::Where;
-use crate::model::{Effect, Model, RowId, State, Table, Writes};
+use crate::model::{Model, Table, Writes};
 use crate::op::{Op, filled};
-use crate::read;
-use crate::row::Column;
-use crate::row::Row;
+use crate::row::{Column, Row};
 use crate::unique;
-use crate::view::View;
+use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{ErrorKind, OnDuplicate};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Judges a statement that reads or writes rows of one table.
 pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {

@@ -166,7 +166,7 @@ fn all(settings: &Settings) -> ExitCode {
                 }
             });
         }
-        // Whoever hangs cannot be stopped from inside; all that helps is to say so.
+        // A thread that hangs cannot be stopped from inside; report it.
         let mut told = Instant::now();
         while next.load(Ordering::Relaxed) < settings.seeds && !stop() {
             std::thread::sleep(Duration::from_millis(100));

@@ -3,8 +3,7 @@
 use crate::condition::Where;
 use crate::op::{Op, Place, Upsert};
 use crate::plan::{ACCOUNTS, BIG, Maker, PASSING, Script, UNIQUE, keys};
-use crate::row::Column;
-use crate::row::Row;
+use crate::row::{Column, Row};
 use crate::shape::{INDEXES, Index};
 use nacredb::OnDuplicate;
 

@@ -17,7 +17,8 @@ pub type RowId = (TableId, i64);
 pub struct Table {
     /// See [`TableId`].
     pub id: TableId,
-    /// The commit that made this version: whoever began before may read an older one, and write nothing.
+    /// The commit that made this version: a transaction that began before it may read an older
+    /// version, and may write nothing.
     pub since: u64,
     /// Columns and indexes.
     pub shape: Rc<Shape>,
@@ -291,7 +292,7 @@ impl Model {
         self.history.push((self.index, self.latest.clone()));
     }
 
-    /// A commit may or may not have happened; nobody sees it before the next start.
+    /// A commit may or may not have happened; no session sees it before the next start.
     pub fn doubt(&mut self, effect: &Effect) {
         if !self.poisoned {
             let state = self.after(effect);

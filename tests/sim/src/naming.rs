@@ -4,8 +4,7 @@
 use crate::condition::Where;
 use crate::op::{Op, Place};
 use crate::plan::{Maker, PASSING, Script, UNIQUE, VIEWS};
-use crate::row::Column;
-use crate::row::Row;
+use crate::row::{Column, Row};
 use crate::shape::INDEXES;
 
 impl Maker {

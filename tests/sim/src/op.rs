@@ -77,7 +77,7 @@ pub enum Op {
     Delete { table: &'static str, rows: Where },
     /// Rows straight into segments.
     Bulk { table: &'static str, policy: OnDuplicate, batches: Vec<Vec<Row>> },
-    /// So many rows by one `INSERT … SELECT`, which writes segments.
+    /// This many rows by one `INSERT … SELECT`, which writes segments.
     Fill { table: &'static str, rows: i64 },
     /// `CREATE TABLE`, with a primary key or without, with indexes, and other keys, which change no answer.
     Create {
@@ -114,7 +114,7 @@ pub enum Op {
     DropView { view: &'static str, if_there: bool },
     /// All columns of some rows, as a stream that is read by [`Op::Take`].
     Open { table: &'static str, rows: Where },
-    /// Takes so many batches from the session's stream.
+    /// Takes this many batches from the session's stream.
     Take { batches: usize },
     /// `TRUNCATE`.
     Truncate { table: &'static str },
@@ -132,7 +132,7 @@ pub enum Op {
     Sleep { ms: u64 },
 }
 
-/// [`Op::Fill`] makes rows from pairs of so many numbers.
+/// [`Op::Fill`] makes rows from pairs of this many numbers.
 pub const FILL_SIDE: i64 = 260;
 
 /// What may run while another session is in the midst of a call.

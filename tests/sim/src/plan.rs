@@ -133,7 +133,7 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
     TABLES.into_iter().chain(indexed.then_some((UNIQUE, true))).map(setup).collect()
 }
 
-/// One seed in so many has an `INSERT … SELECT` of more rows than go through the row store.
+/// One seed in this many has an `INSERT … SELECT` of more rows than go through the row store.
 const BIG_EVERY: u64 = 400;
 
 pub(crate) struct Maker {

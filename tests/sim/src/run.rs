@@ -8,7 +8,7 @@ use crate::op::Op;
 use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, Setup};
 use crate::row::Row;
 use crate::scheduler::Scheduler;
-use crate::session::{answer, drive};
+use crate::session::drive;
 use crate::shape::Shape;
 use crate::subject::short;
 use crate::verdict::Answer;
@@ -69,7 +69,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     hook::set(None);
     let (crashes, counts) = (run.crashes, disk.counts());
     drop(run);
-    // After a panic the world may be in the hands of a future that nobody drops.
+    // After a panic a future that is never dropped may still own the world.
     let Ok(mut world) = world.try_borrow_mut() else {
         return Outcome {
             failure: Some(format!("panic: {}", crate::panics::last())),
@@ -296,7 +296,7 @@ impl Run<'_> {
     fn compare(&self, db: &Database) -> Result<(), Error> {
         let mut session = db.session();
         let run = |session: &mut nacredb::Session, sql: &str| {
-            now(session.execute(sql, &[])).map(|r| answer(&r))
+            now(session.execute(sql, &[])).map(|r| Answer::of(&r))
         };
         let names = match run(&mut session, "show tables")? {
             Answer::Rows(rows) => rows.into_iter().flatten().collect::<Vec<String>>(),
@@ -306,7 +306,7 @@ impl Run<'_> {
         for name in &names {
             let result = now(session.execute(&format!("select * from {name}"), &[]))?;
             let columns = result.columns.iter().map(|field| field.name.clone()).collect();
-            let Answer::Rows(rows) = answer(&result) else { continue };
+            let Answer::Rows(rows) = Answer::of(&result) else { continue };
             let schema = now(session.appender(name, OnDuplicate::Error))?.schema().clone();
             let indexes = schema.declared_indexes().map(|index| index.name.clone()).collect();
             found.push(Found { name: name.clone(), columns, indexes, rows });
@@ -372,7 +372,7 @@ impl Run<'_> {
                     });
                     let condition: Vec<String> = condition.collect();
                     let sql = format!("select * from {name} where {}", condition.join(" and "));
-                    let found = answer(&now(session.execute(&sql, &[]))?);
+                    let found = Answer::of(&now(session.execute(&sql, &[]))?);
                     let mut expected: Vec<_> = table
                         .rows
                         .values()
@@ -408,7 +408,7 @@ impl Found {
     }
 }
 
-/// What rows are known by while nobody changes them, and how they are printed.
+/// What identifies rows while no session changes them, and how they are printed.
 type PrintedAs = (*const BTreeMap<i64, Row>, *const Shape);
 
 /// Tables of possible states as text: many states share most of them.

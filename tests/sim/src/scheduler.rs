@@ -1,7 +1,7 @@
 //! Runs sessions as futures of one thread, in an order that a seed decides, and inside each other's calls of the disk.
 //!
-//! A session is polled when it was woken; now and then also when it was not, as futures must bear. When nobody was
-//! woken, time passes until the first sleeper is; when nobody sleeps either, a wake-up was lost.
+//! A session is polled when it was woken; now and then also when it was not, as futures must bear. When no
+//! session was woken, time advances to the first sleeper; when none sleeps either, a wake-up was lost.
 
 use crate::clock::SimClock;
 use crate::disk::{Call, Class};

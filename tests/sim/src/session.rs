@@ -5,16 +5,13 @@ use crate::clock::SimClock;
 use crate::op::Op;
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
-use crate::row::Column;
-use crate::row::Row;
+use crate::row::{Column, Row};
 use crate::scheduler::yield_now;
 use crate::verdict::Answer;
 use crate::world::{Next, World};
 use nacre_testing::Random;
 use nacredb::host::Clock;
-use nacredb::{
-    Batch, Budget, Database, QueryResult, Result, ResultKind, Rows, Session, TableSchema, Vector,
-};
+use nacredb::{Batch, Budget, Database, Result, Rows, Session, TableSchema, Vector};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -119,7 +116,7 @@ struct Stream {
     taken: Vec<Vec<String>>,
 }
 
-/// Takes so many batches; at the end answers all rows that came, sorted.
+/// Takes this many batches; at the end answers all rows that came, sorted.
 async fn take(stream: &mut Option<Stream>, batches: usize) -> Result<Answer> {
     for _ in 0..batches {
         let Some(Stream { rows, taken }) = stream else { break };

@@ -3,7 +3,7 @@
 use crate::model::{Effect, State, Txn};
 use crate::op::Op;
 use crate::verdict::{Answer, Verdict};
-use nacredb::ErrorKind;
+use nacredb::{ErrorKind, Result};
 use std::collections::BTreeSet;
 
 /// Whether the operation is a commit when it stands outside a transaction, or ends one.
@@ -82,6 +82,19 @@ pub fn show(answer: &Answer) -> String {
             format!("{} rows {lines:?}", rows.len())
         }
         other => format!("{other:?}"),
+    }
+}
+
+/// A result as a line of the story shows it.
+pub fn told(result: &Result<Answer>) -> String {
+    match result {
+        Ok(Answer::Rows(rows)) if rows.len() > 6 => format!("{} rows", rows.len()),
+        Ok(Answer::Rows(rows)) => {
+            let rows: Vec<String> = rows.iter().map(|row| short(&row.join(" "))).collect();
+            format!("{rows:?}")
+        }
+        Ok(answer) => format!("{answer:?}"),
+        Err(error) => format!("{}: {}", error.kind().name(), error.message()),
     }
 }
 

@@ -9,7 +9,6 @@ const RATCHET: &[&str] = &[
     "nacre-log",
     "nacre-rowstore",
     "nacre-server",
-    "nacre-sim",
     "nacre-sql",
     "nacre-table",
     "nacre-types",

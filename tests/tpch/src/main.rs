@@ -38,7 +38,7 @@ struct Arguments {
     /// Threads a query may use; all processors otherwise
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Run each query so many times and show the best time
+    /// Run each query this many times and show the best time
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
     /// Write the tables into this folder, as NAME.sql and NAME.tbl, and run no query
@@ -119,7 +119,7 @@ fn run(args: &Arguments) -> Result<bool> {
     Ok(right == asked)
 }
 
-/// For whoever loads them elsewhere: `|` between values, which never have one inside, a line a row.
+/// For loading them elsewhere: one line per row, `|` between values, which never contain one.
 fn write_tables(session: &mut Session, folder: &Path) -> Result<()> {
     let save = |name: String, text: &str| {
         let path = folder.join(name);

@@ -52,7 +52,7 @@ pub fn version() -> Outcome<String> {
 }
 
 impl DuckDb {
-    /// Opens or makes a database that uses so many threads.
+    /// Opens or makes a database that uses this many threads.
     pub fn open(path: &Path, threads: usize) -> Outcome<Arc<DuckDb>> {
         let api = api()?;
         let path = CString::new(path.to_string_lossy().as_bytes())?;

@@ -150,7 +150,10 @@ fn reads(history: &History, writers: &Writers, report: &mut impl FnMut(&'static 
             };
             for value in foreign {
                 match writers.get(value) {
-                    None => report("garbage", format!("T{at} read {value}, which nobody appended")),
+                    None => report(
+                        "garbage",
+                        format!("T{at} read {value}, which no transaction appended"),
+                    ),
                     Some((writer, ..)) if history[*writer].end == End::Aborted => {
                         report("G1a", format!("T{at} read {value}, which T{writer} rolled back"));
                     }
@@ -191,7 +194,7 @@ fn graph(history: &History, writers: &Writers, orders: &BTreeMap<usize, Vec<u64>
             if let Some(from) = foreign.last().and_then(writer) {
                 graph.wr.insert((from, at));
             }
-            // Whoever appended first after what was read, but for the reader itself.
+            // The first transaction that appended after what was read, unless it is the reader itself.
             let later =
                 orders[&key].iter().skip(foreign.len()).filter_map(writer).find(|w| *w != at);
             if let Some(over) = later {

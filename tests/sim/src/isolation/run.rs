@@ -6,7 +6,7 @@ use crate::isolation::work::Kind;
 use crate::isolation::{native, simulated};
 use std::collections::BTreeMap;
 
-/// One history of real threads to so many simulated ones.
+/// Histories on simulated threads per history on real ones.
 const SIMULATED_PER_NATIVE: u64 = 8;
 
 /// What was found.

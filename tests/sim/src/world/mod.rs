@@ -1,8 +1,13 @@
-//! One opened database with its sessions: who is in the midst of what, and whether the answers are right.
+//! One opened database with its sessions: what each is in the middle of, and whether the answers
+//! are right.
 //!
 //! Sessions are futures. A *frame* is one poll of one of them; frames nest, because the disk lets other sessions run
 //! in the midst of a long call. What a statement may see is the committed state when its last frame began. A commit
 //! that goes on with house-keeping is known to have happened when the first file other than the log is touched.
+
+mod frame;
+
+pub use frame::{Frame, Next, SessionState};
 
 use crate::catalog::{judge_create_as, judge_ddl};
 use crate::disk::{Call, Class, Disk};
@@ -11,53 +16,10 @@ use crate::model::{Effect, Model, State, Txn, Writes};
 use crate::op::{Op, Weight};
 use crate::read;
 use crate::row::Row;
-use crate::subject::{effect, is_commit, judge_commit, short, show, table_of, tables_of};
+use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
 use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
-
-/// One poll of one session.
-pub struct Frame {
-    /// Whose.
-    pub session: usize,
-    /// The committed state when it began.
-    base: State,
-    base_index: u64,
-    faults: u64,
-    log_failures: u64,
-    /// Commits that the last sync of the log covers.
-    synced: Option<u64>,
-    /// A chunk of the log was made and its header is to be synced.
-    rotating: bool,
-    /// It has read of a segment.
-    has_read: bool,
-}
-
-/// A session as the model knows it.
-#[derive(Default)]
-pub struct SessionState {
-    /// Its open transaction.
-    pub txn: Option<Txn>,
-    /// What it does now or next.
-    pub op: Option<Op>,
-    /// The table a bulk load was started on, and its version.
-    pub bulk_table: Option<(u64, u64)>,
-    /// It makes the segments of a bulk load and holds no lock.
-    pub bulk_append: bool,
-    /// What is to come of its stream.
-    pub stream: Option<Answer>,
-    /// The commit of the current operation has happened, though its call goes on.
-    committed: Option<Verdict>,
-}
-
-/// What a session should do after an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Its next operation.
-    Go,
-    /// Give the transaction up, if the script says so.
-    Failed,
-}
 
 /// The model's side of an opened database.
 pub struct World {
@@ -71,7 +33,7 @@ pub struct World {
     pub frames: Vec<Frame>,
     /// What went wrong, in a sentence.
     pub failure: Option<String>,
-    /// What happened, if somebody wants to read it.
+    /// What happened, if it is to be read.
     pub story: Option<Vec<String>>,
     /// Changes with everything that happens.
     pub trace: u64,
@@ -165,7 +127,7 @@ impl World {
             !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
         match class {
             Class::Log | Class::Folder if ddl || open => None,
-            // Whoever syncs the log keeps others from syncing it.
+            // The session that syncs the log keeps others from syncing it.
             Class::Log | Class::Folder => Some(Weight::Writes),
             Class::Segment | Class::Snapshot => {
                 let free = self.frames.iter().all(|f| self.sessions[f.session].bulk_append);
@@ -370,17 +332,7 @@ impl World {
         ));
         if self.story.is_some() {
             let depth = self.frames.len();
-            let shown = match &result {
-                Ok(Answer::Rows(rows)) if rows.len() > 6 => format!("{} rows", rows.len()),
-                Ok(Answer::Rows(rows)) => {
-                    format!(
-                        "{:?}",
-                        rows.iter().map(|r| r.join(" ")).map(|r| short(&r)).collect::<Vec<_>>()
-                    )
-                }
-                Ok(answer) => format!("{answer:?}"),
-                Err(error) => format!("{}: {}", error.kind().name(), error.message()),
-            };
+            let shown = told(&result);
             let room = "    ".repeat(depth.saturating_sub(1));
             self.tell(|| format!("{room}s{session}: {op}  →  {shown}"));
         }
@@ -589,7 +541,7 @@ impl World {
         Next::Failed
     }
 
-    /// Nobody knows what these tables and views are, under whatever names transactions know them.
+    /// Marks tables and views as unknown, under every name that transactions know them by.
     fn blur(&mut self, names: Vec<&'static str>) {
         let ids: Vec<u64> = names
             .iter()
