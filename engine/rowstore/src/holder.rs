@@ -1,13 +1,14 @@
-//! The row lock: one word that says who holds it.
+//! The row lock: one word that identifies its holder.
 //!
-//! The word is 0 when the row is free, the address of its counted holder when it is locked, or one of two marks:
-//! *latched*, for the few instructions in which somebody who is no transaction changes the node and must not be
-//! overtaken by a new holder, and *dead*, for ever, when the node was unlinked. Nobody waits here: waiting for a
-//! holder is [`Owner`]'s matter.
+//! The word is 0 when the row is free, the address of its reference-counted holder when it is locked, or
+//! one of two marks: *latched*, for the few instructions in which a thread changes the node on behalf of
+//! no transaction and must not be overtaken by a new holder, and *dead*, for good, once the node is
+//! unlinked. Nothing waits here: waiting for a holder is the business of [`Owner`].
 //!
-//! Whoever wants to know the holder must keep it from being freed meanwhile. He says so by the bit *asked*, set while
-//! the word still has the address: a holder that finds it leaves its count to be given back when all who are pinned
-//! now are gone. That is the rare case; a lock nobody asked for costs two exchanges and no more.
+//! A thread that reads the holder must keep it from being freed. It sets the bit *asked* while the word
+//! still has the address: a holder that finds the bit set on release leaves its reference to be dropped
+//! when all threads pinned at that moment are gone. This is the rare case; a lock that was never asked
+//! for costs two exchanges.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +19,7 @@ use std::ptr;
 use std::sync::Arc;
 
 const FREE: usize = 0;
-// An `Owner` is aligned to more than these, so none has such an address.
+// An `Owner` is aligned to more than these values, so its address never equals one of them.
 const LATCHED: usize = 1;
 const DEAD: usize = 2;
 const ASKED: usize = 4;
@@ -29,8 +30,9 @@ fn is_owner(word: usize) -> bool {
 
 /// The owner behind a word.
 fn owner_of(word: usize) -> *const Owner {
-    // Owners are always exposed before they get into a word. Addresses, not pointers, because a word may be taken for
-    // the one it was before, with another owner at the same address, and then it is that one that counts.
+    // An owner's provenance is exposed before its address gets into a word. Words hold addresses, not
+    // pointers, because an exchange may succeed on a word whose owner was replaced by another at the
+    // same address; then that other owner is the one that counts.
     ptr::with_exposed_provenance(word & !ASKED)
 }
 
@@ -38,15 +40,15 @@ fn owner_of(word: usize) -> *const Owner {
 pub(crate) struct Holder(AtomicUsize);
 
 impl Holder {
-    /// Makes `owner` the holder; `false` when it was already.
+    /// Makes `owner` the holder. Returns `false` if it already was.
     pub(crate) fn lock(&self, owner: &Arc<Owner>) -> Result<bool, LockError> {
         loop {
-            // Acquire: what the holder before did to the node.
+            // Acquire: see what the previous holder did to the node.
             match self.0.load(Ordering::Acquire) {
                 FREE => {
                     let counted = Arc::into_raw(owner.clone());
                     let word = counted.expose_provenance();
-                    // Release: who asks for the holder finds a complete one.
+                    // Release: a thread that reads the holder finds it complete.
                     if self
                         .0
                         .compare_exchange(FREE, word, Ordering::AcqRel, Ordering::Relaxed)
@@ -54,7 +56,7 @@ impl Holder {
                     {
                         return Ok(true);
                     }
-                    // SAFETY: from `into_raw` above, and not stored.
+                    // SAFETY: it comes from `into_raw` above and was not stored.
                     drop(unsafe { Arc::from_raw(counted) });
                 }
                 LATCHED => spin_loop(),
@@ -69,10 +71,10 @@ impl Holder {
         }
     }
 
-    /// Frees the lock, if it is held.
+    /// Releases the lock if it is held.
     pub(crate) fn unlock(&self) {
         let mut word = self.0.load(Ordering::Relaxed);
-        // Release: what the holder did to the node is there for the next one.
+        // Release: the next holder sees what this one did to the node.
         while is_owner(word) {
             match self.0.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return give_back(word),
@@ -81,18 +83,18 @@ impl Holder {
         }
     }
 
-    /// Who holds the lock, to wait until it is given back.
+    /// The holder of the lock, as something to wait for.
     pub(crate) fn blocker(&self) -> Option<Blocker> {
         loop {
             let blocker = Blocker::new(self.owner()?);
-            // One that has gone meanwhile may have counted before it was asked.
+            // A holder that released the lock meanwhile may have counted that before we read it.
             if self.is(blocker.owner()) {
                 return Some(blocker);
             }
         }
     }
 
-    /// Who holds the lock.
+    /// The holder of the lock.
     fn owner(&self) -> Option<Arc<Owner>> {
         let mut word = self.0.load(Ordering::Acquire);
         if !is_owner(word) {
@@ -102,10 +104,10 @@ impl Holder {
         while is_owner(word) {
             match self.0.compare_exchange(word, word | ASKED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(word) => {
-                    // A place for a model checker to let the holder leave.
+                    // Gives a model checker a point at which the holder can release the lock.
                     #[cfg(any(feature = "loom", feature = "shuttle"))]
                     self.0.load(Ordering::Relaxed);
-                    // SAFETY: the word had the holder with the bit set, after the pin.
+                    // SAFETY: after the pin, the word named the holder with the bit set.
                     return Some(unsafe { another(word, &pin) });
                 }
                 Err(now) => word = now,
@@ -114,14 +116,14 @@ impl Holder {
         None
     }
 
-    /// Whether this owner is the holder. Its own address cannot be anybody else's while it lives.
+    /// Whether this owner is the holder. No other owner can have its address while it lives.
     #[inline]
     pub(crate) fn is(&self, owner: &Arc<Owner>) -> bool {
         ptr::addr_eq(owner_of(self.0.load(Ordering::Acquire)), Arc::as_ptr(owner))
     }
 
-    /// Whether anybody is the holder. Whoever becomes it after the answer was no finds everything that was done
-    /// before the question: that is why this is an exchange and no load.
+    /// Whether the lock is held. An owner that locks it after this returned `false` sees everything
+    /// this thread did before the call, which is why this is a read-modify-write and not a load.
     pub(crate) fn is_held(&self) -> bool {
         is_owner(self.0.fetch_or(0, Ordering::AcqRel))
     }
@@ -130,7 +132,7 @@ impl Holder {
         self.0.load(Ordering::Acquire) == DEAD
     }
 
-    /// Keeps everybody from locking until it is dropped; `None` when the row is locked, or dead.
+    /// Prevents locking until the latch is dropped; `None` if the row is locked or dead.
     pub(crate) fn latch(&self) -> Option<Latch<'_>> {
         loop {
             match self.0.compare_exchange(FREE, LATCHED, Ordering::Acquire, Ordering::Relaxed) {
@@ -142,21 +144,22 @@ impl Holder {
     }
 }
 
-/// Drops the count that a word had. Only who took the word out may do so.
+/// Drops the reference that a word held. Only the thread that took the word out may call it.
 fn give_back(word: usize) {
-    // SAFETY: `lock` put a count into the word, and it is not there any more.
+    // SAFETY: `lock` put a reference into the word, and the word no longer has it.
     let free = move || drop(unsafe { Arc::from_raw(owner_of(word)) });
     if word & ASKED == 0 {
         return free();
     }
-    // SAFETY: nobody finds it in the word any more; who did before is pinned. Owners may be dropped by any thread.
+    // SAFETY: the word no longer leads to it, and threads that found it there are pinned. Any thread may
+    // drop an owner.
     unsafe { pin().defer(0, free) };
 }
 
-/// Another count of the owner of a word.
+/// Another reference to the owner of a word.
 ///
 /// # Safety
-/// The word had this owner and [`ASKED`] at some time after the pin.
+/// At some moment after the pin, the word named this owner with [`ASKED`] set.
 unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
     let owner = owner_of(word);
     // SAFETY: under a model checker the memory of owners is never freed (`Owner::new`).
@@ -164,7 +167,8 @@ unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
     let counted = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(owner) });
     #[cfg(any(feature = "loom", feature = "shuttle"))]
     assert!(Arc::strong_count(&counted) > 0, "a freed owner is asked for");
-    // SAFETY: as the bit was set, the count of the word is given back only after the pin, so there is one to add to.
+    // SAFETY: the bit was set, so the word's reference is dropped only after the pin, and the count is
+    // above zero.
     unsafe {
         Arc::increment_strong_count(owner);
         Arc::from_raw(owner)
@@ -184,7 +188,7 @@ impl Drop for Holder {
 pub(crate) struct Latch<'a>(&'a AtomicUsize);
 
 impl Latch<'_> {
-    /// Lets nobody lock ever again.
+    /// Makes the node dead: no owner can lock it again.
     pub(crate) fn kill(self) {
         self.0.store(DEAD, Ordering::Release);
         std::mem::forget(self);
@@ -193,12 +197,12 @@ impl Latch<'_> {
 
 impl Drop for Latch<'_> {
     fn drop(&mut self) {
-        // Release: what was done under the latch is there for the next holder.
+        // Release: the next holder sees what was done under the latch.
         self.0.store(FREE, Ordering::Release);
     }
 }
 
-// What words and links lead to is shared between threads by hand, which the compiler does not look at.
+// Words and links share these types between threads by raw pointers, which the compiler cannot check.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Owner>();

@@ -1,7 +1,8 @@
-//! The skiplist that rows and index entries are in: `crossbeam-skiplist`, by its interface that counts no references.
+//! The skiplist of rows and index entries: `crossbeam-skiplist`, through its interface without reference
+//! counts.
 //!
-//! The one that counts them leaks every node that a range has visited, as soon as it is taken out (crossbeam's issue
-//! 1178, in all of 0.1), and counting costs readers that walk side by side.
+//! The interface with reference counts leaks every removed node that a range has visited (crossbeam's issue
+//! 1178, in all of 0.1), and readers that scan in parallel contend for the counts.
 
 use crate::Key;
 use crossbeam_epoch::{default_collector, pin};
@@ -28,8 +29,8 @@ impl<V: Clone + Send + 'static> List<V> {
         self.0.get(key, &pin()).map(|entry| entry.value().clone())
     }
 
-    /// The value of a key, made if there is none, and whether that is so. One search. What was made is dropped when
-    /// somebody else was faster.
+    /// The value of a key, created if there is none, and whether this call created it. One search. If
+    /// another thread inserts first, the value created here is dropped.
     pub(crate) fn get_or_insert_with(&self, key: &Key, make: impl FnOnce() -> V) -> (V, bool) {
         let guard = pin();
         let entry = self.0.get_or_insert_with(key.clone(), make, &guard);
@@ -38,13 +39,14 @@ impl<V: Clone + Send + 'static> List<V> {
         found
     }
 
-    /// Takes a key out, if its value is such; whether that has happened.
+    /// Removes a key if `is_meant` holds for its value. Returns whether it did.
     pub(crate) fn remove_if(&self, key: &[u8], is_meant: impl FnOnce(&V) -> bool) -> bool {
         self.0.get(key, &pin()).is_some_and(|entry| is_meant(entry.value()) && entry.remove())
     }
 
-    /// Up to `limit` values between two keys, in order, until `visit` answers `false`. What is done with each must be
-    /// short: nothing that is taken out meanwhile is freed. Answers the last key when there may be more.
+    /// Visits up to `limit` values between two keys, in order, until `visit` returns `false`. Returns
+    /// the last key if there may be more. `visit` must be short: nothing that is removed meanwhile is
+    /// freed.
     pub(crate) fn visit(
         &self,
         from: Bound<&[u8]>,

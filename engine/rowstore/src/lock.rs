@@ -1,7 +1,8 @@
-//! Owners of row locks, and waiting for one to end or to give locks back.
+//! Owners of row locks, and waiting for one to end or to release locks.
 //!
-//! A lock is held until its owner ends or goes back to a savepoint, so waiting for a row is waiting for a transaction.
-//! Each owner waits for at most one other; a cycle among them is a deadlock, found when the last edge is added.
+//! A lock is held until its owner ends or rolls back to a savepoint, so waiting for a row is waiting for a
+//! transaction. Each owner waits for at most one other. A cycle of waits is a deadlock, detected when its
+//! last edge is added.
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Published};
 use std::future::Future;
@@ -13,30 +14,31 @@ use std::task::{Context, Poll, Waker};
 pub enum LockError {
     /// Another transaction holds it.
     Held(Blocker),
-    /// The node was unlinked; look the key up again.
+    /// The node was unlinked: look the key up again.
     Dead,
 }
 
-/// A transaction that holds a lock, as somebody met it.
+/// A transaction that held a lock when another asked for it.
 #[derive(Clone)]
 pub struct Blocker {
     owner: Arc<Owner>,
-    /// How often it had given locks back by then.
+    /// How many times it had released locks by then.
     releases: u64,
 }
 
 impl Blocker {
-    /// Before the lock is looked at again: if it is held still, whoever gives it back counts after this.
+    /// Captures the release count. The caller then checks the lock again: if it is still held, its
+    /// release is counted after this.
     pub(crate) fn new(owner: Arc<Owner>) -> Blocker {
         Blocker { releases: owner.releases.load(Ordering::Acquire), owner }
     }
 
-    /// Who holds the lock.
+    /// The holder of the lock.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
     }
 
-    /// Whether it may have given the lock back.
+    /// Whether the holder may have released the lock.
     fn is_over(&self) -> bool {
         self.owner.has_ended() || self.owner.releases.load(Ordering::Acquire) != self.releases
     }
@@ -52,7 +54,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// A new owner; `id` is for messages and must be unique among the living.
+    /// Creates an owner. `id` is for messages and must be unique among living owners.
     pub fn new(id: u64) -> Arc<Owner> {
         let owner = Arc::new(Owner {
             id: Published::new(id),
@@ -61,7 +63,7 @@ impl Owner {
             wakers: Mutex::new(Vec::new()),
             waits_for: Mutex::new(None),
         });
-        // Keeps the memory of an owner that was freed too early readable, so that it is noticed.
+        // Keeps the memory of an owner that was freed too early readable, so that a model notices.
         #[cfg(any(feature = "loom", feature = "shuttle"))]
         std::mem::forget(Arc::downgrade(&owner));
         owner
@@ -72,14 +74,14 @@ impl Owner {
         *self.id.get()
     }
 
-    /// Marks the end and wakes all who wait. Locks must have been released before.
+    /// Marks the end and wakes all waiters. Locks must have been released before.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Wakes all who wait, because some locks are free though this owner goes on. Not before it waits itself: whoever it wakes
-    /// may take that for the end of a deadlock, and wake it in turn.
+    /// Wakes all waiters because this owner released some locks without ending. Do not call it if this
+    /// owner is about to block: two waiters would wake each other forever.
     pub fn gave_back(&self) {
         self.releases.fetch_add(1, Ordering::Release);
         self.wake();
@@ -96,17 +98,18 @@ impl Owner {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Starts to wait for who holds a lock. `None` when that would close a cycle: a deadlock. When two waits close one
-    /// together, at least one of them is told.
+    /// Starts to wait for the holder of a lock. Returns `None` if that would close a cycle: a deadlock.
+    /// When two waits close a cycle at the same time, at least one of them gets `None`.
     pub fn wait_for(self: &Arc<Self>, blocker: &Blocker) -> Option<Waiting> {
-        // First the edge, then the look around: of the edges of a cycle the last one is sure to see all others.
+        // The edge is set before the search, so that the last edge of a cycle sees all others.
         *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocker.clone());
         let waiting = Waiting { waiter: self.clone(), blocker: blocker.clone() };
         if blocker.is_over() {
             return Some(waiting);
         }
         let mut at = blocker.owner.clone();
-        // A cycle of others, who are just finding out, must not keep this one going round (R. Brent 1980).
+        // A cycle among other owners, which are detecting it themselves, must not trap this search:
+        // R. P. Brent, *An improved Monte Carlo factorization algorithm*, 1980, finds cycles.
         let (mut mark, mut steps, mut limit) = (at.clone(), 0u32, 2u32);
         loop {
             if Arc::ptr_eq(&at, self) {
@@ -127,7 +130,7 @@ impl Owner {
     }
 }
 
-/// Completes when the holder has ended or given locks back. Dropping it stops waiting.
+/// Completes when the holder has ended or released locks. Dropping it stops waiting.
 pub struct Waiting {
     waiter: Arc<Owner>,
     blocker: Blocker,
@@ -143,7 +146,7 @@ impl Future for Waiting {
         {
             let mut wakers =
                 self.blocker.owner.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who looks again and again, for a timeout, leaves one waker.
+            // A waiter that polls repeatedly, for a timeout, registers one waker.
             if !wakers.iter().any(|known| known.will_wake(context.waker())) {
                 wakers.push(context.waker().clone());
             }

@@ -1,7 +1,8 @@
-//! The core under `loom`: every interleaving of few threads, with every value the memory model lets a load answer.
-//! Run with `cargo test -p nacre-rowstore --features loom`. `docs/TESTING.md` says what this finds and what not.
+//! The core under `loom`: every interleaving of a few threads, with every value that the memory model lets a
+//! load return. Run with `cargo test -p nacre-rowstore --features loom`. `docs/TESTING.md` says what this
+//! finds and what it cannot find.
 //!
-//! Each model says below which faults were planted to see it fail.
+//! Each model names the faults that were planted to see it fail.
 
 use super::chain::Detached;
 use super::*;
@@ -14,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 
 fn model(threads_bound: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Most faults need one or two forced switches; the bound keeps the number of interleavings small.
+    // Most faults need one or two preemptions; the bound keeps the number of interleavings small.
     builder.preemption_bound = Some(threads_bound);
     builder.check(body);
 }
@@ -39,15 +40,15 @@ fn seen(node: &Node, at: Timestamp) -> Option<u8> {
     }
 }
 
-/// Locks, waiting by yielding.
+/// Locks a node, yielding while another owner holds it.
 fn lock(node: &Node, owner: &Arc<Owner>) {
     while let Err(LockError::Held(_)) = node.lock(owner) {
         thread::yield_now();
     }
 }
 
-/// Two rows are changed by one commit, and the commit is made visible: who sees the timestamp sees both changes, at
-/// whatever moment he looks.
+/// One commit changes two rows and is then made visible: a reader that sees its timestamp sees both changes,
+/// whenever it reads.
 ///
 /// Planted: `Ordering::Relaxed` when a record is linked (`Link::push`); `Relaxed` when it is read (`Link::get`);
 /// the record not stamped before it is linked (`Node::commit_pending`).
@@ -80,8 +81,8 @@ fn a_visible_commit_is_seen_whole() {
     });
 }
 
-/// A reader at its snapshot finds its version while newer ones come and those that no snapshot sees go, and nothing
-/// that it looks at is freed meanwhile.
+/// A reader finds the version of its snapshot while newer versions arrive and unneeded ones are collected,
+/// and nothing that it reads is freed meanwhile.
 ///
 /// Planted: cut behind the newest version instead of behind the newest that `oldest` sees (`Link::cut`); `Relaxed` in
 /// `Link::get`.
@@ -111,10 +112,10 @@ fn collecting_takes_nothing_from_a_reader() {
     });
 }
 
-/// What readers look at is not freed under them, even if they come too late for their snapshot, or the node dies, or
-/// a pending change is taken back while its owner reads elsewhere.
+/// Nothing is freed under a reader, even if its snapshot is already collected, the node dies, or a pending
+/// change is removed while its owner reads on another thread.
 ///
-/// Planted: freed at once instead of when nobody is pinned (`Pin::defer` of the model).
+/// Planted: freed at once instead of after all pins are gone (`Pin::defer` of the model).
 #[test]
 fn nothing_is_freed_under_a_reader() {
     model(3, || {
@@ -142,10 +143,10 @@ fn nothing_is_freed_under_a_reader() {
     });
 }
 
-/// A node that is unlinked as empty is never locked, and one that is locked in time is never unlinked, so that no
-/// write goes to a node that nobody finds.
+/// A node that is unlinked as empty is never locked, and one that is locked in time is never unlinked, so that
+/// no write goes to an unreachable node.
 ///
-/// Planted: dead without the second look under the latch (`Node::collect`); `Relaxed` in `Holder::unlock`.
+/// Planted: dead without the second check under the latch (`Node::collect`); `Relaxed` in `Holder::unlock`.
 #[test]
 fn a_write_is_not_lost_with_its_node() {
     model(3, || {
@@ -171,7 +172,7 @@ fn a_write_is_not_lost_with_its_node() {
     });
 }
 
-/// Who gets a row lock finds what the holder before did, and two never hold it.
+/// The next holder of a row lock sees what the previous one did, and two owners never hold it at once.
 ///
 /// Planted: `Relaxed` in `Holder::unlock`; `Relaxed` in `Holder::lock`.
 #[test]
@@ -183,14 +184,14 @@ fn a_lock_hands_over_what_was_written() {
         let turn = |id: u64, node: Arc<Node>, inside: Arc<loom::cell::UnsafeCell<u64>>| {
             let owner = Owner::new(id);
             lock(&node, &owner);
-            // Fails the model when two are here at once, or one after the other without seeing each other's work.
+            // Fails the model if two threads are here at once, or one does not see the other's writes.
             let next = inside.with_mut(count_up);
             assert_eq!(node.newest().map_or(0, |v| v.commit), next - 1);
             node.set_pending(Some(put(next as u8)));
             assert_eq!(
                 seen(&node, u64::MAX),
                 (next > 1).then_some(next as u8 - 1),
-                "pending is nobody else's"
+                "another owner's pending change is seen"
             );
             node.commit_pending(next);
             node.unlock();
@@ -208,17 +209,17 @@ fn a_lock_hands_over_what_was_written() {
 
 #[allow(unsafe_code)]
 fn count_up(count: *mut u64) -> u64 {
-    // SAFETY: inside `UnsafeCell::with_mut`, which fails when anybody else is.
+    // SAFETY: inside `UnsafeCell::with_mut`, which fails if another thread is.
     unsafe {
         *count += 1;
         *count
     }
 }
 
-/// The holder that a refused lock names is there to be asked, even if it gives the lock back and goes away meanwhile.
+/// The holder that a refused lock names stays readable, even if it releases the lock and ends meanwhile.
 ///
-/// Planted: the count given back at once although it was asked for (`give_back`); asked for without setting the bit
-/// (`Holder::owner`); the holder published without a release (`Holder::lock`).
+/// Planted: the reference dropped at once although it was asked for (`give_back`); asked for without setting
+/// the bit (`Holder::owner`); the holder published without a release (`Holder::lock`).
 #[test]
 fn a_holder_can_be_asked_while_it_leaves() {
     model(3, || {
@@ -245,8 +246,8 @@ fn a_holder_can_be_asked_while_it_leaves() {
     });
 }
 
-/// A flush marks a version only if nobody holds the row and it is still the newest; who locks the row afterwards sees
-/// the mark, and the segment that was listed before it.
+/// A flush marks a version only if the row is unlocked and the version is still the newest. An owner that locks
+/// the row afterwards sees the mark, and the segment that was listed before it.
 ///
 /// Planted: `Relaxed` when the latch is dropped; flushed without a latch (`Node::flush`).
 #[test]
@@ -262,7 +263,11 @@ fn a_flush_and_a_writer_agree() {
                 assert!(matches!(node.lock(&owner), Ok(true)));
                 let flushed = matches!(node.newest().map(|v| v.change), Some(Change::Flushed));
                 if flushed {
-                    assert_eq!(listed.load(Relaxed), 1, "the row is in a segment, but which?");
+                    assert_eq!(
+                        listed.load(Relaxed),
+                        1,
+                        "the row is in a segment that is not listed"
+                    );
                 }
                 node.set_pending(Some(put(3)));
                 assert_eq!(node.newest().map_or(0, |v| v.commit), if flushed { 2 } else { 1 });
@@ -278,8 +283,8 @@ fn a_flush_and_a_writer_agree() {
     });
 }
 
-/// A bulk load lists its rows and then asks for locks; a writer locks and then looks for the row. One of them sees
-/// the other.
+/// A bulk load lists its rows and then checks for locks; a writer locks and then looks for the row. At least one
+/// of them sees the other.
 ///
 /// Planted: a plain load in `Holder::is_held`.
 #[test]
@@ -300,24 +305,24 @@ fn a_load_and_a_writer_see_each_other() {
     });
 }
 
-/// Two that wait for each other: at least one is told, whatever the order; and a waiter is woken by the end, and when the
-/// lock is given back before.
+/// Of two owners that wait for each other, at least one detects the deadlock, in any order. A waiter is woken when
+/// the holder ends, and when it releases the lock before.
 ///
-/// Planted: the edge set after the look around (`Owner::wait_for`); no second look at the end after the waker is left
-/// (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`), or before locks given back are counted
-/// (`Owner::gave_back`); no second look at the lock after the count (`Holder::blocker`).
+/// Planted: the edge set after the search (`Owner::wait_for`); no second check for the end after the waker is
+/// registered (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`), or before released locks are
+/// counted (`Owner::gave_back`); no second check of the lock after the count (`Holder::blocker`).
 #[test]
 fn deadlocks_and_ends_are_noticed() {
     model(3, || {
         let (a, b) = (Owner::new(1), Owner::new(2));
         let other = {
             let (a, b) = (a.clone(), b.clone());
-            // The wait is kept: it lasts until the deadlock is broken.
+            // The wait is kept until the deadlock is broken.
             thread::spawn(move || a.wait_for(&Blocker::new(b)))
         };
         let mine = b.wait_for(&Blocker::new(a.clone()));
         let other = other.join().unwrap();
-        assert!(mine.is_none() || other.is_none(), "both wait for ever");
+        assert!(mine.is_none() || other.is_none(), "both wait forever");
     });
     model(3, || {
         let (waiter, holder) = (Owner::new(1), Owner::new(2));
@@ -351,7 +356,7 @@ fn deadlocks_and_ends_are_noticed() {
         giving.join().unwrap();
         assert!(
             polled != Some(Poll::Pending) || waking.0.load(Relaxed) > 0,
-            "slept though the lock is free"
+            "slept although the lock is free"
         );
     });
 }

@@ -1,7 +1,8 @@
 //! One key: its lock, its pending change, its versions.
 //!
-//! Readers wait for nobody. Who changes the versions either holds the row lock or, for a few instructions, latches it.
-//! The pending change belongs to the holder; it is a record already, so that a commit only has to stamp and link it.
+//! Readers never wait. A thread that changes the versions holds the row lock or, for a few instructions, the
+//! latch. The pending change belongs to the lock's holder. It is a record already, so that a commit only
+//! stamps and links it.
 
 use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
 use crate::holder::Holder;
@@ -19,17 +20,17 @@ pub enum Change {
     Put(Row),
     /// There is no row.
     Delete,
-    /// The row is not here any more but in a segment.
+    /// The row is in a segment from here on.
     Flushed,
 }
 
 /// A committed change.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// From when on it holds.
+    /// The commit from which it is valid.
     pub commit: Timestamp,
-    /// When the row's content last changed. Differs from `commit` for versions that only moved the row
-    /// between rowstore and segments: those must not conflict with anybody.
+    /// The commit that last changed the row's content. It differs from `commit` for versions that only
+    /// moved the row between rowstore and segments: a move conflicts with no transaction.
     pub content: Timestamp,
     /// The change.
     pub change: Change,
@@ -40,9 +41,9 @@ pub struct Version {
 pub enum Visible {
     /// This row.
     Row(Row),
-    /// Nothing, and nothing in a segment either.
+    /// No row, neither here nor in a segment.
     Deleted,
-    /// Nothing here; the row, if there is one, is in a segment.
+    /// No version here; the row, if there is one, is in a segment.
     Elsewhere,
 }
 
@@ -52,7 +53,7 @@ pub struct Node {
     holder: Holder,
     pending: Link,
     versions: Link,
-    /// Of the whole rowstore.
+    /// Memory of the whole rowstore, in bytes.
     pub(crate) bytes: Arc<AtomicUsize>,
 }
 
@@ -72,13 +73,14 @@ impl Node {
         &self.key
     }
 
-    /// What the node itself takes: its key, and the place in the skiplist with two links, which is the average.
+    /// Memory of the node itself, in bytes: its key, and its skiplist entry with two links, the average.
     pub(crate) fn own_bytes(&self) -> usize {
         const PLACE_BYTES: usize = size_of::<(usize, Key, Arc<Node>, [usize; 2])>();
         2 * SHARED_HEADER_BYTES + size_of::<Node>() + PLACE_BYTES + self.key.len()
     }
 
-    /// What `reader` sees at `at`: its own pending change first, then the newest version not after `at`.
+    /// What `reader` sees at `at`: its own pending change or else the newest version committed at or
+    /// before `at`.
     #[inline]
     pub fn visible(&self, at: Timestamp, reader: Option<&Arc<Owner>>) -> Visible {
         let pin = pin();
@@ -93,19 +95,22 @@ impl Node {
         }
     }
 
-    /// Takes the row lock; again is fine for its owner (then `false`: it was held already).
+    /// Takes the row lock. Returns `false` if this owner held it already.
+    ///
+    /// # Errors
+    /// `Held` if another owner holds the lock, `Dead` if the node was unlinked.
     pub fn lock(&self, owner: &Arc<Owner>) -> Result<bool, LockError> {
         self.holder.lock(owner)
     }
 
-    /// Gives the lock back. A pending change must have been committed or taken back.
+    /// Releases the lock. A pending change must have been committed or removed before.
     pub fn unlock(&self) {
-        debug_assert!(self.pending.is_empty());
+        debug_assert!(self.pending.is_empty(), "a row is unlocked with a pending change");
         self.replace_pending(None);
         self.holder.unlock();
     }
 
-    /// Who holds the lock, to wait until it is given back.
+    /// The holder of the lock, as something to wait for.
     pub fn blocker(&self) -> Option<Blocker> {
         self.holder.blocker()
     }
@@ -115,8 +120,8 @@ impl Node {
         self.holder.is(owner)
     }
 
-    /// Whether anybody holds the lock. Whoever locks the node after this answered `false` also finds what was done
-    /// before the question.
+    /// Whether the lock is held. An owner that locks the node after this returned `false` sees
+    /// everything this thread did before the call.
     pub fn is_locked(&self) -> bool {
         self.holder.is_held()
     }
@@ -130,14 +135,14 @@ impl Node {
         self.versions.get(&pin()).map(Version::of)
     }
 
-    /// The newest version not after `at`.
+    /// The newest version committed at or before `at`.
     pub fn version_at(&self, at: Timestamp) -> Option<Version> {
         self.versions.at(&pin(), at).map(Version::of)
     }
 
-    /// Replaces the pending change of the lock's owner and returns the one before.
+    /// Replaces the pending change of the lock's holder and returns the one before.
     pub fn set_pending(&self, change: Option<Change>) -> Option<Change> {
-        debug_assert!(self.is_locked());
+        debug_assert!(self.is_locked(), "a pending change needs the row lock");
         self.replace_pending(change.map(|change| Detached::new(0, 0, change)))
     }
 
@@ -162,29 +167,34 @@ impl Node {
         self.pending.get(&pin()).map(|record| record.change().clone())
     }
 
-    /// Turns the pending change into a version. The lock stays until [`Node::unlock`], so that others
-    /// cannot build on a commit that is not durable yet.
+    /// Turns the pending change into a version. The lock is held until [`Node::unlock`], so that no
+    /// transaction builds on a commit that is not durable yet.
     pub fn commit_pending(&self, commit: Timestamp) {
+        debug_assert!(commit > 0, "a commit has a timestamp");
+        debug_assert!(self.is_locked(), "only the holder of the row lock commits its change");
         if let Some(record) = self.pending.take() {
             record.stamp(commit);
             self.push(record);
         }
     }
 
-    /// Adds a version directly: recovery, bulk replacement.
+    /// Adds a version directly, for recovery and bulk replacement.
     pub fn push_version(&self, version: Version) {
         self.push_new(version.commit, version.content, version.change);
     }
 
-    /// Adds the copy of a row that was moved here from a segment. Its content is as old as the row: as old as what
-    /// was here last, or, when a bulk load has replaced it since, as the segment, whose content is at most `newest`.
+    /// Adds the copy of a row that was moved here from a segment. Its content is as old as the last
+    /// version here or, if a bulk load has replaced the row since, as the segment, whose content is at
+    /// most `newest`.
     pub fn push_moved_in(&self, commit: Timestamp, newest: Timestamp, row: Row) {
         let content = self.versions.get(&pin()).map_or(0, Record::content).max(newest);
         self.push_new(commit, content, Change::Put(row));
     }
 
     fn push_new(&self, commit: Timestamp, content: Timestamp, change: Change) {
-        // Where nobody holds the lock, nobody may take it, or find the node dead, between two versions.
+        debug_assert!(content <= commit, "content of {content} in a version of {commit}");
+        // If the lock is free, no owner may take it, and no collector kill the node, while the version
+        // is linked.
         let _latch = self.holder.latch();
         self.attach(commit, content, change);
     }
@@ -196,16 +206,17 @@ impl Node {
     }
 
     fn push(&self, record: Detached) {
-        // Not under a model checker: pinning has a fence that the release build would not have here.
+        // Not under a model checker: pinning has a fence that the release build lacks here.
         #[cfg(not(any(feature = "loom", feature = "shuttle")))]
         debug_assert!(
-            self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit())
+            self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit()),
+            "commit timestamps must increase along a chain"
         );
         self.versions.push(record);
     }
 
-    /// Whether the pending change or any version is a row for which `wanted` says so. Only who holds the lock, or is
-    /// called by [`Node::while_free`], gets an answer that still holds when he acts on it.
+    /// Whether `wanted` holds for the row of the pending change or of any version. The answer is stable
+    /// only for the holder of the lock and inside [`Node::while_free`].
     pub fn any_row(&self, mut wanted: impl FnMut(&Row) -> bool) -> bool {
         let pin = pin();
         let mut is_wanted =
@@ -213,15 +224,16 @@ impl Node {
         self.pending.get(&pin).is_some_and(&mut is_wanted) || self.versions.any(&pin, is_wanted)
     }
 
-    /// Does something short while nobody can lock the row; answers `false`, and does nothing, when somebody has.
+    /// Runs a short action while the row cannot be locked. Returns `false`, without running it, if the
+    /// row is locked or dead.
     pub fn while_free(&self, act: impl FnOnce()) -> bool {
         let Some(_latch) = self.holder.latch() else { return false };
         act();
         true
     }
 
-    /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version is
-    /// still the one from `expected`. Answers whether it was.
+    /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version
+    /// is still the one committed at `expected`. Returns whether it did.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
         let Some(_latch) = self.holder.latch() else { return false };
         let content = match self.versions.get(&pin()) {
@@ -232,12 +244,13 @@ impl Node {
         true
     }
 
-    /// Whether the version before the newest is too new to be freed for `oldest`, so that with it older ones are kept.
+    /// Whether the version before the newest is too new to be freed for `oldest`, which keeps the older
+    /// versions too.
     pub fn keeps_older(&self, oldest: Timestamp) -> bool {
         self.versions.second(&pin()).is_some_and(|version| version.commit() > oldest)
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see, but not the newest.
+    /// Frees versions that no snapshot at or after `oldest` can see, except the newest.
     pub fn free_versions(&self, oldest: Timestamp) {
         let freed = self.versions.cut(&pin(), oldest);
         if freed > 0 {
@@ -245,8 +258,8 @@ impl Node {
         }
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see. Answers whether this call found nothing left
-    /// and made the node dead: it must be unlinked.
+    /// Frees versions that no snapshot at or after `oldest` can see. Returns whether this call found
+    /// nothing left and made the node dead; the caller must then unlink it.
     pub(crate) fn collect(&self, oldest: Timestamp) -> bool {
         let pin = pin();
         let mut freed = self.versions.cut(&pin, oldest);
@@ -254,7 +267,7 @@ impl Node {
         if self.is_gone(&pin, oldest)
             && let Some(latch) = self.holder.latch()
         {
-            // Somebody may have come and gone since; under the latch nobody can.
+            // The node may have been locked and changed since; under the latch it cannot be.
             died = self.is_gone(&pin, oldest);
             if died {
                 freed += self.versions.clear(&pin);
@@ -267,7 +280,7 @@ impl Node {
         died
     }
 
-    /// Whether no snapshot from `oldest` on finds a row here.
+    /// Whether no snapshot at or after `oldest` finds a row here.
     fn is_gone(&self, pin: &Pin, oldest: Timestamp) -> bool {
         self.versions.get(pin).is_none_or(|newest| {
             newest.commit() <= oldest

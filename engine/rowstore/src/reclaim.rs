@@ -1,10 +1,10 @@
-//! When memory that readers may still look at is freed: not before every reader that was there is gone
-//! (epoch reclamation, K. Fraser 2004).
+//! Reclamation of memory that readers may still use: it is freed only after every such reader is gone
+//! (epoch-based reclamation: K. Fraser, *Practical lock-freedom*, 2004).
 //!
-//! A reader pins before it loads a shared pointer and stays pinned while it uses what is behind it. A writer first
-//! makes the pointer unreachable, then defers the freeing: it runs once everybody who was pinned at that moment is
-//! not any more. `crossbeam-epoch` does this; under a model checker a plain list does, that promises exactly as
-//! much and no more, and that poisons instead of freeing, so that a use after free is seen.
+//! A reader pins before it loads a shared pointer and stays pinned while it uses the target. A writer first
+//! makes the pointer unreachable, then defers the freeing, which runs once every thread pinned at that
+//! moment has unpinned. `crossbeam-epoch` implements this. Under a model checker a plain list does; it
+//! guarantees no more than that, and it poisons instead of freeing, so that a use after free is detected.
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(crate) use real::{Pin, pin};
@@ -15,7 +15,7 @@ pub(crate) use model::{Pin, pin};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 #[allow(unsafe_code)]
 mod real {
-    /// Holds off freeing what is deferred from now on.
+    /// While it lives, frees nothing that is deferred from now on.
     pub(crate) struct Pin(crossbeam_epoch::Guard);
 
     #[inline]
@@ -24,13 +24,14 @@ mod real {
     }
 
     impl Pin {
-        /// Runs `free` when nobody who is pinned now is pinned any more. Many bytes are not left to gather with
-        /// others.
+        /// Runs `free` once every thread pinned now has unpinned. A large number of bytes is flushed
+        /// at once instead of being batched.
         ///
         /// # Safety
-        /// What `free` frees must be out of reach of whoever pins from now on, and `free` may run on any thread.
+        /// No thread that pins from now on may reach what `free` frees, and `free` may run on any
+        /// thread.
         pub(crate) unsafe fn defer(&self, bytes: usize, free: impl FnOnce()) {
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller's promise.
             unsafe { self.0.defer_unchecked(free) };
             if bytes > 1 << 14 {
                 self.0.flush();
@@ -47,7 +48,7 @@ mod model {
 
     #[derive(Default)]
     struct Registry {
-        /// Counts pins and deferrals, so that it says which came first.
+        /// Numbers pins and deferrals, which orders them.
         clock: u64,
         pinned: BTreeSet<u64>,
         deferred: Vec<(u64, Box<dyn FnOnce()>)>,
@@ -61,14 +62,14 @@ mod model {
     }
 
     thread_local! {
-        // A model checker runs all threads of a model on one thread of the system, so this is shared by exactly them.
+        // A model checker runs all threads of a model on one system thread, so exactly they share this.
         static REGISTRY: RefCell<Registry> = RefCell::default();
     }
 
     pub(crate) struct Pin(u64);
 
-    /// The real ones have a fence here: who pins after something was deferred does not find it any more. (`shuttle`
-    /// knows no weak memory, so it needs none.)
+    /// The real implementation has a fence here: a thread that pins after a deferral cannot find what
+    /// was deferred. (`shuttle` models no weak memory, so it needs none.)
     fn fence() {
         #[cfg(feature = "loom")]
         loom::sync::atomic::fence(crate::sync::Ordering::SeqCst);
@@ -88,10 +89,10 @@ mod model {
         /// See the real one.
         ///
         /// # Safety
-        /// See the real one. In addition what is captured must live for as long as the process.
+        /// See the real one. In addition, what `free` captures must live as long as the process.
         pub(crate) unsafe fn defer(&self, _bytes: usize, free: impl FnOnce()) {
             let free: Box<dyn FnOnce() + '_> = Box::new(free);
-            // SAFETY: the caller promises that what is captured outlives this.
+            // SAFETY: the caller promises that what `free` captures outlives the registry.
             let free: Box<dyn FnOnce() + 'static> = unsafe { std::mem::transmute(free) };
             fence();
             REGISTRY.with_borrow_mut(|registry| {

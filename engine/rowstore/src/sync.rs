@@ -1,7 +1,7 @@
 //! The atomics and locks of this crate: the real ones, or those of a model checker.
 //!
-//! Everything that threads race for goes through here, and nothing else does: counters of statistics and the
-//! skiplist itself are not modelled.
+//! Everything that threads contend for goes through here; counters of statistics and the skiplist itself
+//! are not modelled.
 
 #[cfg(feature = "loom")]
 mod chosen {
@@ -25,8 +25,8 @@ mod chosen {
 pub(crate) use chosen::*;
 pub(crate) use std::sync::atomic::Ordering;
 
-/// A value that is written before its holder is published and only read afterwards. Under `loom` every read checks
-/// that the write happened before it.
+/// A value that is written before its holder is published and only read afterwards. Under `loom`, every
+/// read checks that the write happened before it.
 pub(crate) struct Published<T> {
     #[cfg(not(feature = "loom"))]
     value: T,
@@ -34,7 +34,7 @@ pub(crate) struct Published<T> {
     value: loom::cell::UnsafeCell<T>,
 }
 
-// SAFETY: it is only ever read, as the real one is.
+// SAFETY: it is only read, like the real one.
 #[cfg(feature = "loom")]
 #[allow(unsafe_code)]
 unsafe impl<T: Sync> Sync for Published<T> {}
@@ -54,7 +54,7 @@ impl<T> Published<T> {
     #[cfg(feature = "loom")]
     #[allow(unsafe_code)]
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: nobody ever writes to the cell after `new`.
+        // SAFETY: the cell is never written after `new`.
         self.value.with(|value| unsafe { &*value })
     }
 }

@@ -1,31 +1,33 @@
-//! Entries of an index over one integer, of rows whose key is an integer: pairs of numbers in compressed blocks.
+//! Entries of an index over one integer, of rows whose key is one integer: pairs of integers in compressed
+//! blocks.
 //!
-//! After upscaledb's tree nodes (Lemire and Rupp, "Upscaledb: Efficient integer-key compression in a key-value store
-//! using SIMD instructions", 2017). A block has up to 128 pairs in order: the difference of a key to the one before, in as
-//! many bits as the greatest takes (BP128, for 64-bit numbers), and beside it the row, from the least one on. Blocks have
-//! no fixed number of pairs: whether one more fits into a block's room is tried, and a block that has none is split.
-//! Taking a pair out may need *more* bits than there were, for a difference grows; then it is split, too. Blocks that
-//! get nearly empty join the one before.
+//! After upscaledb's tree nodes (Lemire and Rupp, *Upscaledb: Efficient integer-key compression in a
+//! key-value store using SIMD instructions*, 2017). A block holds up to 128 pairs in order: the difference
+//! of each key to the one before, bit-packed at the width of the largest difference (BP128, for 64-bit
+//! integers), and beside it the row as an offset from the smallest row. Blocks have no fixed number of
+//! pairs: an insertion tries whether one more pair fits, and splits the block if not. Removing a pair can
+//! need *more* bits than before, because a difference grows; that is a split, too. A nearly empty block is
+//! merged into the one before.
 //!
-//! The blocks are found by the first pair that they may have, which does not change while they live; the first one of all
-//! may have any. One lock guards them, held by writers for the time of rebuilding a block or two, and by readers for the
-//! time of copying a run of pairs out.
+//! Blocks are found by a lower bound of their pairs, which does not change while the block lives; the first
+//! block of all has no lower bound. One lock guards them: writers hold it to rebuild a block or two, readers
+//! to copy out a run of pairs.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-/// Pairs of a block at most.
+/// Maximum number of pairs in a block.
 const MAX_PAIRS: usize = 128;
-/// Words of a block at most.
+/// Maximum number of 64-bit words in a block.
 const MAX_WORDS: usize = 64;
-/// A block of fewer joins the one before, if together they leave room for others.
+/// A block with fewer pairs is merged into the one before if together they leave room to grow.
 const FEW_PAIRS: usize = MAX_PAIRS / 8;
 const JOINED_PAIRS: usize = MAX_PAIRS / 2;
 
 /// A key and a row.
 pub(super) type Pair = (u64, u64);
 
-/// See the module.
+/// Pairs in compressed blocks, behind one lock.
 #[derive(Default)]
 pub(super) struct Packed {
     blocks: RwLock<Blocks>,
@@ -33,13 +35,13 @@ pub(super) struct Packed {
 
 #[derive(Default)]
 struct Blocks {
-    /// By the first pair that they may have; the first by the least pair of all.
+    /// By a lower bound of their pairs; the first block's is the smallest pair of all.
     map: BTreeMap<Pair, Block>,
     pairs: usize,
     words: usize,
 }
 
-/// Pairs in order, at least one.
+/// One or more pairs in ascending order.
 #[derive(Debug)]
 struct Block {
     count: u8,
@@ -48,7 +50,7 @@ struct Block {
     first: Pair,
     last: Pair,
     least_row: u64,
-    /// For each pair its key's difference to the one before, none for the first, and its row's to the least.
+    /// For each pair, its key minus the key before (0 for the first) and its row minus `least_row`.
     words: Vec<u64>,
 }
 
@@ -56,7 +58,7 @@ fn bits_of(value: u64) -> u8 {
     (u64::BITS - value.leading_zeros()) as u8
 }
 
-/// Words for so many pairs.
+/// Number of words that `pairs` pairs take.
 fn words_for(pairs: usize, key_bits: u8, row_bits: u8) -> usize {
     (pairs * (key_bits as usize + row_bits as usize)).div_ceil(64)
 }
@@ -85,8 +87,9 @@ fn get(words: &[u64], at: usize, bits: u8) -> u64 {
 }
 
 impl Block {
-    /// The block of some pairs; none when they do not fit.
+    /// Compresses pairs into a block; `None` if they do not fit or there are none.
     fn of(pairs: &[Pair]) -> Option<Block> {
+        debug_assert!(pairs.is_sorted_by(|a, b| a < b), "pairs of a block must ascend");
         let (first, last) = (*pairs.first()?, *pairs.last()?);
         let (mut differences, mut before) = (0, first.0);
         let (mut least_row, mut greatest) = (u64::MAX, 0);
@@ -108,11 +111,16 @@ impl Block {
             at += (key_bits + row_bits) as usize;
             before = *key;
         }
-        Some(Block { count: pairs.len() as u8, key_bits, row_bits, first, last, least_row, words })
+        let count = pairs.len() as u8;
+        let block = Block { count, key_bits, row_bits, first, last, least_row, words };
+        debug_assert!(block.holds(pairs), "a block must read back as it was written");
+        Some(block)
     }
 
-    /// Adds a pair that is behind all of it, if its numbers take no more bits than others do and there is room.
+    /// Appends a pair beyond the last, if it needs no more bits than the others and there is room.
+    /// Returns whether it did.
     fn append(&mut self, pair: Pair) -> bool {
+        debug_assert!(pair > self.last, "{pair:?} is not beyond the last pair {:?}", self.last);
         let count = self.count as usize;
         let Some(row) = pair.1.checked_sub(self.least_row) else { return false };
         let difference = pair.0 - self.last.0;
@@ -129,7 +137,16 @@ impl Block {
         true
     }
 
+    /// Whether the block decodes to these pairs.
+    fn holds(&self, pairs: &[Pair]) -> bool {
+        let mut decoded = Vec::with_capacity(pairs.len());
+        self.pairs(&mut decoded);
+        decoded == pairs
+    }
+
+    /// Appends the block's pairs to `out`.
     fn pairs(&self, out: &mut Vec<Pair>) {
+        debug_assert!(self.words.len() <= MAX_WORDS, "a block of {} words", self.words.len());
         let (mut key, mut at) = (self.first.0, 0);
         for _ in 0..self.count {
             key += get(&self.words, at, self.key_bits);
@@ -140,7 +157,7 @@ impl Block {
     }
 }
 
-/// Puts pairs into the place of a block that may have pairs from `from` on: one block, or as many as it takes.
+/// Inserts pairs as the block with lower bound `from`, or as several blocks if they do not fit one.
 fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
     match Block::of(pairs) {
         Some(block) => {
@@ -149,6 +166,7 @@ fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
         }
         None if pairs.is_empty() => {}
         None => {
+            debug_assert!(pairs.len() > 1, "one pair always fits a block");
             let (low, high) = pairs.split_at(pairs.len().div_ceil(2));
             put_blocks(blocks, from, low);
             put_blocks(blocks, high[0], high);
@@ -157,14 +175,15 @@ fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
 }
 
 impl Blocks {
-    /// Takes a block away, to be put in again.
+    /// Removes a block that the caller rebuilds.
     fn take(&mut self, from: Pair) {
         if let Some(block) = self.map.remove(&from) {
+            debug_assert!(self.words >= block.words.len(), "more words removed than inserted");
             self.words -= block.words.len();
         }
     }
 
-    /// A block that has hardly any pairs left joins the one before.
+    /// Merges a nearly empty block into the one before.
     fn join(&mut self, from: Pair) {
         let few = |block: &Block| (block.count as usize) < FEW_PAIRS;
         if from == (0, 0) || !self.map.get(&from).is_some_and(few) {
@@ -194,7 +213,7 @@ impl Packed {
         change(&mut self.blocks.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a pair in; whether it was not there.
+    /// Inserts a pair. Returns `false` if it exists already.
     pub fn insert(&self, pair: Pair) -> bool {
         self.write(|blocks| {
             let is_last = blocks.map.last_key_value().is_none_or(|(from, _)| *from <= pair);
@@ -219,7 +238,7 @@ impl Packed {
                 blocks.words -= before;
                 *block = new;
             } else if is_last && at + 1 == pairs.len() {
-                // New rows come at the end of all: they leave full blocks behind.
+                // Ascending keys append at the end and leave full blocks behind.
                 put_blocks(blocks, pair, &[pair]);
             } else {
                 let from = *from;
@@ -230,7 +249,7 @@ impl Packed {
         })
     }
 
-    /// Takes a pair out; whether it was there.
+    /// Removes a pair. Returns whether it existed.
     pub fn remove(&self, pair: Pair) -> bool {
         self.write(|blocks| {
             let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else {
@@ -249,6 +268,7 @@ impl Packed {
                 blocks.take(from);
                 put_blocks(blocks, from, &pairs);
             }
+            debug_assert!(blocks.pairs > 0, "a pair is removed from no pairs");
             blocks.pairs -= 1;
             if pairs.len() < FEW_PAIRS {
                 blocks.join(from);
@@ -257,7 +277,7 @@ impl Packed {
         })
     }
 
-    /// Up to `limit` pairs from `from` on, before `to` when it is given.
+    /// Appends up to `limit` pairs from `from` on, and before `to` if given, to `out`.
     pub fn range(&self, from: Pair, to: Option<Pair>, limit: usize, out: &mut Vec<Pair>) {
         if to.is_some_and(|to| to <= from) {
             return;

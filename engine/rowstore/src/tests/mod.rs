@@ -110,7 +110,7 @@ fn cycles_of_waiting_are_found() {
     assert!(first.is_some() && second.is_some());
     assert!(c.wait_for(&blocker(&a)).is_none());
     c.gave_back();
-    assert!(c.wait_for(&blocker(&a)).is_some(), "who waits for it is about to look again");
+    assert!(c.wait_for(&blocker(&a)).is_some(), "the woken waiter is about to check again");
     let second = (second, b.wait_for(&blocker(&c)));
     assert!(c.wait_for(&blocker(&a)).is_none());
     drop(second);

@@ -1,15 +1,15 @@
-//! The memory part of an index: which rows of a rowstore have, or lately had, which index key.
+//! The in-memory half of an index: which rows of a rowstore have, or recently had, which index key.
 //!
-//! An entry is an index key followed by a row's key. There is one for every index key that any version or pending
-//! change of the row has, and there may be more: whoever finds an entry looks at the row itself. That is why entries
-//! need no versions, locks, or undo of their own.
+//! An entry is an index key followed by a row's key. There is one for every index key that any version or
+//! pending change of the row has, and there may be more, because a reader that finds an entry checks the
+//! row itself. Hence entries need no versions, locks or undo of their own.
 //!
-//! Invariant, kept by the callers: an entry is put in by who holds the row's lock before the version or change that
-//! needs it can be seen, and taken out only while nobody can lock the row ([`crate::Node::while_free`]) or by who holds
-//! its lock.
+//! Invariant, kept by the callers: the holder of the row's lock inserts an entry before the version or
+//! change that needs it becomes visible. An entry is removed only by the holder of the lock or while the
+//! row cannot be locked ([`crate::Node::while_free`]).
 //!
-//! Entries of any kind are nodes of a skiplist. Of an index over one integer, of rows whose key is an integer, they are
-//! pairs of numbers in compressed blocks ([`packed`]), which take a tenth of the memory
+//! In general entries are nodes of a skiplist. For an index over one integer, of rows whose key is one
+//! integer, they are pairs of integers in compressed blocks ([`packed`]), which take a tenth of the memory
 //! (`docs/decisions/0015-btree-blocks.md`).
 
 mod packed;
@@ -24,27 +24,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Entries of one index over one rowstore, in the order of their bytes.
 #[derive(Default)]
 pub struct Entries {
-    /// To the length of the index key.
+    /// From an entry's bytes to the length of its index key.
     list: List<u32>,
     bytes: AtomicUsize,
-    /// In the place of the list.
+    /// Used instead of the list when both keys are one integer.
     integers: Option<Box<Integers>>,
 }
 
-/// Entries whose both keys are one integer each: with a null for the index key, and without.
+/// Entries of two integer keys: those with a null index key, and the others.
 #[derive(Default)]
 struct Integers {
     halves: [Packed; 2],
 }
 
-/// A place among them: which half, and the least pair there. Behind all of them it is in a third one.
+/// A position among them: a half and a pair in it. The position past the end is in a third half.
 type Place = (usize, Pair);
 
-/// An integer in a key ([`nacre_types::key`]): a tag, which is 0 for null, and eight bytes.
+/// An integer in a key ([`nacre_types::key`]): a tag, which is 0 for null, then eight bytes.
 const TAG: u8 = 1;
 const INTEGER_BYTES: usize = 9;
 
-/// Eight bytes of a key from `at` on; what is not there counts as zeros.
+/// Reads eight bytes of a key from `at` on; missing bytes count as zeros.
 fn number(bytes: &[u8], at: usize) -> u64 {
     let mut raw = [0; 8];
     let there = bytes.get(at..).unwrap_or_default();
@@ -62,14 +62,14 @@ fn next(place: Place) -> Place {
 }
 
 impl Integers {
-    /// None for keys of other kinds.
+    /// The position of an entry; `None` for keys that are not integers.
     fn place_of(index_key: &[u8], row_key: &[u8]) -> Option<Place> {
         let is_integer = |key: &[u8]| key.len() == INTEGER_BYTES && key[0] == TAG;
         let fits = is_integer(row_key) && (index_key == [0] || is_integer(index_key));
         fits.then(|| (index_key[0] as usize, (number(index_key, 1), number(row_key, 1))))
     }
 
-    /// The first place whose entry is not below these bytes.
+    /// The first position whose entry is not below these bytes.
     fn from(bytes: &[u8]) -> Place {
         let Some(half) = bytes.first().map(|tag| *tag as usize) else { return (0, (0, 0)) };
         if half > 1 {
@@ -88,6 +88,7 @@ impl Integers {
     }
 
     fn entry(half: usize, (key, row): Pair) -> Entry {
+        debug_assert!(half < 2, "there are two halves, not {half}");
         let mut bytes = [0; 2 * INTEGER_BYTES];
         let split = if half == 0 { 1 } else { INTEGER_BYTES };
         bytes[0] = half as u8;
@@ -126,7 +127,7 @@ impl Integers {
     }
 }
 
-/// An index key and the key of a row that has it, or had.
+/// An index key and the key of a row that has it or had it.
 #[derive(Clone, Debug)]
 pub struct Entry {
     bytes: Key,
@@ -144,7 +145,7 @@ impl Entry {
         &self.bytes[self.split as usize..]
     }
 
-    /// Both, one after the other: their place in the order.
+    /// Both keys concatenated, which is what entries are ordered by.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -157,7 +158,8 @@ fn joined(index_key: &[u8], row_key: &[u8]) -> Key {
     bytes.into()
 }
 
-/// What an entry takes: its key with two counters, and a place in the skiplist with two links on average.
+/// Memory of an entry in bytes: its key with two reference counts, and a skiplist entry with two links
+/// on average.
 fn bytes_of(key: &[u8]) -> usize {
     size_of::<(Key, u32, [usize; 5])>() + key.len()
 }
@@ -168,17 +170,20 @@ impl Entries {
         Entries::default()
     }
 
-    /// No entries; their index keys will be one integer or null, and their row keys one integer.
+    /// No entries, for index keys that are one integer or null and row keys that are one integer.
     pub fn of_integers() -> Entries {
         Entries { integers: Some(Box::default()), ..Entries::default() }
     }
 
-    /// Puts an entry in; nothing when it is there. `corrupt` for keys of another kind than the entries are of: no table
-    /// has them but one whose schema does not belong to its rows.
+    /// Inserts an entry unless it exists.
+    ///
+    /// # Errors
+    /// `corrupt` for keys of another kind than these entries hold, which only rows that do not match
+    /// their table's schema have.
     pub fn insert(&self, index_key: &[u8], row_key: &[u8]) -> Result<()> {
         if let Some(integers) = &self.integers {
             let (half, pair) = Integers::place_of(index_key, row_key)
-                .ok_or_else(|| Error::corrupt("a row has another kind of key than its table"))?;
+                .ok_or_else(|| Error::corrupt("a row's key does not match the key of its table"))?;
             integers.halves[half].insert(pair);
             return Ok(());
         }
@@ -190,7 +195,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Takes an entry out, if it is there.
+    /// Removes an entry if it exists.
     pub fn remove(&self, index_key: &[u8], row_key: &[u8]) {
         if let Some(integers) = &self.integers {
             if let Some((half, pair)) = Integers::place_of(index_key, row_key) {
@@ -204,8 +209,8 @@ impl Entries {
         }
     }
 
-    /// Up to `limit` entries from `from` on, before `to` when it is given. Scanning in such runs keeps no position
-    /// pinned while the caller works.
+    /// Appends up to `limit` entries from `from` on, and before `to` if given, to `out`. Scanning in
+    /// such runs keeps nothing pinned while the caller works.
     pub fn range(&self, from: Bound<&[u8]>, to: Option<&[u8]>, limit: usize, out: &mut Vec<Entry>) {
         if let Some(integers) = &self.integers {
             return integers.range(from, to, limit, out);
@@ -234,7 +239,7 @@ impl Entries {
         self.len() == 0
     }
 
-    /// Memory of all entries, about.
+    /// Approximate memory of all entries, in bytes.
     pub fn bytes(&self) -> usize {
         let packed = self.integers.iter().flat_map(|integers| &integers.halves).map(Packed::bytes);
         self.bytes.load(Ordering::Relaxed) + packed.sum::<usize>()
@@ -314,7 +319,7 @@ mod tests {
             if n % 10 > 0 {
                 continue;
             }
-            // Keys, entries, and pieces of them, longer and shorter ones.
+            // Keys and entries, whole, truncated and extended.
             let bound = |random: u64| {
                 let mut bytes = key(random);
                 match random % 5 {
