@@ -1,18 +1,18 @@
-//! The seams between the engine and the world. Nothing in `engine/` reaches a file, a clock,
-//! a random number or a thread but through a [`Host`]; there is no default implementation that
-//! quietly uses the real thing. `memory` is a complete host without a disk, for `memory://`.
+//! The seams between the engine and the world. Nothing in `engine/` reaches a file, a clock, a random
+//! number or a thread except through a [`Host`]; no default implementation quietly uses the real
+//! thing. [`memory`] is the store of `memory://`, which needs no disk.
 //!
 //! Contract: every implementation passes the suite in `tests/contract`.
 
 pub mod memory;
 
-/// What every seam answers with; here so that an implementation needs no other crate.
+/// The errors of every seam, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Everything a database needs from its surroundings.
+/// Everything that a database needs from its environment.
 #[derive(Clone)]
 pub struct Host {
     /// Files of this database, already locked for this process or tab.
@@ -28,7 +28,7 @@ pub struct Host {
 /// The name under which a host may keep its own lock beside a database's files.
 pub const LOCK_FILE: &str = "LOCK";
 
-/// Refuses what is not the name of a database's file: see [`LocalStore`]. Every store asks this first.
+/// Checks the name of a file of a database: see [`LocalStore`]. Every store calls this first.
 pub fn check_file_name(name: &str) -> Result<()> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if name.is_empty()
@@ -42,12 +42,13 @@ pub fn check_file_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name of a file that is one of many of its kind: the kind and 16 lower-case hex digits.
+/// The name of a numbered file: its kind and 16 lower-case hex digits.
 pub fn numbered_file_name(kind: &str, number: u64) -> String {
     format!("{kind}{number:016x}")
 }
 
-/// The number in a name of [`numbered_file_name`]; `None` for all other names. A folder may hold files of others.
+/// The number in a name from [`numbered_file_name`]; `None` for any other name. A folder may hold
+/// foreign files.
 pub fn number_of_file(kind: &str, name: &str) -> Option<u64> {
     let digits = name.strip_prefix(kind)?;
     let exact =
@@ -55,8 +56,8 @@ pub fn number_of_file(kind: &str, name: &str) -> Option<u64> {
     if exact { u64::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes, not beginning with
-/// a dot, and not [`LOCK_FILE`]; any other name is an `io` error.
+/// A flat folder of files. Names are ASCII letters, digits, `-`, `_` and `.`, at most 64 bytes, do not
+/// start with a dot, and are not [`LOCK_FILE`]; any other name is an `io` error.
 ///
 /// All calls are synchronous. In a browser opening a file is asynchronous; that host keeps spare
 /// handles open ahead of need (see [`LocalStore::prepare`]).
@@ -66,13 +67,14 @@ pub trait LocalStore: Send + Sync {
     fn list(&self) -> Result<Vec<String>>;
     /// Opens an existing file; `not_found` otherwise.
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
-    /// Makes an empty file; `already_exists` when there is one of that name, `limit` when there can be no further one,
-    /// which has changed nothing. The name itself is durable once the file is synced with [`LocalFile::sync`].
+    /// Creates an empty file; `already_exists` when there is one of that name, `limit`, with nothing
+    /// changed, when the store can hold no further file. The name itself is durable once the file is
+    /// synced with [`LocalFile::sync`].
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
-    /// Removes a file; readers that hold it open may fail afterwards. Removing a missing file is `not_found`.
-    /// The removal may be undone by a crash.
+    /// Removes a file; `not_found` when it is missing. Reads through a handle that is still open may
+    /// fail afterwards. A crash may undo the removal.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Whether files take up the memory they would be written to spare: then nothing is put into temporary ones.
+    /// Whether files are kept in memory: then spilling to temporary files would save none.
     fn is_in_memory(&self) -> bool {
         false
     }
@@ -81,8 +83,8 @@ pub trait LocalStore: Send + Sync {
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(std::future::ready(Ok(())))
     }
-    /// Whether [`LocalStore::create`] was refused with `limit` since the last [`LocalStore::prepare`] because more files
-    /// were made than that had foreseen: the next one makes room for more.
+    /// Whether [`LocalStore::create`] failed with `limit` since the last [`LocalStore::prepare`] only
+    /// because it ran out of prepared handles: the next call prepares more.
     fn ran_short(&self) -> bool {
         false
     }
@@ -104,18 +106,19 @@ pub trait LocalFile: Send + Sync {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Reads many ranges in one call. A range past the end is `corrupt` (the file is shorter than its
-    /// reader has reason to believe); a refused read is `io`.
+    /// Reads many ranges in one call. A range past the end is `corrupt`: the file is shorter than it was
+    /// when it was written. A failed read is `io`.
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
-    /// Writes at an offset, extending the file if needed (a hole reads as zeroes; no bytes extend nothing). Not durable until [`LocalFile::sync`].
+    /// Writes at an offset, extending the file if needed (a hole reads as zeroes; an empty write extends
+    /// nothing). Not durable until [`LocalFile::sync`].
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Shortens or extends (with zeroes) the file.
     fn truncate(&self, len: u64) -> Result<()>;
     /// Makes all completed writes, the length and the name durable. After a failed sync nothing may be
     /// assumed about earlier writes.
     fn sync(&self) -> Result<()>;
-    /// Writes and then syncs: [`LocalFile::write`] and [`LocalFile::sync`] in one call, for hosts that have a faster
-    /// way to do both. After a failure nothing may be assumed about this write or earlier ones.
+    /// Writes and then syncs: [`LocalFile::write`] and [`LocalFile::sync`] in one call, for hosts that
+    /// can do both faster. After a failure nothing may be assumed about this write or earlier ones.
     fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(offset, bytes)?;
         self.sync()
@@ -124,11 +127,11 @@ pub trait LocalFile: Send + Sync {
 
 /// Time.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since some fixed moment; never goes back.
+    /// Nanoseconds since an arbitrary origin; never decreases.
     fn monotonic_ns(&self) -> u64;
-    /// Microseconds since 1970-01-01 UTC; may jump.
+    /// Microseconds since 1970-01-01 UTC; may jump either way.
     fn wall_us(&self) -> i64;
-    /// Completes at or after the monotonic moment.
+    /// Completes at or after a monotonic time.
     fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 
@@ -140,8 +143,9 @@ pub trait Entropy: Send + Sync {
 
 /// Threads, where there are any.
 pub trait Parallelism: Send + Sync {
-    /// How many tasks may run at once; 1 when there are no threads.
+    /// Number of tasks that can run at once; 1 without threads.
     fn width(&self) -> usize;
-    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly at the same time, and returns when all have ended.
+    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently; returns when all have
+    /// ended.
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
 }

@@ -17,7 +17,7 @@ pub enum Bug {
     MergeRemap,
     /// A scan of rows in memory sees one commit too many.
     DirtyRead,
-    /// A row may be changed though somebody else has changed it since the snapshot.
+    /// A row may be changed although another transaction changed it after the snapshot.
     LostUpdate,
     /// `SELECT … FOR UPDATE` reads and locks nothing.
     WriteSkewAllowed,
