@@ -11,7 +11,6 @@ const RATCHET: &[&str] = &[
     "nacre-rowstore",
     "nacre-server",
     "nacre-sql",
-    "nacre-types",
     "nacredb",
 ];
 
