@@ -1,0 +1,131 @@
+//! Databases: missing, damaged, generated, in use; and commands whose output is not read.
+
+use crate::folder::{Folder, segments};
+use std::process::Stdio;
+
+#[test]
+fn work_is_done_whether_its_report_is_read_or_not() {
+    let folder = Folder::new();
+    for name in ["a.csv", "b.csv", "c.csv"] {
+        folder.file(name, b"id\n1\n");
+    }
+    assert_eq!(
+        folder.unread(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""),
+        (0, String::new())
+    );
+    assert_eq!(folder.csv("d", "select count(*) as n from t"), "n\n3\n");
+    assert_eq!(folder.unread(&["tpch", "h", "--scale", "0.01"], ""), (0, String::new()));
+    assert!(folder.ok(&["check", "h"]).starts_with("ok: 8 tables"));
+
+    // A script ends where the next statement would run, and says so.
+    let (code, error) = folder.unread(
+        &["shell", "d"],
+        "create table u (a int);\nselect id from t;\ninsert into u values (1);\n",
+    );
+    assert_eq!(code, 1);
+    assert!(error.starts_with("error[io]: standard output was closed"), "{error}");
+    assert_eq!(folder.csv("d", "select count(*) as n from u"), "n\n0\n");
+    let same_line = folder.unread(&["shell", "d"], "select id from t; insert into u values (1);");
+    assert_eq!(
+        (same_line.0, folder.csv("d", "select count(*) as n from u").as_str()),
+        (1, "n\n0\n")
+    );
+    let (code, error) =
+        folder.unread(&["shell", "d"], "insert into u values (1);\nselect id from t;\n\\x\n\\q\n");
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert_eq!(folder.unread(&["sql", "d", "select id from t"], ""), (0, String::new()));
+}
+
+#[test]
+fn databases_that_are_not_there() {
+    let folder = Folder::new();
+    let url = format!("file://{}/none", folder.0.display());
+    for arguments in [
+        vec!["check", "none"],
+        vec!["inspect", "none"],
+        vec!["export", "none", "t", "t.csv"],
+        vec!["check", &url],
+    ] {
+        let (code, _, error) = folder.nacre(&arguments);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[not_found]"), "{error}");
+    }
+    assert!(!folder.0.join("none").exists() && !folder.0.join("t.csv").exists());
+    // Nothing is made in a folder of other things.
+    std::fs::create_dir(folder.0.join("other")).unwrap();
+    folder.file("other/notes.txt", b"");
+    for arguments in
+        [vec!["check", "other"], vec!["inspect", "other"], vec!["export", "other", "t", "t.csv"]]
+    {
+        let (code, _, error) = folder.nacre(&arguments);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[not_found]"), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(folder.0.join("other")).unwrap().count(), 1);
+    // Other programs' ways to write a URL are not names of folders.
+    for url in [":memory:", "file:/tmp/nacre"] {
+        let (code, _, error) = folder.nacre(&["sql", url, "select 1"]);
+        assert_eq!(code, 1);
+        assert!(
+            error.starts_with("error[unsupported]") && error.contains("hint: write "),
+            "{error}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
+fn tpch_and_damage() {
+    let folder = Folder::new();
+    folder.ok(&["tpch", "d", "--scale", "0.01"]);
+    assert_eq!(folder.csv("d", "select count(*) as n from lineitem"), "n\n60175\n");
+    assert_eq!(
+        folder.csv("d", "select n_name from nation where n_nationkey = 7"),
+        "n_name\nGERMANY\n"
+    );
+    let (code, _, error) = folder.nacre(&["tpch", "d", "--scale", "0.01"]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("error[already_exists]"), "{error}");
+    assert!(folder.ok(&["check", "d"]).starts_with("ok: 8 tables"));
+    assert!(folder.ok(&["inspect", "d"]).contains("lineitem"));
+    assert!(folder.ok(&["inspect", "d", "orders"]).contains("DECIMAL(15,2)"));
+
+    let largest = segments(&folder.0.join("d"))
+        .into_iter()
+        .max_by_key(|p| p.metadata().unwrap().len())
+        .unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&largest, bytes).unwrap();
+    let (code, out, _) = folder.nacre(&["check", "d"]);
+    assert_eq!(code, 1, "{out}");
+    let name = largest.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(out.contains(&name) && out.contains("block"), "{out}");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (a int)"]);
+    let hold = || {
+        folder.command(&["shell", "d"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut holder = hold();
+    let mut error = String::new();
+    for _ in 0..500 {
+        let (code, _, told) = folder.nacre(&["sql", "d", "select 1"]);
+        error = told;
+        if code == 1 {
+            break;
+        }
+        // It may have come while we had the database open, and left.
+        if holder.try_wait().unwrap().is_some() {
+            holder = hold();
+        }
+    }
+    assert!(error.starts_with("error[in_use]"), "{error}");
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+    folder.ok(&["sql", "d", "select 1"]);
+}

@@ -1,0 +1,8 @@
+//! The `nacre` command as its users run it: processes, exit codes, files.
+#![allow(clippy::unwrap_used)]
+
+mod database;
+mod export;
+mod folder;
+mod import;
+mod sql;
