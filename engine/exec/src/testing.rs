@@ -8,43 +8,12 @@ use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Vector};
 use nacre_function::registry::{Scalar, scalar};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
+use nacre_host::{Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{Store, StoreOptions, Transaction};
+use nacre_testing::Fixed;
 use nacre_types::{DataType, Result, Value};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Fixed(AtomicU64);
-
-impl Clock for Fixed {
-    fn monotonic_ns(&self) -> u64 {
-        self.0.fetch_add(1_000, Ordering::Relaxed)
-    }
-    fn wall_us(&self) -> i64 {
-        0
-    }
-    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-impl Entropy for Fixed {
-    fn next_u64(&self) -> u64 {
-        nacre_types::hash::hash_u64(self.0.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl Parallelism for Fixed {
-    fn width(&self) -> usize {
-        1
-    }
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..count).for_each(task);
-    }
-}
 
 /// A statement's surroundings, owned.
 pub(crate) struct Fixture {
@@ -58,7 +27,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub fn new() -> Fixture {
-        Fixture::on(Arc::new(Fixed(AtomicU64::new(1))))
+        Fixture::on(Arc::new(Fixed::default()))
     }
 
     /// With threads of its own.
@@ -68,7 +37,7 @@ impl Fixture {
 
     /// With files of its own, too.
     pub fn with(files: Arc<dyn LocalStore>, parallelism: Arc<dyn Parallelism>) -> Fixture {
-        let fixed = Arc::new(Fixed(AtomicU64::new(1)));
+        let fixed = Arc::new(Fixed::default());
         let host = Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism };
         let options = StoreOptions {
             segment_rows: 10_000,

@@ -17,50 +17,16 @@ mod partitions;
 use crate::tests::access::write_snapshot;
 use crate::*;
 use nacre_column::{Batch, Vector};
+use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Clock, Entropy, Host, Parallelism};
 use nacre_types::{
     Column, DataType, ErrorKind, KeyColumns, Result, ShardKey, TableSchema, Value, limits,
 };
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Time and randomness that a seed decides.
-struct Fixed(AtomicU64);
-
-impl Clock for Fixed {
-    fn monotonic_ns(&self) -> u64 {
-        self.0.fetch_add(1_000, Ordering::Relaxed)
-    }
-    fn wall_us(&self) -> i64 {
-        0
-    }
-    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-impl Entropy for Fixed {
-    fn next_u64(&self) -> u64 {
-        nacre_types::hash::hash_u64(self.0.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl Parallelism for Fixed {
-    fn width(&self) -> usize {
-        1
-    }
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..count).for_each(task);
-    }
-}
 
 pub(crate) fn host(files: &Arc<MemoryStore>) -> Host {
-    let fixed = Arc::new(Fixed(AtomicU64::new(1)));
-    Host { store: files.clone(), clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed }
+    nacre_testing::host(files.clone())
 }
 
 pub(crate) fn options() -> StoreOptions {
