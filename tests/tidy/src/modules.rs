@@ -249,6 +249,10 @@ impl Tree {
             name => self.lookup(module, name, seen),
         };
         for segment in rest {
+            // A module and a function may share a name: only the module has something in it.
+            if reached.iter().any(|target| matches!(target, Target::Module(_))) {
+                reached.retain(|target| matches!(target, Target::Module(_)));
+            }
             reached = reached
                 .into_iter()
                 .flat_map(|target| match target {

@@ -8,3 +8,4 @@ pub(crate) mod nullable;
 pub(crate) mod size;
 pub(crate) mod subqueries;
 pub(crate) mod unique;
+pub(crate) mod validate;

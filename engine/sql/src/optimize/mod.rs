@@ -13,9 +13,11 @@ mod push;
 mod search;
 mod sides;
 
+use crate::analysis::validate::broken_rule;
 use crate::plan::{Catalog, Plan, PlanRole, Statement};
 use estimate::Estimates;
 use nacre_types::hash::Map;
+use nacre_types::invariant::broken;
 use std::sync::Arc;
 
 /// Optimises every plan of a statement.
@@ -26,7 +28,7 @@ pub(crate) fn optimize(mut statement: Statement, catalog: &dyn Catalog) -> State
         *plan = match role {
             PlanRole::Result => query(bound, &estimates),
             // Writers need the whole row, so their scans keep all columns.
-            PlanRole::Target => push::push(bound, Vec::new(), &estimates),
+            PlanRole::Target => pushed(bound, &estimates),
         };
     }
     statement
@@ -34,9 +36,30 @@ pub(crate) fn optimize(mut statement: Statement, catalog: &dyn Catalog) -> State
 
 fn query(mut plan: Plan, estimates: &Estimates<'_>) -> Plan {
     shared(&mut plan, &mut Map::default(), estimates);
-    let mut plan = push::push(plan, Vec::new(), estimates);
+    rules(plan, estimates)
+}
+
+/// The rules, one after the other, on a plan whose shared parts are done.
+fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
+    let mut plan = pushed(checked(plan, "unnesting"), estimates);
     groups::reduce(&mut plan);
-    prune::prune_root(plan)
+    let plan = checked(plan, "the reduction of groups");
+    checked(prune::prune_root(plan), "column pruning")
+}
+
+/// The plan with its conditions as far down as they go.
+fn pushed(plan: Plan, estimates: &Estimates<'_>) -> Plan {
+    checked(push::push(plan, Vec::new(), estimates), "filter push-down")
+}
+
+/// The plan, which must still be one.
+fn checked(plan: Plan, step: &str) -> Plan {
+    if cfg!(debug_assertions)
+        && let Some(rule) = broken_rule(&plan)
+    {
+        broken(format_args!("after {step}, {rule}"));
+    }
+    plan
 }
 
 /// Optimises what is computed once, once; for everything else it is a leaf.
@@ -50,8 +73,6 @@ fn shared(plan: &mut Plan, done: &mut Map<u32, Arc<Plan>>, estimates: &Estimates
     }
     let mut inner = (**input).clone();
     shared(&mut inner, done, estimates);
-    let mut inner = push::push(inner, Vec::new(), estimates);
-    groups::reduce(&mut inner);
-    *input = Arc::new(prune::prune_root(inner));
+    *input = Arc::new(rules(inner, estimates));
     done.insert(*id, input.clone());
 }

@@ -1,15 +1,13 @@
 //! `information_schema`: the catalog as tables, made from it whenever a query names them.
 
 use crate::bind::binder::Binder;
-use crate::bind::catalog::show::{key_of_column, keys_of};
+use crate::bind::catalog::keys::{key_of_column, keys_of};
+use crate::bind::catalog::rows::{rows, text};
 use crate::bind::scope::with_suggestion;
-use crate::expr::Expr;
-use crate::plan::{Field, Plan};
+use crate::plan::Plan;
 use nacre_function::decimal_type::decimal_shape;
 use nacre_function::scalar::system::{DATABASE, SCHEMA};
 use nacre_types::{DataType, Error, Result, Value};
-
-/// The one catalog and schema there are.
 
 const TEXT: DataType = DataType::TEXT;
 const COUNT: DataType = DataType::Int64;
@@ -52,28 +50,8 @@ const TABLES: &[(&str, Columns)] = &[
     ("schemata", &[]),
 ];
 
-pub(crate) fn text(v: &str) -> Value {
-    Value::Text(v.to_string())
-}
-
 fn count(v: usize) -> Value {
     Value::Int(v as i64)
-}
-
-/// Constant rows.
-pub(crate) fn rows(columns: &[(&str, DataType)], rows: Vec<Vec<Value>>) -> Plan {
-    let field = |(name, t): &(&str, DataType)| Field {
-        name: name.to_string(),
-        data_type: *t,
-        nullable: true,
-    };
-    let cells = |row: Vec<Value>| {
-        row.into_iter().zip(columns).map(|(v, (_, t))| Expr::literal(v, *t)).collect()
-    };
-    Plan::Values {
-        fields: columns.iter().map(field).collect(),
-        rows: rows.into_iter().map(cells).collect(),
-    }
 }
 
 impl Binder<'_> {

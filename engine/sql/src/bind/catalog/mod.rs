@@ -1,4 +1,6 @@
 //! Queries that the catalog alone answers: `SHOW`, `DESCRIBE` and `information_schema`.
 
 pub(super) mod information_schema;
+pub(super) mod keys;
+pub(super) mod rows;
 pub(super) mod show;

@@ -1,12 +1,14 @@
 //! `SHOW` and `DESCRIBE`: answers made from the catalog alone, as constant rows.
 
 use crate::bind::binder::Binder;
-use crate::bind::catalog::information_schema::{rows, text};
+use crate::bind::catalog::keys::{key_of_column, keys_of};
+use crate::bind::catalog::rows::{rows, text};
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::{Scope, with_suggestion};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
-use nacre_types::{DataType, Error, IndexKind, IndexSchema, Result, TableSchema, Value};
+use nacre_function::scalar::system::SCHEMA;
+use nacre_types::{DataType, Error, IndexKind, Result, TableSchema, Value};
 use sqlparser::ast;
 
 const TEXT: DataType = DataType::TEXT;
@@ -46,10 +48,7 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn show_schemas(&mut self) -> Result<Statement> {
-        let list = vec![
-            vec![text(nacre_function::scalar::system::SCHEMA)],
-            vec![text("information_schema")],
-        ];
+        let list = vec![vec![text(SCHEMA)], vec![text("information_schema")]];
         Ok(Statement::query(texts(&["schema_name"], list)))
     }
 
@@ -205,45 +204,6 @@ impl<'a> Binder<'a> {
             }
         };
         Ok(Statement::query(Plan::Filter { input: Box::new(plan), predicate }))
-    }
-}
-
-/// The primary key or an index, for who lists them.
-pub(crate) struct Key {
-    pub name: String,
-    pub columns: Vec<usize>,
-    pub unique: bool,
-    pub kind: &'static str,
-}
-
-/// The primary key first.
-pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
-    let primary = table.primary_key.as_ref().map(|key| Key {
-        name: key.name.clone(),
-        columns: key.columns.clone(),
-        unique: true,
-        kind: "BTREE",
-    });
-    let index = |index: &IndexSchema| Key {
-        name: index.name.clone(),
-        columns: index.columns.iter().filter_map(|id| table.column_position(*id)).collect(),
-        unique: index.unique,
-        kind: index.kind.traits().keyword.unwrap_or_default(),
-    };
-    primary.into_iter().chain(table.declared_indexes().map(index)).collect()
-}
-
-/// What MySQL shows of a column's keys: whether it is in the primary key, unique by itself, or the first of an index.
-pub(crate) fn key_of_column(table: &TableSchema, at: usize) -> &'static str {
-    let keys = keys_of(table);
-    if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at)) {
-        "PRI"
-    } else if keys.iter().any(|key| key.unique && key.columns == [at]) {
-        "UNI"
-    } else if keys.iter().any(|key| key.columns.first() == Some(&at)) {
-        "MUL"
-    } else {
-        ""
     }
 }
 

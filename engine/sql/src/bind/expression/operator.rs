@@ -6,65 +6,14 @@ use crate::bind::expression::literal;
 use crate::bind::expression::types::{arithmetic, common, meets};
 use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use nacre_types::{DataType, Error, Interval, Result, Value, interval, temporal};
+use nacre_types::{DataType, Error, Result, Value};
 use std::cmp::Ordering;
-
-/// An explicit or implied cast; literals are converted at once when that cannot lose anything silently.
-pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
-    if expr.data_type == to {
-        return Ok(expr);
-    }
-    if let ExprKind::Literal(value) = &expr.kind
-        && let Some(value) = literal::cast(value, to)?
-    {
-        return Ok(Expr::literal(value, to));
-    }
-    cast_later(expr, to)
-}
-
-/// A `CAST` that is written: what a text means is run time's to say when it does not plainly read as the type.
-pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
-    match &expr.kind {
-        ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => {
-            cast_later(expr, to)
-        }
-        _ => cast(expr, to),
-    }
-}
-
-fn cast_later(expr: Expr, to: DataType) -> Result<Expr> {
-    if !castable(expr.data_type, to) {
-        let message = format!("cannot cast {} to {to}", expr.data_type);
-        return Err(Error::type_error(message).with_sqlstate("42846"));
-    }
-    Ok(Expr { kind: ExprKind::Cast(Box::new(expr)), data_type: to })
-}
-
-fn castable(from: DataType, to: DataType) -> bool {
-    use DataType::*;
-    match (from, to) {
-        (Null, _) | (Text { .. }, _) | (_, Text { .. }) => true,
-        (Boolean, t) | (t, Boolean) if t.is_numeric() || t == Boolean => true,
-        (Date | Timestamp, Date | Timestamp) | (Timestamp, Time) | (Time, Interval) => true,
-        (Json, Json) | (Binary { .. }, Binary { .. }) | (Interval, Interval) | (Time, Time) => true,
-        _ => from.is_numeric() && to.is_numeric(),
-    }
-}
-
-fn literal_value(expr: &Expr) -> Option<&Value> {
-    match &expr.kind {
-        ExprKind::Literal(value) => Some(value),
-        _ => None,
-    }
-}
-
-pub(crate) fn is_null(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Literal(Value::Null))
-}
 
 fn boolean(value: bool) -> Expr {
     Expr::literal(Value::Boolean(value), DataType::Boolean)
 }
+use crate::bind::expression::cast::{binary, cast, fit, is_null, literal_value};
+use crate::bind::expression::temporal::{date_arithmetic, is_temporal, negate_interval};
 
 /// Conjunction or disjunction, flattened, without neutral elements.
 pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
@@ -451,10 +400,6 @@ fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
     if takes { Some(to) } else { common(to, expr.data_type) }
 }
 
-pub(crate) fn binary(op: BinaryOp, left: Expr, right: Expr, data_type: DataType) -> Expr {
-    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, data_type }
-}
-
 fn holds(op: BinaryOp, order: Ordering) -> bool {
     use BinaryOp::*;
     match op {
@@ -481,31 +426,6 @@ fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     Ok(Expr::literal(value, data_type))
 }
 
-/// A literal as a value of the other operand's type, when the comparison means the same.
-fn fit(value: &Value, from: DataType, to: DataType) -> Result<Option<Value>> {
-    if value.is_null() {
-        return Ok(Some(Value::Null));
-    }
-    if from.is_text() && !to.is_text() && to != DataType::Json {
-        return literal::cast(value, to);
-    }
-    if from.is_numeric() && to.is_numeric() {
-        return Ok(literal::fit(value, to));
-    }
-    Ok(match (value, to) {
-        (Value::Int(v @ (0 | 1)), DataType::Boolean) => Some(Value::Boolean(*v == 1)),
-        (Value::Date(_), DataType::Timestamp) => literal::cast(value, to)?,
-        (Value::Timestamp(t), DataType::Date) if t.rem_euclid(temporal::MICROS_PER_DAY) == 0 => {
-            Some(Value::Date((t / temporal::MICROS_PER_DAY) as i32))
-        }
-        _ => None,
-    })
-}
-
-fn is_temporal(t: DataType) -> bool {
-    matches!(t, DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval)
-}
-
 /// Nulls and text literals in arithmetic become numbers; literal numbers get the narrowest shape.
 fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
     let t = expr.data_type;
@@ -530,109 +450,6 @@ fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
         return Err(Error::type_error(message).with_sqlstate("42883"));
     }
     Ok(expr)
-}
-
-fn negate_interval(i: Interval) -> Result<Interval> {
-    match (i.months.checked_neg(), i.days.checked_neg(), i.micros.checked_neg()) {
-        (Some(months), Some(days), Some(micros)) => Ok(Interval { months, days, micros }),
-        _ => Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015")),
-    }
-}
-
-/// `+` and `-` on dates, timestamps and intervals.
-fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
-    use DataType::*;
-    let (mut left, mut right) = (left, right);
-    let no_operator = |a: DataType, b: DataType| {
-        Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
-            .with_sqlstate("42883"))
-    };
-    if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
-        return no_operator(left.data_type, right.data_type);
-    }
-    // `interval + date` is `date + interval`.
-    if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
-        std::mem::swap(&mut left, &mut right);
-    }
-    if is_null(&left) || is_null(&right) {
-        let t = if is_null(&left) { right.data_type } else { left.data_type };
-        return Ok(Expr::literal(Value::Null, t));
-    }
-    // Text literals take the type that makes sense beside the other; whole numbers are days.
-    if left.data_type.is_text() && literal_value(&left).is_some() {
-        let to = if right.data_type == Interval { Timestamp } else { right.data_type };
-        left = cast(left, to)?;
-    }
-    if right.data_type.is_text() && literal_value(&right).is_some() {
-        let to = if op == BinaryOp::Add { Interval } else { left.data_type };
-        right = cast(right, to)?;
-    }
-    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
-        && let Ok(days) = i32::try_from(*days)
-    {
-        right = Expr::literal(
-            Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }),
-            Interval,
-        );
-    }
-    match (left.data_type, right.data_type, op) {
-        (Date, Interval, _) => {
-            let whole_days =
-                matches!(literal_value(&right), Some(Value::Interval(i)) if i.micros == 0);
-            let left = if whole_days { left } else { cast(left, Timestamp)? };
-            add_interval(op, left, right)
-        }
-        (Timestamp, Interval, _) => add_interval(op, left, right),
-        (t @ (Date | Timestamp), days, _) if days.is_integer() => {
-            Ok(binary(op, left, cast(right, Int64)?, t))
-        }
-        (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
-        (Timestamp, Timestamp | Date, BinaryOp::Subtract)
-        | (Date, Timestamp, BinaryOp::Subtract) => {
-            Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))
-        }
-        (Interval, Interval, _) => match (literal_value(&left), literal_value(&right)) {
-            (Some(Value::Interval(a)), Some(Value::Interval(b))) => {
-                let b = if op == BinaryOp::Subtract { negate_interval(*b)? } else { *b };
-                let sum = (
-                    a.months.checked_add(b.months),
-                    a.days.checked_add(b.days),
-                    a.micros.checked_add(b.micros),
-                );
-                let (Some(months), Some(days), Some(micros)) = sum else {
-                    return Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015"));
-                };
-                let sum = nacre_types::Interval { months, days, micros };
-                Ok(Expr::literal(Value::Interval(sum), Interval))
-            }
-            _ => Err(Error::unsupported(
-                "arithmetic on INTERVAL values that are not literals is not supported",
-            )),
-        },
-        (a, b, _) => no_operator(a, b),
-    }
-}
-
-/// A date or timestamp moved by an interval; done here when both are literals.
-fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
-    let data_type = left.data_type;
-    if let (Some(start), Some(Value::Interval(interval))) =
-        (literal_value(&left), literal_value(&right))
-    {
-        let interval =
-            if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
-        let moved = match start {
-            Value::Date(days) => interval::add(*days as i64 * temporal::MICROS_PER_DAY, interval)
-                .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32)),
-            Value::Timestamp(t) => interval::add(*t, interval).map(Value::Timestamp),
-            _ => None,
-        };
-        return match moved {
-            Some(value) => Ok(Expr::literal(value, data_type)),
-            None => Err(Error::out_of_range("date out of range").with_sqlstate("22008")),
-        };
-    }
-    Ok(binary(op, left, right, data_type))
 }
 
 /// Aggregates are not allowed in an environment without a place for them.

@@ -3,7 +3,7 @@
 use crate::bind::binder::{Binder, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS};
 use crate::bind::environment::Env;
 use crate::bind::environment::{Cte, Itself};
-use crate::bind::expression::operator::cast;
+use crate::bind::expression::cast::cast;
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};

@@ -1,7 +1,7 @@
 //! `UNION`, `INTERSECT` and `EXCEPT`: the sides agree on types column by column; names come from the first.
 
 use crate::bind::binder::Binder;
-use crate::bind::expression::operator::cast;
+use crate::bind::expression::cast::cast;
 use crate::bind::expression::types::common;
 use crate::bind::names::unsupported;
 use crate::expr::Expr;

@@ -10,7 +10,7 @@ use crate::bind::environment::Env;
 use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
 use crate::bind::scope::{ROW_NUMBER, Scope, ScopeColumn};
-use crate::bind::statement::dml::{column_position, table_fields};
+use crate::bind::statement::assignment::table_fields;
 use crate::expr::Expr;
 use crate::plan::{Field, Plan, RowStatement, Statement, Write};
 use nacre_types::{DataType, Error, Result, TableSchema};
@@ -292,49 +292,4 @@ fn check_owner(assignment: &ast::Assignment, shown: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The assignments of a `SET` list one by one: `(a, b) = (1, 2)` is two.
-pub(crate) fn single_assignments<'a>(
-    table: &TableSchema,
-    list: &'a [ast::Assignment],
-) -> Result<Vec<(usize, &'a ast::Expr)>> {
-    let mut out = Vec::with_capacity(list.len());
-    for assignment in list {
-        match &assignment.target {
-            ast::AssignmentTarget::ColumnName(name) => {
-                out.push((column_position(table, name)?.0, &assignment.value))
-            }
-            ast::AssignmentTarget::Tuple(names) => {
-                let mut value = &assignment.value;
-                while let ast::Expr::Nested(inner) = value {
-                    value = inner;
-                }
-                let values = match value {
-                    ast::Expr::Tuple(values) => values.as_slice(),
-                    ast::Expr::Subquery(_) => {
-                        return Err(unsupported("assignment of a subquery to a row of columns"));
-                    }
-                    one => std::slice::from_ref(one),
-                };
-                if values.len() != names.len() {
-                    let message =
-                        format!("{} columns are assigned {} values", names.len(), values.len());
-                    return Err(Error::syntax(message).at(place(&assignment.value)));
-                }
-                for (name, value) in names.iter().zip(values) {
-                    out.push((column_position(table, name)?.0, value));
-                }
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// The rows of `INSERT … SET a = 1`: one, and its columns.
-pub(crate) fn set_as_values<'a>(
-    table: &TableSchema,
-    list: &'a [ast::Assignment],
-) -> Result<(Vec<usize>, Vec<&'a ast::Expr>)> {
-    Ok(single_assignments(table, list)?.into_iter().unzip())
 }

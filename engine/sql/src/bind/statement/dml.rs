@@ -4,13 +4,16 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::literal::number;
 use crate::bind::names::{place, unsupported};
-use crate::bind::scope::{Scope, no_column};
+use crate::bind::scope::Scope;
+use crate::bind::statement::assignment::{
+    column_position, set_as_values, single_assignments, table_fields,
+};
 use crate::expr::Expr;
 use crate::parse::is_rows_only;
 use crate::parse::literal_rows::{Literal, LiteralRows};
 use crate::parse::position;
-use crate::plan::{Field, Plan, Statement};
-use nacre_types::{Column, DataType, Error, Position, Result, TableSchema, Value};
+use crate::plan::{Plan, Statement};
+use nacre_types::{Column, DataType, Error, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
@@ -21,26 +24,6 @@ fn default_of(column: &Column) -> Expr {
 
 fn is_default(ast: &ast::Expr) -> bool {
     matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
-}
-
-pub(crate) fn table_fields(table: &TableSchema) -> Vec<Field> {
-    let field =
-        |c: &Column| Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
-    table.columns.iter().map(field).collect()
-}
-
-pub(crate) fn column_position(
-    table: &TableSchema,
-    name: &ast::ObjectName,
-) -> Result<(usize, Option<Position>)> {
-    let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last() else {
-        return Err(unsupported("this form of column name"));
-    };
-    let at = position(ident.span.start);
-    match table.column_index(&ident.value) {
-        Some(column) => Ok((column, at)),
-        None => Err(no_column(table, &ident.value).at(at)),
-    }
 }
 
 impl<'a> Binder<'a> {
@@ -76,8 +59,7 @@ impl<'a> Binder<'a> {
             targets = (0..table.columns.len()).collect();
         }
         if !insert.assignments.is_empty() {
-            let (targets, values) =
-                crate::bind::statement::change::set_as_values(&table, &insert.assignments)?;
+            let (targets, values) = set_as_values(&table, &insert.assignments)?;
             let row = self.inserted_row(&table, &targets, values)?;
             let source = Plan::Values { fields: table_fields(&table), rows: vec![row] };
             return self.written(insert, table, source);
@@ -235,7 +217,7 @@ impl<'a> Binder<'a> {
         list: &'a [ast::Assignment],
     ) -> Result<Vec<(usize, Expr)>> {
         let mut assignments: Vec<(usize, Expr)> = Vec::new();
-        for (at, value) in crate::bind::statement::change::single_assignments(table, list)? {
+        for (at, value) in single_assignments(table, list)? {
             let column = &table.columns[at];
             let expr = if is_default(value) {
                 default_of(column)

@@ -1,6 +1,7 @@
 //! Statements other than queries: writes, definitions of tables, indexes and views, session options.
 
 pub(super) mod alter_table;
+pub(super) mod assignment;
 pub(super) mod change;
 pub(super) mod create_table;
 pub(super) mod dispatch;

@@ -4,7 +4,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::bind::statement::dml::{column_position, table_fields};
+use crate::bind::statement::assignment::{column_position, table_fields};
 use crate::parse::position;
 use crate::plan::{OnDuplicateKey, Plan, Statement, Write};
 use nacre_types::{Error, IndexId, Result, TableSchema};

@@ -3,7 +3,8 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::{AGGREGATE_BASE, Env};
-use crate::bind::expression::operator::{cast, connect};
+use crate::bind::expression::cast::cast;
+use crate::bind::expression::operator::connect;
 use crate::bind::names::{place, unsupported};
 use crate::expr::{Aggregate, AggregateFunction as A, Expr, ExprKind, Moment};
 use nacre_function::decimal_type::{decimal, decimal_shape};

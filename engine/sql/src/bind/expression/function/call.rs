@@ -2,9 +2,10 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
+use crate::bind::expression::cast::is_null;
 use crate::bind::expression::function::aggregate::{self, aggregate_function};
 use crate::bind::expression::function::window;
-use crate::bind::expression::operator::{aggregates_not_allowed, is_null};
+use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::with_suggestion;
 use crate::expr::Expr;

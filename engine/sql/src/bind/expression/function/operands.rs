@@ -1,7 +1,7 @@
 //! The binder as typing rules of the function registry see it: expressions stand behind numbers.
 
 use crate::bind::binder::Binder;
-use crate::bind::expression::operator::{cast, explicit_cast};
+use crate::bind::expression::cast::{cast, explicit_cast};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_function::entry::arguments::Arguments;
 use nacre_function::entry::binding::{Binding, Operand};

@@ -3,7 +3,8 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::Window;
 use crate::bind::environment::{AGGREGATE_BASE, Env, WINDOW_BASE};
-use crate::bind::expression::operator::{aggregates_not_allowed, cast};
+use crate::bind::expression::cast::cast;
+use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
 use crate::expr::{BinaryOp, Expr, ExprKind};

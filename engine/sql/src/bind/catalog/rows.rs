@@ -1,0 +1,25 @@
+//! Answers from the catalog as constant rows.
+
+use crate::expr::Expr;
+use crate::plan::{Field, Plan};
+use nacre_types::{DataType, Value};
+
+pub(crate) fn text(v: &str) -> Value {
+    Value::Text(v.to_string())
+}
+
+/// Constant rows.
+pub(crate) fn rows(columns: &[(&str, DataType)], rows: Vec<Vec<Value>>) -> Plan {
+    let field = |(name, t): &(&str, DataType)| Field {
+        name: name.to_string(),
+        data_type: *t,
+        nullable: true,
+    };
+    let cells = |row: Vec<Value>| {
+        row.into_iter().zip(columns).map(|(v, (_, t))| Expr::literal(v, *t)).collect()
+    };
+    Plan::Values {
+        fields: columns.iter().map(field).collect(),
+        rows: rows.into_iter().map(cells).collect(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Arithmetic on dates, times and intervals.
+
+use crate::bind::expression::cast::{binary, cast, is_null, literal_value};
+use crate::expr::{BinaryOp, Expr};
+use nacre_types::{DataType, Error, Interval, Result, Value, interval, temporal};
+
+pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
+    match (i.months.checked_neg(), i.days.checked_neg(), i.micros.checked_neg()) {
+        (Some(months), Some(days), Some(micros)) => Ok(Interval { months, days, micros }),
+        _ => Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015")),
+    }
+}
+
+/// `+` and `-` on dates, timestamps and intervals.
+pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    use DataType::*;
+    let (mut left, mut right) = (left, right);
+    let no_operator = |a: DataType, b: DataType| {
+        Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
+            .with_sqlstate("42883"))
+    };
+    if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
+        return no_operator(left.data_type, right.data_type);
+    }
+    // `interval + date` is `date + interval`.
+    if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
+        std::mem::swap(&mut left, &mut right);
+    }
+    if is_null(&left) || is_null(&right) {
+        let t = if is_null(&left) { right.data_type } else { left.data_type };
+        return Ok(Expr::literal(Value::Null, t));
+    }
+    // Text literals take the type that makes sense beside the other; whole numbers are days.
+    if left.data_type.is_text() && literal_value(&left).is_some() {
+        let to = if right.data_type == Interval { Timestamp } else { right.data_type };
+        left = cast(left, to)?;
+    }
+    if right.data_type.is_text() && literal_value(&right).is_some() {
+        let to = if op == BinaryOp::Add { Interval } else { left.data_type };
+        right = cast(right, to)?;
+    }
+    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
+        && let Ok(days) = i32::try_from(*days)
+    {
+        right = Expr::literal(
+            Value::Interval(nacre_types::Interval { months: 0, days, micros: 0 }),
+            Interval,
+        );
+    }
+    match (left.data_type, right.data_type, op) {
+        (Date, Interval, _) => {
+            let whole_days =
+                matches!(literal_value(&right), Some(Value::Interval(i)) if i.micros == 0);
+            let left = if whole_days { left } else { cast(left, Timestamp)? };
+            add_interval(op, left, right)
+        }
+        (Timestamp, Interval, _) => add_interval(op, left, right),
+        (t @ (Date | Timestamp), days, _) if days.is_integer() => {
+            Ok(binary(op, left, cast(right, Int64)?, t))
+        }
+        (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
+        (Timestamp, Timestamp | Date, BinaryOp::Subtract)
+        | (Date, Timestamp, BinaryOp::Subtract) => {
+            Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))
+        }
+        (Interval, Interval, _) => match (literal_value(&left), literal_value(&right)) {
+            (Some(Value::Interval(a)), Some(Value::Interval(b))) => {
+                let b = if op == BinaryOp::Subtract { negate_interval(*b)? } else { *b };
+                let sum = (
+                    a.months.checked_add(b.months),
+                    a.days.checked_add(b.days),
+                    a.micros.checked_add(b.micros),
+                );
+                let (Some(months), Some(days), Some(micros)) = sum else {
+                    return Err(Error::out_of_range("INTERVAL out of range").with_sqlstate("22015"));
+                };
+                let sum = nacre_types::Interval { months, days, micros };
+                Ok(Expr::literal(Value::Interval(sum), Interval))
+            }
+            _ => Err(Error::unsupported(
+                "arithmetic on INTERVAL values that are not literals is not supported",
+            )),
+        },
+        (a, b, _) => no_operator(a, b),
+    }
+}
+
+/// A date or timestamp moved by an interval; done here when both are literals.
+pub(super) fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    let data_type = left.data_type;
+    if let (Some(start), Some(Value::Interval(interval))) =
+        (literal_value(&left), literal_value(&right))
+    {
+        let interval =
+            if op == BinaryOp::Subtract { negate_interval(*interval)? } else { *interval };
+        let moved = match start {
+            Value::Date(days) => interval::add(*days as i64 * temporal::MICROS_PER_DAY, interval)
+                .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32)),
+            Value::Timestamp(t) => interval::add(*t, interval).map(Value::Timestamp),
+            _ => None,
+        };
+        return match moved {
+            Some(value) => Ok(Expr::literal(value, data_type)),
+            None => Err(Error::out_of_range("date out of range").with_sqlstate("22008")),
+        };
+    }
+    Ok(binary(op, left, right, data_type))
+}
+
+pub(super) fn is_temporal(t: DataType) -> bool {
+    matches!(t, DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval)
+}
